@@ -20,18 +20,25 @@ if TYPE_CHECKING:
 _PATHS = (
     "Runs, saved tables or datasets, as `view` takes them: one set of ground truth, up to five predictions."
 )
-_TO = "What is written: `rrd`, a recording of Rerun."
-_OUT = "The file, such as run.rrd."
+_TO = (
+    "What is written: `rrd`, a recording of Rerun; or the annotations alone, in the form of `ava` (csv), `vidvrd`, "
+    "`hcstvg` (as TubeDETR prepares it) or `vggss` (JSON)."
+)
+_OUT = "The file, such as run.rrd; for annotations a folder."
 _MEDIA = "Videos, or folders in which videos and images lie, where tables do not say."
 _READER = "The reader of a dataset as it was released, such as kitti. [default: told by its content]"
 _VIDEOS = "Names of the videos that are wanted. [default: all]"
-_EMBED = "Copy videos and images into the file; else it holds their paths and the times of their frames."
+_EMBED = (
+    "Copy videos and images into the file; else it holds their paths and the times of their frames. Beside "
+    "annotations: put the videos into a folder `videos`."
+)
+_Form = Literal["rrd", "ava", "vidvrd", "hcstvg", "vggss"]
 
 
 def convert(
     *paths: Annotated[Path, Parameter(help=_PATHS)],
-    out: Annotated[Path, Output, Parameter(help=_OUT), outputs.NEW_FILE],
-    to: Annotated[Literal["rrd"], Parameter(help=_TO)] = "rrd",
+    out: Annotated[Path, Output, Parameter(help=_OUT), outputs.CONVERTED],
+    to: Annotated[_Form, Parameter(help=_TO)] = "rrd",
     media: Annotated[tuple[Path, ...], Parameter(help=_MEDIA), Several] = (),
     reader: Annotated[str | None, Parameter(help=_READER)] = None,
     videos: Annotated[tuple[str, ...], Parameter(help=_VIDEOS), Several] = (),
@@ -39,9 +46,12 @@ def convert(
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
-    """Write runs and datasets as the file of another tool: a recording of Rerun with its views.
+    """Write runs and datasets as files of other tools: a recording of Rerun, or annotations of other toolboxes.
 
-    It holds boxes with their classes, an entity for each tube, scores, events, forecasts of crossing, LiDAR
+    Annotations of any dataset or of synthetic scenes are written as AVA, VidVRD, HC-STVG or VGG-SS have them, so that
+    what learns from those can learn from these; what the form cannot hold is counted.
+
+    A recording holds boxes with their classes, an entity for each tube, scores, events, forecasts of crossing, LiDAR
     points and boxes in space, of ground truth and predictions. Nothing is sent anywhere, and no viewer is started:
     `rerun run.rrd` opens the file.
 
@@ -50,7 +60,11 @@ def convert(
         roadaware convert runs/drive --to rrd -o drive.rrd --media drive.mp4 --embed
 
         roadaware convert KITTI runs/proposals --to rrd -o kitti.rrd --videos training/000002
+
+        roadaware convert synthetic --to ava --embed -o synthetic-ava
     """
+    if to != "rrd":
+        return _convert_annotations(paths, out, to, media, reader, videos, embed=embed)
     if importlib.util.find_spec("rerun") is None:
         raise UsageError("rerun-sdk is not installed: pip install 'roadaware[rerun]'")
     from roadaware.viewer.opening import open_paths
@@ -62,6 +76,49 @@ def convert(
         written = write_rerun_file(opened, out, videos=videos, embed=embed, progress=shown)
     data = {"file": str(out), "bytes": out.stat().st_size, **vars(written)}
     return Outcome(_format_written(written, out), data)
+
+
+def _convert_annotations(
+    paths: tuple[Path, ...],
+    out: Path,
+    form: str,
+    media: tuple[Path, ...],
+    reader: str | None,
+    videos: tuple[str, ...],
+    *,
+    embed: bool,
+) -> Outcome:
+    """Write the annotations of one set in the form of another toolbox.
+
+    Raises:
+        UsageError: if not one set was named.
+    """
+    from roadaware.datasets.detect_format import detect_dataset_format
+    from roadaware.datasets.loading import open_saved_scenes, read_release, require_path
+    from roadaware.formats.truth_files import write_truth
+    from roadaware.scenes.store import is_saved
+
+    if len(paths) != 1:
+        raise UsageError(f"annotations of one set are written as {form}; {len(paths)} were named")
+    if out.is_file():
+        raise UsageError(f"{out} is a file; annotations go into a folder")
+    path = paths[0]
+    require_path(path)
+    scenes = (
+        open_saved_scenes(path)
+        if is_saved(path)
+        else read_release(reader or detect_dataset_format(path), path)
+    )
+    root = media[0] if media else path if path.is_dir() else path.parent
+    with console.log_step("writing"):
+        written = write_truth(form, scenes, out, media=root if embed else None, videos=videos)
+    rows = {name: n for name, n in written.rows.items() if n}
+    left = {what: n for what, n in written.left_out.items() if n}
+    lines = [", ".join(f"{n:,} {name}" for name, n in rows.items())]
+    lines += [f"  {n:,} {what}" for what, n in left.items()]
+    lines.append(f"wrote {len(written.files):,} files into {terminal.format_cell(str(out))}")
+    data = {"folder": str(out), "form": form, "files": written.files, "rows": rows, "left_out": left}
+    return Outcome("\n".join(lines), data)
 
 
 def _format_written(written: Written, out: Path) -> str:

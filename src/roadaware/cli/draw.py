@@ -31,6 +31,9 @@ def draw(
 ) -> Outcome:
     """Draw boxes, agents, actions and places on synthetic videos, and a contact sheet of each scene.
 
+    Of crowds also who does what to whom, as arrows, what is heard of whom or from out of sight, and below the image the
+    sentences that hold.
+
     For example:
 
         roadaware draw synthetic

@@ -115,8 +115,23 @@ def _other_results(folder: Path, overwrite: bool) -> None:
         raise UsageError(f"{folder} holds a result of another command; name another folder")
 
 
+@dataclass(frozen=True)
+class Either(Output):
+    """A new file, or a new or empty folder: which of them hangs on another option."""
+
+    def check(self, path: Path, *, overwrite: bool = False) -> None:
+        """Fail early where neither can be written; see `Output.check`."""
+        if not path.is_dir():
+            super().check(path, overwrite=overwrite)
+            return
+        check_room(path, is_folder=True)
+        if not is_vacant(path) and not overwrite:
+            raise UsageError(f"{path} holds other things; name a new or empty folder, or say --overwrite")
+
+
 FILE = Output(stream=True)
 NEW_FILE = Output(replaced=False)
+CONVERTED = Either(replaced=False)
 MODEL = Output()
 FOLDER = Output(folder=True, rule=_other_results)
 RESULT = Output(folder=True, rule=lambda folder, overwrite: check_result(folder, overwrite=overwrite))

@@ -28,6 +28,10 @@ from roadaware.scenes.store import is_saved, save
 _DATASET = f"Which dataset it is: {', '.join(READERS)}."
 _FOLDER = "Save the tables here, as Parquet files with a meta.json."
 _VERIFY = "Compare contents, not times and sizes, before the cache is believed."
+_MEDIA = (
+    "Folder with the films of one's own annotations (AVA, VidVRD, HC-STVG, VGG-SS): boxes and times become those of the "
+    "films; who has none is named and left out."
+)
 _STRICT = "Exit with 1 if a row or file was refused, or something odd was met."
 
 
@@ -42,6 +46,7 @@ def read(
     cache: Annotated[bool, Parameter(help="Use and fill the cache.", negative="--no-cache")] = True,
     appearance: Annotated[bool, Parameter(help="Read the appearance tags too (JAAD)."), Switch] = False,
     option: Annotated[tuple[str, ...], Parameter(help=OPTION), Several] = (),
+    media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
@@ -55,6 +60,8 @@ def read(
         roadaware read jaad JAAD-JAAD_2.0.zip
 
         roadaware read jaad JAAD -o jaad-tables --strict
+
+        roadaware read ava mine.csv --media films -o mine
     """
     options: dict[str, Any] = {"cache": cache, "verify": verify}
     if option and not is_saved(path):
@@ -63,6 +70,11 @@ def read(
         options["appearance"] = True
     started_s = time.monotonic()
     scenes = open_dataset(dataset, path, **options)
+    if media is not None:
+        from roadaware.datasets.own_films import attach_films
+
+        with console.log_step(f"looking for films in {media}"):
+            scenes = attach_films(scenes, media)
     elapsed_s = time.monotonic() - started_s
     if folder is not None:
         save(scenes, folder, overwrite=overwrite)

@@ -327,6 +327,41 @@ def _overlap(rows: pl.DataFrame, known: pl.DataFrame) -> int:
     return len(rows.join(known, on=["video", "frame"], how="semi"))
 
 
+def _explain_moments(claimed: pl.DataFrame, known: pl.DataFrame) -> str:
+    """What brings predicted moments to those of the ground truth: a constant to be added, or a frame rate."""
+    plain = "compare the names of videos and the timestamps of both files: they must be written alike"
+    both = claimed.select("video", "frame").join(
+        known.group_by("video").agg(first=pl.col("frame").min(), last=pl.col("frame").max()), on="video"
+    )
+    if both.is_empty():
+        return plain
+    spans = both.group_by("video").agg(
+        pl.col("frame").min().alias("low"),
+        pl.col("frame").max().alias("high"),
+        pl.col("first", "last").first(),
+    )
+    due = known.select("video", "frame").unique()
+    offsets = {
+        int(n) for n in (spans["first"] - spans["low"]).to_list() + (spans["last"] - spans["high"]).to_list()
+    }
+    rate = spans.filter(pl.col("last") > 0).select((pl.col("high") / pl.col("last")).median()).item()
+    found = [
+        (f"add {n:+d} to every timestamp", pl.col("frame") + n) for n in sorted(offsets, key=abs)[:40] if n
+    ]
+    if rate is not None and round(rate) > 1:
+        told = f"divide every timestamp by {round(rate)}: are these frames, where seconds are due?"
+        found.append((told, (pl.col("frame") / round(rate)).round().cast(pl.Int64)))
+    best, share = plain, 0.5
+    for told, moved in found:
+        met = both.with_columns(moved.alias("frame")).join(due, on=["video", "frame"], how="semi")
+        if len(met) / len(both) > share:
+            best, share = (
+                f"{told}; then {len(met) / len(both):.0%} of the moments are in the truth",
+                len(met) / len(both),
+            )
+    return best
+
+
 def _tell_of_strangers(rows: pl.DataFrame, scenes: Scenes, file: str, where: str, findings: Findings) -> None:
     """Warn of predictions in moments that the ground truth lacks.
 
@@ -349,7 +384,7 @@ def _tell_of_strangers(rows: pl.DataFrame, scenes: Scenes, file: str, where: str
             f"'{to_printable(first['video'], 60)}' at {first['frame']}, "
             f"the truth has '{to_printable(has[0], 60)}' at {has[1]}",
             where=f"{where}:{first['line']}",
-            hint="compare the names of videos and the timestamps of both files: they must be written alike",
+            hint=_explain_moments(claimed, known),
         )
     for what, rows_of in (
         ("predictions in videos that the truth lacks", strange.filter(foreign)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,8 @@ def collect_marks(scenes: Scenes, video: str) -> dict[int, list[Marked]]:
         boxes = boxes.sort("distance_m", descending=True, nulls_last=False, maintain_order=True)
     words = _words(scenes, boxes["box"])
     found: dict[int, list[Marked]] = {}
+    if hold_crowd(scenes, video):
+        return _collect_people(scenes, boxes, words)
     for row in boxes.select("box", "frame", *CORNERS).iter_rows(named=True):
         labels = words.get(row["box"], {})
         kinds = [kind for kind in _SHOWN_KINDS if kind in labels]
@@ -96,6 +98,215 @@ def collect_marks(scenes: Scenes, video: str) -> dict[int, list[Marked]]:
         corners = (row[CORNERS[0]], row[CORNERS[1]], row[CORNERS[2]], row[CORNERS[3]])
         found.setdefault(row["frame"], []).append(Marked(corners, text, COLOURS[first[0] % len(COLOURS)]))
     return found
+
+
+# Crowds: who does what to whom as arrows, what is heard as tags, sentences below the image.
+
+_MOST_ARROWS, _MOST_SENTENCES, _TAG_LINES = 6, 4, 5
+_SOUND_RGB, _ARROW_RGB = (120, 235, 255), (255, 240, 200)
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A relation in a frame: boxes of subject and object in pixels, the predicate, whether it holds both ways."""
+
+    start: tuple[float, float, float, float]
+    end: tuple[float, float, float, float]
+    word: str
+    colour: tuple[int, int, int]
+    both: bool = False
+
+
+@dataclass
+class CrowdFrame:
+    """What stands beside the boxes of one frame.
+
+    Args:
+        arrows: relations of people who both have a box.
+        sounds: boxes of who is heard, with the word for it.
+        away: words for what is heard from out of sight.
+        sentences: colour of who is spoken of, and the sentence.
+    """
+
+    arrows: list[Arrow] = field(default_factory=list)
+    sounds: list[tuple[tuple[float, float, float, float], str]] = field(default_factory=list)
+    away: list[str] = field(default_factory=list)
+    sentences: list[tuple[tuple[int, int, int], str]] = field(default_factory=list)
+
+
+def hold_crowd(scenes: Scenes, video: str) -> bool:
+    """Whether a video has relations, sentences or sounds with boxes."""
+    tables = (scenes.relations, scenes.queries, scenes.sounds)
+    return (
+        any(len(t) and (t["video"].cast(pl.String) == video).any() for t in tables)
+        and "tube" in scenes.boxes.columns
+    )
+
+
+def _collect_people(
+    scenes: Scenes, boxes: pl.DataFrame, words: dict[int, dict[str, list[tuple[int, str]]]]
+) -> dict[int, list[Marked]]:
+    """Boxes with the number of their track and what is done; each track keeps its colour."""
+    found: dict[int, list[Marked]] = {}
+    for row in boxes.select("box", "frame", "tube", *CORNERS).iter_rows(named=True):
+        labels = words.get(row["box"], {})
+        kinds = [kind for kind in ("action", "location", "corner") if kind in labels] or ["agent"]
+        done = "+".join(name for kind in kinds for _, name in labels.get(kind, [])[:_MOST_WORDS])
+        tube = row["tube"]
+        corners = (row[CORNERS[0]], row[CORNERS[1]], row[CORNERS[2]], row[CORNERS[3]])
+        text = f"{tube} {done}".strip() if tube is not None else done
+        found.setdefault(row["frame"], []).append(Marked(corners, text, _colour_track(tube)))
+    return found
+
+
+def _colour_track(tube: int | None) -> tuple[int, int, int]:
+    return COLOURS[-1] if tube is None else COLOURS[tube % (len(COLOURS) - 1)]
+
+
+def collect_crowd(scenes: Scenes, video: str) -> dict[int, CrowdFrame]:
+    """Frame to what stands beside its boxes.
+
+    Args:
+        scenes: with relations, sentences and sounds.
+        video: whose.
+    """
+    named = pl.col("video").cast(pl.String) == video
+    boxes = scenes.boxes.filter(named, pl.col("tube").is_not_null())
+    held: dict[tuple[int, int], tuple[float, float, float, float]] = {}
+    by_frame: dict[tuple[int, int], list[tuple[float, float, float, float]]] = {}
+    sounding = pl.col("sound") if "sound" in boxes.columns else pl.lit(None, pl.Int64).alias("sound")
+    for tube, frame, sound, x1, y1, x2, y2 in boxes.select("tube", "frame", sounding, *CORNERS).iter_rows():
+        held[tube, frame] = (x1, y1, x2, y2)
+        if sound is not None:
+            by_frame.setdefault((sound, frame), []).append((x1, y1, x2, y2))
+    found: dict[int, CrowdFrame] = {}
+    predicates = scenes.meta.vocabularies.get("predicate", ())
+    relations = scenes.relations.filter(named) if len(scenes.relations) else scenes.relations
+    said: dict[tuple[int, int, int, int], None] = {}
+    for row in relations.iter_rows(named=True):
+        for frame in range(row["start_frame"], row["end_frame"]):
+            said[frame, row["subject"], row["object"], row["predicate"]] = None
+    for frame, subject, other, predicate in said:
+        back = (frame, other, subject, predicate) in said
+        if (subject, frame) in held and (other, frame) in held and not (back and other < subject):
+            arrow = Arrow(
+                held[subject, frame], held[other, frame], predicates[predicate], _colour_track(subject), back
+            )
+            found.setdefault(frame, CrowdFrame()).arrows.append(arrow)
+    for row in scenes.queries.filter(named).iter_rows(named=True) if len(scenes.queries) else ():
+        for frame in range(row["start_frame"], row["end_frame"]):
+            told = (_colour_track(row["tube"]), f"{row['tube']}  {row['text']}")
+            found.setdefault(frame, CrowdFrame()).sentences.append(told)
+    _collect_sounds(scenes, video, by_frame, found)
+    return found
+
+
+def _collect_sounds(
+    scenes: Scenes,
+    video: str,
+    by_frame: dict[tuple[int, int], list[tuple[float, float, float, float]]],
+    found: dict[int, CrowdFrame],
+) -> None:
+    named = pl.col("video").cast(pl.String) == video
+    sounds = scenes.sounds.filter(named) if len(scenes.sounds) else scenes.sounds
+    times = scenes.frames.filter(named).select("frame", "t_s") if "t_s" in scenes.frames.columns else None
+    words = scenes.meta.vocabularies.get("sound", ())
+    for row in sounds.iter_rows(named=True):
+        word = "silence" if row.get("label") is None else words[row["label"]]
+        start, end = row.get("t_s"), row.get("end_s")
+        frames: list[int] = [row["frame"]] if row.get("frame") is not None else []
+        if times is not None and start is not None and end is not None:
+            frames = times.filter(pl.col("t_s").is_between(start, end, closed="left"))["frame"].to_list()
+        for frame in frames:
+            here = found.setdefault(frame, CrowdFrame())
+            shown = by_frame.get((row["sound"], frame), [])
+            here.sounds += [(corners, word) for corners in shown]
+            here.away += [] if shown else [word]
+
+
+def draw_crowd(picture: Pixels, crowd: CrowdFrame, *, scale: int = 1) -> Pixels:
+    """An image with boxes, and on it relations as arrows and sounds as tags; sentences in a strip below.
+
+    Args:
+        picture: (H, W, 3) with its boxes drawn, `scale` times as large as its boxes are told.
+        crowd: of the frame.
+        scale: of the image.
+
+    Returns:
+        (H + strip, W, 3); the strip is as high for every frame of a size.
+    """
+    height, width = picture.shape[:2]
+    size = max(11, height // 44)
+    font, line = load_font(size), round(1.5 * size)
+    strip = _TAG_LINES * line
+    strip += (height + strip) % 2
+    image = Image.new("RGB", (width, height + strip), (16, 16, 16))
+    image.paste(Image.fromarray(picture), (0, 0))
+    pen = ImageDraw.Draw(image)
+    taken: list[tuple[float, float, float, float]] = []
+    for corners, word in crowd.sounds:
+        x1, y1, x2, y2 = (edge * scale for edge in corners)
+        gap = max(3, height // 160)
+        pen.rectangle([x1 - gap, y1 - gap, x2 + gap, y2 + gap], outline=_SOUND_RGB, width=max(1, gap // 2))
+        _tag(pen, (x1, min(y2 + gap, height - line)), f"))) {word}", _SOUND_RGB, font, taken)
+    for arrow in crowd.arrows[:_MOST_ARROWS]:
+        _draw_arrow(pen, arrow, scale, height, font, taken)
+    y = height + 2
+    heard = list(dict.fromkeys(f"out of sight: {word}" if word != "silence" else word for word in crowd.away))
+    if heard:
+        pen.text((6, y), f"heard  {', '.join(heard)}", fill=_SOUND_RGB, font=font)
+        y += line
+    for colour, text in crowd.sentences[:_MOST_SENTENCES]:
+        pen.text((6, y), clip_label(text, max(20, int(1.85 * width / size))), fill=colour, font=font)
+        y += line
+    left = len(crowd.sentences) - _MOST_SENTENCES
+    if left > 0:
+        pen.text((width - 9 * size, height + strip - line), f"{left} more", fill=(160, 160, 160), font=font)
+    return np.asarray(image)
+
+
+def _draw_arrow(
+    pen: Any, arrow: Arrow, scale: int, height: int, font: Any, taken: list[tuple[float, float, float, float]]
+) -> None:
+    """From the chest of one to that of the other, a head at each end that something is done to."""
+    ends = []
+    for corners in (arrow.start, arrow.end):
+        x1, y1, x2, y2 = (edge * scale for edge in corners)
+        ends.append(np.array([(x1 + x2) / 2, y1 + 0.3 * (y2 - y1)]))
+    way = ends[1] - ends[0]
+    far = max(float(np.hypot(*way)), 1e-6)
+    along, across = way / far, np.array([-way[1], way[0]]) / far
+    wide = max(2, height // 300)
+    head = min(far / 2, 5.0 * wide)
+    pen.line([*ends[0].tolist(), *ends[1].tolist()], fill=(16, 16, 16), width=wide + 2)
+    pen.line([*ends[0].tolist(), *ends[1].tolist()], fill=arrow.colour, width=wide)
+    for tip, sign in ((ends[1], 1.0), (ends[0], -1.0)) if arrow.both else ((ends[1], 1.0),):
+        foot = tip - sign * head * along
+        points = [tip, foot + 0.5 * head * across, foot - 0.5 * head * across]
+        pen.polygon([tuple(point.tolist()) for point in points], fill=arrow.colour)
+    middle = (ends[0] + ends[1]) / 2
+    _tag(pen, (float(middle[0]), float(middle[1])), arrow.word, _ARROW_RGB, font, taken)
+
+
+def _tag(
+    pen: Any,
+    at: tuple[float, float],
+    words: str,
+    colour: tuple[int, int, int],
+    font: Any,
+    taken: list[tuple[float, float, float, float]],
+) -> None:
+    """Words on a dark ground at a point, moved down where other words stand."""
+    left, top, right, bottom = pen.textbbox((0, 0), words, font=font)
+    wide, high = right - left + 4, bottom - top + 4
+    x, y = min(max(at[0], 0.0), max(pen.im.size[0] - wide, 0)), max(at[1], 0.0)
+    for _ in range(6):
+        if not any(x < c and a < x + wide and y < d and b < y + high for a, b, c, d in taken):
+            break
+        y += high + 1
+    taken.append((x, y, x + wide, y + high))
+    pen.rectangle([x, y, x + wide, y + high], fill=(16, 16, 16))
+    pen.text((x + 2 - left, y + 2 - top), words, fill=colour, font=font)
 
 
 def draw_marks(
@@ -223,6 +434,7 @@ def draw_video(
         film: whether the video is written, too.
     """
     marks, titles = collect_marks(scenes, video), list(iterate_titles(scenes, video))
+    crowd = collect_crowd(scenes, video) if hold_crowd(scenes, video) else None
     sheet = []
     with ExitStack() as stack:
         reader = stack.enter_context(VideoReader(find_video_path(scenes, root, video)))
@@ -233,6 +445,8 @@ def draw_video(
                 continue
             scale = 2 if picture.shape[0] < _SMALL_PX else 1
             shown = draw_marks(picture, marks.get(frame, []), title=titles[frame], scale=scale)
+            if crowd is not None:
+                shown = draw_crowd(shown, crowd.get(frame, CrowdFrame()), scale=scale)
             if film and writer is None:
                 size = (shown.shape[1], shown.shape[0])
                 writer = stack.enter_context(VideoWriter(target / f"{video}.mp4", *size, reader.fps or 12.0))

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _MOST_CLASSES = 80
 _DIGITS = 4
-_BESIDE = ("per_frame_capacity",)
-_IN_NOTES = ("tied_scores",)
+_BESIDE = ("per_frame_capacity", "person_recall")
+_IN_NOTES = ("tied_scores", "carried_frames")
 """Facts that the notes tell in words: a span for each class is for programs."""
 
 

@@ -69,6 +69,16 @@ class Pose(IntEnum):
     DANCE = 22
     FALL = 23
     HANDS_UP = 24
+    AIM = 25
+    SPRAY = 26
+    PAINT = 27
+    PRAY = 28
+    DRUM = 29
+    TRUMPET = 30
+    STRUM = 31
+    MICROPHONE = 32
+    HOLD_HANDS = 33
+    RAISE_CAN = 34
 
 
 @dataclass(frozen=True)

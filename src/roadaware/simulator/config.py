@@ -221,6 +221,47 @@ class Looks:
 
 
 @dataclass(frozen=True)
+class Staging:
+    """What scenes of `chaos@2` have beyond those of `chaos@1`.
+
+    They have all fifteen events, boxes of bodies beside those of whole shapes, sounds that are few at a time,
+    some from out of sight, and sentences of more forms.
+
+    Args:
+        near_m: metres before the camera from which on scenes are played.
+        far_m: up to where. A person of 1.72 m is 90 px high at 13 m, at 640x360 and a field of view of 50 degrees.
+        wide: share of scenes with a lens that is wide, in which people are smaller.
+        wide_deg: its field of view.
+        acts: acts that each scene shows besides those of its event; scenes take all there are in turn.
+        sounds: sounds at a time, at most.
+        alone: share of scenes with one sound at a time at most.
+        silent: share of scenes without a sound but wind and rain.
+        off_screen: share of scenes in which a sound comes from out of sight.
+        towns: whether each scene draws a town of its own; else it is that of the config.
+    """
+
+    near_m: float = 6.8
+    far_m: float = 13.0
+    wide: float = 0.12
+    wide_deg: float = 70.0
+    acts: int = 3
+    sounds: int = 3
+    alone: float = 0.4
+    silent: float = 0.08
+    off_screen: float = 0.35
+    towns: bool = True
+
+    def __post_init__(self) -> None:
+        check_range("near_m", self.near_m, 3, 30)
+        check_range("far_m", self.far_m, self.near_m + 3, 60)
+        check_range("wide_deg", self.wide_deg, 20, 140)
+        check_range("acts", self.acts, 0, 12)
+        check_range("sounds", self.sounds, 1, 12)
+        for name in ("wide", "alone", "silent", "off_screen"):
+            check_range(name, getattr(self, name), 0, 1)
+
+
+@dataclass(frozen=True)
 class SceneConfig:
     """What is simulated; `presets` names the ones that are published.
 
@@ -235,6 +276,7 @@ class SceneConfig:
         behaviour: of everybody.
         surroundings: the town.
         looks: how far scenes differ in their looks, not of chaos or kerb; None for not at all.
+        staging: of scenes of chaos, as `chaos@2` has it; None as in `chaos@1`.
     """
 
     preset: Preset = "road"
@@ -247,6 +289,7 @@ class SceneConfig:
     behaviour: Behaviour = field(default_factory=Behaviour)
     surroundings: Surroundings = field(default_factory=Surroundings)
     looks: Looks | None = None
+    staging: Staging | None = None
 
     def __post_init__(self) -> None:
         check_range("seconds", self.seconds, 0.5, 3600)
@@ -255,6 +298,8 @@ class SceneConfig:
             raise UsageError("nobody is about: vehicles, pedestrians and crowd are all 0")
         if self.looks is not None and self.preset in ("chaos", "kerb"):
             raise UsageError(f"scenes of {self.preset} are drawn for their story: give them no looks")
+        if self.staging is not None and self.preset != "chaos":
+            raise UsageError(f"scenes of {self.preset} are not staged: staging is for those of chaos")
 
     @property
     def n_frames(self) -> int:
@@ -295,6 +340,16 @@ PRESETS: Mapping[str, SceneConfig] = {
         seconds=12.0,
         camera=CameraConfig(width_px=640, height_px=360, fps=25.0, height_m=3.2, pitch_deg=-8.0),
         behaviour=Behaviour(crowd=14, vehicles=0.0, pedestrians=0.0),
+    ),
+    "chaos@2": SceneConfig(
+        preset="chaos",
+        name="chaos@2",
+        seconds=12.0,
+        camera=CameraConfig(
+            width_px=640, height_px=360, fps=25.0, fov_deg=50.0, height_m=2.4, pitch_deg=-6.0
+        ),
+        behaviour=Behaviour(crowd=10, vehicles=0.0, pedestrians=0.0),
+        staging=Staging(),
     ),
     "kerb@1": SceneConfig(
         preset="kerb",
@@ -344,6 +399,21 @@ DOMAINS: Mapping[str, SceneConfig] = {
         conditions=Conditions("dusk", "low-sun"),
         surroundings=Surroundings(drive_on="right", height_m=10.0),
     ),
+    "harbour@1": SceneConfig(
+        name="harbour@1",
+        camera=CameraConfig(grain=6.0, shake_px=0.5),
+        surroundings=Surroundings(
+            drive_on="right",
+            lanes=3,
+            lane_width_m=3.8,
+            bus_lane=0.8,
+            cycle_lane=0.0,
+            parking=0.9,
+            height_m=24.0,
+            greenery=0.95,
+            bends=0.1,
+        ),
+    ),
 }
 """Towns that differ in camera, weather, density and behaviour, for studies out of domain."""
 
@@ -371,6 +441,9 @@ def build_scene_config(preset: str, domain: str | None = None) -> SceneConfig:
     if base.preset == "chaos":
         # A crowd is seen from above; at the height of a car those in front would hide those behind.
         camera = replace(camera, height_m=base.camera.height_m, pitch_deg=base.camera.pitch_deg)
+    if base.staging is not None:
+        # How high people are belongs to what is asked, as does what colour their clothes are called.
+        camera = replace(base.camera, grain=camera.grain, shake_px=camera.shake_px)
     if base.preset == "kerb":
         # Where the camera stands and how far it sees belongs to what is asked.
         camera = replace(base.camera, grain=camera.grain, shake_px=camera.shake_px)
@@ -382,8 +455,9 @@ def build_scene_config(preset: str, domain: str | None = None) -> SceneConfig:
         camera=camera,
         conditions=there.conditions,
         behaviour=behaviour,
-        surroundings=there.surroundings,
+        surroundings=there.surroundings if base.staging is None else replace(there.surroundings, hue=0.0),
         looks=looks,
+        staging=base.staging and replace(base.staging, towns=False),
     )
 
 

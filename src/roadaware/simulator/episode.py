@@ -31,6 +31,8 @@ class Noise:
         start_s: when it begins.
         end_s: when it ends.
         level: loudness at one metre, 1 is a voice raised.
+        position: (2,) x and y in the world of a source that nobody is; None for that of the actor.
+        sound: which sound of a staged scene it is a part of; several voices may be one sound.
     """
 
     label: str
@@ -38,17 +40,20 @@ class Noise:
     start_s: float
     end_s: float
     level: float = 1.0
+    position: tuple[float, float] | None = None
+    sound: int | None = None
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """Something said about one person and a span of frames, half open."""
+    """Something said about one person and a span of frames, half open; `form` is how, in staged scenes."""
 
     text: str
     actor: int
     start: int
     end: int
     kind: str = "declarative"
+    form: str = "statement"
 
 
 @dataclass(frozen=True, eq=False)

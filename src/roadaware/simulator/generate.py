@@ -366,9 +366,10 @@ def _claim(order: Order, folder: Path) -> None:
 
 
 def _settings(config: SceneConfig) -> dict[str, object]:
-    """A config as folders say it; those that are older than looks say nothing of them."""
+    """A config as folders say it; those that are older than looks or staging say nothing of them."""
     told = to_dict(config)
-    return told if config.looks else {key: value for key, value in told.items() if key != "looks"}
+    unsaid = {name for name in ("looks", "staging") if getattr(config, name) is None}
+    return {key: value for key, value in told.items() if key not in unsaid}
 
 
 def _describe_outputs(kept: Kept) -> dict[str, object]:

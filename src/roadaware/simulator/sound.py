@@ -412,6 +412,7 @@ class _Source:
         rng = np.random.default_rng([episode.seed, number, _STREAM])
         self._voice: Voice = build_voice(noise.label, rng)
         self._actor: Actor | None = None if noise.actor is None else episode.actors[noise.actor]
+        self._position = noise.position
         self.start, self.end = round(noise.start_s * RATE), round(noise.end_s * RATE)
         self._tail = np.zeros(_HISTORY)
 
@@ -440,20 +441,24 @@ class _Source:
         ego, fps = self._episode.ego, self._episode.config.camera.fps
         frames = times * fps
         rows = np.arange(self._episode.n_frames)
-        if self._actor is None:
+        if self._actor is None and self._position is None:
             return np.ones(len(times)), np.zeros(len(times)), np.interp(frames, rows, ego.speed)
-        own = np.arange(self._actor.first, self._actor.end)
+        if self._actor is None:
+            own, place, speeds = rows[:1], np.array([self._position], dtype=np.float64), np.zeros(1)
+        else:
+            own = np.arange(self._actor.first, self._actor.end)
+            place, speeds = self._actor.position, self._actor.speed
         heading = np.interp(frames, rows, np.unwrap(ego.heading))
         ahead = (np.cos(heading), np.sin(heading))
         x, y = (
-            np.interp(frames, own, self._actor.position[:, k])
+            np.interp(frames, own, place[:, k])
             - np.interp(frames, rows, ego.position[:, k])
             - AHEAD_M * ahead[k]
             for k in (0, 1)
         )
         away = np.hypot(x, y)
         left = y * ahead[0] - x * ahead[1]
-        speed = np.interp(frames, own, self._actor.speed)
+        speed = np.interp(frames, own, speeds)
         # Pressure falls with 1 / distance; the bearing needs a distance that is not 0.
         return NEAR_M / np.maximum(away, NEAR_M), left / np.maximum(away, 0.5), speed
 

@@ -216,5 +216,21 @@ def test_what_was_refused_or_odd_is_told():
     told = {"warnings": [{"what": "predictions on unknown videos", "count": 4, "example": "v9"}]}
     meta = Meta(vocabularies=claims.meta.vocabularies, notes=told, rows_read={"boxes": 123})
     found = check_predictions("actions", claims.with_tables(rejected=rejected, meta=meta), truth)
-    assert [item.code for item in found if item.severity == "note"] == ["refused_claims", "odd_claims"]
+    notes = [item.code for item in found if item.severity == "note"]
+    assert notes == ["refused_claims", "odd_claims", "person_recall"]
     assert "3: x2 < x1" in found[0].evidence
+
+
+def test_the_recall_of_persons_is_told_and_too_few_are_suspicious():
+    truth, claims = sets.action_sets()
+    (told,) = [each for each in check_predictions("actions", claims, truth) if each.code == "person_recall"]
+    assert (told.severity, told.says[:33]) == ("note", "Predicted boxes meet 100% of the ")
+    kept = claims.boxes.filter(pl.col("box") % 3 == 0)
+    # Another person of the frame is still predicted, so that the frame counts.
+    moved = claims.boxes.filter(pl.col("box") % 3 != 0).with_columns(
+        x1_px=pl.col("x1_px") + 5000.0, x2_px=pl.col("x2_px") + 5000.0
+    )
+    few = claims.with_tables(boxes=pl.concat([kept, moved]).sort("box"))
+    (told,) = [each for each in check_predictions("actions", few, truth) if each.code == "person_recall"]
+    assert told.severity == "suspicious"
+    assert "33%" in told.says or "34%" in told.says

@@ -51,6 +51,7 @@ CASES: dict[str, Case] = {
     "unknown_frames": Case([at(1, A)], [at(7, A, 0.9), at(1, A, 0.8)]),
     "excluded_truth": Case([at(1, A), at(2, A)], [at(1, A, 0.9), at(2, A, 0.8)], excluded=[("v", 2)]),
     "classes": Case([at(1, A), at(1, A, label=TALK)], [at(1, A, 0.9)]),
+    "subset": Case([at(1, A), at(1, A, label=TALK)], [at(1, A, 0.9)]),
 }
 """Field to the case that shows it."""
 
@@ -69,6 +70,7 @@ OTHER: dict[str, object] = {
     "unknown_frames": "count",
     "excluded_truth": "counted",
     "classes": "with_truth_and_claims",
+    "subset": ("action1",),
 }
 """Field to the value beside that of `default`."""
 

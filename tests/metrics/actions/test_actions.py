@@ -262,6 +262,7 @@ def test_slices_intervals_and_facts() -> None:
         "frames_excluded",
         "claims_judged",
         "claims_over_capacity",
+        "person_recall",
     }
     # Twelve frames, two of them and ("a", 999) excluded; two predicted frames that the truth lacks.
     assert (told["facts"]["frames_judged"], told["facts"]["frames_excluded"]) == (12, 3)
@@ -415,3 +416,49 @@ def test_what_cannot_be_judged_is_refused_and_says_why() -> None:
     for wrong in ({"ap": "trapezoid"}, {"min_iou": 0.0}, {"per_frame_capacity": 0}, {"truth_by_person": 1}):
         with pytest.raises(UsageError, match=next(iter(wrong))):
             ActionConfig(**wrong)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_subset_is_what_the_rows_of_its_actions_alone_give(name: str) -> None:
+    truth, claims, excluded, bare = random_set(5, tied=True)
+    kept = {"action1", "action3"}
+    numbers = [label for place, label in enumerate(IDS) if f"action{label}" in kept]
+    scenes, found = scenes_of(truth, excluded, bare), predictions_of(claims)
+    both = [
+        evaluate(found, scenes, replace(CONFIGS[name](), subset=subset))
+        for subset in (tuple(sorted(kept)), tuple(str(n) for n in sorted(numbers)))
+    ]
+    assert [list(each.classes()) for each in both] == [["action1", "action3"]] * 2
+    # Rows of others are as if they were not there: the frames that they alone named are still annotated.
+    named = [("seen", row) for row in truth]
+    alone = [row for row in truth if row.label in numbers]
+    seen = {(row.video, row.frame) for _, row in named} - {(row.video, row.frame) for row in alone}
+    fewer = scenes_of(alone, excluded, [*bare, *sorted(seen)])
+    expected = evaluate(
+        predictions_of([row for row in claims if row.label in numbers]), fewer, CONFIGS[name]()
+    )
+    for each in both:
+        for label in kept:
+            assert each.value(f"ap@0.5:{label}") == pytest.approx(
+                expected.value(f"ap@0.5:{label}"), abs=1e-12
+            )
+    with pytest.raises(UsageError, match="subset: no action 'flying'"):
+        evaluate(found, scenes, replace(CONFIGS[name](), subset=("flying",)))
+
+
+def test_the_recall_of_persons_counts_boxes_whatever_they_are_called() -> None:
+    truth, claims, excluded, bare = random_set(11, tied=False)
+    judged = evaluate(predictions_of(claims), scenes_of(truth, excluded, bare), CONFIGS["default"]())
+    out = set(excluded)
+    people = {(row.video, row.frame, row[2:6]) for row in truth if (row.video, row.frame) not in out}
+    boxes = {(row.video, row.frame, row[2:6]) for row in claims}
+    met = 0
+    for video, frame, (x1, y1, x2, y2) in people:
+        for other, moment, (u1, v1, u2, v2) in boxes:
+            inter = max(0.0, min(x2, u2) - max(x1, u1)) * max(0.0, min(y2, v2) - max(y1, v1))
+            union = (x2 - x1) * (y2 - y1) + (u2 - u1) * (v2 - v1) - inter
+            if (video, frame) == (other, moment) and union > 0 and inter / union >= 0.5:
+                met += 1
+                break
+    assert judged.facts["person_recall"] == pytest.approx(met / len(people), abs=0.02)
+    assert 0 < met < len(people) or met == len(people)

@@ -37,6 +37,8 @@ def judged(case: Case, config: ActionConfig) -> SceneResult:
 def shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple):
+        return ", ".join(value) or "all"
     return "none" if value is None else str(value)
 
 

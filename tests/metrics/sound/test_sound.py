@@ -288,3 +288,63 @@ def test_configs_are_plain_data_and_refuse_other_words() -> None:
     for wrong in ({"consensus": "most"}, {"size": 0}, {"consensus_count": 0}, {"threshold": math.nan}):
         with pytest.raises(UsageError):
             SoundConfig(**wrong)  # type: ignore[arg-type]
+
+
+def test_silent_and_distant_sounds_are_told_by_the_peak_of_their_map() -> None:
+    rng = np.random.default_rng(4)
+    heard = []
+    for n in range(40):
+        shown = n % 3 != 0
+        boxes = [(0.0, 0.0, 0.5, 1.0)] if shown else []
+        values = np.round(rng.random((6, 6)) * (1.5 if shown else 1.0), 1)
+        values[:, :3] += 1.0 * (n % 4 == 1)
+        heard.append(Heard(boxes, None if n == 7 else values, video=f"v{n % 8}"))
+    result = judged(heard)
+    peak = np.array([-np.inf if each.map is None else each.map.max() for each in heard])
+    shown = np.array([bool(each.boxes) for each in heard])
+    hit = np.array([bool(each.boxes) and ciou(each, SMALL) >= 0.5 for each in heard])
+    assert 3 < hit.sum() < shown.sum()
+    pairs = [(p > q) + 0.5 * (p == q) for p in peak[shown] for q in peak[~shown]]
+    assert result.value("on_screen_auc") == pytest.approx(np.mean(pairs), abs=1e-12)
+    for name, positive, total in (
+        ("on_screen_ap", shown, shown.sum()),
+        ("localisation_ap@0.5", hit, shown.sum()),
+    ):
+        # At each threshold: precision times what recall has gained since the last one.
+        steps = sorted(set(peak), reverse=True)
+        found = [int((positive & (peak >= t)).sum()) for t in steps]
+        area = sum(
+            (f - b) / total * f / (peak >= t).sum()
+            for f, b, t in zip(found, [0, *found], steps, strict=False)
+        )
+        assert result.value(name) == pytest.approx(area, abs=1e-12)
+    f1 = max(2 * (hit & (peak >= t)).sum() / ((peak >= t).sum() + shown.sum()) for t in set(peak))
+    assert result.value("localisation_f1@0.5") == pytest.approx(f1, abs=1e-12)
+    weights = rng.integers(0, 3, (1, 8)).astype(np.int32)
+    state = state_of(result)
+    drawn = {m.metric: m.values[0] for m in state.measured(weights) if m.label is None}
+    often = dict(zip(state.videos, weights[0], strict=True))
+    again = [replace(each, video=f"{each.video}-{k}") for each in heard for k in range(often[each.video])]
+    for name in ("on_screen_auc", "on_screen_ap", "localisation_ap@0.5", "localisation_f1@0.5"):
+        assert drawn[name] == pytest.approx(judged(again).value(name), abs=1e-12)
+    first = np.array([each.video < "v4" for each in heard])
+    merged = state.only(first).merge(state.only(~first))
+    once = np.ones((1, 8), dtype=np.int32)
+    assert {m.metric: m.values[0] for m in merged.measured(once) if m.label is None}[
+        "on_screen_auc"
+    ] == pytest.approx(result.value("on_screen_auc"), abs=1e-12)
+    assert (
+        judged([each for each in heard if each.boxes]).of_group()["metric"].str.contains("on_screen").sum()
+        == 0
+    )
+
+
+def test_of_a_sound_that_lasts_the_frame_that_shows_it_counts() -> None:
+    predictions, scenes = tables(
+        [Heard([(0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)], np.array([[1.0, 0.0]]))]
+    )
+    boxes = scenes.boxes.with_columns(frame=pl.Series([3, 4], dtype=pl.Int64))
+    moved = scenes.with_tables(boxes=boxes, sounds=scenes.sounds.with_columns(frame=pl.lit(3, pl.Int64)))
+    assert evaluate(predictions, moved, SMALL).value("ciou") == 1.0
+    elsewhere = moved.with_tables(sounds=moved.sounds.with_columns(frame=pl.lit(9, pl.Int64)))
+    assert evaluate(predictions, elsewhere, SMALL).value("ciou") == 0.5

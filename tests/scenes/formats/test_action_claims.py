@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import polars as pl
@@ -204,3 +205,21 @@ def test_the_real_detections(tmp_path: Path) -> None:
     assert found.boxes["x2_px"].to_list() == [float(row[4]) for row in rows]
     assert found.rejected.is_empty()
     assert found.meta.notes["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("times", "hint"),
+    [
+        ((0, 1), "add \\+902 to every timestamp; then 100% of the moments are in the truth"),
+        ((903 * 25 - 25, 903 * 25), "divide every timestamp by 25: are these frames, where seconds are due"),
+        ((5, 77), "compare the names of videos"),
+    ],
+)
+def test_what_brings_moments_to_those_of_the_truth_is_said(
+    tmp_path: Path, times: tuple[int, int], hint: str
+) -> None:
+    rows = [f"a,{time:04d},0.1,0.2,0.3,0.4,5,0.5" for time in times]
+    with pytest.raises(InputError, match="none of 2 predicted moments") as caught:
+        claims(tmp_path, *rows)
+    assert caught.value.hint is not None
+    assert re.search(hint, caught.value.hint)

@@ -277,6 +277,40 @@ def score_values(predictions: Predictions) -> list[Diagnosis]:
     return []
 
 
+_LOW_RECALL = 0.7
+
+
+def check_person_recall(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+    """How many of the true boxes, in frames with predictions, some predicted box meets by half.
+
+    Args:
+        predictions: with `boxes`.
+        scenes: the same.
+    """
+    columns = [
+        pl.col("video").cast(pl.String),
+        pl.col("frame"),
+        *(pl.col(c).cast(pl.Float64) for c in CORNERS),
+    ]
+    labelled = scenes.boxes.join(scenes.labels.select("box").unique(), on="box", how="semi")
+    truth, claims = (boxes.select(columns) for boxes in (labelled, predictions.boxes))
+    moments = claims.select("video", "frame").unique()
+    truth = truth.join(moments, on=["video", "frame"], how="semi", maintain_order="left")
+    truth = truth.gather_every(max(1, len(truth) // _MOST_BOXES)).with_row_index("row")
+    if truth.is_empty():
+        return []
+    pairs = truth.join(claims, on=["video", "frame"], suffix="_claim")
+    one, other = (pairs.select([f"{c}{end}" for c in CORNERS]).to_numpy() for end in ("", "_claim"))
+    met = pairs.filter(pl.Series(paired_iou(one, other) >= _MET))["row"].n_unique()
+    share = met / len(truth)
+    says = f"Predicted boxes meet {share:.0%} of the true persons by half or more: actions of the others are lost."
+    evidence = f"{met:,} of {len(truth):,} boxes in frames that have predictions"
+    remedy = "Lower the threshold of the person detector, or judge on true boxes to see what the actions are worth."
+    if share >= _LOW_RECALL:
+        return report_note("person_recall", says, evidence, remedy)
+    return report_suspicion("person_recall", says, evidence, remedy)
+
+
 def _met(predictions: Predictions, scenes: Scenes) -> pl.DataFrame:
     """`label` of each prediction and `labels` of the ground-truth box that it meets best, by at least half."""
     tables = []
@@ -663,8 +697,10 @@ def check_predictions(
     boxed = join_boxes(scenes.boxes, predictions.boxes)
     size = get_image_size(scenes)
     fits = check_box_format(boxed, size, least_fit=least_fit) if task != "sound" else []
+    # Boxes that are written otherwise meet nobody, which says nothing of the detector.
+    persons: tuple[_Check, ...] = () if fits else (check_person_recall,)
     checks: dict[str, tuple[_Check, ...]] = {
-        "actions": (lambda claims, _: score_values(claims), label_shift),
+        "actions": (lambda claims, _: score_values(claims), label_shift, *persons),
         "relations": (
             check_vocabulary,
             check_self_relations,

@@ -43,6 +43,8 @@ class ActionConfig:
         excluded_truth: ground-truth rows on excluded frames are `dropped`, or `counted` among what is to be found.
         classes: the mean is over the classes with ground truth (`with_truth`), or only over those of them that are
             predicted on a judged frame (`with_truth_and_claims`).
+        subset: the actions that are judged, by name or by the number that the files give them; rows of the others
+            are as if they were not there. None named: all of them.
     """
 
     min_iou: float = 0.5
@@ -59,6 +61,7 @@ class ActionConfig:
     unknown_frames: Literal["count", "ignore"] = "ignore"
     excluded_truth: Literal["dropped", "counted"] = "dropped"
     classes: Literal["with_truth", "with_truth_and_claims"] = "with_truth"
+    subset: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_words(self)
@@ -66,6 +69,9 @@ class ActionConfig:
         if isinstance(self.min_iou, bool) or not 0 < self.min_iou <= 1:
             raise UsageError(f"min_iou should lie in (0, 1]; got {self.min_iou!r}")
         check_limits(self, "per_frame_capacity")
+        if not isinstance(self.subset, tuple) or not all(type(each) in (str, int) for each in self.subset):
+            raise UsageError(f"subset lists names or numbers of actions; got {self.subset!r}")
+        object.__setattr__(self, "subset", tuple(str(each) for each in self.subset))
 
     @classmethod
     def default(cls) -> ActionConfig:

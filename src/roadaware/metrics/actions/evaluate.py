@@ -15,6 +15,7 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
+from roadaware.geometry.boxes import paired_iou
 from roadaware.metrics.actions.config import ActionConfig
 from roadaware.metrics.actions.frames import (
     build_item_table,
@@ -23,7 +24,7 @@ from roadaware.metrics.actions.frames import (
     mask_evaluated_frames,
     rank_frames,
 )
-from roadaware.metrics.actions.inputs import Actions, Rows, read_actions
+from roadaware.metrics.actions.inputs import Actions, Rows, read_actions, select_subset
 from roadaware.metrics.actions.state import JudgedActions
 from roadaware.metrics.detection.frame import sort_descending
 from roadaware.metrics.metric_state import SceneResult, build_result
@@ -99,6 +100,7 @@ def match_actions(actions: Actions, config: ActionConfig) -> Judgement:
     """
     from roadaware.metrics.actions.kernels import match_rows
 
+    actions = select_subset(actions, config.subset)
     judged, rank = mask_evaluated_frames(actions.frames, config), rank_frames(actions, config)
     truth, claims = (rows.take(judged[rows.frame]) for rows in (actions.truth, actions.claims))
     person = truth.score if config.truth_by_person else np.zeros(len(truth))
@@ -420,7 +422,32 @@ def _facts(judgement: Judgement) -> dict[str, Any]:
         "frames_excluded": int(frames.excluded.sum()),
         "claims_judged": len(judgement.claims),
         "claims_over_capacity": judgement.over_capacity,
+        "person_recall": compute_person_recall(judgement),
     }
+
+
+def compute_person_recall(judgement: Judgement) -> float | None:
+    """Share of the ground-truth boxes of judged frames that some predicted box of the frame overlaps by `min_iou`.
+
+    Whatever the actions are called; a predicted box may meet several. No mean average precision can be much higher
+    than this. In [0, 1]; None without ground truth.
+    """
+    sides = []
+    for rows in (judgement.truth, judgement.claims):
+        _, first = np.unique(rows.box, return_index=True)
+        corners = {f"c{k}": rows.corners[first, k] for k in range(4)}
+        sides.append(pl.DataFrame({"box": rows.box[first], "frame": rows.frame[first], **corners}))
+    truth, claims = sides
+    if truth.is_empty():
+        return None
+    met = 0
+    # By frames, some thousand at a time: all pairs of a large set at once would not fit in memory.
+    for part in truth.with_columns(part=pl.col("frame") // 2048).partition_by("part"):
+        pairs = part.join(claims, on="frame", suffix="_claim")
+        one, other = (pairs.select([f"c{k}{end}" for k in range(4)]).to_numpy() for end in ("", "_claim"))
+        hit = paired_iou(one, other) >= judgement.config.min_iou
+        met += pairs.filter(pl.Series(hit))["box"].n_unique()
+    return met / len(truth)
 
 
 def _told_ties(tied: dict[str, Any] | None) -> tuple[str, ...]:

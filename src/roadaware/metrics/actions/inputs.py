@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
-from roadaware.errors import InputError
+from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.frame_inputs import (
     build_class_index,
     convert_dense_scores,
@@ -146,6 +146,40 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
     true_rows = _rows(scenes, truth, at_truth[truth.at], _persons_as_scores(scenes)[truth.at])
     claimed_rows = _rows(predictions, claims, np.searchsorted(every, of_claims), claims.score)
     return Actions(classes, _label_ids(scenes, classes), frames, true_rows, claimed_rows)
+
+
+def select_subset(actions: Actions, subset: tuple[str, ...]) -> Actions:
+    """Ground truth and predictions of some actions alone, in the order in which they are listed.
+
+    Args:
+        actions: all of them.
+        subset: names, or native numbers; all actions where empty.
+
+    Raises:
+        UsageError: if there is no such action.
+    """
+    if not subset:
+        return actions
+    known = {str(number): place for place, number in enumerate(actions.label_ids.tolist())}
+    known |= {name: place for place, name in enumerate(actions.classes)}
+    unknown = [each for each in subset if each not in known]
+    if unknown:
+        listed = ", ".join(actions.classes[:8])
+        raise UsageError(f"subset: no action {unknown[0]!r}; there are {listed}, ... and their numbers")
+    places = list(dict.fromkeys(known[each] for each in subset))
+    to = np.full(len(actions.classes), -1, dtype=np.int32)
+    to[places] = np.arange(len(places))
+    truth, claims = (rows.take(to[rows.cls] >= 0) for rows in (actions.truth, actions.claims))
+    truth, claims = (replace(rows, cls=to[rows.cls]) for rows in (truth, claims))
+    has_truth = np.zeros_like(actions.frames.has_truth)
+    has_truth[truth.frame] = True
+    return Actions(
+        tuple(actions.classes[place] for place in places),
+        actions.label_ids[places],
+        replace(actions.frames, has_truth=has_truth),
+        truth,
+        claims,
+    )
 
 
 @dataclass(frozen=True, eq=False)

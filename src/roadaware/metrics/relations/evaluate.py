@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
-from roadaware.metrics.metric_state import SceneResult, build_result, crowd_density
+from roadaware.metrics.metric_state import SceneResult, build_result, compute_values, crowd_density
 from roadaware.metrics.relations.config import RelationConfig
 from roadaware.metrics.relations.rows import (
     Names,
@@ -581,6 +581,7 @@ def evaluate(
     state = _state(found, scenes, config)
     makers: dict[str, Callable[[], pl.DataFrame]] = {}
     tubelets, triplets, names = found.tubelets, found.triplets, found.names
+    carried = compute_carried(found, scenes, config)
     if tubelets is not None:
         makers["claim"] = lambda: build_prediction_table(tubelets, names)
         makers["truth"] = lambda: build_truth_table(tubelets, names)
@@ -591,10 +592,48 @@ def evaluate(
         by=by,
         draws=draws,
         seed=seed,
-        notes=_notes(predictions, scenes, found),
+        notes=(*_notes(predictions, scenes, found), *_tell_carried(carried)),
         makers=makers,
         left_out=found.left_out,
-        facts=_facts(found, state, config),
+        facts=_facts(found, state, config) | ({} if carried is None else {"carried_frames": carried}),
+    )
+
+
+def compute_carried(
+    found: _Found, scenes: Scenes, config: RelationConfig
+) -> dict[str, list[float | None]] | None:
+    """Recalls that the published code of frames may print instead, where images without a prediction are judged.
+
+    That code keeps the predictions of the last image that had some (`silent_frames` is `carried`), so that what it
+    prints depends on the order of images.
+
+    Returns:
+        Metric to its value here and there; None where nothing moves, or the config is none of a published evaluator.
+    """
+    if found.triplets is None or not config.several_truths or config.silent_frames != "empty":
+        return None
+    other = replace(config, silent_frames="carried")
+    images = found.triplets.images
+    carried = match_triplets(found.claims, found.truth, images, len(found.names.videos), other)
+    if np.array_equal(carried.rank, found.triplets.rank):
+        return None
+    here, there = (
+        compute_values(_state(replace(found, triplets=each), scenes, how))
+        for each, how in ((found.triplets, config), (carried, other))
+    )
+    return {
+        metric: [value, there[metric]] for metric, value in here.items() if value != there[metric]
+    } or None
+
+
+def _tell_carried(carried: dict[str, list[float | None]] | None) -> tuple[str, ...]:
+    """What images without a prediction may change, in words."""
+    if carried is None:
+        return ()
+    metric, (here, there) = next(iter(carried.items()))
+    return (
+        f"in images without a prediction the published evaluator judges those of the image before, and its {metric} "
+        f"may be {there:.4f} (here {here:.4f}): --set silent_frames=carried",
     )
 
 

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.arrays import Bools, Floats, Floats32, Ints
+from roadaware.arrays import Bools, Floats, Floats32, Ints, Ints32
 from roadaware.errors import InputError
-from roadaware.metrics.metric_state import ItemScores, SceneResult, build_result, compute_values
+from roadaware.metrics.metric_state import ItemScores, Measured, SceneResult, build_result, compute_values
 from roadaware.metrics.sound.config import SoundConfig
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
+from roadaware.statistics.ranking import Ranking
 
 # The cells of the image that each sound comes from, and their weights.
 
@@ -133,7 +134,7 @@ def _boxes(scenes: Scenes, table: pl.DataFrame, *, each: bool) -> pl.DataFrame:
     nobody = pl.format("\0{}", pl.int_range(pl.len())) if each else pl.lit("")
     annotator = pl.coalesce(_get_column(scenes.boxes, "annotator").cast(pl.String), nobody).alias("annotator")
     boxes = (
-        scenes.boxes.filter(pl.col("sound").is_not_null())
+        _select_shown(scenes)
         .select("sound", pl.col("video").cast(pl.String), pl.col(CORNERS).cast(pl.Float64), annotator)
         .join(table.with_row_index("row").select("row", "sound"), on="sound")
         .join(sides, on="video", how="left")
@@ -149,6 +150,17 @@ def _boxes(scenes: Scenes, table: pl.DataFrame, *, each: bool) -> pl.DataFrame:
             hint="give videos.width_px and videos.height_px; images with boxes in shares are 1 x 1",
         )
     return boxes
+
+
+def _select_shown(scenes: Scenes) -> pl.DataFrame:
+    """The boxes of sounds in the frame that shows where each comes from; all of them where that is not said."""
+    boxes = scenes.boxes.filter(pl.col("sound").is_not_null())
+    if "frame" not in scenes.sounds.columns:
+        return boxes
+    frames = scenes.sounds.select("sound", shown=pl.col("frame"))
+    held = boxes.join(frames, on="sound", how="left", maintain_order="left")
+    there = (pl.col("frame") == pl.col("shown")).fill_null(False)
+    return held.filter(there | ~there.any().over("sound")).drop("shown")
 
 
 def _get_column(frame: pl.DataFrame, column: str) -> pl.Expr:
@@ -289,6 +301,7 @@ class SoundOverlaps:
         true_cells: (n,) what the ground truth's cells are worth together.
         whole: (n,) the consensus IoU of the whole image.
         centre: (n,) that of the middle half of both sides.
+        peak: (n,) the largest value of each map as it was given; -inf without one.
         sizes: `height x width` of maps to how many there are.
     """
 
@@ -299,6 +312,7 @@ class SoundOverlaps:
     true_cells: Floats
     whole: Floats
     centre: Floats
+    peak: Floats
     sizes: dict[str, int]
 
 
@@ -322,7 +336,7 @@ def compute_sound_overlaps(
     all_cells, whole, centre = _trivial(truth, worth, config)
     ciou, cells = np.zeros(n), np.zeros(n, dtype=np.int64)
     claimed, constant = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-    sizes: dict[str, int] = {}
+    peak, sizes = np.full(n, -np.inf), dict[str, int]()
     from roadaware.metrics.sound.map_kernels import count_cells_by_votes, count_votes
 
     for rows, maps in map_chunks(claims, matched, config.size):
@@ -334,10 +348,11 @@ def compute_sound_overlaps(
         )
         claimed[rows], constant[rows] = True, np.isnan(scaled[:, 0, 0])
         cells[rows] = held.sum(axis=(1, 2))
+        peak[rows] = maps.max(axis=(1, 2))
         size = f"{maps.shape[1]} x {maps.shape[2]}"
         sizes[size] = sizes.get(size, 0) + len(rows)
     true_cells = (all_cells * worth).sum(axis=1)
-    return SoundOverlaps(ciou, claimed, constant, cells, true_cells, whole, centre, sizes)
+    return SoundOverlaps(ciou, claimed, constant, cells, true_cells, whole, centre, peak, sizes)
 
 
 def consensus_iou(cells: Ints, held: Ints, worth: Floats) -> Floats:
@@ -377,9 +392,59 @@ def _trivial(truth: SoundTruth, worth: Floats, config: SoundConfig) -> tuple[Int
 _SUCCESS = 0.5
 
 
+REJECTION = ("on_screen_auc", "on_screen_ap", "localisation_ap@0.5", "localisation_f1@0.5")
+
+
+def rank_rejection(
+    peak: Floats, on_screen: Bools, hit: Bools, cluster: Ints, weights: Ints32
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """How well the peak of a map tells sounds that are on screen from those that are not, in each resample.
+
+    Args:
+        peak: (n,) largest value of each map as it was given.
+        on_screen: (n,) whether the image shows where the sound comes from; the others are silence, or come from
+            elsewhere.
+        hit: (n,) whether the map is right, of those that are on screen.
+        cluster: (n,) the video of each.
+        weights: (draws, videos) how often each video counts.
+
+    Returns:
+        Four times (draws,) in [0, 1], NaN where undefined. Area under the ROC curve and average precision of "on
+        screen" by falling peak; equal peaks share a threshold. The average precision of right maps among all, by
+        falling peak, whose recall is that of sounds on screen; and the largest F1 of it over all thresholds.
+
+    Source: Mo and Morgado, NeurIPS 2022 (SLAVC), section 5: AP and max-F1 with sounds that no image shows; the peak
+    of the map is the confidence.
+
+    >>> peak, shown, hit = np.array([0.9, 0.8, 0.7, 0.1]), np.array([1, 0, 1, 0]) > 0, np.array([1, 0, 0, 0]) > 0
+    >>> once = np.ones((1, 4), dtype=np.int32)
+    >>> [float(value[0].round(4)) for value in rank_rejection(peak, shown, hit, np.arange(4), once)]
+    [0.75, 0.8333, 0.5, 0.6667]
+    """
+    score = np.maximum(peak, np.finfo(np.float64).min)
+    ap, auc = Ranking.of(on_screen, score).areas(weights, cluster)
+    counted = weights[:, cluster].astype(np.float64)
+    shown, right = counted @ on_screen, counted @ (on_screen & hit)
+    localised, _ = Ranking.of(on_screen & hit, score).areas(weights, cluster)
+    # The ranking divides by what is right; recall is of all that are on screen.
+    share = np.divide(right, shown, out=np.full(len(right), np.nan), where=shown > 0)
+    localised = np.where(right > 0, localised * share, np.where(shown > 0, 0.0, np.nan))
+    order = np.argsort(-score, kind="stable")
+    ends = np.flatnonzero(np.r_[score[order][1:] != score[order][:-1], True]) if len(order) else order
+    seen = np.cumsum(counted[:, order], axis=1)[:, ends]
+    found = np.cumsum(counted[:, order] * (on_screen & hit)[order], axis=1)[:, ends]
+    f1 = np.divide(2 * found, seen + shown[:, None], out=np.zeros_like(found), where=shown[:, None] > 0)
+    best = np.where(shown > 0, f1.max(axis=1, initial=0.0), np.nan)
+    return auc, ap, localised, best
+
+
 @dataclass(frozen=True, eq=False)
 class LocalisedSounds(ItemScores):
-    """The state of the sound metrics: sounds and the scores of their maps."""
+    """The state of the sound metrics: sounds and the scores of their maps.
+
+    Of its items `peak` is the largest value of a map, `on_screen` whether a box shows where a sound comes from; null
+    where boxes cover no cell.
+    """
 
     config_type: ClassVar[type] = SoundConfig
     class_column: ClassVar[str] = "sound_class"
@@ -399,6 +464,20 @@ class LocalisedSounds(ItemScores):
         """Why a metric may be undefined."""
         return "no sound has a box that covers a cell"
 
+    def measured(self, weights: Ints32) -> Iterator[Measured]:
+        """The means over sounds; and where some are on screen and some are not, how these are told apart."""
+        yield from super().measured(weights)
+        if "on_screen" not in self.items.columns:
+            return
+        known = self.items["on_screen"].is_not_null().to_numpy()
+        shown = self.items["on_screen"].fill_null(False).to_numpy()[known]
+        if not shown.any() or shown.all():
+            return
+        hit = np.nan_to_num(self.values[known, 1]) > 0
+        peak, videos = self.items["peak"].to_numpy()[known], self._video_numbers()[known]
+        for metric, values in zip(REJECTION, rank_rejection(peak, shown, hit, videos, weights), strict=True):
+            yield Measured(metric, values, len(shown), reason="all sounds are on screen, or none is")
+
 
 def evaluate(
     predictions: Predictions,
@@ -415,6 +494,10 @@ def evaluate(
     published under the name cIoU; `success_auc` the area under that share over the thresholds from 0 to 1,
     published as AUC. All lie in [0, 1], higher is better. `baselines` holds the same of two answers without a
     model: the `whole image`, and the `centre`, the middle half of both sides.
+
+    Where some sounds of the ground truth have no box, being silent or off screen, `on_screen_auc` and `on_screen_ap`
+    say how well the largest value of a map tells that a sound is on screen, and `localisation_ap@0.5` and
+    `localisation_f1@0.5` count a map as right only where it also lies well; see `rank_rejection`.
 
     Args:
         predictions: `sounds` with the ground truth's numbers and a `map` each, of any size.
@@ -439,7 +522,10 @@ def evaluate(
     matched = _match_sounds(predictions, truth)
     found = compute_sound_overlaps(truth, predictions.sounds, matched, config)
     _check_whole(truth, found, config)
-    state = LocalisedSounds(truth.table, _values(found.ciou, found, ~found.claimed, config), config)
+    boxed = np.diff(truth.first) > 0
+    seen = pl.Series("on_screen", boxed).set(pl.Series(boxed & (found.true_cells == 0)), None)
+    items = truth.table.with_columns(seen, pl.Series("peak", found.peak))
+    state = LocalisedSounds(items, _values(found.ciou, found, ~found.claimed, config), config)
     nobody = np.zeros(len(truth.table), dtype=bool)
     answers = {"whole image": found.whole, "centre": found.centre}
     return build_result(
@@ -452,7 +538,9 @@ def evaluate(
         makers={"sound": partial(_by_sound, truth, found)},
         left_out=_left_out(len(predictions.sounds) - len(matched), found, config),
         baselines={
-            name: compute_values(replace(state, values=_values(ciou, found, nobody, config)))
+            name: compute_values(
+                replace(state, items=truth.table, values=_values(ciou, found, nobody, config))
+            )
             for name, ciou in answers.items()
         },
         facts=_facts(found, config),

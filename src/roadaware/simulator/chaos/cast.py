@@ -103,7 +103,7 @@ def arrange_around(play: Play, cast: list[Player], spot: Floats, distances: tupl
 
 def arrange_in_column(play: Play, cast: list[Player], spot: Floats) -> None:
     """Put a cast in rows of three up the street, looking to the camera."""
-    ahead = min(17.0, float(spot[0]) + 4.0)
+    ahead = min(play.ground.far_m - 1.0, float(spot[0]) + 4.0)
     for k, who in enumerate(cast):
         column = k % 3 - (1 if len(cast) > 2 else 0)
         play.place(who, np.array([ahead + 1.35 * (k // 3), spot[1] + 1.25 * column]), np.pi)
@@ -215,7 +215,7 @@ def compute_obstacle_circles(things: list[Thing]) -> Floats:
     """(m, 3) x, y and radius of circles that cover the vehicles."""
     rows: list[tuple[float, float, float]] = []
     for thing in things:
-        if thing.kind not in ("Car", "EmVeh"):
+        if thing.kind not in ("Car", "EmVeh", "LarVeh", "Mobike"):
             continue
         long, wide, _ = thing.size_m
         for share in np.linspace(-0.5, 0.5, max(2, round(long / 0.9))).tolist():

@@ -364,7 +364,7 @@ _PACE_MPS = 0.75
 def simulate_march(play: Play, cast: list[Player], spot: Floats) -> Script:
     """A column with flags and signs comes up the street, stops, chants and claps."""
     side = 1.0 if spot[1] < 0 else -1.0
-    start = np.array([min(17.0, spot[0] + play.draw(3.5, 5.0)), spot[1]])
+    start = np.array([min(play.ground.far_m - 1.0, spot[0] + play.draw(3.5, 5.0)), spot[1]])
     rows = [(k // 3, k % 3 - (1 if len(cast) > 2 else 0)) for k in range(len(cast))]
     parts = [_marcher(play, who, k) for k, who in enumerate(cast)]
     anchor = start.copy()

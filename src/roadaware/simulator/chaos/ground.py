@@ -34,6 +34,8 @@ class Ground:
         right_m: least y.
         slope: how far to the side the image reaches, for each metre ahead.
         kerbs: (2,) y of the kerbs, right and left.
+        near_m: from where on scenes are played, before the camera.
+        far_m: up to where.
     """
 
     layout: Layout
@@ -44,6 +46,8 @@ class Ground:
     right_m: float
     slope: float
     kerbs: tuple[float, float]
+    near_m: float = NEAR_M
+    far_m: float = FAR_M
 
     def world(self, points: Floats) -> Floats:
         """(..., 2) places in the world.
@@ -68,7 +72,7 @@ class Ground:
 
     def clamp(self, x: float, y: float) -> Floats:
         """(2,) the nearest place on the stage."""
-        ahead = float(np.clip(x, NEAR_M, FAR_M))
+        ahead = float(np.clip(x, self.near_m, self.far_m))
         low, high = self.reach(ahead)
         return np.array([ahead, float(np.clip(y, low, high))])
 
@@ -122,7 +126,9 @@ def make_ground(layout: Layout, config: SceneConfig, rng: np.random.Generator) -
     edge = half + road.pavement_m - 0.7
     slope = float(np.tan(np.radians(config.camera.fov_deg) / 2))
     kerbs = (offset - half, offset + half)
-    return Ground(layout, ego, origin, heading, offset + edge, offset - edge, slope, kerbs)
+    staging = config.staging
+    near, far = (NEAR_M, FAR_M) if staging is None else (staging.near_m, staging.far_m)
+    return Ground(layout, ego, origin, heading, offset + edge, offset - edge, slope, kerbs, near, far)
 
 
 def _ego(config: SceneConfig, line: Line, lane: int, rng: np.random.Generator) -> Ego:

@@ -7,13 +7,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from roadaware.arrays import Floats
-from roadaware.simulator.actors import Pose
-from roadaware.simulator.chaos import conflicts, emergencies
+from roadaware.simulator.actors import Lamp, Pose
+from roadaware.simulator.chaos import conflicts, emergencies, performances
 from roadaware.simulator.chaos.actions import heading_vector, move_into_view, simulate_onlooker
 from roadaware.simulator.chaos.cast import (
     WATER_M,
@@ -37,8 +38,10 @@ from roadaware.simulator.chaos.recording import (
     extract_bonds,
     extract_noises,
     generate_sentences,
+    mix_noises,
 )
-from roadaware.simulator.config import Conditions, SceneConfig
+from roadaware.simulator.chaos.sentences import generate_varied_sentences
+from roadaware.simulator.config import Conditions, SceneConfig, Staging, Surroundings
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.town import make_layout
 from roadaware.simulator.town.regions import Regions
@@ -66,6 +69,7 @@ class Plot:
         guards: how many of the cast, from the first on, are police.
         hot: whether others watch it.
         share: of the crowd that may take part, if that is more than it needs.
+        goes_on: whether it goes on when something blows up.
     """
 
     script: Callable[[Play, list[Player], Floats], Script]
@@ -76,6 +80,18 @@ class Plot:
     guards: int = 0
     hot: bool = True
     share: float = 1.0
+    goes_on: bool = False
+
+
+def _solo(pose: Pose, *doing: str, label: str | None = None, at: tuple[str, ...] = (), most: int = 1) -> Plot:
+    script = partial(performances.simulate_solo, pose=pose, doing=doing, label=label, at=at)
+    return Plot(script, 1, most, (1.4, 2.2), 1.3)
+
+
+def _vehicle(kind: str, label: str) -> Plot:
+    return Plot(
+        partial(performances.simulate_vehicle_sound, kind=kind, label=label), 0, 0, (), 0.5, hot=False
+    )
 
 
 PLOTS: Mapping[str, Plot] = {
@@ -104,6 +120,50 @@ PLOTS: Mapping[str, Plot] = {
     "flee": Plot(emergencies.simulate_fleeing, 1, 3, (0.9,), 1.5, hot=False),
     "blast": Plot(emergencies.simulate_explosion, 0, 0, (), 1.0),
 }
+STAGED_PLOTS: Mapping[str, Plot] = {
+    **PLOTS,
+    "hand in hand": Plot(performances.simulate_hand_in_hand, 2, 2, (0.5, 0.5), 1.4, hot=False),
+    "painting": _solo(Pose.PAINT, "painting", at=("barrier",)),
+    "spraying": _solo(Pose.SPRAY, "spraying", at=("barrier", "dustbin")),
+    "drums": _solo(Pose.DRUM, "playing instrument", label="playing drums", most=2),
+    "trumpet": _solo(Pose.TRUMPET, "playing instrument", label="trumpet", most=2),
+    "guitar": _solo(Pose.STRUM, "playing instrument", label="playing musical instruments", most=2),
+    "song": _solo(Pose.MICROPHONE, "singing", label="singing", most=2),
+    "prayer": _solo(Pose.PRAY, "praying"),
+    "speech": Plot(performances.simulate_speech, 2, 3, (0.6, 2.2), 2.4),
+    "report": Plot(performances.simulate_report, 2, 2, (0.8, 1.8), 1.8, hot=False),
+    "gun threat": Plot(performances.simulate_gun_threat, 2, 2, (1.2, 1.2), 2.0),
+    "shots": Plot(performances.simulate_shooting, 1, 1, (1.5,), 1.6, goes_on=True),
+    "attack": Plot(partial(performances.simulate_shooting, alarm=True), 1, 1, (1.0,), 1.6, goes_on=True),
+    "whistle": _solo(Pose.WAVE, "waving hands", label="whistling"),
+    "air horn": _solo(Pose.RAISE_CAN, "chanting/cheering", label="airhorn"),
+    "radio": _solo(Pose.PHONE, "speaking/talking", label="buzzing of walkie-talkie"),
+    "boo": _solo(Pose.SHOUT, "shouting", label="booing"),
+    "applause": _solo(Pose.CLAP, "clapping", label="clapping", most=2),
+    "flag": _solo(
+        Pose.HOLD_FLAG, "holding flag", "waving flag", "chanting/cheering", label="chanting/cheering"
+    ),
+    "sign": _solo(Pose.HOLD_SIGN, "holding signage"),
+    "fist": _solo(Pose.WAVE, "raising fist", "chanting/cheering", label="chanting/cheering"),
+    "window": Plot(performances.simulate_window_breaking, 1, 1, (2.5,), 1.3),
+    "car horn": _vehicle("Car", "honking"),
+    "motorcycle": _vehicle("Mobike", "motorcycle engine"),
+    "lorry": _vehicle("LarVeh", "truck engine"),
+    "collision": Plot(performances.simulate_collision, 1, 2, (3.0, 1.6), 1.5),
+    "shelter": Plot(performances.simulate_shelter, 2, 4, (0.9,), 1.8),
+    "panic": Plot(emergencies.simulate_panic, 1, 3, (1.0,), 1.5, hot=False),
+}
+"""Those of staged scenes."""
+ACTS: Mapping[str, Mapping[str, int]] = {
+    "hand in hand": {}, "painting": {"barrier": 1}, "spraying": {"barrier": 1}, "drums": {}, "trumpet": {},
+    "guitar": {}, "song": {}, "prayer": {}, "speech": {}, "report": {}, "gun threat": {}, "shots": {},
+    "whistle": {}, "air horn": {}, "radio": {}, "boo": {}, "applause": {}, "flag": {}, "sign": {}, "fist": {},
+    "window": {"Car": 1}, "car horn": {"Car": 1}, "motorcycle": {"Mobike": 1}, "lorry": {"LarVeh": 1},
+    "barricade": {"dustbin": 1}, "arrest": {}, "rescue": {}, "put out": {"fire": 1}, "arson": {"dustbin": 1},
+    "flares": {}, "dance": {}, "reunion": {}, "threat": {}, "loot": {"suitcase": 1}, "throwing": {},
+    "parted brawl": {}, "smash": {"dustbin": 1}, "tug": {"suitcase": 1}, "brawl": {}, "guard": {},
+}  # fmt: skip
+"""Acts that staged scenes take in turn besides what belongs to their event, and the things that each needs."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +224,39 @@ PROGRAMMES: Mapping[str, Programme] = {
     ),
 }  # fmt: skip
 """The categories that are played, with what happens in each."""
+_CALM = {"watch": 4, "film": 2, "phone": 0.7, "shout": 0.2, "clap": 0.2, "wave": 0.6, "stroll": 1}
+_SHAKEN = ("shelter", "flee", "rescue", "call help", "panic")
+STAGED_PROGRAMMES: Mapping[str, Programme] = {
+    "earthquake": Programme(_SHAKEN, ("shelter", "flee", "call help"), _CALM, 1, ("fire_engine",), {"debris": 3}),
+    "flood": replace(PROGRAMMES["flood"], idle=_CALM, guards=1),
+    "hailstorm": Programme(("shelter", "panic", "flee", "call help"), ("shelter", "flee"), _CALM, 1, (), {}),
+    "hurricane": Programme(
+        ("shelter", "flee", "rescue", "panic"), ("shelter", "flee"), _CALM, 1, ("ambulance",),
+        {"plastic_bag": 4, "suitcase": 1},
+    ),
+    "landslide": Programme(
+        ("panic", "flee", "rescue", "call help"), ("flee", "call help"), _CALM, 1, ("fire_engine",), {}
+    ),
+    "tsunami": Programme(
+        ("panic", "flee", "flee", "rescue"), ("flee", "call help"), _CALM, 1, (), {"water": 1, "tyre": 1, "suitcase": 2}
+    ),
+    "volcanic_eruption": Programme(
+        ("panic", "flee", "shelter", "call help"), ("flee", "shelter"), _CALM, 1, (), {"fire": 2}
+    ),
+    "accidents": Programme(
+        ("collision", "rescue", "call help", "quarrel"), ("call help", "quarrel"), _CALM, 1, ("ambulance",), {}
+    ),
+    "fires": replace(PROGRAMMES["fires"], idle=_CALM, guards=1),
+    "queue_chaos": replace(PROGRAMMES["queue_chaos"], idle=_CALM, guards=1),
+    "explosion": replace(PROGRAMMES["explosion"], idle=_CALM),
+    "fight": replace(PROGRAMMES["fight"], idle=_CALM),
+    "quarrel": replace(PROGRAMMES["quarrel"], idle=_CALM, guards=1),
+    "gunshot_terrorist_attack": Programme(
+        ("attack", "chat", "hand in hand"), ("gun threat", "call help"), _CALM, 1, ("police_car",), {}
+    ),
+    "protest_riot": replace(PROGRAMMES["protest_riot"], idle=_CALM, guards=1),
+}  # fmt: skip
+"""All fifteen events, as staged scenes play them."""
 
 
 class Director:
@@ -172,10 +265,11 @@ class Director:
     Args:
         play: the scene.
         programme: of its category.
+        acts: plots that are played besides, of `STAGED_PLOTS`.
     """
 
-    def __init__(self, play: Play, programme: Programme) -> None:
-        self.play, self.programme = play, programme
+    def __init__(self, play: Play, programme: Programme, acts: tuple[str, ...] = ()) -> None:
+        self.play, self.programme, self._acts = play, programme, acts
         self._running: list[tuple[Plot, Script, list[Player], Floats]] = []
         self._idle: dict[int, Script] = {}
         self._since = [0.0] * len(play.players)
@@ -188,7 +282,7 @@ class Director:
         free = [self.play.players[k] for k in people]
         watchers = round(_WATCHERS * len(free))
         for name in self._order():
-            plot = PLOTS[name]
+            plot = STAGED_PLOTS[name]
             cast = self._chosen(plot, free, max(0, len(free) - watchers))
             if cast is None:
                 continue
@@ -233,7 +327,7 @@ class Director:
         found: list[str] = []
         for _ in range(max(1, round(len(self.play.players) / 14))):
             found += [first, *(rest[k] for k in self.play.rng.permutation(len(rest)).tolist())]
-        return found
+        return [found[0], *self._acts, *found[1:]]
 
     def _chosen(self, plot: Plot, free: list[Player], most: int) -> list[Player] | None:
         """People for a plot; police where it asks for them, and only there."""
@@ -289,7 +383,7 @@ class Director:
         others = [(spot, other.room_m) for other, _, _, spot in self._running]
         best, score = ground.clamp(11.0, 0.0), -np.inf
         for _ in range(25):
-            x = play.draw(7.8, 10.0) if not others else play.draw(7.5, 16.0)
+            x = play.draw(7.8, 10.0) if not others else play.draw(7.5, min(16.0, ground.far_m))
             low, high = ground.reach(x, 1.2)
             if not others:
                 low, high = max(low, -1.8), min(high, 1.8)
@@ -331,8 +425,8 @@ class Director:
         spare = len(free) - max(1, round(0.2 * len(self.play.players)))
         if spare < 1 or not self.programme.later:
             return
-        name = self.programme.later[int(self.play.rng.integers(len(self.programme.later)))]
-        plot = PLOTS[name]
+        names = (*self.programme.later, *self._acts)
+        plot = STAGED_PLOTS[names[int(self.play.rng.integers(len(names)))]]
         spot = self._spot(plot)
         free.sort(key=lambda who: (float(np.hypot(*(self.play.at(who) - spot))), who.number))
         cast = self._chosen(plot, free, spare)
@@ -343,14 +437,16 @@ class Director:
         """Something blew up: whoever is near falls, everybody else ducks and runs."""
         self._alarmed = True
         play = self.play
-        for _, script, cast, _ in self._running:
+        ended = [row for row in self._running if row[2] and not row[0].goes_on]
+        for _, script, cast, _ in ended:
             if cast:
                 close = getattr(script, "close", None)
                 if close is not None:
                     close()
                 self._dismiss(cast)
-        self._running = [row for row in self._running if not row[2]]
-        people = [who for who in play.players if play.bodies.here[who.number] and not who.away]
+        self._running = [row for row in self._running if not row[2] or row[0].goes_on]
+        here = play.bodies.here
+        people = [who for who in play.players if here[who.number] and not who.away and not who.busy]
         people.sort(key=lambda who: (float(np.hypot(*(play.at(who) - spot))), who.number))
         struck = [who for who in people[: max(1, len(people) // 5)] if not who.guard]
         helpers = people[max(len(struck), len(people) // 2) :][:2]
@@ -403,6 +499,146 @@ def add_street_things(play: Play, programme: Programme) -> None:
             else:
                 near = shop if kind in ("suitcase", "cart") and "cart" in programme.things else None
                 _lone(play, kind, near)
+
+
+_STANDING: Mapping[str, tuple[str, bool]] = {
+    "Car": ("hatchback", True),
+    "Mobike": ("motorbike", True),
+    "LarVeh": ("lorry", True),
+}
+"""Vehicles that stand by: the model, and whether it counts as an agent."""
+
+
+def add_act_things(play: Play, acts: tuple[str, ...], programme: Programme) -> None:
+    """Put the things on the street that acts need and the programme does not have.
+
+    Args:
+        play: the scene.
+        acts: of `ACTS`.
+        programme: of its category.
+    """
+    wanted: dict[str, int] = {}
+    for name in acts:
+        for kind, n in ACTS[name].items():
+            wanted[kind] = max(n, wanted.get(kind, 0))
+    for kind, n in wanted.items():
+        for k in range(n - programme.things.get(kind, 0)):
+            if kind in _STANDING:
+                _standing_vehicle(play, kind)
+            elif kind == "fire":
+                _burning(play, k, 1 if play.chance(0.5) else -1)
+            else:
+                _lone(play, kind, None)
+    _keep_off(play)
+
+
+def _standing_vehicle(play: Play, kind: str, side: int = 0, x: float = 0.0) -> Thing:
+    """A vehicle that stands at the kerb, or where the image ends before it."""
+    ground, (model, active) = play.ground, _STANDING[kind]
+    side = side or (1 if play.chance(0.5) else -1)
+    x = x or play.draw(10.5, 13.0) + (6.0 if kind == "LarVeh" else 0.0)
+    kerb = ground.kerbs[1] if side > 0 else -ground.kerbs[0]
+    y = side * min(kerb - 1.1, ground.slope * x - 0.7)
+    return add_thing(play, kind, np.array([x, y]), math.pi + play.draw(-0.08, 0.08), model, None, 0, active)
+
+
+def _keep_off(play: Play) -> None:
+    """Let vehicles be in the way of everybody."""
+    play.posts = np.concatenate([play.ground.posts(), compute_obstacle_circles(play.things)])
+    play.bodies.block(play.posts, np.full(len(play.posts), -1))
+
+
+def add_disaster(play: Play, category: str) -> None:
+    """Put on the street what makes an event of its kind.
+
+    Args:
+        play: the scene.
+        category: of it.
+    """
+    ground, middle = play.ground, (play.ground.left_m + play.ground.right_m) / 2
+    wide = ground.left_m - ground.right_m
+    if category == "hailstorm":
+        add_thing(play, "debris", np.array([16.0, middle]), 0.0, "hailstones", (28.0, wide, 0.07))
+    elif category == "landslide":
+        side = 1.0 if play.chance(0.5) else -1.0
+        edge = ground.left_m if side > 0 else -ground.right_m
+        place = np.array([play.draw(12.0, 15.0), side * (edge + 5.0)])
+        earth = add_thing(play, "debris", place, play.draw(0.0, 6.28), "earth", (6.4, 6.0, 2.1))
+        earth.z = 1.2
+    elif category == "volcanic_eruption":
+        add_thing(play, "debris", np.array([100.0, middle + play.draw(-8.0, 8.0)]), 0.0, "volcano", (60.0, 60.0, 27.0),
+                  int(Lamp.BEACON))  # fmt: skip
+    elif category == "tsunami":
+        sheet = next(thing for thing in play.things if thing.model == "flood")
+        sheet.xy = np.array([_WAVE_FROM_M + sheet.size_m[0] / 2, sheet.xy[1]])
+    elif category == "hurricane":
+        side = 1.0 if play.chance(0.5) else -1.0
+        x = play.draw(11.0, 13.0)
+        y = side * min(ground.left_m if side > 0 else -ground.right_m, ground.slope * x - 1.0)
+        tree = add_thing(play, "fallen_tree", np.array([x, y]), play.draw(-0.2, 0.2), "fallen_tree")
+        stem = tree.xy + np.outer(np.linspace(-0.45, 0.45, 6) * tree.size_m[0], heading_vector(tree.heading))
+        play.posts = np.concatenate([play.posts, np.column_stack([stem, np.full(len(stem), 0.5)])])
+        play.bodies.block(play.posts, np.full(len(play.posts), -1))
+    elif category == "accidents":
+        side = 1 if play.chance(0.5) else -1
+        stands = _standing_vehicle(play, "Car", side, play.draw(10.0, 11.5))
+        comes = _standing_vehicle(play, "Car", side, 36.0)
+        # It runs in on the line of the one that stands, and faces the camera as it does.
+        stands.heading, comes.heading = 0.0, math.pi
+        comes.xy = np.array([36.0, float(stands.xy[1])])
+        stands.model, comes.model = "saloon", "hatchback"
+        end = stands.xy[0] + (stands.size_m[0] + comes.size_m[0]) / 2
+        circle = np.array([[float(end), float(stands.xy[1]), comes.size_m[1] / 2]])
+        _keep_off(play)
+        play.posts = np.concatenate([play.posts, circle])
+        play.bodies.block(play.posts, np.full(len(play.posts), -1))
+
+
+_WAVE_FROM_M, _WAVE_MPS, _WAVE_HIGH_M = 46.0, 5.5, 0.34
+_SLIDES_S, _GUST_MPS = 4.0, 4.5
+
+
+def update_disaster(play: Play, category: str) -> None:
+    """In this frame, let earth slide, a wave come in, or the wind blow things over the street.
+
+    Args:
+        play: the scene.
+        category: of it.
+    """
+    seconds = play.frame / play.fps
+    if category == "landslide":
+        earth = next(thing for thing in play.things if thing.model == "earth")
+        if seconds < _SLIDES_S:
+            side = 1.0 if earth.xy[1] > 0 else -1.0
+            share = math.sin(math.pi * seconds / _SLIDES_S)
+            earth.xy = earth.xy - np.array([0.0, side * 3.2 * share / play.fps])
+            earth.z = max(0.0, earth.z - 0.5 / play.fps)
+    elif category == "tsunami":
+        sheet = next(thing for thing in play.things if thing.model == "flood")
+        front = max(-6.0, _WAVE_FROM_M - _WAVE_MPS * seconds)
+        sheet.xy = np.array([front + sheet.size_m[0] / 2, sheet.xy[1]])
+        sheet.z = _WAVE_HIGH_M - WATER_M
+        play.level = _WAVE_HIGH_M if front < play.ground.near_m else 0.0
+        for thing in play.things:
+            if thing.kind in ("tyre", "suitcase") and thing.pushed_by is None and thing.xy[0] > front:
+                thing.xy = thing.xy - np.array([1.6 / play.fps, 0.0])
+                thing.heading += 0.5 / play.fps
+                thing.z = max(0.0, _WAVE_HIGH_M - 0.25 * thing.size_m[2])
+        for who in play.players:
+            if who.pose == Pose.LIE and play.at(who)[0] > front:
+                who.lift = max(who.lift, 0.8 * _WAVE_HIGH_M)
+    elif category == "hurricane":
+        for k, thing in enumerate(
+            thing for thing in play.things if thing.kind in ("plastic_bag", "suitcase")
+        ):
+            if thing.pushed_by is None:
+                gust = _GUST_MPS * (0.5 + 0.5 * math.sin(1.3 * seconds + 1.7 * k)) * (1.0 if k % 2 else 0.7)
+                thing.xy = thing.xy + np.array([0.25, 1.0]) * gust / play.fps
+                if thing.xy[1] > play.ground.left_m:
+                    thing.xy = np.array([thing.xy[0], play.ground.right_m])
+                thing.heading += 2.0 * gust / play.fps
+                flies = thing.kind == "plastic_bag"
+                thing.z = (0.5 + 0.45 * math.sin(2.1 * seconds + k)) if flies else 0.0
 
 
 def update_flood(play: Play) -> None:
@@ -478,6 +714,9 @@ def make_chaos(
         rng: draws everything.
     """
 
+    staging = config.staging
+    if staging is not None:
+        return _make_staged(config, staging, conditions, name, seed, rng)
     category = select_category(name, seed)
     layout = make_layout(town_config(config, rng), rng)
     ground = make_ground(layout, config, rng)
@@ -509,23 +748,128 @@ def make_chaos(
     )
 
 
-def select_category(name: str, seed: int) -> str:
+_STREAM, _ACT_STREAM = 61, 62
+
+
+def _make_staged(
+    config: SceneConfig,
+    staging: Staging,
+    conditions: Conditions,
+    name: str,
+    seed: int,
+    rng: np.random.Generator,
+) -> Episode:
+    """A scene of `chaos@2`."""
+    number = parse_scene_number(name)
+    # Apart from the stream of the play: what is said and heard does not hang on how people moved.
+    own = np.random.default_rng([seed, number, _STREAM])
+    category = select_category(name, seed, tuple(STAGED_PROGRAMMES))
+    acts = select_acts(number, seed, staging.acts)
+    free = config.conditions is None
+    config, conditions = _dress(config, staging, conditions, category, own, free=free)
+    layout = make_layout(town_config(config, rng), rng)
+    ground = make_ground(layout, config, rng)
+    programme, crowd = STAGED_PROGRAMMES[category], config.behaviour.crowd
+    guards = min(crowd // 4, max(programme.guards, round(programme.guards * crowd / 14)))
+    play = Play(
+        ground, make_players(crowd, guards, rng), config.n_frames, config.camera.fps, rng, ground.posts()
+    )
+    add_street_things(play, programme)
+    add_act_things(play, acts, programme)
+    add_disaster(play, category)
+    director = Director(play, programme, acts)
+    _act_out(play, director, category)
+    regions = Regions(layout)
+    actors = build_person_actors(play, regions)
+    everything = (*actors, *build_thing_actors(play, regions))
+    tied = extract_bonds(play, actors)
+    noises = mix_noises(extract_noises(play, actors), staging, ground, config, own)
+    told = generate_varied_sentences(actors, tied, config.camera.fps, ground, own)
+    return Episode(
+        name, seed, config, conditions, layout, ground.ego, everything, (), tied, noises, told, category
+    )
+
+
+def _dress(
+    config: SceneConfig,
+    staging: Staging,
+    conditions: Conditions,
+    category: str,
+    rng: np.random.Generator,
+    *,
+    free: bool,
+) -> tuple[SceneConfig, Conditions]:
+    """Lens, town and weather of one scene; as many numbers are drawn whatever comes of them."""
+    lens, spread, greenery, height, bends = rng.random(5)
+    lanes, side = int(rng.integers(1, 3)), rng.random()
+    camera = config.camera
+    if lens < staging.wide:
+        camera = replace(camera, fov_deg=staging.wide_deg)
+    else:
+        camera = replace(camera, fov_deg=min(140.0, camera.fov_deg * (0.94 + 0.1 * float(spread))))
+    if category == "earthquake":
+        # A camera that stands trembles by a third of this.
+        camera = replace(camera, shake_px=min(20.0, 0.02 * camera.width_px))
+    town: Surroundings = config.surroundings
+    if staging.towns:
+        town = replace(
+            town, lanes=lanes, greenery=0.1 + 0.5 * float(greenery), height_m=6.0 + 9.0 * float(height),
+            bends=0.3 * float(bends), drive_on="left" if side < 0.5 else "right",
+        )  # fmt: skip
+    if free and category in ("hailstorm", "hurricane"):
+        conditions = Conditions("day" if conditions.time == "night" else conditions.time, "rain")
+    elif free and category == "volcanic_eruption":
+        conditions = Conditions("dusk", "overcast")
+    return replace(config, camera=camera, surroundings=town), conditions
+
+
+def select_acts(number: int, seed: int, count: int) -> tuple[str, ...]:
+    """The acts that a scene shows besides those of its event.
+
+    Scenes that follow each other show each act once before any is shown again.
+
+    Args:
+        number: of the scene in its set.
+        seed: of the set.
+        count: acts in a scene.
+
+    >>> sorted(name for number in range(20) for name in select_acts(number, 3, 2)) == sorted(ACTS)
+    True
+    """
+    names, found = tuple(ACTS), []
+    for place in range(number * count, (number + 1) * count):
+        block, at = divmod(place, len(names))
+        found.append(
+            names[int(np.random.default_rng([seed, block, _ACT_STREAM]).permutation(len(names))[at])]
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def parse_scene_number(name: str) -> int:
+    """The number that the name of a scene ends with; 0 without one."""
+    digits = re.search(r"(\d+)$", name)
+    return int(digits[1]) if digits else 0
+
+
+def select_category(name: str, seed: int, categories: tuple[str, ...] = CATEGORIES) -> str:
     """The category of a scene of this name.
 
     Args:
         name: ends with the number of the scene.
         seed: of the set.
+        categories: that scenes take in turn.
     """
-    digits = re.search(r"(\d+)$", name)
-    return CATEGORIES[((int(digits[1]) if digits else 0) + seed) % len(CATEGORIES)]
+    return categories[(parse_scene_number(name) + seed) % len(categories)]
 
 
-def _act_out(play: Play, director: Director) -> None:
+def _act_out(play: Play, director: Director, category: str = "") -> None:
     """Play it from the first frame to the last."""
     director.open()
     for _ in range(play.n_frames):
         director.direct()
-        update_flood(play)
+        if category != "tsunami":
+            update_flood(play)
+        update_disaster(play, category)
         for thing in play.things:
             if thing.kind == "EmVeh":
                 play.noise(_SIRENS[thing.model], thing)

@@ -16,20 +16,24 @@ from roadaware.simulator.actors import Pose
 from roadaware.simulator.chaos.crowd import Bodies
 from roadaware.simulator.chaos.ground import Ground
 
+GROUND_MODELS = ("flood", "hailstones", "volcano", "podium")
+"""Things that one stands in, on or far away from; they stop nobody."""
 PREFIX = "action:"
 """Facts of an actor that are called so tell in which frames it does an official action."""
 
 _UPRIGHT = (
     Pose.STAND, Pose.WALK, Pose.WAVE, Pose.FILM, Pose.HOLD_FLAG, Pose.HOLD_SIGN, Pose.ARGUE, Pose.SHOUT,
-    Pose.PHONE, Pose.CLAP, Pose.THREATEN, Pose.HANDS_UP,
+    Pose.PHONE, Pose.CLAP, Pose.THREATEN, Pose.HANDS_UP, Pose.DRUM, Pose.TRUMPET, Pose.STRUM, Pose.MICROPHONE,
+    Pose.HOLD_HANDS, Pose.RAISE_CAN,
 )  # fmt: skip
 DEEDS: Mapping[str, tuple[Pose, ...]] = {
+    "aiming weapon": (Pose.AIM,),
     "arguing": (Pose.ARGUE, Pose.SHOUT),
     "arresting": (Pose.KNEEL, Pose.PUSH_OBJECT),
     "burning/setting fire": (Pose.STAND,),
     "carrying": (Pose.PUSH_OBJECT, Pose.STAND, Pose.WALK, Pose.RUN),
     "carrying casualty": (Pose.PUSH_OBJECT,),
-    "chanting/cheering": (Pose.SHOUT, Pose.WAVE, Pose.HOLD_FLAG, Pose.HOLD_SIGN),
+    "chanting/cheering": (Pose.SHOUT, Pose.WAVE, Pose.HOLD_FLAG, Pose.HOLD_SIGN, Pose.RAISE_CAN),
     "chasing": (Pose.RUN, Pose.WALK, Pose.STAND),
     "clapping": (Pose.CLAP,),
     "creating barricade": (Pose.PUSH_OBJECT,),
@@ -41,22 +45,31 @@ DEEDS: Mapping[str, tuple[Pose, ...]] = {
     "hitting an object/smashing": (Pose.PUNCH,),
     "holding a burning stick": (Pose.STAND, Pose.WALK, Pose.RUN),
     "holding flag": (Pose.HOLD_FLAG,),
+    "holding hands": (Pose.HOLD_HANDS,),
     "holding signage": (Pose.HOLD_SIGN,),
-    "holding weapon": (Pose.THREATEN,),
+    "holding weapon": (Pose.THREATEN, Pose.AIM),
     "hugging": (Pose.HUG,),
     "injured": (Pose.LIE,),
     "kneeling": (Pose.KNEEL,),
+    "painting": (Pose.PAINT,),
     "pinning": (Pose.KNEEL,),
+    "playing instrument": (Pose.DRUM, Pose.TRUMPET, Pose.STRUM),
+    "praying": (Pose.PRAY,),
     "pulling barricade": (Pose.PUSH_OBJECT,),
     "punching": (Pose.PUNCH,),
     "pushing": (Pose.SHOVE,),
     "raising fist": (Pose.WAVE,),
     "raising hands": (Pose.HANDS_UP,),
     "recording": (Pose.FILM,),
+    "reporting live": (Pose.MICROPHONE,),
     "retreating": (Pose.FLINCH, Pose.WALK, Pose.STAND),
     "running/escaping": (Pose.RUN,),
+    "shooting/firing": (Pose.AIM,),
     "shouting": (Pose.SHOUT,),
-    "speaking/talking": (Pose.PHONE, Pose.STAND),
+    "singing": (Pose.MICROPHONE, Pose.STAND),
+    "speaking on stage": (Pose.MICROPHONE,),
+    "speaking/talking": (Pose.PHONE, Pose.STAND, Pose.MICROPHONE),
+    "spraying": (Pose.SPRAY,),
     "stealing/looting": (Pose.PUSH_OBJECT, Pose.KNEEL, Pose.STAND, Pose.WALK, Pose.RUN),
     "throwing object": (Pose.THROW,),
     "walking": (*_UPRIGHT, Pose.PUSH_OBJECT),
@@ -92,6 +105,16 @@ CYCLES_S: Mapping[Pose, float] = {
     Pose.DANCE: 1.3,
     Pose.FALL: 1.6,
     Pose.HANDS_UP: 4.0,
+    Pose.AIM: 4.0,
+    Pose.SPRAY: 1.5,
+    Pose.PAINT: 1.7,
+    Pose.PRAY: 4.0,
+    Pose.DRUM: 0.5,
+    Pose.TRUMPET: 2.4,
+    Pose.STRUM: 1.6,
+    Pose.MICROPHONE: 2.2,
+    Pose.HOLD_HANDS: 2.6,
+    Pose.RAISE_CAN: 2.5,
 }
 """Seconds in which the gait of somebody on one spot goes round."""
 FLARE_S = 1.4
@@ -108,7 +131,10 @@ CONTACT = ("fighting", "kicking", "pushing", "pulling", "grabbing", "holding ont
 REACH_M = 2.0
 """How far apart two may be while one does such a thing to the other."""
 LEVELS: Mapping[str, float] = {
+    "airhorn": 2.6,
     "arguing": 1.2,
+    "booing": 1.5,
+    "buzzing of walkie-talkie": 0.8,
     "chanting/cheering": 1.6,
     "clanking (of metal)": 2.0,
     "clapping": 0.8,
@@ -116,15 +142,22 @@ LEVELS: Mapping[str, float] = {
     "crying": 1.0,
     "explosion": 9.0,
     "flare": 0.8,
+    "gunshot/firing": 5.0,
+    "honking": 2.4,
+    "motorcycle engine": 1.0,
+    "playing drums": 1.8,
+    "playing musical instruments": 1.0,
     "shattering": 2.5,
     "shouting": 1.8,
     "shouting for help": 2.0,
     "siren (ambulance)": 3.0,
     "siren (fire engine)": 3.0,
     "siren (police)": 3.0,
+    "singing": 1.2,
     "sizzling": 0.7,
     "speaking": 0.4,
     "truck engine": 0.8,
+    "trumpet": 1.6,
     "whistling": 1.3,
 }
 """How loud sounds are at one metre; a voice raised is 1."""
@@ -387,7 +420,8 @@ class Play:
         rows: list[tuple[float, float, float]] = []
         owner = [-1] * len(self.posts)
         for thing in self.things:
-            if thing.here and thing.kind in ("dustbin", "barrier", "debris") and thing.model != "flood":
+            stops = thing.kind in ("dustbin", "barrier", "debris") and thing.model not in GROUND_MODELS
+            if thing.here and stops:
                 turn, half = thing.heading + math.pi / 2, max(0.0, thing.size_m[1] / 2 - 0.3)
                 x, y = thing.xy.tolist()
                 for share in (-half, 0.0, half) if half > 0.2 else (0.0,):

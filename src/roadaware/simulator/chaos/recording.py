@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats, Ints
+from roadaware.datasets.chaotic_vocabulary import list_label_names
 from roadaware.simulator.actors import Actor, Pose
 from roadaware.simulator.chaos.crowd import describe_actors, format_definite_description
+from roadaware.simulator.chaos.ground import Ground
 from roadaware.simulator.chaos.play import (
     CODES,
     CONTACT,
@@ -28,6 +31,7 @@ from roadaware.simulator.chaos.play import (
     Player,
     Thing,
 )
+from roadaware.simulator.config import SceneConfig, Staging
 from roadaware.simulator.episode import Bond, Noise, Sentence
 from roadaware.simulator.people import compute_stride
 from roadaware.simulator.town.regions import Regions
@@ -112,6 +116,122 @@ def extract_noises(play: Play, actors: list[Actor]) -> tuple[Noise, ...]:
         for start, end in _runs(mask, max(1, round(_SHORTEST_S * play.fps))) if number is not None else []:
             found.append(Noise(label, number, start / play.fps, end / play.fps, LEVELS[label]))
     return tuple(sorted(found, key=lambda noise: (noise.start_s, noise.label, noise.actor or 0)))
+
+
+_JOINED_S = 0.6
+"""Parts of one sound that are no further apart."""
+_LONGEST_S, _SHORTEST_SOUND_S = 5.0, 0.8
+_IMPULSIVE = ("explosion", "crashing", "shattering", "gunshot/firing")
+_OFTEN = (
+    "arguing", "chanting/cheering", "clapping", "crying", "flare", "shouting", "shouting for help", "sizzling",
+    "speaking", "siren (ambulance)", "siren (fire engine)", "siren (police)",
+)  # fmt: skip
+"""Sounds that most scenes could have: others come before them."""
+_NOT_FROM_AFAR = ("flare", "sizzling", "speaking", "buzzing of walkie-talkie")
+"""Sounds too weak to be heard of somebody who is out of sight."""
+
+
+def mix_noises(
+    noises: tuple[Noise, ...], staging: Staging, ground: Ground, config: SceneConfig, rng: np.random.Generator
+) -> tuple[Noise, ...]:
+    """The noises that are heard of a staged scene: few at a time, perhaps one from out of sight, perhaps none.
+
+    What several do at the same time is one sound. Who is left out does what they do in silence.
+
+    Args:
+        noises: all that could be heard.
+        staging: how many at a time, and how often what.
+        ground: where the scene is played.
+        config: of the scene.
+        rng: where chance comes from.
+    """
+    quiet, alone, far, order = rng.random(4)
+    most = 1 if alone < staging.alone else int(rng.integers(min(2, staging.sounds), staging.sounds + 1))
+    if quiet < staging.silent:
+        return ()
+    seconds = config.n_frames / config.camera.fps
+    taken: list[tuple[float, float]] = []
+    found: list[Noise] = []
+    if far < staging.off_screen and seconds > 3.0:
+        noise = _draw_far_noise({noise.label for noise in noises}, ground, seconds, rng)
+        taken.append((noise.start_s, noise.end_s))
+        found.append(noise)
+    groups = _join_noises(noises)
+    chance = np.random.default_rng([int(order * 2**31), len(groups)]).random(len(groups))
+    ranks = sorted(range(len(groups)), key=lambda k: (groups[k][0].label in _OFTEN, chance[k]))
+    for k in ranks:
+        start, end = min(n.start_s for n in groups[k]), max(n.end_s for n in groups[k])
+        if end - start > _LONGEST_S:
+            start += float(rng.random()) * (end - start - _LONGEST_S)
+            end = start + _LONGEST_S
+        part = _find_free_part(start, end, taken, most)
+        if part is None:
+            continue
+        held = [
+            replace(n, start_s=max(n.start_s, part[0]), end_s=min(n.end_s, part[1]), sound=len(taken))
+            for n in groups[k]
+        ]
+        held = [n for n in held if n.end_s - n.start_s > 0.1]
+        if held:
+            taken.append(part)
+            found += held
+    return _number_sounds(found)
+
+
+def _draw_far_noise(known: set[str], ground: Ground, seconds: float, rng: np.random.Generator) -> Noise:
+    """A sound of a kind that nobody in the scene makes, from behind the camera or far to one side."""
+    names = [name for name in list_label_names("sound") if name not in known and name not in _NOT_FROM_AFAR]
+    label = names[int(rng.integers(len(names)))]
+    lasts = float(rng.uniform(1.4, min(4.0, 0.6 * seconds)))
+    start = float(rng.uniform(0.0, seconds - lasts))
+    side, behind = float(rng.choice([-1.0, 1.0])), bool(rng.random() < 0.5)
+    x = float(rng.uniform(-9.0, -3.0) if behind else rng.uniform(1.0, 7.0))
+    y = side * float(rng.uniform(1.0, 6.0) if behind else ground.slope * max(x, 0.0) + rng.uniform(3.0, 6.0))
+    at = ground.world(np.array([x, y])).tolist()
+    return Noise(label, None, start, start + lasts, 1.6 * LEVELS.get(label, 1.0), (at[0], at[1]), 0)
+
+
+def _join_noises(noises: tuple[Noise, ...]) -> list[list[Noise]]:
+    """Noises of one label that follow each other closely or sound together, as one sound each."""
+    groups: list[list[Noise]] = []
+    last: dict[str, tuple[int, float]] = {}
+    for noise in sorted(
+        noises, key=lambda one: (one.start_s, one.label, -1 if one.actor is None else one.actor)
+    ):
+        place, end = last.get(noise.label, (-1, -np.inf))
+        # Blows and shots that follow each other are one; so are the voices of a crowd.
+        if place >= 0 and noise.start_s <= end + (_JOINED_S if noise.label not in _IMPULSIVE else 0.0):
+            groups[place].append(noise)
+            last[noise.label] = (place, max(end, noise.end_s))
+        else:
+            last[noise.label] = (len(groups), noise.end_s)
+            groups.append([noise])
+    return groups
+
+
+def _find_free_part(
+    start: float, end: float, taken: list[tuple[float, float]], most: int
+) -> tuple[float, float] | None:
+    """The longest part of a span in which fewer than `most` sounds are taken; None if it is too short."""
+    edges = sorted({start, end, *(edge for span in taken for edge in span if start < edge < end)})
+    best, begin = (start, start), start
+    for a, b in pairwise(edges):
+        busy = sum(s < b and a < e for s, e in taken)
+        begin = b if busy >= most else begin
+        if busy < most and b - begin > best[1] - best[0]:
+            best = (begin, b)
+    return best if best[1] - best[0] >= min(_SHORTEST_SOUND_S, end - start) and best[1] > best[0] else None
+
+
+def _number_sounds(noises: list[Noise]) -> tuple[Noise, ...]:
+    """Noises by their start, their sounds numbered by theirs."""
+    starts: dict[int, tuple[float, str]] = {}
+    for noise in noises:
+        key = noise.sound or 0
+        starts[key] = min(starts.get(key, (np.inf, "")), (noise.start_s, noise.label))
+    number = {key: k for k, key in enumerate(sorted(starts, key=lambda key: starts[key]))}
+    told = [replace(noise, sound=number[noise.sound or 0]) for noise in noises]
+    return tuple(sorted(told, key=lambda n: (n.start_s, n.label, -1 if n.actor is None else n.actor)))
 
 
 def _person(play: Play, regions: Regions, who: Player, held: int | None) -> Actor:

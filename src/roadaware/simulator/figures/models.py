@@ -38,10 +38,14 @@ from roadaware.simulator.figures.objects import (
     MAKERS,
     build_cart,
     build_dog,
+    build_earth,
     build_fire,
     build_flood,
+    build_hailstones,
     build_object,
+    build_podium,
     build_stroller,
+    build_volcano,
 )
 from roadaware.simulator.mesh import Material, Mesh, Semantic, Soup, transform_mesh
 from roadaware.simulator.people.gaits import machine_size
@@ -108,9 +112,16 @@ MODELS: Mapping[str, tuple[Model, ...]] = {
 """Kind to its models: vehicles, machines with the height of who rides them, and objects that do not belong on
 a road."""
 ELEMENTS: Mapping[str, tuple[Model, ...]] = {
-    "debris": (Model("fire", (0.9, 0.9, 1.3)), Model("flood", (60.0, 16.0, 0.3))),
+    "debris": (
+        Model("fire", (0.9, 0.9, 1.3)),
+        Model("flood", (60.0, 16.0, 0.3)),
+        Model("earth", (6.0, 5.0, 1.6)),
+        Model("hailstones", (26.0, 14.0, 0.07)),
+        Model("volcano", (60.0, 60.0, 26.0)),
+        Model("podium", (1.3, 1.3, 0.45)),
+    ),
 }
-"""Fire and water, which are put where a scene needs them and never drawn by chance."""
+"""Fire, water, earth and the like, which are put where a scene needs them and never drawn by chance."""
 
 
 def sample_model_size(model: Model, look: int) -> Size:
@@ -163,6 +174,10 @@ _MODELS: Mapping[str, Callable[[Size, np.random.Generator, bool], Form]] = {
     "fire_engine": build_fire_engine,
     "fire": build_fire,
     "flood": build_flood,
+    "earth": build_earth,
+    "hailstones": build_hailstones,
+    "volcano": build_volcano,
+    "podium": build_podium,
     "pickup": build_pickup,
     "dog": build_dog,
     "stroller": build_stroller,

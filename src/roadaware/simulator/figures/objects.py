@@ -529,6 +529,76 @@ def build_fire(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     return form
 
 
+def build_podium(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+    """A low platform of boards to speak from."""
+    form = Form(Semantic.OBJECT)
+    long, wide, high = size
+    wood = scale_brightness(matt((0.25, 0.16, 0.085)), float(rng.uniform(0.7, 1.4)))
+    form.add(box((-long / 2, -wide / 2, 0.0), (long / 2, wide / 2, high)), wood)
+    for k in range(0 if coarse else 3):
+        at = (k / 2 - 0.5) * 0.9 * long
+        form.add(box((at - 0.02, -wide / 2 - 0.004, 0.0), (at + 0.02, wide / 2 + 0.004, high)), SHADE)
+    return form
+
+
+def build_earth(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+    """A heap of earth and stones that came down a slope."""
+    form = Form(Semantic.TERRAIN)
+    long, wide, high = size
+    soil = matt((0.11, 0.07, 0.04))
+    for part in range(3 if coarse else 7):
+        x, y = rng.uniform(-0.3, 0.3, 2) * (long, wide)
+        tall, reach = (high, 0.5) if part == 0 else (high * float(rng.uniform(0.45, 0.8)), 0.25)
+        at = (0.0, 0.0) if part == 0 else (float(x), float(y))
+        spine = [(*at, share * tall) for share in (0.0, 0.4, 0.75, 1.0)]
+        radii = [reach * min(long, wide) * girth for girth in (1.0, 0.82, 0.5, 0.06)]
+        heap = pipe(spine, radii, 7 if coarse else 11)
+        form.add(heap, scale_brightness(soil, float(rng.uniform(0.7, 1.4))))
+    for _ in range(4 if coarse else 26):
+        x, y = rng.uniform(-0.46, 0.46, 2) * (long, wide)
+        radius = float(rng.uniform(0.12, 0.42))
+        z = radius + 0.6 * high * max(0.0, 1.0 - 2.2 * max(abs(x) / long, abs(y) / wide))
+        stone = _lump(rng, radius, 4 if coarse else 6)
+        grey = float(rng.uniform(0.08, 0.3))
+        form.add(stone.moved((float(x), float(y), float(z))), matt((grey, 0.92 * grey, 0.8 * grey)))
+    return form
+
+
+def build_hailstones(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+    """Hailstones that lie about on the ground."""
+    form = Form(Semantic.TERRAIN)
+    long, wide, high = size
+    ice = Paint((0.72, 0.78, 0.82), Material.GLOSSY)
+    for _ in range(60 if coarse else 420):
+        x, y = rng.uniform(-0.5, 0.5, 2) * (long, wide)
+        radius = float(rng.uniform(0.3, 0.5)) * high
+        stone = ball((float(x), float(y), radius), (radius, radius, radius), 4, 2)
+        form.add(stone, ice)
+    return form
+
+
+def build_volcano(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+    """A mountain with a crater that glows, far down the street."""
+    form = Form(Semantic.TERRAIN)
+    long, wide, high = size
+    sides = 10 if coarse else 18
+    spine = [(0.0, 0.0, share * high) for share in (0.0, 0.3, 0.65, 0.94)]
+    radii = [0.5 * min(long, wide) * share for share in (1.0, 0.62, 0.32, 0.16)]
+    form.add(pipe(spine, radii, sides), matt((0.05, 0.042, 0.04)))
+    glow = Bulb(int(Lamp.BEACON), _MIDDLE, _GLOWS[1], turn=-1)
+    crater = [(0.0, 0.0, 0.94 * high), (0.0, 0.0, high)]
+    form.add(pipe(crater, [radii[3], 0.5 * radii[3]], sides), Paint(_MIDDLE, Material.LAMP), bulb=glow)
+    for _ in range(2 if coarse else 5):
+        turn = float(rng.uniform(0, 6.28))
+        c, s = np.cos(turn), np.sin(turn)
+        way = [
+            ((r + 0.3) * c, (r + 0.3) * s, z)
+            for (_, _, z), r in zip(spine[::-1][:3], radii[::-1][:3], strict=True)
+        ]
+        form.add(pipe(way, 0.012 * long, 4), Paint(_FOOT, Material.LAMP), bulb=glow)
+    return form
+
+
 def build_flood(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     """A sheet of brown water with ripples of other browns.
 

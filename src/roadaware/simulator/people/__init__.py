@@ -7,6 +7,7 @@ from roadaware.simulator.people.bodies import (
     compute_joints,
     describe_appearance,
     prepare_poses,
+    select_item,
     stride_m,
 )
 from roadaware.simulator.people.gaits import Saddle, get_saddle, scale_saddle
@@ -24,5 +25,6 @@ __all__ = [
     "height_m",
     "prepare_poses",
     "scale_saddle",
+    "select_item",
     "stride_m",
 ]

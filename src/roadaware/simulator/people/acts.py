@@ -333,6 +333,108 @@ def hands_up(body: Stature, gait: float) -> Floats:
     return wish
 
 
+def aim(body: Stature, gait: float) -> Floats:
+    """A long gun held level before the shoulder, one foot behind."""
+    wish = stand(body, 0.0)
+    breath = 0.015 * math.sin(gait)
+    _stance(wish, body, 0.05, 0.13, -0.35)
+    wish[place.BACK_TURN] = -0.2, body.stoop + 0.06, 0.0
+    wish[place.HEAD_TURN] = 0.1, 0.08, -0.12
+    set_hand(wish, RIGHT, 0.34, _inward(body, 0.05), 0.08 + breath, (-0.4, 0.9, -0.6))
+    set_hand(wish, LEFT, 0.86, _inward(body, 0.0), 0.1 + breath, (-0.1, 0.6, -1.0))
+    return wish
+
+
+def spray(body: Stature, gait: float) -> Floats:
+    """A can held out at arm's length, moved in small rounds."""
+    wish = stand(body, 0.3 * gait)
+    wish[place.BACK_TURN] = -0.15, body.stoop + 0.08, 0.0
+    set_hand(wish, RIGHT, 0.88, 0.16 * math.sin(gait), 0.12 + 0.12 * math.cos(gait), (-0.3, 0.8, -0.6))
+    return wish
+
+
+def paint(body: Stature, gait: float) -> Floats:
+    """A brush drawn up and down before the body."""
+    wish = stand(body, 0.0)
+    stroke = math.sin(gait)
+    wish[place.BACK_TURN] = -0.1, body.stoop + 0.06 - 0.05 * stroke, 0.0
+    wish[place.HEAD_TURN] = 0.0, -0.05 - 0.15 * stroke, 0.0
+    set_hand(wish, RIGHT, 0.72, -0.05, 0.15 + 0.45 * stroke, (-0.3, 0.8, -0.6))
+    return wish
+
+
+def pray(body: Stature, gait: float) -> Floats:
+    """Palms together before the chest, the head bowed."""
+    wish = stand(body, 0.2 * gait)
+    bow = 0.08 * math.sin(gait)
+    wish[place.BACK_TURN] = 0.0, body.stoop + 0.14 + bow, 0.0
+    wish[place.HEAD_TURN] = 0.0, 0.5 + bow, 0.0
+    for side in (LEFT, RIGHT):
+        set_hand(wish, side, 0.46, _inward(body, 0.02), 0.04, (-0.2, 0.9, -0.8))
+    return wish
+
+
+def drum(body: Stature, gait: float) -> Floats:
+    """Hands that beat by turns on a drum at the waist."""
+    wish = stand(body, 0.0)
+    wish[place.BACK_TURN] = 0.06 * math.sin(gait), body.stoop + 0.04, 0.0
+    wish[place.HEAD_TURN] = 0.0, 0.15 + 0.06 * math.sin(2 * gait), 0.0
+    for side, beat in ((LEFT, math.sin(gait)), (RIGHT, -math.sin(gait))):
+        set_hand(wish, side, 0.56, 0.0, -0.34 + 0.2 * max(0.0, beat), (-0.6, 0.8, -0.4))
+    return wish
+
+
+def trumpet(body: Stature, gait: float) -> Floats:
+    """An instrument at the mouth, held with both hands."""
+    wish = stand(body, 0.3 * gait)
+    sway = 0.05 * math.sin(gait)
+    wish[place.BACK_TURN] = 2 * sway, body.stoop - 0.08, 0.0
+    wish[place.HEAD_TURN] = 0.0, -0.1, 0.0
+    set_hand(wish, LEFT, 0.5, _inward(body, 0.03), 0.26 + sway, (-0.1, 1.0, -0.5))
+    set_hand(wish, RIGHT, 0.62, _inward(body, 0.02), 0.28 + sway, (-0.1, 1.0, -0.5))
+    return wish
+
+
+def strum(body: Stature, gait: float) -> Floats:
+    """A guitar across the body: one hand at its neck, the other over the strings."""
+    wish = stand(body, gait)
+    wish[place.BACK_TURN] = 0.06 * math.sin(gait), body.stoop + 0.05, 0.0
+    wish[place.HEAD_TURN] = 0.3, 0.2 + 0.06 * math.sin(2 * gait), 0.0
+    set_hand(wish, LEFT, 0.5, 0.55, -0.16, (-0.5, 0.6, -0.8))
+    set_hand(wish, RIGHT, 0.42, _inward(body, 0.06), -0.42 + 0.1 * math.sin(4 * gait), (-0.7, 0.9, -0.3))
+    return wish
+
+
+def microphone(body: Stature, gait: float) -> Floats:
+    """A microphone before the mouth, the other hand moving with the words."""
+    wish = stand(body, 0.3 * gait)
+    wish[place.BACK_TURN] = 0.08 * math.sin(gait), body.stoop, 0.0
+    wish[place.HEAD_TURN] = 0.0, -0.06 + 0.04 * math.sin(2 * gait), 0.0
+    set_hand(wish, RIGHT, 0.34, _inward(body, 0.02), 0.16, (-0.1, 0.7, -1.0))
+    set_hand(wish, LEFT, 0.5, 0.3 + 0.2 * math.sin(gait), -0.3 + 0.2 * math.cos(gait), (-0.7, 0.5, -0.7))
+    wish[place.HELD_TURN] = 0.0, -0.35, 0.0
+    return wish
+
+
+def hold_hands(body: Stature, gait: float) -> Floats:
+    """Both hands held out to the sides and down, where those beside have theirs."""
+    wish = stand(body, 0.3 * gait)
+    swing = 0.1 * math.sin(gait)
+    for side in (LEFT, RIGHT):
+        set_hand(wish, side, 0.1 + swing, 0.5, -0.8, (-0.6, 0.5, -0.2))
+    return wish
+
+
+def raise_can(body: Stature, gait: float) -> Floats:
+    """A small can held up above the head, as one sounds an air horn."""
+    wish = stand(body, 0.3 * gait)
+    wish[place.BACK_TURN] = 0.0, body.stoop - 0.06, -0.05
+    wish[place.HEAD_TURN] = 0.2, -0.1, 0.0
+    set_hand(wish, RIGHT, 0.16, 0.1, 0.92 + 0.03 * math.sin(gait), (-0.1, 0.9, -0.4))
+    set_hand(wish, LEFT, 0.3, _inward(body, 0.08), 0.3, (0.1, 1.0, -0.5))
+    return wish
+
+
 def _inward(body: Stature, apart: float) -> float:
     """How far out, in lengths of the arm, a wrist must be to lie beside the middle.
 
@@ -368,11 +470,22 @@ ACTS: Mapping[Pose, Act] = {
     Pose.DANCE: dance,
     Pose.FALL: fall,
     Pose.HANDS_UP: hands_up,
+    Pose.AIM: aim,
+    Pose.SPRAY: spray,
+    Pose.PAINT: paint,
+    Pose.PRAY: pray,
+    Pose.DRUM: drum,
+    Pose.TRUMPET: trumpet,
+    Pose.STRUM: strum,
+    Pose.MICROPHONE: microphone,
+    Pose.HOLD_HANDS: hold_hands,
+    Pose.RAISE_CAN: raise_can,
 }
 """All poses but riding, which hangs on the machine."""
 _ON_FOOT = (
     Pose.STAND, Pose.WAVE, Pose.FILM, Pose.HOLD_FLAG, Pose.HOLD_SIGN, Pose.ARGUE, Pose.SHOUT,
-    Pose.PHONE, Pose.CLAP, Pose.THREATEN, Pose.HANDS_UP,
+    Pose.PHONE, Pose.CLAP, Pose.THREATEN, Pose.HANDS_UP, Pose.DRUM, Pose.TRUMPET, Pose.STRUM, Pose.MICROPHONE,
+    Pose.HOLD_HANDS, Pose.RAISE_CAN,
 )  # fmt: skip
 
 

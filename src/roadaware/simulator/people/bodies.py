@@ -62,8 +62,9 @@ from roadaware.simulator.people.skeleton import (
 
 
 Item = Literal[
-    "", "phone", "screen", "flag", "sign", "stone", "flare", "umbrella", "stick", "shopping", "club"
-]
+    "", "phone", "screen", "flag", "sign", "stone", "flare", "umbrella", "stick", "shopping", "club",
+    "gun", "fired gun", "can", "brush", "drum", "trumpet", "guitar", "microphone",
+]  # fmt: skip
 _WOOD: Colour = (0.30, 0.19, 0.10)
 _DARK: Colour = (0.012, 0.012, 0.014)
 _PAPER: Colour = (0.80, 0.79, 0.74)
@@ -90,6 +91,14 @@ def build_carried_item(item: Item, body: Stature, outfit: Outfit, coarse: bool) 
         "stick": _stick,
         "shopping": _shopping,
         "club": _club,
+        "gun": _gun,
+        "fired gun": lambda *held: [*_gun(*held), _flash(*held)],
+        "can": _can,
+        "brush": _brush,
+        "drum": _drum,
+        "trumpet": _trumpet,
+        "guitar": _guitar,
+        "microphone": _microphone,
     }
     return makers[item](body, outfit, coarse) if item else []
 
@@ -194,6 +203,78 @@ def _shopping(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
     return [bag] if coarse else [bag, loft(handle, [outfit.bag_colour], 3, closed=(False, False))]
 
 
+def _bar(
+    x0: float, x1: float, z: float, wide: float, high: float, colour: Colour, material: Material
+) -> Piece:
+    """A bar along the way that the hand points, from x0 to x1."""
+    corners = np.array([(x0, wide / 2, z - high / 2), (x1, wide / 2, z - high / 2), (x1, wide / 2, z + high / 2),
+                        (x0, wide / 2, z + high / 2)])  # fmt: skip
+    return slab(corners[::-1], (0.0, -wide, 0.0), [_BONE] * 4, colour, material, True)
+
+
+def _gun(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    del body, outfit, coarse
+    barrel = _bar(-0.12, 0.68, 0.06, 0.03, 0.035, _DARK, Material.GLOSSY)
+    return [barrel, _bar(-0.34, 0.02, 0.03, 0.045, 0.1, _WOOD, Material.MATT)]
+
+
+def _flash(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
+    """The flash before the muzzle of a gun that is fired."""
+    del body, outfit
+    rings: list[Ring] = [(0.74, 0.0, z, r, r, _BONE) for z, r in ((-0.06, 0.02), (0.06, 0.1), (0.18, 0.02))]
+    fire: list[Colour] = [(1.0, 0.75, 0.35)]
+    return loft(rings, fire, 3 if coarse else 5, Material.LAMP, glow=5.0)
+
+
+def _can(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    del body
+    rows = ((-0.06, 0.032, 0.032), (0.11, 0.032, 0.032), (0.15, 0.012, 0.012))
+    return [loft(_column(rows, coarse), [outfit.bag_colour], 4 if coarse else 6, Material.GLOSSY)]
+
+
+def _brush(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    del body, coarse
+    return [
+        _rod(-0.1, 0.18, 0.012, _WOOD),
+        _board(0.1, 0.08, 0.22, outfit.hat_colour, Material.MATT, 0.01, 0.02, True),
+    ]
+
+
+def _drum(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    del body
+    sides = 5 if coarse else 10
+    skin: list[Ring] = [(0.02, 0.2, z, 0.21, 0.21, _BONE) for z in (-0.34, -0.06)]
+    return [loft(skin, [outfit.hat_colour], sides, Material.GLOSSY)]
+
+
+def _trumpet(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    del body, outfit
+    brass: Colour = (0.62, 0.42, 0.1)
+    pieces = [_bar(-0.28, 0.3, 0.03, 0.03, 0.03, brass, Material.GLOSSY)]
+    if not coarse:
+        pieces.append(_bar(-0.1, 0.16, -0.03, 0.03, 0.05, brass, Material.GLOSSY))
+    bell = np.array([(0.3, 0.07, -0.04), (0.3, -0.07, -0.04), (0.3, -0.07, 0.1), (0.3, 0.07, 0.1)])
+    return [*pieces, slab(bell, (0.03, 0.0, 0.0), [_BONE] * 4, brass, Material.GLOSSY, True)]
+
+
+def _guitar(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    del body, coarse
+    pieces = []
+    # Across the body: from the hand at the strings up to the hand at the neck.
+    for y0, y1, high, colour in ((-0.2, 0.24, 0.34, outfit.bag_colour), (0.24, 0.78, 0.07, _WOOD)):
+        z0, z1 = 0.28 * y0, 0.28 * y1
+        corners = np.array([(0.05, y0, z0 - high / 2), (0.05, y1, z1 - high / 2), (0.05, y1, z1 + high / 2),
+                            (0.05, y0, z0 + high / 2)])  # fmt: skip
+        pieces.append(slab(corners, (-0.07, 0.0, 0.0), [_BONE] * 4, colour, Material.GLOSSY, True))
+    return pieces
+
+
+def _microphone(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+    del body, outfit
+    rows = ((0.09, 0.03, 0.03), (0.13, 0.045, 0.045), (0.17, 0.03, 0.03))
+    return [_rod(-0.08, 0.1, 0.016, _DARK), loft(_column(rows, coarse), [(0.1, 0.1, 0.11)], 5, Material.MATT)]
+
+
 # Rigs: everything of a person that does not change from frame to frame, ready for the bones' transforms.
 
 
@@ -294,6 +375,14 @@ _ITEMS: dict[Pose, Item] = {
     Pose.HOLD_FLAG: "flag",
     Pose.HOLD_SIGN: "sign",
     Pose.THREATEN: "club",
+    Pose.AIM: "gun",
+    Pose.SPRAY: "can",
+    Pose.PAINT: "brush",
+    Pose.DRUM: "drum",
+    Pose.TRUMPET: "trumpet",
+    Pose.STRUM: "guitar",
+    Pose.MICROPHONE: "microphone",
+    Pose.RAISE_CAN: "can",
 }
 _ON_BACK = (Pose.LIE, Pose.FALL)
 _STROLLING = (Pose.STAND, Pose.WALK)
@@ -321,13 +410,14 @@ _LOOKS: WeakKeyDictionary[Actor, Looks] = WeakKeyDictionary()
 _BONES: WeakKeyDictionary[Actor, tuple[int, Floats]] = WeakKeyDictionary()
 
 
-def build_body_mesh(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
+def build_body_mesh(actor: Actor, frame: int, coarse: bool = False, *, bare: bool = False) -> Mesh:
     """Mesh of a pedestrian, or the rider of a bicycle or motorbike, in the actor's axes.
 
     Args:
         actor: who.
         frame: of the scene.
         coarse: whether a few triangles are enough, for what is far away.
+        bare: without what they hold.
 
     Raises:
         UsageError: the actor is not in the scene in this frame.
@@ -335,7 +425,8 @@ def build_body_mesh(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
     row = _row(actor, frame)
     looks = get_looks(actor)
     worn = looks.lying if actor.pose[row] in _ON_BACK and not is_rider(actor) else looks.outfit
-    found = build_rig(looks.body, worn, select_item(actor, row), looks.saddle is not None, coarse)
+    item: Item = "" if bare else select_item(actor, row)
+    found = build_rig(looks.body, worn, item, looks.saddle is not None, coarse)
     vertices = found.weights @ _bones(actor, row).reshape(-1, 3).astype(np.float32)
     return Mesh(vertices, found.triangles, found.colour, found.material, found.semantic, found.glow, found.uv)
 
@@ -413,6 +504,8 @@ def select_item(actor: Actor, row: int) -> Item:
     if is_rider(actor):
         return ""
     pose = Pose(int(actor.pose[row]))
+    if pose == Pose.AIM and _has_fact(actor, "flare", row):
+        return "fired gun"
     if pose in _ITEMS:
         return _ITEMS[pose]
     if _has_fact(actor, "flare", row):
@@ -521,6 +614,14 @@ _ITEM_NAMES = {
     "stick": "a walking stick",
     "shopping": "a shopping bag",
     "club": "a club",
+    "gun": "a gun",
+    "fired gun": "a gun",
+    "can": "a can",
+    "brush": "a brush",
+    "drum": "a drum",
+    "trumpet": "a trumpet",
+    "guitar": "a guitar",
+    "microphone": "a microphone",
 }
 _BAG_NAMES = {"backpack": "a backpack", "handbag": "a handbag"}
 _HAT_NAMES = {

@@ -206,7 +206,12 @@ def select_labelled_rows(episode: Episode, seen: Seen) -> Seen:
 
 
 def _is_labelled(episode: Episode, actor: Actor) -> bool:
-    """Things count as corner cases alone; what people push along elsewhere is a part of what they do."""
+    """Things count as corner cases alone; what people push along elsewhere is a part of what they do.
+
+    In staged scenes whatever is heard has a box too, since maps of sounds are held against boxes.
+    """
+    if episode.config.staging is not None and any(noise.actor == actor.number for noise in episode.noises):
+        return True
     return actor.active and (actor.kind in AGENTS or episode.config.preset == "corner-cases")
 
 
@@ -243,6 +248,13 @@ def build_boxes_table(episode: Episode, seen: Seen, held: list[Held], tube: Ints
     hidden = 1.0 - seen.share
     occlusion = np.where(hidden < _PART, 0, np.where(hidden < _FULL, 1, 2))
     visible = {f"visible_{name}": seen.visible[:, k] for k, name in enumerate(CORNERS)}
+    # What somebody holds tells what they do: of staged crowds the box is that of the body.
+    corners = seen.full if seen.bodies is None else seen.bodies
+    shapes = (
+        {}
+        if episode.config.staging is None
+        else {f"shape_{n}": seen.full[:, k] for k, n in enumerate(CORNERS)}
+    )
     objects = np.zeros(len(seen), dtype=bool)
     for each in held:
         objects[each.rows] = each.actor.kind in OBJECTS
@@ -254,7 +266,8 @@ def build_boxes_table(episode: Episode, seen: Seen, held: list[Held], tube: Ints
             "video": pl.Series([episode.name], dtype=pl.String).new_from_index(0, len(seen)),
             "frame": seen.frame,
             "tube": tube,
-            **{name: seen.full[:, k] for k, name in enumerate(CORNERS)},
+            **{name: corners[:, k] for k, name in enumerate(CORNERS)},
+            **shapes,
             "occlusion": _words(occlusion, terms.OCCLUSION),
             **visible,
             "visible_share": seen.share.astype(np.float32),
@@ -308,7 +321,8 @@ def _manners(episode: Episode, seen: Seen, held: list[Held]) -> dict[str, pl.Ser
         held_on = (actor.pose[at] == Pose.PUSH_OBJECT) | (False if pushed is None else pushed[at] != 0)
         for row, value in zip(each.rows.tolist(), held_on.tolist(), strict=True):
             pushing[row] = value
-    words = {"action": terms.WALKING, "look": terms.LOOK, "cross": terms.CROSSING, "pose": terms.POSES}
+    poses = terms.POSES if episode.config.staging is None else terms.STAGED_POSES
+    words = {"action": terms.WALKING, "look": terms.LOOK, "cross": terms.CROSSING, "pose": poses}
     tags = {name: _words(codes[name], words[name]) for name in words}
     return {**tags, "pushing": pl.Series(pushing, dtype=pl.Boolean)}
 

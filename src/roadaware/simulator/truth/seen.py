@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Ints, Ints32
 from roadaware.simulator.episode import Episode
-from roadaware.simulator.mesh import Camera, Soup, build_camera
-from roadaware.simulator.people import compute_joints
+from roadaware.simulator.mesh import Camera, Soup, build_camera, transform_mesh
+from roadaware.simulator.people import build_body_mesh, compute_joints, select_item
 from roadaware.simulator.render import Picture, instance_boxes
 
 LEAST_PX = 12
@@ -38,6 +38,7 @@ class Seen:
         full: (n, 4) of its whole shape as far as it is in the image, also what is hidden.
         expected_px: (n,) pixels that would show it if nothing stood before it.
         joints: (n, 17, 3) x, y in pixels and whether they are seen (1) or not (0); NaN where it has none.
+        bodies: (n, 4) as `full`, without what people hold; None where that was not looked for.
     """
 
     frame: Ints
@@ -47,6 +48,7 @@ class Seen:
     full: Floats32
     expected_px: Ints
     joints: Floats32
+    bodies: Floats32 | None = None
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -78,7 +80,8 @@ class Seen:
         Args:
             kept: (n,) which.
         """
-        return Seen(*(getattr(self, each.name)[kept] for each in fields(self)))
+        columns = [getattr(self, each.name) for each in fields(self)]
+        return Seen(*(None if column is None else column[kept] for column in columns))
 
 
 @dataclass(eq=False)
@@ -88,10 +91,12 @@ class SeenCollector:
     Args:
         episode: whose images they are.
         joints: whether to look for joints, which takes most of the time; without they are NaN.
+        bodies: whether the boxes of bodies without what they hold are looked for, in staged scenes.
     """
 
     episode: Episode
     joints: bool = True
+    bodies: bool = True
     _parts: list[Seen] = field(default_factory=list)
 
     def add(
@@ -115,14 +120,17 @@ class SeenCollector:
         kept = np.flatnonzero((shown[:, 4] > 0) | (shapes[:, 8] > 0))
         # A few pixels at an edge may be counted by one of two rules of rounding only.
         whole = np.maximum(shapes[kept, 8], shown[kept, 4]).astype(np.int64)
+        full = _inside(shapes[kept], shown[kept, :4], camera)
+        staged = self.bodies and self.episode.config.staging is not None
         part = Seen(
             np.full(len(kept), frame, dtype=np.int64),
             kept.astype(np.int64),
             shown[kept, 4].astype(np.int64),
             shown[kept, :4].astype(np.float32),
-            _inside(shapes[kept], shown[kept, :4], camera),
+            full,
             whole,
             self._joints(frame, camera, mask, kept, shown[kept, 4]),
+            self._bodies(frame, camera, kept, shown[kept, :4], full) if staged else None,
         )
         self._parts.append(part)
         return part
@@ -131,7 +139,25 @@ class SeenCollector:
         """All frames that were taken."""
         if not self._parts:
             return _none()
-        return Seen(*(np.concatenate([getattr(p, each.name) for p in self._parts]) for each in fields(Seen)))
+        columns = [[getattr(part, each.name) for part in self._parts] for each in fields(Seen)]
+        return Seen(*(None if column[0] is None else np.concatenate(column) for column in columns))
+
+    def _bodies(self, frame: int, camera: Camera, kept: Ints, shown: Ints, full: Floats32) -> Floats32:
+        """(k, 4) the boxes of whole shapes, and where somebody holds something those of their body alone."""
+        found, count = full.copy(), len(self.episode.actors) + len(self.episode.signals)
+        soups: list[Soup] = []
+        places: list[int] = []
+        for place, number in enumerate(kept.tolist()):
+            actor = self.episode.actors[number] if number < len(self.episode.actors) else None
+            row = None if actor is None or actor.kind != "Ped" else actor.at(frame)
+            if actor is not None and row is not None and select_item(actor, row):
+                mesh = build_body_mesh(actor, frame, bare=True)
+                soups.append(transform_mesh(mesh, actor.position[row], float(actor.heading[row]), number + 1))
+                places.append(place)
+        if soups:
+            shapes = compute_projected_boxes(camera, soups, count)[kept[places]]
+            found[places] = _inside(shapes, shown[places], camera)
+        return found
 
     def _joints(self, frame: int, camera: Camera, mask: Ints32, kept: Ints, pixels: Ints) -> Floats32:
 
@@ -239,7 +265,7 @@ def simulate_block_view(episode: Episode, *, joints: bool = True) -> Seen:
         episode: the scene.
         joints: whether to look for joints, which takes most of the time.
     """
-    collector = SeenCollector(episode, joints)
+    collector = SeenCollector(episode, joints, bodies=False)
     for frame in range(episode.n_frames):
         camera = build_camera(episode.ego, episode.config, frame, episode.seed)
         soup = build_block_soup(episode, frame)

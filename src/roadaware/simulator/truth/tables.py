@@ -124,7 +124,10 @@ def build_queries_table(episode: Episode, tubes: pl.DataFrame, number: dict[int,
         if start < end:
             name = f"{episode.name}-{len(rows):03d}"
             whole = (0, episode.n_frames)
-            rows.append((len(rows), episode.name, name, each.text, each.kind, *whole, tube, start, end))
+            form = () if episode.config.staging is None else (each.form,)
+            rows.append(
+                (len(rows), episode.name, name, each.text, each.kind, *whole, tube, start, end, *form)
+            )
     schema: dict[str, Any] = {
         "query": pl.Int64,
         "video": pl.String,
@@ -137,6 +140,7 @@ def build_queries_table(episode: Episode, tubes: pl.DataFrame, number: dict[int,
         "start_frame": pl.Int64,
         "end_frame": pl.Int64,
     }
+    schema |= {} if episode.config.staging is None else {"form": pl.String}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
@@ -148,6 +152,8 @@ def build_sounds_table(episode: Episode, boxes: pl.DataFrame, number: dict[int, 
         boxes: of it.
         number: of an actor to that of its tube.
     """
+    if episode.config.staging is not None:
+        return _build_staged_sounds(episode, boxes, number)
     if not episode.noises:
         return Heard(pl.DataFrame(schema=_SOUNDS), ())
     named = [_map_sound_label(noise.label) for noise in episode.noises]
@@ -173,6 +179,28 @@ _SOUNDS: dict[str, Any] = {
 }
 
 
+def _build_staged_sounds(episode: Episode, boxes: pl.DataFrame, number: dict[int, int]) -> Heard:
+    """A row for each sound of a staged scene, whoever makes it, with a name of its own."""
+    words = list_label_names("sound")
+    parts: dict[int, list[Noise]] = {}
+    for noise in episode.noises:
+        parts.setdefault(noise.sound or 0, []).append(noise)
+    rows = []
+    for k, noises in sorted(parts.items()):
+        shown = [_heard(episode, noise, boxes, number)["frame"].min() for noise in noises]
+        frames = [frame for frame in shown if isinstance(frame, int)]
+        start, end = min(noise.start_s for noise in noises), max(noise.end_s for noise in noises)
+        frame = min(frames, default=None)
+        level, label = max(noise.level for noise in noises), words.index(noises[0].label)
+        name = f"{episode.name}-s{k:02d}"
+        rows.append((k, episode.name, name, frame, start, end, level, label, bool(frames)))
+    if not rows:
+        # What is asked of a silent scene: where does it come from? From nowhere.
+        end = episode.n_frames / episode.config.camera.fps
+        rows.append((0, episode.name, f"{episode.name}-silence", None, 0.0, end, 0.0, None, False))
+    return Heard(pl.DataFrame(rows, schema={**_SOUNDS, "on_screen": pl.Boolean}, orient="row"), words)
+
+
 def match_box_sounds(episode: Episode, boxes: pl.DataFrame, number: dict[int, int]) -> pl.Series:
     """(m,) the sound that each box makes, null for none; of several the first.
 
@@ -182,7 +210,8 @@ def match_box_sounds(episode: Episode, boxes: pl.DataFrame, number: dict[int, in
         number: of an actor to that of its tube.
     """
     found: list[int | None] = [None] * len(boxes)
-    for k, noise in enumerate(episode.noises):
+    for place, noise in enumerate(episode.noises):
+        k = place if noise.sound is None else noise.sound
         for row in _heard(episode, noise, boxes, number)["box"].to_list():
             found[row] = k if found[row] is None else found[row]
     return pl.Series("sound", found, dtype=pl.Int64)

@@ -30,7 +30,10 @@ LOOK = ("not-looking", "looking")
 AGES = ("child", "young", "adult", "senior")
 SIGNALIZED = ("n/a", "C", "S", "CS")
 TRAFFIC_LIGHT = ("n/a", "red", "yellow", "green")
-POSES = tuple(pose.name.lower() for pose in Pose)
+STAGED_POSES = tuple(pose.name.lower() for pose in Pose)
+"""What bodies do in staged crowds."""
+POSES = STAGED_POSES[: Pose.AIM]
+"""What they do elsewhere; tables that are written hold this list."""
 CORNER = tuple(OBJECTS)
 CORNER_SUPER = tuple(dict.fromkeys(OBJECTS.values()))
 

@@ -16,7 +16,10 @@ from roadaware.simulator.people import (
 from roadaware.simulator.people.bodies import build_carried_item, get_looks
 from roadaware.simulator.people.clothes import build_clothed_body
 
-HOLDING = (Pose.FILM, Pose.THROW, Pose.HOLD_FLAG, Pose.HOLD_SIGN, Pose.PHONE, Pose.THREATEN)
+HOLDING = (
+    Pose.FILM, Pose.THROW, Pose.HOLD_FLAG, Pose.HOLD_SIGN, Pose.PHONE, Pose.THREATEN, Pose.AIM, Pose.SPRAY,
+    Pose.PAINT, Pose.DRUM, Pose.TRUMPET, Pose.STRUM, Pose.MICROPHONE, Pose.RAISE_CAN,
+)  # fmt: skip
 LOOKS = range(20, 32)
 
 
@@ -132,7 +135,20 @@ def test_surfaces_face_outwards(coarse):
 
 def test_things_in_hands_face_outwards():
     looks = get_looks(person())
-    for item in ("phone", "screen", "flag", "sign", "stone", "flare", "umbrella", "stick", "shopping"):
+    items = (
+        "phone",
+        "screen",
+        "flag",
+        "sign",
+        "stone",
+        "flare",
+        "umbrella",
+        "stick",
+        "shopping",
+        "gun",
+        "can",
+    )
+    for item in (*items, "brush", "drum", "trumpet", "guitar", "microphone"):
         for coarse in (False, True):
             for piece in build_carried_item(item, looks.body, looks.outfit, coarse):
                 middle, (_, normal) = piece.points.mean(0), outward(piece)
