@@ -31,3 +31,17 @@ def test_all_that_was_planted_is_found_and_nothing_else(seed: int) -> None:
         if fault.status != "pass"
     )
     assert found(quality) == planted
+
+
+def test_tables_without_the_columns_that_may_lack_are_checked() -> None:
+    """A relation without its start, a rejected row without its line and its name."""
+    original = generate_annotation_rounds(seed=0).original
+    rejected = pl.DataFrame({"table": ["boxes"], "file": ["a.csv"], "reason": ["x1 lies right of x2"]})
+    bare = original.with_tables(relations=original.relations.drop("start_frame"), rejected=rejected)
+    quality = check(bare, original)
+    assert (
+        quality.items["reasons"].list.eval(pl.element().is_null()).list.any().fill_null(value=False).sum()
+        == 0
+    )
+    assert quality.findings["says"].null_count() == 0
+    assert "refused" in set(quality.findings["rule"])

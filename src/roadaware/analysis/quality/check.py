@@ -322,8 +322,9 @@ def _with_refused(wide: pl.DataFrame, scenes: Sequence[Scenes]) -> tuple[pl.Data
     findings = []
     for stage, each in zip(FILES, scenes, strict=False):
         for row in each.rejected.iter_rows(named=True):
-            place = f"{row['file']}{':' + str(row['line']) if row['line'] else ''}"
-            key = (f"{place} {row['item'] or ''}".strip(), f"{row['table']}: {row['reason']}")
+            line, named = row.get("line"), row.get("item")  # the schema lets a table lack both
+            place = f"{row['file']}{f':{line}' if line else ''}"
+            key = (f"{place} {named or ''}".strip(), f"{row['table']}: {row['reason']}")
             item = numbers.setdefault(key, len(wide) + len(numbers))
             findings.append((item, stage, "refused", key[1]))
     items = [(item, "refused row", "", name, "", "", -1) for (name, _), item in numbers.items()]

@@ -453,10 +453,11 @@ def select_findings(wide: pl.DataFrame, wrong: pl.Expr, stage: str, rule: str, s
         wrong: the condition; null as false.
         stage: where it was seen.
         rule: the rule that is broken.
-        says: the text for each.
+        says: the text for each; null where it names a value that is unknown.
     """
     held = wide.filter(wrong.fill_null(value=False))
-    rows = held.select("item", stage=pl.lit(stage), rule=pl.lit(rule), says=says.cast(pl.String))
+    told = says.cast(pl.String).fill_null("a value that it is held against is unknown")
+    rows = held.select("item", stage=pl.lit(stage), rule=pl.lit(rule), says=told)
     return rows.cast(pl.Schema(FINDING))
 
 

@@ -203,7 +203,10 @@ def _time_rules(wide: pl.DataFrame, k: int, stage: str, config: QualityConfig) -
     start, end = pl.col(f"start_{k}"), pl.col(f"end_{k}")
     low, high = pl.col(f"low_{k}"), pl.col(f"high_{k}")
     related, heard = pl.col("what") == "relation", pl.col("what") == "sound box"
-    shown = [value.cast(pl.Int64) for value in (start, end, low, high)]
+    shown = [
+        value.cast(pl.Int64).cast(pl.String).fill_null("an unknown frame")
+        for value in (start, end, low, high)
+    ]
     astray = (pl.col("frame") - low).abs() * pl.col(f"scale_t_{k}") > config.frames + _SLACK
     return [
         select_findings(
