@@ -318,7 +318,8 @@ def judge_tubes(
     # Sizes are those of images in detection files; tables have pixels of the videos.
     opened = [event_inputs.open_predictions(tubes, whole, NETWORK_SIZE)]
     run = evaluate_events(whole, event_inputs.select_split(whole, None), opened, request, name=name)
-    return replace(draw_run(run), facts={**run.facts, "claims": [folder]})
+    drawn: EventRun = draw_run(run)
+    return replace(drawn, facts={**run.facts, "claims": [folder]})
 
 
 def _gains(found: DetectionComparison) -> str:

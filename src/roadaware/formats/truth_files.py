@@ -16,8 +16,9 @@ import numpy as np
 import polars as pl
 
 from roadaware.arrays import Floats, Ints
+from roadaware.datasets.ava import KIND
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.actions import KIND, label_map
+from roadaware.formats.actions import label_map
 from roadaware.io.csv import format_csv
 from roadaware.io.files import build_disk_error, write_atomically
 from roadaware.io.folders import make_folder

@@ -62,7 +62,8 @@ def kernel(function: F) -> F:
     that need none do not load numba.
     """
     # Without the entry for callers in C, of which there are none.
-    compiled: Any = numba.njit(cache=_KEPT, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    options: Any = {"no_cfunc_wrapper": True}
+    compiled: Any = numba.njit(cache=_KEPT, nogil=True, error_model="numpy", **options)(function)
     return cast(F, _ignore_literals(compiled))
 
 
@@ -72,9 +73,8 @@ def inner_kernel(function: F) -> F:
     It has no entry for callers in Python, which takes longer to compile than many a piece itself: called
     there it is a TypeError.
     """
-    compiled: Any = numba.njit(
-        cache=_KEPT, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True
-    )(function)
+    options: Any = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+    compiled: Any = numba.njit(cache=_KEPT, error_model="numpy", **options)(function)
 
     def keep(found: Any) -> None:
         compiled.overloads[tuple(found.signature.args)] = found
@@ -100,10 +100,10 @@ def inline_kernel(function: F) -> F:
 def _ignore_literals(compiled: Any) -> Any:
     """Let kernels call each other by types alone: numba would compile one again for each constant it is given."""
     resolve = compiled.get_call_template
+    strip: Any = types.unliteral
 
     def resolve_plain(args: Any, kws: Any) -> Any:
-        plain = tuple(types.unliteral(each) for each in args)
-        return resolve(plain, {name: types.unliteral(each) for name, each in kws.items()})
+        return resolve(tuple(map(strip, args)), {name: strip(each) for name, each in kws.items()})
 
     compiled.get_call_template = resolve_plain
     return compiled

@@ -150,7 +150,7 @@ def _collect_people(
     found: dict[int, list[Marked]] = {}
     for row in boxes.select("box", "frame", "tube", *CORNERS).iter_rows(named=True):
         labels = words.get(row["box"], {})
-        kinds = [kind for kind in ("action", "location", "corner") if kind in labels] or ["agent"]
+        kinds: list[str] = [kind for kind in ("action", "location", "corner") if kind in labels] or ["agent"]
         done = "+".join(name for kind in kinds for _, name in labels.get(kind, [])[:_MOST_WORDS])
         tube = row["tube"]
         corners = (row[CORNERS[0]], row[CORNERS[1]], row[CORNERS[2]], row[CORNERS[3]])

@@ -92,7 +92,8 @@ def _add_hits(weight: Any, seen: Any, found: Any, best: Any, n_truth: Any, rule:
     """Add what the copies of one right prediction give in each draw, and take them off `found`."""
     for d in range(len(weight)):
         # Of 64 bits from the start, as they are once something is taken off.
-        tp, n = np.int64(found[d]), np.int64(seen[d])
+        tp: Any = np.int64(found[d])
+        n: Any = np.int64(seen[d])
         for _ in range(weight[d]):
             precision = tp / n
             if rule == _TRAPEZOID:

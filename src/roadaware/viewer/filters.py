@@ -9,7 +9,7 @@ import operator
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -274,9 +274,9 @@ class BoxMasks:
             raise UsageError("the boxes of this set belong to no tubes")
         tubes = self._source.scan("tubes").select("tube", passed=_test(self._source, condition)).collect()
         numbers = tubes.filter("passed")["tube"].cast(pl.Int64)
-        highest = int(numbers.max() or 0)
+        lowest, highest = (cast(int, number or 0) for number in (numbers.min(), numbers.max()))
         column = pl.col("tube").cast(pl.Int64)
-        if highest > _SPARSE * (len(tubes) + 1000) or int(numbers.min() or 0) < 0:
+        if highest > _SPARSE * (len(tubes) + 1000) or lowest < 0:
             return column.is_in(numbers.implode()).fill_null(value=False)
         flags = pl.repeat(value=False, n=highest + 2, dtype=pl.Boolean, eager=True).scatter(
             numbers, values=True

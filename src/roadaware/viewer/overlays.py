@@ -877,8 +877,7 @@ class _Pen:
 
 def _is_inside(points: Floats, corners: Corners) -> Bools:
     low, high = np.array(corners[:2]), np.array(corners[2:])
-    inside: Bools = ((points > low) & (points < high)).all(axis=1)
-    return inside
+    return np.asarray(((points > low) & (points < high)).all(axis=1))
 
 
 def _cut_dashes(points: Floats, dash: float, gap: float) -> list[Floats]:

@@ -185,7 +185,7 @@ def open_text(folder: Path, config: CrowdConfig) -> tuple[TextEncoder, WordReade
 
     from roadaware.models.pretrained import load_pretrained_model
 
-    class Bare(RobertaModel):
+    class Bare(RobertaModel):  # type: ignore[no-untyped-call]
         """Without the layer that pools, which published weights do not have."""
 
         def __init__(self, config: Any) -> None:
@@ -409,7 +409,9 @@ class GroundingHead(nn.Module):
         padding = none.repeat_interleave(clips, dim=0)
         for layer in self.encoder:
             tokens = layer(tokens, places, padding)
-        held = tokens.unflatten(0, (batch, clips))[:, torch.arange(time, device=map.device) // stride]
+        held = tokens.reshape(batch, clips, *tokens.shape[1:])[
+            :, torch.arange(time, device=map.device) // stride
+        ]
         seen, read = held[:, :, : height * width], held[:, :, height * width :]
         fast = self.fast(self._project(map.detach()))
         seen = seen + self.fast_added(seen + fast)

@@ -315,7 +315,8 @@ def anneal(step: int, steps: int, start: float = START, end: float = END) -> flo
     >>> [round(anneal(step, 3), 3) for step in range(3)]
     [5.0, 1.581, 0.5]
     """
-    return start * (end / start) ** min(1.0, step / max(1, steps - 1))
+    fallen: float = (end / start) ** min(1.0, step / max(1, steps - 1))
+    return start * fallen
 
 
 @contextmanager

@@ -178,7 +178,7 @@ class Pairs(NamedTuple):
         left_out: how many near pairs were not taken because there are too many.
     """
 
-    index: Tensor
+    index: Tensor  # type: ignore[assignment]  # the method of tuples of that name is of no use here
     left_out: int
 
 
@@ -388,7 +388,7 @@ class RelationHead(nn.Module):
         ).flatten(1)  # fmt: skip
         all_moments = node_clip[:, None] * frames + torch.arange(frames, device=map.device)
         seen = pool_boxes(maps, nodes.flatten(0, 1), all_moments.flatten(), 1, 2 * self.config.roi)
-        seen = seen.flatten(1).unflatten(0, (len(nodes), frames))
+        seen = seen.reshape(len(nodes), frames, -1)
 
         plain = self.person(cells[:people])
         person = self.person_time(plain, seen[:people])
@@ -411,7 +411,8 @@ class RelationHead(nn.Module):
         object = plain if self.object is None else self.object(cells[:people])
         logits = logits + self.subject_last(functional.relu(subject))[first]
         logits = logits + self.object_last(functional.relu(object))[second]
-        return logits + self.geometry(describe_pairs(boxes, frame[clip], pairs)) + self.prior
+        total: Tensor = logits + self.geometry(describe_pairs(boxes, frame[clip], pairs)) + self.prior
+        return total
 
     def _check_pairs(self, boxes: Tensor, clip: Tensor, pairs: Tensor, frames: int) -> None:
         if boxes.ndim != 3 or boxes.shape[1] != frames:

@@ -78,7 +78,7 @@ def cut_examples(bands: Tensor) -> Tensor:
     if bands.shape[-2] < EXAMPLE:
         raise InputError(f"a log-mel of {bands.shape[-2]} frames: an example has {EXAMPLE}")
     count = bands.shape[-2] // EXAMPLE
-    return bands[..., : count * EXAMPLE, :].unflatten(-2, (count, EXAMPLE))
+    return bands[..., : count * EXAMPLE, :].reshape(*bands.shape[:-2], count, EXAMPLE, bands.shape[-1])
 
 
 def fit_sound(wave: npt.ArrayLike, rate: int, *, mono: bool = False) -> Tensor:

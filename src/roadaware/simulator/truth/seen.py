@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,8 +81,9 @@ class Seen:
         Args:
             kept: (n,) which.
         """
-        columns = [getattr(self, each.name) for each in fields(self)]
-        return Seen(*(None if column is None else column[kept] for column in columns))
+        columns: list[Any] = [getattr(self, each.name) for each in fields(self)]
+        chosen: list[Any] = [None if column is None else column[kept] for column in columns]
+        return Seen(*chosen)
 
 
 @dataclass(eq=False)
@@ -140,7 +142,8 @@ class SeenCollector:
         if not self._parts:
             return _none()
         columns = [[getattr(part, each.name) for part in self._parts] for each in fields(Seen)]
-        return Seen(*(None if column[0] is None else np.concatenate(column) for column in columns))
+        joined: list[Any] = [None if column[0] is None else np.concatenate(column) for column in columns]
+        return Seen(*joined)
 
     def _bodies(self, frame: int, camera: Camera, kept: Ints, shown: Ints, full: Floats32) -> Floats32:
         """(k, 4) the boxes of whole shapes, and where somebody holds something those of their body alone."""

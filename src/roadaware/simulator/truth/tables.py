@@ -185,7 +185,7 @@ def _build_staged_sounds(episode: Episode, boxes: pl.DataFrame, number: dict[int
     parts: dict[int, list[Noise]] = {}
     for noise in episode.noises:
         parts.setdefault(noise.sound or 0, []).append(noise)
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for k, noises in sorted(parts.items()):
         shown = [_heard(episode, noise, boxes, number)["frame"].min() for noise in noises]
         frames = [frame for frame in shown if isinstance(frame, int)]
