@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
@@ -70,3 +72,13 @@ def _spread(cross: list[pytest.Function]) -> None:
         if not fast and met >= place.items():
             item.add_marker("slow")
         met |= place.items()
+
+
+@pytest.fixture(autouse=True)
+def _restore_logger() -> Iterator[None]:
+    """What `-q` of a command that a test gives makes silent speaks again in the next test."""
+    logger = logging.getLogger("roadaware")
+    level, propagate = logger.level, logger.propagate
+    yield
+    logger.setLevel(level)
+    logger.propagate = propagate

@@ -64,12 +64,12 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / "cache"))
     makers: list[ClipMaker] = []
 
-    def start(paths: list[Path], **changes: Any) -> clips.Clip:
+    def start(paths: list[Path], told: str = "", **changes: Any) -> clips.Clip:
         opened = open_paths(paths, [tmp_path / "films"])
         index = Index(opened)
         makers.append(ClipMaker(index, FilmFinder(opened)))
         clip = wait(makers[-1], makers[-1].start(parse_order(ORDER | changes, index)))
-        assert (clip.state, clip.message) == ("ready", "")
+        assert (clip.state, clip.message) == ("ready", told)
         return clip
 
     (tmp_path / "films").mkdir(exist_ok=True)
@@ -402,7 +402,8 @@ def test_layers_need_no_video_and_grow_with_it(make: Any, overlaid: Path) -> Non
         "sides": ["truth"],
         "layers": ["relations", "joints", "sounds", "risk"],
     }
-    clip = make([overlaid / "truth"], **(shown | {"first": 0, "end": 4}))
+    lost = "4 of 4 frames have no image, and are grey: films/two.mp4 is not here; --media DIR says where films lie"
+    clip = make([overlaid / "truth"], lost, **(shown | {"first": 0, "end": 4}))
     assert len(read_gif(clip.path)) == 4
     large = Image.new("RGB", (1280, 720))
     opened = open_paths([overlaid / "truth"])

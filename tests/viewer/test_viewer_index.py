@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -114,7 +115,8 @@ def test_what_cannot_be_looked_at_is_said(sets: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         open_paths([sets / "nothing"])
     with pytest.raises(UsageError, match="one set of ground truth"):
-        open_paths([sets / "truth", sets / "truth"])
+        open_paths([sets / "truth", Path(shutil.copytree(sets / "truth", sets / "copy"))])
+    assert list(open_paths([sets / "truth", sets / "truth"]).sides) == ["truth"]
     (sets / "empty").mkdir()
     with pytest.raises(InputError):
         open_paths([sets / "empty"])

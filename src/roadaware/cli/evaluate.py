@@ -97,8 +97,8 @@ _BY = "Also by slice: split, or what the documentation of the subject lists (wea
 _BARS = "METRIC=VALUE on the scale that is printed: exit with 1 if a metric is lower, or undefined."
 _STRICT = "Exit with 1 if ground truth or predictions were refused, or they do not fit each other."
 
-_CLIPS = "Moments of the report that are shown as clips of the films, the worst first; 0 for none."
-_MEDIA = "Where the films lie: the folder that paths in the annotations start from, or a film. [default: with the data]"
+_CLIPS = "Moments of the report that are shown as clips of the videos, the worst first; 0 for none."
+_MEDIA = "Where the videos lie: the folder that paths in the annotations start from, or a video. [default: with the data]"
 
 Clips = Annotated[int, Parameter(help=_CLIPS)]
 Media = Annotated[Path | None, Parameter(help=_MEDIA)]

@@ -29,8 +29,8 @@ _DATASET = f"Which dataset it is: {', '.join(READERS)}."
 _FOLDER = "Save the tables here, as Parquet files with a meta.json."
 _VERIFY = "Compare contents, not times and sizes, before the cache is believed."
 _MEDIA = (
-    "Folder with the films of one's own annotations (AVA, VidVRD, HC-STVG, VGG-SS): boxes and times become those of the "
-    "films; who has none is named and left out."
+    "Folder with the videos of one's own annotations (AVA, VidVRD, HC-STVG, VGG-SS): boxes and times become those of the "
+    "videos; who has none is named and left out."
 )
 _STRICT = "Exit with 1 if a row or file was refused, or something odd was met."
 
@@ -61,7 +61,7 @@ def read(
 
         roadaware read jaad JAAD -o jaad-tables --strict
 
-        roadaware read ava mine.csv --media films -o mine
+        roadaware read ava mine.csv --media videos -o mine
     """
     options: dict[str, Any] = {"cache": cache, "verify": verify}
     if option and not is_saved(path):
