@@ -406,15 +406,17 @@ def _list_asks(videos: Sequence[CrowdVideo]) -> dict[Task, Ints]:
             tracked = video.key & video.person & (video.tube >= 0)
             slots, counts = np.unique(video.slot[tracked], return_counts=True)
             found["relations"] += [(number, slot) for slot in slots[counts > 1].tolist()]
+        tubes = set(video.tube.tolist())
         found["grounding"] += [
-            (number, row) for row, query in enumerate(video.queries) if _is_learnable(query)
+            (number, row) for row, query in enumerate(video.queries) if _is_learnable(query, tubes)
         ]
         found["sound"] += [(number, row) for row in range(len(video.sounds))]
     return {task: np.array(rows, dtype=np.int64).reshape(-1, 2) for task, rows in found.items()}
 
 
-def _is_learnable(query: Mapping[str, Any]) -> bool:
-    return all(query.get(name) is not None for name in ("tube", "start_frame", "end_frame"))
+def _is_learnable(query: Mapping[str, Any], tubes: set[int]) -> bool:
+    """Whether it is known when a sentence happens, and to whom."""
+    return query.get("tube") in tubes and None not in (query.get("start_frame"), query.get("end_frame"))
 
 
 # Samples: one question with its answer.

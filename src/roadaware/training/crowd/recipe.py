@@ -173,7 +173,7 @@ class CrowdRecipe:
             (not factors, "schedule.part_lr names factors of 0 or more"),
             (min(self.validation.every_steps, self.validation.videos, self.validation.patience) >= 0, "validation counts"),
             ((machine.devices, machine.nodes) == (1, 1), "one process learns it: machine.devices and nodes are 1"),
-            (min(machine.workers, machine.threads) >= 0 and machine.log_steps >= 1, "machine.workers, threads, log_steps count"),
+            (min(machine.workers, machine.threads, machine.log_steps - 1) >= 0, "machine.workers and log_steps count"),
             (0 <= self.seed < 2**32, "seed lies in [0, 2^32)"),
         ):  # fmt: skip
             if not holds:
