@@ -391,7 +391,7 @@ def _build_sounds(
                 "slot": slot,
                 "start_s": begins,
                 "end_s": float(ends) if ends is not None else begins,
-            }  # fmt: skip
+            }
         )
     return found
 

@@ -234,7 +234,8 @@ def read_recipe(
         changes: such as `schedule.lr=0.01`, which replace what the file says; values are YAML.
         on: a file of samples for a recipe of a predictor to learn from instead of its own, before anything is
             changed; the name of what comes out ends with that of the file.
-        weights: that a detector or a network of crowds begins with instead of those of the recipe, before anything is changed.
+        weights: that a detector or a network of crowds begins with instead of those of the recipe, before anything
+            is changed.
 
     Raises:
         InputError: if a file cannot be read.

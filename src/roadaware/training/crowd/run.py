@@ -210,9 +210,8 @@ class CrowdLearner:
         """Let the network begin with trained weights."""
         if recipe.model.weights:
             self._take(recipe.model.weights_path())
-        elif recipe.model.trunk != "random":
-            if self.crowd.config.trunk == "compact" or recipe.model.trunk:
-                begin_trunk(self.crowd, Path(recipe.model.trunk) if recipe.model.trunk else None)
+        elif recipe.model.trunk != "random" and (self.crowd.config.trunk == "compact" or recipe.model.trunk):
+            begin_trunk(self.crowd, Path(recipe.model.trunk) if recipe.model.trunk else None)
 
     def _take(self, path: Path) -> None:
         """Take from another network of crowds what both have: heads with the same labels, and its trunk.
