@@ -32,6 +32,7 @@ from roadaware.tasks.crowd import (
 )
 from roadaware.tasks.videos import find_videos
 from roadaware.training.checkpoints import LAST
+from roadaware.training.crowd import run
 from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.crowd.run import PREDICTIONS, build_vocabulary, judge_predictions, predict_crowd
 from roadaware.training.crowd.samples import CrowdClips, cover_cells, fit_size, jitter
@@ -200,7 +201,8 @@ def test_a_killed_run_goes_on_to_the_same_losses_and_weights(whole: Path, made: 
     first, second = (torch.load(out / LAST, weights_only=True) for out in (whole, tmp_path / "run"))
     for part in ("network", "average"):
         assert all(torch.equal(value, second[part][name]) for name, value in first[part].items())
-    assert (whole / "model.safetensors").read_bytes() == (tmp_path / "run" / "model.safetensors").read_bytes()
+    models = [open_crowd(out / "model.safetensors")[0].state_dict() for out in (whole, tmp_path / "run")]
+    assert all(torch.equal(value, models[1][name]) for name, value in models[0].items())
 
 
 def test_predictions_are_judged_by_the_command(
@@ -221,7 +223,7 @@ def test_weights_are_one_file_with_its_facts_that_knows_its_vocabulary(whole: Pa
     network, facts = open_crowd(whole / "model.safetensors")
     assert network.vocabulary.actions == ("walking", "kneeling", "waving hands")
     assert facts["notes"]["fps"] == 5
-    assert "3 actions, 1 predicates, 2 sounds" in (whole / "model.md").read_text().replace("following", "")
+    assert "3 actions, 1 predicates, 2 sounds" in (whole / "model.md").read_text()
     other = replace(network.vocabulary, actions=("walking", "flying"))
     with pytest.raises(InputError, match="another vocabulary"):
         open_crowd(whole / "model.safetensors", other)
@@ -375,10 +377,11 @@ def test_recipes_come_along_by_name() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_that_grows_no_better_ends_and_keeps_its_best(made: Path, tmp_path: Path) -> None:
-    recipe = a_recipe(
-        made, schedule={"steps": 40, "lr": 1e-12, "ema": 0.0}, validation={"every_steps": 2, "patience": 2}
-    )
+def test_a_run_that_grows_no_better_ends_and_keeps_its_best(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "mean_of_main", lambda metrics: 0.5)
+    recipe = a_recipe(made, schedule={"steps": 40}, validation={"every_steps": 2, "patience": 2})
     came = train(recipe, tmp_path / "run")
     assert came.step == 6  # judged behind steps 2, 4 and 6, which all say the same
     assert open_crowd(tmp_path / "run" / "model.safetensors")[1]["notes"]["step"] == 2

@@ -105,7 +105,9 @@ class CrowdVideo:
     def track(self, tube: int, slots: Ints) -> Floats32:
         """(k, 4) the box of somebody in each slot: that of the nearest frame in which there is one."""
         if tube not in self._tracks:
-            rows = np.flatnonzero(self.tube == tube)
+            own = self.tube == tube
+            # Of several frames near a slot the nearest, where it has a box.
+            rows = np.flatnonzero(own & self.key if (own & self.key).any() else own)
             self._tracks[tube] = (self.slot[rows], self.corners[rows])
         held, corners = self._tracks[tube]
         after = np.clip(np.searchsorted(held, slots), 0, len(held) - 1)

@@ -530,7 +530,7 @@ class Run(Generic[R]):
                     self._save(patient=True)
                     written = time.monotonic()
             self._save()
-            if recipe.validation.at_end:
+            if recipe.validation.at_end and not self.is_over():
                 metrics = self._judged(journal)
             model = self._product(metrics)
         finally:

@@ -249,9 +249,9 @@ def read_recipe(
             raise UsageError(f"--weights is for recipes of detectors; {path} is one of a predictor")
         _put(found, ["model", "weights"], weights)
     _change(found, changes)
-    if "tasks" in found:
-        return build_dataclass(CrowdRecipe, found)
-    return build_dataclass(PedestrianRecipe, found) if "task" in found else parse_recipe(found)
+    if "task" in found:
+        return build_dataclass(PedestrianRecipe, found)
+    return build_dataclass(CrowdRecipe, found) if "tasks" in found else parse_recipe(found)
 
 
 def read_fields(path: Path | None, changes: Sequence[str] = ()) -> dict[str, Any]:

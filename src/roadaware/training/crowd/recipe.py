@@ -172,6 +172,7 @@ class CrowdRecipe:
             (min(schedule.warmup_steps, schedule.weight_decay, schedule.clip_norm) >= 0, "nothing of schedule is below 0"),
             (not factors, "schedule.part_lr names factors of 0 or more"),
             (min(self.validation.every_steps, self.validation.videos, self.validation.patience) >= 0, "validation counts"),
+            (self.sound_loss == "map" or clips.batch > 1, "sound_loss: sspl compares clips: clips.batch is at least 2"),
             ((machine.devices, machine.nodes) == (1, 1), "one process learns it: machine.devices and nodes are 1"),
             (min(machine.workers, machine.threads, machine.log_steps - 1) >= 0, "machine.workers and log_steps count"),
             (0 <= self.seed < 2**32, "seed lies in [0, 2^32)"),
