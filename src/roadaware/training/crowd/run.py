@@ -492,9 +492,11 @@ def judge_predictions(predictions: Mapping[Task, Predictions], scenes: Scenes) -
     """
     found: dict[str, float] = {}
     for task, claims in predictions.items():
-        evaluator = importlib.import_module(f"roadaware.metrics.{task}.evaluate")
+        package = f"roadaware.metrics.{task}"
+        evaluator = importlib.import_module(f"{package}.evaluate")
+        config = importlib.import_module(f"{package}.config").CONFIGS["default"]()
         try:
-            result = evaluator.evaluate(claims, scenes)
+            result = evaluator.evaluate(claims, scenes, config)
         except InputError as error:
             _log.warning("%s cannot be judged: %s", task, error.message)
             continue
