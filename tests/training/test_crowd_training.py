@@ -301,7 +301,7 @@ def test_series_become_relations_that_last(made: Path) -> None:
     series = np.zeros((10, 2), dtype=np.float32)
     series[2:5, 0] = 0.8
     series[7, 0] = 0.5
-    series[:, 1] = 0.01
+    series[:, 1] = 0.0005
     found = decode_relations(video, {(0, 1): series}, RelationRule())
     assert [each[:5] for each in found] == [(0, 1, 0, 4, 10), (0, 1, 0, 14, 16)]
     assert [each[5] for each in found] == pytest.approx([0.8, 0.5])

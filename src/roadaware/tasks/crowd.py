@@ -345,7 +345,7 @@ def _build_relations(
     there = set(tubes.tolist())
     columns = ("subject", "object", "predicate", "start_frame", "end_frame")
     for row in rows.iter_rows(named=True) if rows is not None else ():
-        values = [row.get(name) for name in columns]
+        values: list[Any] = [row.get(name) for name in columns]
         if None in values or values[2] not in known or not {values[0], values[1]} <= there:
             told[
                 "relations have a predicate that the vocabulary lacks, no time, or people without boxes"
@@ -639,7 +639,7 @@ def find_sources(video: CrowdVideo, slot: int, sound: int, asked: int) -> Ints:
 
 
 def _meta(scenes: Scenes, vocabularies: Mapping[str, tuple[str, ...]]) -> Meta:
-    notes = {
+    notes: dict[str, Any] = {
         name: scenes.meta.notes[name]
         for name in ("unit_pictures", "first_frame")
         if name in scenes.meta.notes
@@ -686,7 +686,7 @@ class RelationRule:
         most: of a video, the strongest.
     """
 
-    min_score: float = 0.02
+    min_score: float = 0.001
     share: float = 0.5
     most: int = 200
 

@@ -414,6 +414,7 @@ class Run(Generic[R]):
         progress: called with the steps done and the total.
     """
 
+    recipe: R
     learner: Trainable
     clips: Dataset[Any]
     """What is learnt, by the number of the draw."""

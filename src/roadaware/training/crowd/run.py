@@ -168,7 +168,7 @@ def _draw_view(map: Tensor, share: float = 0.9) -> Tensor:
     resized = functional.interpolate(
         part.transpose(1, 2).flatten(0, 1), size=(height, width), mode="bilinear", align_corners=False
     )
-    return resized.unflatten(0, (len(map), -1)).transpose(1, 2)
+    return resized.view(len(map), -1, *resized.shape[1:]).transpose(1, 2)
 
 
 class CrowdLearner:

@@ -235,8 +235,8 @@ class Footing:
         piece = wave[max(0, first) : max(0, last)]
         if not len(piece):
             return None
-        piece = piece.astype(np.float32) / 32767
-        return hear(piece[:, [side, side]] if side is not None else piece, RATE)
+        heard = piece.astype(np.float32) / 32767
+        return hear(heard[:, [side, side]] if side is not None else heard, RATE)
 
     def _read(self, path: Path) -> npt.NDArray[Any] | None:
         """What is kept, not yet read from the disk; None where it is not there, or not whole."""
