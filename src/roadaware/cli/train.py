@@ -52,11 +52,17 @@ def train(
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     common: Common = USUAL,
 ) -> Outcome:
-    """Train what a recipe names: a detector of road events, or a predictor of what pedestrians will do.
+    """Train what a recipe names: a detector of road events, a network of crowds, or a predictor of what
+    pedestrians will do.
 
     A detector learns from videos and annotations. Its folder holds checkpoints, a log of every step and, in
     the end, the detector as model.safetensors (an object detector of transformers as a folder, model/) with
     its card. Ctrl-C saves and ends; the same command with --resume goes on as if nothing had happened.
+
+    A recipe with `tasks` makes a network of crowds, which says what people do (actions), what they do to
+    others (relations), where and when a sentence happens (grounding) and where a sound comes from (sound),
+    from videos with any of these annotations. Its folder also holds its predictions on what it is judged on,
+    which `evaluate` takes.
 
     A recipe with a `task` (action, intention or risk) makes a predictor for each of its seeds, keeps each as
     it was at its best on validation, and judges them and their mean on test. Ctrl-C saves and ends; the same
@@ -73,6 +79,8 @@ def train(
 
         roadaware train objects-road --weights rtdetr-r18 --set data.roots=ROAD/road_trainval_v1.0.json \\
             data.media=ROAD
+
+        roadaware train intellicare --set data.roots=synthetic data.validation_split=default/test
 
         roadaware train steady-jaad --set samples.root=JAAD-JAAD_2.0.zip
 

@@ -7,7 +7,7 @@ import re
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -308,29 +308,39 @@ def clip_table(
 def _weights(
     table: ClipTable, truth: Sequence[VideoTruth], recipe: Recipe, counted: Sequence[int] | None
 ) -> Floats:
-    """How often each clip is drawn: as often as its rarest label asks for, scaled to a mean of 1.
-
-    Source: repeat factors of Gupta et al., LVIS, CVPR 2019, section 4.
-    """
+    """(n) how often each clip is drawn; see `balance`."""
     clips = recipe.clips
     span = (clips.frames - 1) * clips.frame_step + 1
-    has = np.zeros((len(table), truth[0].n_classes), dtype=np.bool_)
+    has: Bools = np.zeros((len(table), truth[0].n_classes), dtype=np.bool_)
     for row, (film, start) in enumerate(zip(table.film.tolist(), table.start.tolist(), strict=True)):
         held = truth[film]
         ends = held.starts[[min(start, len(held)), min(start + span, len(held))]]
         has[row] = (held.hot(slice(*ends.tolist())) > _LIKELY).any(axis=0)
     has = has if counted is None else has[:, list(counted)]
-    share = has.mean(axis=0)
+    return balance(has, clips.balance_share, clips.balance_most)
+
+
+def balance(has: Bools, share: float, most: float) -> Floats:
+    """(n) how often each of n is drawn, with a mean of 1: sqrt(share / share of those with its rarest label).
+
+    Args:
+        has: (n, labels) which labels each has.
+        share: a label that this share has counts as common.
+        most: nothing counts more often.
+
+    Source: repeat factors of Gupta et al., LVIS, CVPR 2019, section 4.
+    """
+    held = has.mean(axis=0)
     with np.errstate(divide="ignore"):
-        # A label that no clip has asks for nothing.
-        factor = np.sqrt(clips.balance_share / np.where(share > 0, share, np.inf))
-    factor = np.clip(factor, 1.0, clips.balance_most)
-    found = np.where(has, factor, 1.0).max(axis=1)
+        # A label that nothing has asks for nothing.
+        factor = np.sqrt(share / np.where(held > 0, held, np.inf))
+    factor = np.clip(factor, 1.0, most)
+    found = np.where(has, factor, 1.0).max(axis=1, initial=1.0)
     return np.asarray(found / found.mean(), dtype=np.float64)
 
 
 def sample_clips(table: ClipTable, seed: int, turn: int) -> Ints:
-    """(n) which clips a pass takes, in order; each as often as its weight says, up or down to a whole number.
+    """(n) which clips a pass takes, in order; see `draw_pass`.
 
     Args:
         table: the clips.
@@ -338,9 +348,18 @@ def sample_clips(table: ClipTable, seed: int, turn: int) -> Ints:
         turn: number of the pass, from 0.
     """
     # A stream of numbers for each purpose: drawing more of one changes nothing in the other.
-    rng = np.random.default_rng([seed, _ORDER, turn])
-    n = len(table)
-    ends = np.cumsum(table.weight) * (n / table.weight.sum())
+    return draw_pass(table.weight, np.random.default_rng([seed, _ORDER, turn]))
+
+
+def draw_pass(weight: Floats, rng: np.random.Generator) -> Ints:
+    """(n) which of n a pass takes, in order; each as often as its weight says, up or down to a whole number.
+
+    Args:
+        weight: (n) above 0.
+        rng: of the pass.
+    """
+    n = len(weight)
+    ends = np.cumsum(weight) * (n / weight.sum())
     # Rounding would leave the last end below n, and the last clip without its share.
     ends[-1] = n
     # One offset for all: each clip comes as often as its weight, up or down to a whole number.
@@ -511,10 +530,10 @@ class Batch:
     """Clips of one step.
 
     Args:
-        samples: the clips.
+        samples: the clips, each a `Sample`, or what another learner takes; each has a `name`.
     """
 
-    samples: list[Sample]
+    samples: list[Any]
 
     @property
     def names(self) -> str:
@@ -580,7 +599,7 @@ def prepare_batch(
     return (x if channels_last else x.contiguous()), targets
 
 
-def build_loader(clips: ClipSet, draws: Draws, workers: int) -> DataLoader[Sample]:
+def build_loader(clips: Dataset[Any], draws: Draws, workers: int) -> DataLoader[Any]:
     """Batches in the order of the draws.
 
     Args:
@@ -600,7 +619,7 @@ def build_loader(clips: ClipSet, draws: Draws, workers: int) -> DataLoader[Sampl
     )
 
 
-def _together(samples: Sequence[Sample]) -> Batch:
+def _together(samples: Sequence[Any]) -> Batch:
     return Batch(list(samples))
 
 

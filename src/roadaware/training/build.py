@@ -54,8 +54,8 @@ class Part:
     divisor: float = 1.0
 
 
-class Learner(Protocol):
-    """Interface of a trainable model."""
+class Trainable(Protocol):
+    """What the loop needs of a model that learns."""
 
     @property
     def network(self) -> nn.Module:
@@ -65,11 +65,6 @@ class Learner(Protocol):
     @property
     def trainee(self) -> nn.Module:
         """The module that computes the loss and is distributed over devices."""
-        ...
-
-    @property
-    def fit(self) -> Fitting:
-        """Preprocessing of images."""
         ...
 
     @property
@@ -98,6 +93,15 @@ class Learner(Protocol):
             device: where it runs.
             channels_last: leave channels innermost in memory.
         """
+        ...
+
+
+class Learner(Trainable, Protocol):
+    """Interface of a trainable detector."""
+
+    @property
+    def fit(self) -> Fitting:
+        """Preprocessing of images."""
         ...
 
     def detector(self, network: nn.Module, rule: DetectRule) -> Detector:

@@ -18,7 +18,8 @@ from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.models.tensor_files import ARITHMETIC, read_pickled
 from roadaware.tasks.road_events import Classes
-from roadaware.training.recipe import DataRecipe, Recipe
+from roadaware.training.crowd.recipe import CrowdRecipe
+from roadaware.training.recipe import DataRecipe, Recipe, SourceRecipe
 
 FORMAT, VERSION = "roadaware-training", 1
 LAST = "last.ckpt"
@@ -48,7 +49,11 @@ class Checkpoint:
 
 
 def save_checkpoint(
-    path: Path, checkpoint: Checkpoint, recipe: Recipe, config: Mapping[str, Any], classes: Classes
+    path: Path,
+    checkpoint: Checkpoint,
+    recipe: Recipe | CrowdRecipe,
+    config: Mapping[str, Any],
+    classes: Classes,
 ) -> None:
     """Write a checkpoint with the identity of its run; the previous one is kept until then.
 
@@ -90,7 +95,7 @@ def _alone(value: Any) -> Any:
 
 
 def open_checkpoint(
-    path: Path, recipe: Recipe, config: Mapping[str, Any], classes: Classes
+    path: Path, recipe: Recipe | CrowdRecipe, config: Mapping[str, Any], classes: Classes
 ) -> tuple[Checkpoint, list[str]]:
     """The state of a run that goes on, and which parts of its recipe have changed since.
 
@@ -111,7 +116,11 @@ def open_checkpoint(
 
 
 def _compare_recipe(
-    path: Path, data: Mapping[str, Any], recipe: Recipe, config: Mapping[str, Any], classes: Classes
+    path: Path,
+    data: Mapping[str, Any],
+    recipe: Recipe | CrowdRecipe,
+    config: Mapping[str, Any],
+    classes: Classes,
 ) -> list[str]:
     """Which parts of a recipe have changed since a checkpoint.
 
@@ -128,7 +137,8 @@ def _compare_recipe(
         raise UsageError(f"{told}: {_differing(data['kinds'], labels)}.\n  {ways}")
     if data["av_labels"] != list(classes.av_labels):
         raise UsageError(f"{told}: its actions of the own vehicle are {data['av_labels']}.\n  {ways}")
-    return _list_changes(data["recipe"], to_dict(recipe))
+    usual = CrowdRecipe(data=SourceRecipe(roots=("any",))) if isinstance(recipe, CrowdRecipe) else _USUAL
+    return _list_changes(data["recipe"], to_dict(recipe), to_dict(usual))
 
 
 def _read_checkpoint(path: Path) -> dict[str, Any]:
@@ -158,10 +168,17 @@ def _differing(was: Mapping[str, list[str]], now: Mapping[str, list[str]]) -> st
     return f"its labels of {kind} differ (only there: {only[:3]}; only here: {extra[:3]}; or their order)"
 
 
-def _list_changes(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Fields that differ, but for those that do not change what is learnt."""
+_USUAL = Recipe(data=DataRecipe(roots=("any",)))
+
+
+def _list_changes(was: Mapping[str, Any], now: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:
+    """Fields that differ, but for those that do not change what is learnt.
+
+    Args:
+        was, now: recipes.
+        usual: what fields said before there were any.
+    """
     found = []
-    usual = to_dict(Recipe(data=DataRecipe(roots=("any",))))  # what fields said before there were any
     was_on, is_on = {**usual["machine"], **(was.get("machine") or {})}, now["machine"]
     found += [f"machine.{key}" for key in _SHARES if was_on.get(key) != is_on[key]]
     for part in now:

@@ -18,7 +18,7 @@ from roadaware.tasks.road_events import Classes, VideoTruth, build_video_truth, 
 from roadaware.tasks.videos import Film, find_videos
 from roadaware.training.batches import ClipSet, Fitting, build_mirror, clip_table
 from roadaware.training.footage import Footage
-from roadaware.training.recipe import DataRecipe, Recipe
+from roadaware.training.recipe import Recipe, SourceRecipe
 
 _log = logging.getLogger("roadaware")
 _SAVED = "saved"
@@ -103,13 +103,42 @@ def load_training_data(recipe: Recipe) -> Material:
         InputError: if annotations or videos cannot be read.
     """
     data = recipe.data
-    parts = _parts(data, data.roots)
-    train = _chosen(parts, data.split)
-    scenes, films, refused = _merge_parts(train, data)
+    opened = open_sources(data)
+    scenes = opened.scenes
     objects = recipe.model.is_objects
     kinds = data.kinds or (("agent",) if objects else ())
     av_action = data.av_action and not objects
     classes = collect_classes(scenes, kinds, av_action=av_action, only_used=data.only_used_labels)
+    return Material(scenes, opened.films, classes, opened.judged, opened.judged_films, opened.refused)
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """Scenes and their videos.
+
+    Args:
+        scenes, films, judged, judged_films, refused: as of `Material`.
+    """
+
+    scenes: Scenes
+    films: list[Film]
+    judged: Scenes | None
+    judged_films: list[Film]
+    refused: dict[str, str]
+
+
+def open_sources(data: SourceRecipe) -> Sources:
+    """Read annotations, and find the videos that they speak of; those that cannot be opened are named.
+
+    Args:
+        data: where they lie.
+
+    Raises:
+        UsageError: if a split is unknown.
+        InputError: if annotations cannot be read, or no video.
+    """
+    parts = _parts(data, data.roots)
+    scenes, films, refused = _merge_parts(_chosen(parts, data.split), data)
     judged: Scenes | None = None
     judged_films: list[Film] = []
     if data.validation_roots or data.validation_split:
@@ -120,14 +149,14 @@ def load_training_data(recipe: Recipe) -> Material:
     if refused:
         first = next(iter(refused.values()))
         _log.warning("%d videos cannot be opened (%s): %s", len(refused), _few(list(refused)), first)
-    return Material(scenes, films, classes, judged, judged_films, refused)
+    return Sources(scenes, films, judged, judged_films, refused)
 
 
 def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
-def _parts(data: DataRecipe, roots: Sequence[str]) -> list[tuple[Path, Scenes]]:
+def _parts(data: SourceRecipe, roots: Sequence[str]) -> list[tuple[Path, Scenes]]:
     """Each root's folder and scenes; videos of the same name are distinguished by the names of their roots."""
     found = [(Path(root), _read(data, Path(root))) for root in roots]
     seen: set[str] = set()
@@ -142,7 +171,7 @@ def _parts(data: DataRecipe, roots: Sequence[str]) -> list[tuple[Path, Scenes]]:
     return parts
 
 
-def _read(data: DataRecipe, root: Path) -> Scenes:
+def _read(data: SourceRecipe, root: Path) -> Scenes:
     if data.reader == _SAVED:
         from roadaware.scenes.store import open_scenes
 
@@ -180,7 +209,7 @@ def _chosen(parts: Sequence[tuple[Path, Scenes]], split: str) -> list[tuple[Path
 
 
 def _merge_parts(
-    parts: Sequence[tuple[Path, Scenes]], data: DataRecipe
+    parts: Sequence[tuple[Path, Scenes]], data: SourceRecipe
 ) -> tuple[Scenes, list[Film], dict[str, str]]:
     """All parts as one, with the videos that can be opened; scenes without video are left out."""
     films: list[Film] = []

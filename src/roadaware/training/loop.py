@@ -1,4 +1,4 @@
-"""The loop: a recipe becomes a trained detector; it can be stopped or killed at any step and goes on."""
+"""The loop: a recipe becomes a trained network; it can be stopped or killed at any step and goes on."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import torch
 from lightning.fabric import Fabric
 from lightning.fabric.strategies.single_device import SingleDeviceStrategy
 from torch import Tensor, nn
+from torch.utils.data import Dataset
 
 from roadaware import __version__
 from roadaware.config import digest, to_dict
@@ -27,9 +28,11 @@ from roadaware.errors import DiskError, RoadawareError, UsageError, raise_interr
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import hold_folder
 from roadaware.io.interrupts import Stop, stop_gracefully
+from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, Draws, Share, build_loader
-from roadaware.training.build import Learner, build_learner
+from roadaware.training.build import Learner, Trainable, build_learner
 from roadaware.training.checkpoints import LAST, Checkpoint, open_checkpoint, save_checkpoint
+from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.data import Material, load_training_data
 from roadaware.training.logger import Journal
 from roadaware.training.recipe import Recipe, ScheduleRecipe
@@ -143,7 +146,7 @@ def compute_learning_rate(schedule: ScheduleRecipe, step: int, steps: int) -> fl
     return schedule.lr
 
 
-def freeze(network: nn.Module, recipe: Recipe) -> list[nn.Module]:
+def freeze(network: nn.Module, recipe: Recipe | CrowdRecipe) -> list[nn.Module]:
     """Stop parameters that stay as they are, and answer the batch norms that are not to be trained.
 
     Args:
@@ -319,9 +322,9 @@ class TrainedDetector:
 
 
 def train(
-    recipe: Recipe, out: Path, *, resume: bool = False, progress: Progress | None = None
+    recipe: Recipe | CrowdRecipe, out: Path, *, resume: bool = False, progress: Progress | None = None
 ) -> TrainedDetector:
-    """Train a detector, and write it with its log and checkpoints into a folder.
+    """Train a detector or a network of crowds, and write it with its log and checkpoints into a folder.
 
     Args:
         recipe: everything the run is made of.
@@ -343,7 +346,9 @@ def train(
         return _train(recipe, out, resume=resume, progress=progress)
 
 
-def _train(recipe: Recipe, out: Path, *, resume: bool, progress: Progress | None) -> TrainedDetector:
+def _train(
+    recipe: Recipe | CrowdRecipe, out: Path, *, resume: bool, progress: Progress | None
+) -> TrainedDetector:
     if (out / LAST).exists() and not resume:
         raise UsageError(f"{out} holds a run: go on with --resume, or name another folder with --out")
     try:
@@ -359,7 +364,7 @@ def _train(recipe: Recipe, out: Path, *, resume: bool, progress: Progress | None
     return TrainedDetector(**came)
 
 
-def _fabric(recipe: Recipe) -> Fabric:
+def _fabric(recipe: Recipe | CrowdRecipe) -> Fabric:
     machine = recipe.machine
     several = machine.devices != 1 or machine.nodes > 1
     strategy = machine.strategy
@@ -379,15 +384,27 @@ def _fabric(recipe: Recipe) -> Fabric:
         raise UsageError(f"the recipe cannot be run on this machine (machine.*): {first}") from error
 
 
-def _run(fabric: Fabric, recipe: Recipe, out: Path, progress: Progress | None) -> dict[str, Any]:
+def _run(
+    fabric: Fabric, recipe: Recipe | CrowdRecipe, out: Path, progress: Progress | None
+) -> dict[str, Any]:
     if recipe.machine.threads:
         torch.set_num_threads(recipe.machine.threads)
+    told = progress if fabric.is_global_zero else None
     with stop_gracefully(children=True) as stop:
-        return vars(Run(fabric, recipe, out, progress if fabric.is_global_zero else None).go(stop))
+        if isinstance(recipe, CrowdRecipe):
+            from roadaware.training.crowd.run import CrowdRun
+
+            return vars(CrowdRun(fabric, recipe, out, told).go(stop))
+        return vars(DetectorRun(fabric, recipe, out, told).go(stop))
 
 
-class Run:
+R = TypeVar("R", Recipe, CrowdRecipe)
+
+
+class Run(Generic[R]):
     """One process of a run, from its first step or the one behind the last checkpoint.
+
+    A subclass says what is learnt by whom (`load`), how that is judged (`judge`) and what comes out (`export`).
 
     Args:
         fabric: devices and processes.
@@ -396,26 +413,75 @@ class Run:
         progress: called with the steps done and the total.
     """
 
-    def __init__(self, fabric: Fabric, recipe: Recipe, out: Path, progress: Progress | None) -> None:
+    recipe: R
+    learner: Trainable
+    clips: Dataset[Any]
+    """What is learnt, by the number of the draw."""
+    classes: Classes
+    """What is told apart: checkpoints of others are refused."""
+
+    def __init__(self, fabric: Fabric, recipe: R, out: Path, progress: Progress | None) -> None:
         self.fabric, self.recipe, self.out, self.progress = fabric, recipe, out, progress
-        self.material: Material = with_teacher(load_training_data(recipe), recipe, out, fabric.device)
-        self.learner: Learner = build_learner(recipe, self.material.classes)
+        self.load()
         self.network = self.learner.network
         clips = recipe.clips
-        self.clips = self.material.clips(recipe, self.learner.fit)
         self.share = Share(clips.batch, clips.accumulate, fabric.global_rank, fabric.world_size)
-        self.steps = count_steps(recipe.schedule, len(self.clips), self.share.step)
+        self.steps = count_steps(recipe.schedule, self.count(), self.share.step)
         self.still = freeze(self.network, recipe)
         self.step, self.seconds, self.saved = 0, 0.0, 0
         self.chance: Tensor | None = None
         self._set_up(out / LAST)
+
+    def load(self) -> None:
+        """Set `learner`, `clips` and `classes`.
+
+        Raises:
+            UsageError, InputError: if something cannot be made or read.
+        """
+        raise NotImplementedError
+
+    def count(self) -> int:
+        """How many clips there are, of which a pass over the data consists."""
+        raise NotImplementedError
+
+    def summarize(self) -> str:
+        """What is learnt, in words."""
+        raise NotImplementedError
+
+    def prepare_step(self) -> None:
+        """Set what changes from step to step; called before each."""
+
+    def report(self) -> dict[str, Any]:
+        """What else a line of the log says, JSON-ready; it follows from recipe, step and weights alone."""
+        return {}
+
+    def judge(self, weights: Mapping[str, Tensor] | None) -> dict[str, float]:
+        """Metric to its value; nothing where nothing is judged.
+
+        Args:
+            weights: a running mean of the network's weights, which then is judged.
+        """
+        raise NotImplementedError
+
+    def export(self, weights: Mapping[str, Tensor] | None, metrics: Mapping[str, float]) -> Path:
+        """Write what comes out, as it is now, and answer where.
+
+        Args:
+            weights: as of `judge`; they are written then.
+            metrics: of the last judgement.
+        """
+        raise NotImplementedError
+
+    def is_over(self) -> bool:
+        """Whether the run ends before its last step; it follows from the log alone."""
+        return False
 
     def _set_up(self, last: Path) -> None:
         """Network and optimizer on their devices, as the last checkpoint has them where there is one."""
         recipe, fabric = self.recipe, self.fabric
         found = None
         if last.exists():
-            found, changed = open_checkpoint(last, recipe, self.learner.config, self.material.classes)
+            found, changed = open_checkpoint(last, recipe, self.learner.config, self.classes)
             if changed:
                 _log.warning("goes on with another recipe than it began with: %s", ", ".join(changed))
             self.network.load_state_dict(found.network)
@@ -449,7 +515,7 @@ class Run:
                 torch.set_rng_state(self.chance)
             self._train_mode()
             written = time.monotonic()
-            while self.step < self.steps:
+            while self.step < self.steps and not self._all_agree(first and self.is_over()):
                 self._one(batches, journal)
                 every = recipe.validation.every_steps
                 if every and self.step % every == 0 and self.step < self.steps:
@@ -464,7 +530,7 @@ class Run:
                     self._save(patient=True)
                     written = time.monotonic()
             self._save()
-            if recipe.validation.at_end:
+            if recipe.validation.at_end and not self.is_over():
                 metrics = self._judged(journal)
             model = self._product(metrics)
         finally:
@@ -478,10 +544,8 @@ class Run:
         text = json.dumps(to_dict(self.recipe), indent=2) + "\n"
         write_atomically(self.out / "recipe.json", text.encode())
         _log.info(
-            "%d clips of %d videos, %d classes, %d parameters; step %d of %d",
-            len(self.clips),
-            len(self.material.films),
-            self.material.classes.n_classes,
+            "%s, %d parameters; step %d of %d",
+            self.summarize(),
             sum(p.numel() for p in self.network.parameters()),
             self.step,
             self.steps,
@@ -503,7 +567,8 @@ class Run:
         schedule, accumulate = self.recipe.schedule, self.recipe.clips.accumulate
         now = compute_learning_rate(schedule, self.step, self.steps)
         set_rate(self.optimizer, now)
-        sums = dict.fromkeys(("loss", *self.learner.parts), 0.0)
+        self.prepare_step()
+        found_parts: dict[str, list[float]] = {}
         for part in range(accumulate):
             batch = next(batches)
             self._draw_anew(part)
@@ -512,9 +577,10 @@ class Run:
                 found = self._losses(batch)
                 self.fabric.backward(found["loss"] / accumulate)
             self._check(found["loss"], batch)
-            for name in sums:
-                sums[name] += float(found[name].detach()) / accumulate
-        sums = self._mean(sums)
+            for name, value in found.items():
+                found_parts.setdefault(name, []).append(float(value.detach()))
+        # Batches may differ in the parts of their loss.
+        sums = self._mean({name: sum(values) / len(values) for name, values in found_parts.items()})
         norm = self._clipped()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -528,8 +594,8 @@ class Run:
         ):
             values = {**sums, "lr": now, **({} if norm is None else {"norm": norm})}
             speed = {"clips_per_s": self.share.step / taken}
-            epoch = self.step * self.share.step / len(self.clips)
-            line = {**values, "epoch": round(epoch, 4)}
+            epoch = self.step * self.share.step / self.count()
+            line = {**values, "epoch": round(epoch, 4), **self.report()}
             timing = {"seconds": round(self.seconds, 3), **speed}
             scalars = {f"train/{k}": v for k, v in (values | speed).items()}
             journal.write(self.step, line, timing, scalars=scalars)
@@ -617,7 +683,7 @@ class Run:
             torch.get_rng_state(),
         )
         try:
-            save_checkpoint(self.out / LAST, state, self.recipe, self.learner.config, self.material.classes)
+            save_checkpoint(self.out / LAST, state, self.recipe, self.learner.config, self.classes)
             self.saved = self.step
         except DiskError as error:
             if not patient:
@@ -630,7 +696,7 @@ class Run:
         if journal is not None:
             started = time.monotonic()
             mean = self.average.state if self.average is not None else None
-            metrics = evaluate_learner(self.learner, mean, self.material, self.recipe)
+            metrics = self.judge(mean)
             timing = {"seconds": round(self.seconds, 3), "took_s": round(time.monotonic() - started, 2)}
             if metrics:
                 scalars = {f"validation/{k}": v for k, v in metrics.items()}
@@ -639,15 +705,41 @@ class Run:
         return metrics
 
     def _product(self, metrics: dict[str, float]) -> Path | None:
-        """The detector as it is now, beside its card."""
+        """What comes out of the run, as it is now."""
         self._check_weights()
         if not self.fabric.is_global_zero:
             return None
-        return save_product(
-            self.out,
-            self.learner,
-            self.average.state if self.average is not None else None,
-            self.material,
-            self.recipe,
-            {"step": self.step, "steps": self.steps, "metrics": metrics},
+        return self.export(self.average.state if self.average is not None else None, metrics)
+
+
+class DetectorRun(Run[Recipe]):
+    """A run that makes a detector; see `Run`."""
+
+    def load(self) -> None:
+        """As of `Run`."""
+        recipe = self.recipe
+        self.material: Material = with_teacher(
+            load_training_data(recipe), recipe, self.out, self.fabric.device
         )
+        self.classes = self.material.classes
+        self.detector: Learner = build_learner(recipe, self.classes)
+        self.learner = self.detector
+        self.clips = self.clip_set = self.material.clips(recipe, self.detector.fit)
+
+    def count(self) -> int:
+        """As of `Run`."""
+        return len(self.clip_set)
+
+    def summarize(self) -> str:
+        """As of `Run`."""
+        videos = len(self.material.films)
+        return f"{self.count()} clips of {videos} videos, {self.classes.n_classes} classes"
+
+    def judge(self, weights: Mapping[str, Tensor] | None) -> dict[str, float]:
+        """As of `Run`."""
+        return evaluate_learner(self.detector, weights, self.material, self.recipe)
+
+    def export(self, weights: Mapping[str, Tensor] | None, metrics: Mapping[str, float]) -> Path:
+        """As of `Run`: the detector beside its card."""
+        facts = {"step": self.step, "steps": self.steps, "metrics": dict(metrics)}
+        return save_product(self.out, self.detector, weights, self.material, self.recipe, facts)

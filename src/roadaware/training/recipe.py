@@ -64,8 +64,8 @@ class ModelRecipe:
 
 
 @dataclass(frozen=True)
-class DataRecipe:
-    """The data of a recipe.
+class SourceRecipe:
+    """Where the data of a recipe lie.
 
     Args:
         reader: of the annotations.
@@ -77,11 +77,6 @@ class DataRecipe:
         media: folder that `films` and the tables' paths start from (default: where the annotations lie).
         films: where the file of a video lies, such as `videos/{video}.mp4`, or its images, such as
             `rgb-images/{video}/{number:05d}.jpg` with numbers from 1 (`{frame}` from 0) (default: as the tables say).
-        kinds: of labels, in the order of the scores (default: those of ROAD that there are). Object
-            detectors predict one (default: `agent`).
-        only_used_labels: leave out labels that no box to learn from has.
-        av_action: learn the actions of the own vehicle, where there are any.
-        min_box_px: boxes with a shorter side in the image of the network are not learnt.
     """
 
     reader: str = "simulator"
@@ -92,6 +87,21 @@ class DataRecipe:
     validation_split: str = ""
     media: str = ""
     films: str = ""
+
+
+@dataclass(frozen=True)
+class DataRecipe(SourceRecipe):
+    """The data of a recipe of a detector.
+
+    Args:
+        reader, roots, options, split, validation_roots, validation_split, media, films: see `SourceRecipe`.
+        kinds: of labels, in the order of the scores (default: those of ROAD that there are). Object
+            detectors predict one (default: `agent`).
+        only_used_labels: leave out labels that no box to learn from has.
+        av_action: learn the actions of the own vehicle, where there are any.
+        min_box_px: boxes with a shorter side in the image of the network are not learnt.
+    """
+
     kinds: tuple[str, ...] = ()
     only_used_labels: bool = False
     av_action: bool = True

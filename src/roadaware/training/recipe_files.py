@@ -18,6 +18,7 @@ import yaml
 from roadaware import config as configs
 from roadaware.errors import InputError, UsageError
 from roadaware.io.sources import read_file, to_printable
+from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.recipe import Recipe
 
@@ -213,7 +214,8 @@ def find_recipe(given: Path) -> Path:
     name = str(given)
     if given.suffix or given.is_absolute() or given.exists():
         return given
-    names = {path.stem: path for where in ("*.yaml", "pedestrians/*.yaml") for path in RECIPES.glob(where)}
+    folders = ("*.yaml", "pedestrians/*.yaml", "crowd/*.yaml")
+    names = {path.stem: path for where in folders for path in RECIPES.glob(where)}
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         meant = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(names))}"
@@ -223,15 +225,17 @@ def find_recipe(given: Path) -> Path:
 
 def read_recipe(
     path: Path, changes: Sequence[str] = (), *, on: Path | None = None, weights: str | None = None
-) -> Recipe | PedestrianRecipe:
-    """The recipe in a YAML file: of a predictor of pedestrians if it has a `task`, else of a detector.
+) -> Recipe | PedestrianRecipe | CrowdRecipe:
+    """The recipe in a YAML file: of a predictor of pedestrians if it has a `task`, of a network of crowds if it has
+    `tasks`, else of a detector.
 
     Args:
         path: the file.
         changes: such as `schedule.lr=0.01`, which replace what the file says; values are YAML.
         on: a file of samples for a recipe of a predictor to learn from instead of its own, before anything is
             changed; the name of what comes out ends with that of the file.
-        weights: that a detector begins with instead of those of the recipe, before anything is changed.
+        weights: that a detector or a network of crowds begins with instead of those of the recipe, before anything
+            is changed.
 
     Raises:
         InputError: if a file cannot be read.
@@ -245,7 +249,9 @@ def read_recipe(
             raise UsageError(f"--weights is for recipes of detectors; {path} is one of a predictor")
         _put(found, ["model", "weights"], weights)
     _change(found, changes)
-    return build_dataclass(PedestrianRecipe, found) if "task" in found else parse_recipe(found)
+    if "task" in found:
+        return build_dataclass(PedestrianRecipe, found)
+    return build_dataclass(CrowdRecipe, found) if "tasks" in found else parse_recipe(found)
 
 
 def read_fields(path: Path | None, changes: Sequence[str] = ()) -> dict[str, Any]:

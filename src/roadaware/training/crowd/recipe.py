@@ -1,0 +1,190 @@
+"""CrowdRecipe: everything that a training run of a network of crowds is made of; torch-free."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from roadaware.errors import UsageError
+from roadaware.models.crowd.config import TASKS, CrowdConfig, Task
+from roadaware.training.recipe import MachineRecipe, ScheduleRecipe, SourceRecipe
+
+_BASES = {"compact": CrowdConfig.compact, "paper": CrowdConfig.paper, "tiny": CrowdConfig.tiny}
+
+
+@dataclass(frozen=True)
+class CrowdModelRecipe:
+    """The network of a recipe.
+
+    Args:
+        base: `compact` for two cores, `paper` as published, or `tiny` for trials.
+        fields: of `CrowdConfig`, in place of the base's; the tasks are those of the recipe.
+        weights: file of a network of crowds to begin with: what both have is taken, such as a trunk that learnt
+            actions alone (default: none).
+        trunk: weights that the trunk begins with where `weights` names none: a detector of ours for the compact trunk
+            (default: the bundled one), a ResNet-50 of others for `i3d`; `random` for none.
+        train_trunk: learn the whole trunk, from images; else what lies before the dynamic layers stays as it is, and its
+            maps are made once and kept.
+        freeze: beginnings of the names of parameters that stay as they are.
+        freeze_batch_norm: keep the statistics and factors that batch norms begin with.
+    """
+
+    base: Literal["compact", "paper", "tiny"] = "compact"
+    fields: dict[str, Any] = field(default_factory=dict)
+    weights: str = ""
+    trunk: str = ""
+    train_trunk: bool = False
+    freeze: tuple[str, ...] = ()
+    freeze_batch_norm: bool = False
+
+    def build_config(self, tasks: tuple[Task, ...]) -> CrowdConfig:
+        """The config of the network.
+
+        Raises:
+            UsageError: if a field is unknown or impossible.
+        """
+        if "tasks" in self.fields:
+            raise UsageError("model.fields: the tasks of the network are those of the recipe, `tasks`")
+        given = {name: tuple(v) if isinstance(v, list) else v for name, v in self.fields.items()}
+        try:
+            return _BASES[self.base](**given, tasks=tasks)
+        except TypeError as error:
+            raise UsageError(f"model.fields: {error}") from error
+
+    def weights_path(self) -> Path:
+        """Path of the initial weights.
+
+        Raises:
+            UsageError: if there is no such file.
+        """
+        path = Path(self.weights)
+        if not path.is_file():
+            raise UsageError(f"model.weights: there is no file {self.weights[:200]!r}")
+        return path
+
+
+@dataclass(frozen=True)
+class CrowdClipsRecipe:
+    """How videos are looked at and cut.
+
+    Args:
+        fps: frames a second that are looked at.
+        size_px: height and width that images are made to fit in; they are padded to multiples of 32.
+        frames: of a clip, but for sentences.
+        most_frames: of a clip that a sentence is looked for in.
+        most_people: of a moment to learn from.
+        batch: clips of one task at a time.
+        accumulate: such batches in a step, of tasks in turn.
+        jitter: boxes are moved and made larger or smaller by up to this share of their size.
+        crop: chance that a sentence is looked for in a part of its clip.
+        wrong: chance that a sound is asked for that is not heard.
+        mono: chance that one channel of a sound takes the place of both.
+        balance_share: questions with rarer labels are drawn more often, sqrt(balance_share / their share).
+        balance_most: at most so often.
+        maps: folder of the maps that are kept (default: `maps` in that of the run); runs on the same videos share it.
+    """
+
+    fps: float = 5.0
+    size_px: tuple[int, int] = (360, 640)
+    frames: int = 8
+    most_frames: int = 100
+    most_people: int = 48
+    batch: int = 4
+    accumulate: int = 1
+    jitter: float = 0.1
+    crop: float = 0.5
+    wrong: float = 0.25
+    mono: float = 0.2
+    balance_share: float = 0.1
+    balance_most: float = 4.0
+    maps: str = ""
+
+
+@dataclass(frozen=True)
+class CrowdValidationRecipe:
+    """How it is judged on the way, by the evaluators of the four tasks, on true boxes.
+
+    Args:
+        every_steps: steps between two judgements; 0 for at the end alone.
+        videos: how many are judged, spread over those there are; 0 for all.
+        at_end: judge at the end.
+        patience: judgements without a better mean of the four, after which it ends; 0 for never. What is kept is the
+            network of the best judgement then.
+    """
+
+    every_steps: int = 0
+    videos: int = 0
+    at_end: bool = True
+    patience: int = 0
+
+
+@dataclass(frozen=True)
+class CrowdRecipe:
+    """A training run of a network of crowds, whole.
+
+    Args:
+        name: of what comes out.
+        seed: of the first weights, the order of questions and all that is drawn by chance.
+        tasks: each to its share of the batches, such as `{actions: 2, sound: 1}`.
+        temperature: of the choice of blocks at the first and at the last step.
+        sound_loss: `map`, which needs boxes; or `sspl`, self-supervised as published.
+        model, data, clips, schedule, validation, machine: its parts.
+
+    Raises:
+        UsageError: if a value is impossible.
+
+    Source: supplement of Chaotic World, ICCV 2023, section 4.
+    """
+
+    name: str = "crowd"
+    seed: int = 22
+    tasks: dict[str, Any] = field(default_factory=lambda: dict.fromkeys(TASKS, 1.0))
+    temperature: tuple[float, float] = (5.0, 0.5)
+    sound_loss: Literal["map", "sspl"] = "map"
+    model: CrowdModelRecipe = field(default_factory=CrowdModelRecipe)
+    data: SourceRecipe = field(default_factory=SourceRecipe)
+    clips: CrowdClipsRecipe = field(default_factory=CrowdClipsRecipe)
+    schedule: ScheduleRecipe = field(default_factory=ScheduleRecipe)
+    validation: CrowdValidationRecipe = field(default_factory=CrowdValidationRecipe)
+    machine: MachineRecipe = field(default_factory=MachineRecipe)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run."""
+        clips, schedule, machine = self.clips, self.schedule, self.machine
+        shares = list(self.tasks.values())
+        factors = [f for f in schedule.part_lr.values() if not isinstance(f, int | float) or f < 0]
+        good = [isinstance(s, int | float) and not isinstance(s, bool) and 0 < s < 1e6 for s in shares]
+        chances = (clips.jitter, clips.crop, clips.wrong, clips.mono)
+        counts = (clips.frames, clips.most_frames, clips.most_people, clips.batch, clips.accumulate)
+        for holds, wanted in (
+            (bool(self.tasks) and set(self.tasks) <= set(TASKS), f"tasks are some of {', '.join(TASKS)}"),
+            (all(good), "the share of a task is a number above 0"),
+            (min(self.temperature) > 0, "temperatures are above 0"),
+            (bool(self.data.roots), "data.roots names at least one folder"),
+            (0 < clips.fps <= 1000, "clips.fps is above 0"),
+            (all(32 <= side <= 4096 for side in clips.size_px), "clips.size_px lies in 32 to 4096"),
+            (min(counts) >= 1, "clips.frames, most_frames, most_people, batch and accumulate are at least 1"),
+            (all(0 <= p < 1 for p in chances), "clips.jitter, crop, wrong and mono lie in [0, 1)"),
+            (clips.balance_share > 0 and clips.balance_most >= 1, "clips.balance_share is above 0, balance_most at least 1"),
+            (schedule.steps > 0 or schedule.epochs > 0, "schedule.steps or schedule.epochs is above 0"),
+            (schedule.lr > 0 and 0 <= schedule.ema < 1, "schedule.lr is above 0, ema lies in [0, 1)"),
+            (min(schedule.warmup_steps, schedule.weight_decay, schedule.clip_norm) >= 0, "nothing of schedule is below 0"),
+            (not factors, "schedule.part_lr names factors of 0 or more"),
+            (min(self.validation.every_steps, self.validation.videos, self.validation.patience) >= 0, "validation counts"),
+            (self.sound_loss == "map" or clips.batch > 1, "sound_loss: sspl compares clips: clips.batch is at least 2"),
+            ((machine.devices, machine.nodes) == (1, 1), "one process learns it: machine.devices and nodes are 1"),
+            (min(machine.workers, machine.threads, machine.log_steps - 1) >= 0, "machine.workers and log_steps count"),
+            (0 <= self.seed < 2**32, "seed lies in [0, 2^32)"),
+        ):  # fmt: skip
+            if not holds:
+                raise UsageError(f"the recipe cannot be run: {wanted}")
+
+    @property
+    def ordered_tasks(self) -> tuple[Task, ...]:
+        """The tasks in their usual order."""
+        return tuple(task for task in TASKS if task in self.tasks)
+
+    def build_config(self) -> CrowdConfig:
+        """The config of the network; see `CrowdModelRecipe`."""
+        return self.model.build_config(self.ordered_tasks)

@@ -1,0 +1,740 @@
+"""Runs that make a network of crowds: its losses, its answers as Predictions, and how they are judged; imports torch."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from roadaware import __version__
+from roadaware.arrays import Floats32, Ints
+from roadaware.config import digest, to_dict
+from roadaware.errors import InputError, UsageError
+from roadaware.io.files import write_atomically
+from roadaware.io.interrupts import Stop
+from roadaware.metrics.grounding.evaluate import decode_span
+from roadaware.models.crowd import losses
+from roadaware.models.crowd.config import CrowdConfig, Task, Vocabulary
+from roadaware.models.crowd.grounding import WordReader, build_words
+from roadaware.models.crowd.network import IntelliCare, begin_trunk, open_crowd, save_crowd
+from roadaware.models.crowd.pathfinder import anneal, count_switches
+from roadaware.models.crowd.people import choose_pairs
+from roadaware.models.crowd.sound import RATE, SECONDS, hear
+from roadaware.scenes.store import save
+from roadaware.scenes.tables import Predictions, Scenes
+from roadaware.tasks.crowd import (
+    CrowdSet,
+    GroundedQuery,
+    RelationRule,
+    build_action_predictions,
+    build_crowd_set,
+    build_grounding_predictions,
+    build_relation_predictions,
+    build_sound_predictions,
+    clip_around,
+    decode_relations,
+    list_used,
+    measure_relations,
+    scale_boxes,
+    spread,
+)
+from roadaware.tasks.road_events import Classes
+from roadaware.tasks.videos import Film
+from roadaware.training.batches import Batch
+from roadaware.training.build import Part
+from roadaware.training.crowd.recipe import CrowdClipsRecipe, CrowdRecipe
+from roadaware.training.crowd.samples import (
+    CrowdClips,
+    Footing,
+    Question,
+    build_question,
+    name_stem,
+    pad_size,
+)
+from roadaware.training.data import Sources, open_sources
+from roadaware.training.logger import read_log
+from roadaware.training.loop import CARD, Run, TrainedDetector
+from roadaware.training.validation import select_videos
+
+_log = logging.getLogger("roadaware")
+MODEL = "model.safetensors"
+PREDICTIONS = "predictions"
+MAIN: dict[Task, str] = {
+    "actions": "map@0.5",
+    "relations": "map",
+    "grounding": "m_viou",
+    "sound": "success_auc",
+}
+"""Of each task the metric by which networks are compared."""
+_DIVISORS: dict[Task, float] = {"actions": 1.0, "relations": 1.0, "grounding": 10.0, "sound": 1.0}
+"""The loss of grounding is a sum of parts with weights of up to 10."""
+_RAREST = 10.0
+_SLOTS_AT_ONCE, _BEFORE, _MOMENTS_AT_ONCE = 64, 8, 16
+_PICTURE_CELL_PX = 8
+
+
+# What is learnt.
+
+
+def build_vocabulary(used: Mapping[str, tuple[str, ...]], config: CrowdConfig) -> Vocabulary:
+    """The labels and words of the data, as far as the tasks of a network need them.
+
+    Args:
+        used: as `list_used` gives it.
+        config: of the network.
+
+    Raises:
+        UsageError: if the data lack what a task needs; says which.
+    """
+    needed = {"actions": "actions", "relations": "predicates", "grounding": "sentences", "sound": "sounds"}
+    for task in config.tasks:
+        if not used[needed[task]]:
+            raise UsageError(
+                f"the data have no {needed[task]}, which the task {task} learns from: leave it out of `tasks`"
+            )
+
+    def kept(task: Task) -> tuple[str, ...]:
+        return used[needed[task]] if task in config.tasks else ()
+
+    words = build_words(kept("grounding")) if "grounding" in config.tasks else ()
+    return Vocabulary(kept("actions"), kept("relations"), kept("sound"), words)
+
+
+class CrowdTrainee(nn.Module):
+    """A network together with the losses of its tasks.
+
+    Args:
+        network: what learns.
+        pos_weight: (predicates,) what a relation that holds counts in the loss.
+        sound_loss: `map` or `sspl`.
+    """
+
+    pos_weight: Tensor
+
+    def __init__(self, network: IntelliCare, pos_weight: Tensor, sound_loss: str) -> None:
+        super().__init__()
+        self.network, self.sound_loss = network, sound_loss
+        self.register_buffer("pos_weight", pos_weight, persistent=False)
+
+    def forward(self, question: Question) -> tuple[Tensor, Tensor]:
+        """The loss of a batch, and of how many answers it is the mean."""
+        network, task, answer = self.network, question.task, question.answer
+        map = network.stem(question.seen) if question.images else question.seen
+        if task == "sound":
+            return self._sound(map, question)
+        found = network.answer(map, task, **question.asked)
+        if task == "relations" and not len(found):
+            # Nobody is near anybody; the loop wants a gradient all the same.
+            weight = next(network.heads[task].parameters())
+            return weight.sum() * 0, torch.tensor(0)
+        if task == "grounding":
+            loss = losses.grounding(found, answer["target"], answer["span"], answer["mask"])
+            return loss.total, torch.tensor(len(found.boxes[-1]))
+        if task == "actions":
+            return losses.actions(found, answer["targets"]), torch.tensor(len(found))
+        return losses.relations(found, answer["targets"], self.pos_weight), torch.tensor(len(found))
+
+    def _sound(self, map: Tensor, question: Question) -> tuple[Tensor, Tensor]:
+        network, answer, count = self.network, question.answer, torch.tensor(len(question.seen))
+        if self.sound_loss == "sspl":
+            # Two views of each clip, as published: a part of the image, mirrored or not.
+            pooled = [network.answer(_draw_view(map), "sound", **question.asked).pooled for _ in range(2)]
+            head: Any = network.heads["sound"]
+            return losses.simsiam(*head.siamese(*pooled)), count
+        found = network.answer(map, "sound", **question.asked)
+        loss = losses.sound_map(found.logits, answer["target"])
+        if network.config.form == "compact":
+            loss = loss + functional.binary_cross_entropy_with_logits(found.heard, answer["heard"])
+        return loss, count
+
+
+def _draw_view(map: Tensor, share: float = 0.9) -> Tensor:
+    """A part of a map (B, C, T, h, w) in its old size, mirrored by half the chance; torch's generator draws."""
+    height, width = map.shape[-2:]
+    rows, columns = max(1, round(share * height)), max(1, round(share * width))
+    top, left = int(torch.randint(height - rows + 1, ())), int(torch.randint(width - columns + 1, ()))
+    part = map[..., top : top + rows, left : left + columns]
+    part = part.flip(-1) if float(torch.rand(())) < 0.5 else part
+    resized = functional.interpolate(
+        part.transpose(1, 2).flatten(0, 1), size=(height, width), mode="bilinear", align_corners=False
+    )
+    return resized.view(len(map), -1, *resized.shape[1:]).transpose(1, 2)
+
+
+class CrowdLearner:
+    """A network of crowds that learns; see `Trainable`.
+
+    Args:
+        recipe: names the network, the seed and the file of weights.
+        of: the data.
+
+    Raises:
+        UsageError: if the network cannot be made.
+        InputError: if weights cannot be read.
+    """
+
+    by_chance = True
+
+    def __init__(self, recipe: CrowdRecipe, of: CrowdSet) -> None:
+        config = recipe.build_config()
+        self.parts = tuple(config.tasks)
+        self.vocabulary = of.vocabulary
+        torch.manual_seed(recipe.seed)
+        self.crowd = IntelliCare(config, of.vocabulary)
+        self.network: nn.Module = self.crowd
+        self.config: dict[str, Any] = to_dict(config)
+        self._begin(recipe)
+        words = of.vocabulary.words
+        self.reader = WordReader(words, config.max_tokens) if words else None
+        weight = torch.ones(len(of.vocabulary.predicates))
+        if "relations" in config.tasks:
+            counts, pairs = measure_relations(of)
+            share = torch.from_numpy(counts / max(1, pairs)).float()
+            head: Any = self.crowd.heads["relations"]
+            if not recipe.model.weights:
+                head.set_prior(share)
+            weight = ((1 - share) / share.clamp(min=1e-6)).sqrt().clamp(1.0, _RAREST)
+        self.trainee: nn.Module = CrowdTrainee(self.crowd, weight, recipe.sound_loss)
+        if not recipe.model.train_trunk:
+            kept = set(name_stem(self.crowd))
+            for name, parameter in self.crowd.named_parameters():
+                parameter.requires_grad_(name not in kept and parameter.requires_grad)
+
+    def _begin(self, recipe: CrowdRecipe) -> None:
+        """Let the network begin with trained weights."""
+        if recipe.model.weights:
+            self._take(recipe.model.weights_path())
+        elif recipe.model.trunk != "random" and (self.crowd.config.trunk == "compact" or recipe.model.trunk):
+            begin_trunk(self.crowd, Path(recipe.model.trunk) if recipe.model.trunk else None)
+
+    def _take(self, path: Path) -> None:
+        """Take from another network of crowds what both have: heads with the same labels, and its trunk.
+
+        Raises:
+            UsageError: if nothing fits.
+        """
+        other, _ = open_crowd(path)
+        state, ours = other.state_dict(), self.crowd.state_dict()
+        same = {
+            f.name: getattr(other.vocabulary, f.name) == getattr(self.vocabulary, f.name)
+            for f in fields(Vocabulary)
+        }
+        of = {"actions": "actions", "relations": "predicates", "grounding": "words", "sound": "sounds"}
+        heads = [t for t in self.crowd.config.tasks if t in other.config.tasks and same[of[t]]]
+        taken = [name for task in heads for name in ours if name.startswith(f"heads.{task}.")]
+        if self.crowd.config.dynamic_layers and not other.config.dynamic_layers:
+            trunk = {n.removeprefix("trunk."): v for n, v in state.items() if n.startswith("trunk.")}
+            self.crowd.pathfinder.load_plain(trunk)
+        else:
+            taken += [name for name in ours if name.startswith("trunk.")]
+        fitting = {n: state[n] for n in taken if n in state and state[n].shape == ours[n].shape}
+        if len(fitting) < len(taken):
+            raise UsageError(
+                f"model.weights: {len(taken) - len(fitting)} of {len(taken)} weights of {path} have another shape or "
+                "are not there: model.base and model.fields should be those of that file"
+            )
+        self.crowd.load_state_dict({**self.crowd.state_dict(), **fitting})
+        left = [task for task in self.crowd.config.tasks if task not in heads]
+        _log.info("%s: trunk taken, heads of %s; of none: %s", path, heads or "none", left or "none")
+
+    def losses(
+        self, model: nn.Module, batch: Batch, device: torch.device, *, channels_last: bool
+    ) -> dict[str, Part]:
+        """As of `Trainable`: one part, of the task of the batch."""
+        question = build_question(batch.samples, self.crowd.config, self.reader, device)
+        mean, count = model(question)
+        return {question.task: Part(mean, count.to(device), _DIVISORS[question.task])}
+
+
+# What the network answers, as Predictions.
+
+
+class Answerer:
+    """A trained network, asked everything that a set can be asked about.
+
+    Args:
+        network: in `eval` mode.
+        footing: what is seen and heard of the set's videos; whose maps it makes.
+        clips: how videos are cut.
+        every_box: ask about the boxes of every frame; else about those of the frames that are looked at.
+        rule: how relations last.
+    """
+
+    def __init__(
+        self,
+        network: IntelliCare,
+        footing: Footing,
+        clips: CrowdClipsRecipe,
+        *,
+        every_box: bool = True,
+        rule: RelationRule | None = None,
+    ) -> None:
+        self.network, self.footing, self.clips, self.every_box = network, footing, clips, every_box
+        self.rule = rule or RelationRule()
+        words, config = network.vocabulary.words, network.config
+        self.reader = WordReader(words, config.max_tokens) if words else None
+        self.left_out = 0
+
+    def answer(
+        self, scenes: Scenes, progress: Callable[[int, int, str], None] | None = None
+    ) -> dict[Task, Predictions]:
+        """Predictions by task.
+
+        Args:
+            scenes: whose boxes, tubes, sentences and sounds are asked about.
+            progress: called with the videos done and the total.
+        """
+        of, tasks = self.footing.of, self.network.config.tasks
+        actions, relations, sentences, sounds = [], [], [], []
+        with torch.no_grad():
+            for number, video in enumerate(of.videos):
+                stem = self.footing.make_map(number, self.network).float().unsqueeze(0)
+                stem = stem.to(next(self.network.parameters()).device)
+                if "actions" in tasks:
+                    actions.append(self._ask_actions(number, self._see(stem, "actions")))
+                if "relations" in tasks:
+                    found = self._ask_relations(number, self._see(stem, "relations"))
+                    relations.append(decode_relations(video, found, self.rule))
+                if "grounding" in tasks:
+                    sentences += self._ask_sentences(number, stem)
+                if "sound" in tasks:
+                    sounds += self._ask_sounds(number, self._see(stem, "sound"))
+                if progress is not None:
+                    progress(number + 1, len(of.videos), "videos")
+        if self.left_out:
+            _log.warning(
+                "%d pairs of people in crowds too large for all of them are not asked", self.left_out
+            )
+        found_all: dict[Task, Predictions] = {}
+        for task in tasks:
+            if task == "actions":
+                found_all[task] = build_action_predictions(scenes, of, actions)
+            elif task == "relations":
+                found_all[task] = build_relation_predictions(scenes, of, relations)
+            elif task == "grounding":
+                found_all[task] = build_grounding_predictions(scenes, of, sentences)
+            else:
+                found_all[task] = build_sound_predictions(scenes, of, sounds)
+        return found_all
+
+    def _see(self, stem: Tensor, task: Task) -> Tensor:
+        """(1, C, T, h, w) the map as a task sees it, some frames at a time."""
+        parts = []
+        for start in range(0, stem.shape[2], _SLOTS_AT_ONCE):
+            low = max(0, start - _BEFORE)
+            part = self.network.tail(stem[:, :, low : start + _SLOTS_AT_ONCE], task)
+            parts.append(part[:, :, start - low :])
+        return torch.cat(parts, dim=2)
+
+    def _scaled(self, number: int, boxes: Floats32) -> Tensor:
+        return torch.from_numpy(scale_boxes(boxes, self.footing.scale(number)))
+
+    def _ask_actions(self, number: int, map: Tensor) -> tuple[Ints, Floats32]:
+        """Numbers of boxes and their scores."""
+        video = self.footing.of.videos[number]
+        rows = np.flatnonzero(video.person & (self.every_box | video.key))
+        boxes, slots = self._scaled(number, video.corners[rows]), torch.from_numpy(video.slot[rows])
+        scores = [np.zeros((0, len(self.network.vocabulary.actions)), dtype=np.float32)]
+        head = self.network.heads["actions"]
+        # By frames, so that few maps of scenes are held at a time; boxes come by rising frame.
+        window = self.network.config.window
+        for start in range(0, map.shape[2], _MOMENTS_AT_ONCE):
+            held = ((slots >= start) & (slots < start + _MOMENTS_AT_ONCE)).nonzero().flatten()
+            if len(held):
+                # A window of 0 is the whole video.
+                low = max(0, start - window) if window else 0
+                end = start + _MOMENTS_AT_ONCE + window if window else map.shape[2]
+                clip = torch.zeros(len(held), dtype=torch.int64)
+                found = head(map[:, :, low:end], boxes[held], clip, slots[held] - low)
+                scores.append(found.sigmoid().float().cpu().numpy())
+        return video.box[rows], np.concatenate(scores)
+
+    def _ask_relations(self, number: int, map: Tensor) -> dict[tuple[int, int], Floats32]:
+        """Subject and object to (T, predicates) scores."""
+        video, config = self.footing.of.videos[number], self.network.config
+        predicates = len(self.network.vocabulary.predicates)
+        found: dict[tuple[int, int], Floats32] = {}
+        for slot in range(len(video)):
+            rows = video.people(slot)
+            rows = rows[video.tube[rows] >= 0]
+            tubes, first = np.unique(video.tube[rows], return_index=True)
+            if len(tubes) < 2:
+                continue
+            slots, frame = clip_around(video, slot, self.clips.frames)
+            held = np.stack([video.track(int(tube), slots) for tube in tubes])
+            held[:, frame] = video.corners[rows[first]]
+            boxes = self._scaled(number, held)
+            clip = torch.zeros(len(tubes), dtype=torch.int64)
+            pairs = choose_pairs(boxes[:, frame], clip, heights=config.pair_heights, most=config.max_pairs)
+            self.left_out += pairs.left_out
+            part = map[:, :, torch.from_numpy(slots)]
+            scores = self.network.heads["relations"](part, boxes, clip, pairs.index, torch.tensor([frame]))
+            for (subject, other), row in zip(pairs.index.tolist(), scores.sigmoid().numpy(), strict=True):
+                key = (int(tubes[subject]), int(tubes[other]))
+                series = found.setdefault(key, np.zeros((len(video), predicates), dtype=np.float32))
+                series[slot] = row
+        return found
+
+    def _ask_sentences(self, number: int, stem: Tensor) -> list[GroundedQuery]:
+        video, found = self.footing.of.videos[number], []
+        height, width = pad_size(self.footing.sizes[number])
+        scale, film = self.footing.scale(number), video.film
+        seen: dict[bytes, Tensor] = {}
+        for query in video.queries:
+            slots = video.find_slots(query.get("segment_start_frame"), query.get("segment_end_frame"))
+            slots = spread(slots, min(self.clips.most_frames, self.network.config.max_frames))
+            key = slots.tobytes()
+            if key not in seen:
+                seen = {key: self._see(stem[:, :, torch.from_numpy(slots)], "grounding")}
+            if self.reader is None:
+                raise InputError("sentences cannot be read: the network has no words")
+            words = self.reader.encode([query["text"]])
+            told = self.network.heads["grounding"](seen[key], words.ids, words.mask)
+            centre = told.boxes[-1, 0].float().cpu().numpy() * np.array([width, height] * 2)
+            corners = np.concatenate(
+                [centre[:, :2] - centre[:, 2:] / 2, centre[:, :2] + centre[:, 2:] / 2], axis=1
+            )
+            corners = scale_boxes(corners.astype(np.float32), (1 / scale[0], 1 / scale[1]))
+            corners = np.clip(corners, 0, np.array([film.width, film.height] * 2, dtype=np.float32))
+            logits = told.spans[-1, 0].float().cpu().numpy()
+            mask = np.ones((1, len(slots)), dtype=np.bool_)
+            start, end = decode_span(logits[None, :, 0], logits[None, :, 1], mask)[0].tolist()
+            chance = told.spans[-1, 0].softmax(dim=0)
+            score = float(chance[start, 0] * chance[end - 1, 1])
+            found.append(
+                GroundedQuery(int(query["query"]), number, slots, corners, (start, end), min(1.0, score))
+            )
+        return found
+
+    def _ask_sounds(self, number: int, map: Tensor) -> list[tuple[int, Floats32]]:
+        video, found = self.footing.of.videos[number], []
+        padded, size = pad_size(self.footing.sizes[number]), self.footing.sizes[number]
+        for sound in video.sounds:
+            slots, _ = clip_around(video, sound["slot"], self.clips.frames)
+            examples = self.footing.examples(number, video.seconds(sound["slot"]))
+            if examples is None:
+                examples = hear(np.zeros((RATE * SECONDS, 2), dtype=np.float32), RATE)
+            asked = torch.tensor([sound["class"]])
+            told = self.network.heads["sound"](map[:, :, torch.from_numpy(slots)], examples[None], asked)
+            shown = told.logits.sigmoid()
+            if self.network.config.form == "compact":
+                # What is not heard, or not seen, has a weak map.
+                shown = shown * told.heard.sigmoid()[:, None, None]
+            found.append((sound["sound"], crop_map(shown[0], padded, size)))
+        return found
+
+
+def crop_map(cells: Tensor, padded: tuple[int, int], size: tuple[int, int]) -> Floats32:
+    """(h, w) a localisation map without the padding of the image, in cells of 8 pixels.
+
+    Args:
+        cells: (s, s) over the padded image.
+        padded: height and width of that.
+        size: height and width of the image in it.
+    """
+    whole = (padded[0] // _PICTURE_CELL_PX, padded[1] // _PICTURE_CELL_PX)
+    fine = functional.interpolate(
+        cells[None, None].float(), size=whole, mode="bilinear", align_corners=False
+    )[0, 0]
+    rows, columns = (max(1, round(side / _PICTURE_CELL_PX)) for side in size)
+    return np.ascontiguousarray(fine[:rows, :columns].cpu().numpy(), dtype=np.float32)
+
+
+def predict_crowd(
+    network: IntelliCare,
+    scenes: Scenes,
+    films: Sequence[Film],
+    clips: CrowdClipsRecipe | None = None,
+    *,
+    folder: Path | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> dict[Task, Predictions]:
+    """What a network says of the boxes, tubes, sentences and sounds of scenes, task by task.
+
+    Args:
+        network: such as `open_crowd` gives it.
+        scenes: whose they are.
+        films: videos of them that can be opened; the others are not asked about.
+        clips: how videos are looked at (default: as the bundled recipes do).
+        folder: of maps that are kept (default: none are).
+        progress: called with the videos done and the total.
+
+    Returns:
+        Task to Predictions, which the evaluators of that task take.
+
+    Raises:
+        InputError: if a film cannot be read.
+    """
+    clips = clips or CrowdClipsRecipe()
+    of = build_crowd_set(scenes, films, network.vocabulary, clips.fps)
+    footing = Footing(of, folder, clips.size_px)
+    footing.use(network)
+    network.eval()
+    return Answerer(network, footing, clips).answer(scenes, progress)
+
+
+def judge_predictions(predictions: Mapping[Task, Predictions], scenes: Scenes) -> dict[str, float]:
+    """`task/metric` to its value, of the metrics over everything; a task without ground truth is left out.
+
+    Args:
+        predictions: by task.
+        scenes: the ground truth.
+    """
+    found: dict[str, float] = {}
+    for task, claims in predictions.items():
+        package = f"roadaware.metrics.{task}"
+        evaluator = importlib.import_module(f"{package}.evaluate")
+        config = importlib.import_module(f"{package}.config").CONFIGS["default"]()
+        try:
+            result = evaluator.evaluate(claims, scenes, config)
+        except InputError as error:
+            _log.warning("%s cannot be judged: %s", task, error.message)
+            continue
+        rows = {row["metric"]: row["value"] for row in result.whole()}
+        found |= {f"{task}/{name}": float(value) for name, value in rows.items() if value is not None}
+    return found
+
+
+def keep_looked_at(scenes: Scenes, of: CrowdSet) -> Scenes:
+    """The scenes with all frames marked as not annotated but those that are looked at."""
+    keys = [
+        (video.film.video, int(frame)) for video in of.videos for frame in np.unique(video.frame[video.key])
+    ]
+    looked = pl.DataFrame(keys, schema={"video": pl.String, "frame": pl.Int64}, orient="row")
+    told = scenes.frames.with_columns(pl.col("video").cast(pl.String))
+    told = told.select(c for c in ("video", "frame", "annotated") if c in told.columns)
+    there = scenes.boxes.select(pl.col("video").cast(pl.String), "frame").unique()
+    frames = pl.concat([told, there], how="diagonal").unique(
+        ["video", "frame"], keep="first", maintain_order=True
+    )
+    if "annotated" not in frames.columns:
+        frames = frames.with_columns(annotated=pl.lit(value=True))
+    seen = frames.join(looked.with_columns(seen=pl.lit(value=True)), on=["video", "frame"], how="left")
+    kept = pl.col("annotated").fill_null(value=True) & pl.col("seen").fill_null(value=False)
+    return scenes.with_tables(frames=seen.select("video", "frame", annotated=kept).sort("video", "frame"))
+
+
+# The run.
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What a run is judged on.
+
+    Args:
+        scenes: the ground truth.
+        of: the same as questions.
+        footing: what is seen and heard of them.
+    """
+
+    scenes: Scenes
+    of: CrowdSet
+    footing: Footing
+
+
+class CrowdRun(Run[CrowdRecipe]):
+    """A run that makes a network of crowds; see `Run`."""
+
+    def load(self) -> None:
+        """As of `Run`."""
+        recipe = self.recipe
+        config = recipe.build_config()
+        self.sources: Sources = open_sources(recipe.data)
+        vocabulary = build_vocabulary(list_used(self.sources.scenes), config)
+        of = build_crowd_set(self.sources.scenes, self.sources.films, vocabulary, recipe.clips.fps)
+        maps = Path(recipe.clips.maps) if recipe.clips.maps else self.out / "maps"
+        cache = int(recipe.machine.cache_gb * 1e9) if recipe.model.train_trunk else 0
+        self.footing = Footing(of, maps, recipe.clips.size_px, cache)
+        self._leave_out_silent(of)
+        for task in config.tasks:
+            if not len(of.asks[task]):
+                raise UsageError(
+                    f"nothing of the task {task} can be learnt from these videos: leave it out of `tasks`"
+                )
+        self.crowd = CrowdLearner(recipe, of)
+        self.learner = self.crowd
+        self.footing.use(self.crowd.crowd)
+        self.clips = self.questions = CrowdClips(self.footing, recipe)
+        held = {f.name: getattr(vocabulary, f.name) for f in fields(Vocabulary)}
+        self.classes = Classes({kind: labels for kind, labels in held.items() if labels})
+        self.judged = self._open_judged(vocabulary, maps)
+        self._scores: list[float] | None = None
+        self._paths: dict[str, tuple[int, ...]] | None = None
+
+    def _leave_out_silent(self, of: CrowdSet) -> None:
+        """Take away questions about sounds of films that have none."""
+        asks = of.asks["sound"]
+        videos = np.unique(asks[:, 0]).tolist() if "sound" in self.recipe.tasks else []
+        silent = [video for video in videos if self.footing.sound(video) is None]
+        if silent:
+            _log.warning("%d videos have no sound; their sounds are not learnt", len(silent))
+            of.asks["sound"] = asks[~np.isin(asks[:, 0], silent)]
+
+    def _open_judged(self, vocabulary: Vocabulary, maps: Path) -> Judged | None:
+        sources, recipe = self.sources, self.recipe
+        if sources.judged is None or not sources.judged_films:
+            return None
+        films = select_videos(sources.judged_films, recipe.validation.videos)
+        scenes = sources.judged.only([film.video for film in films])
+        of = build_crowd_set(scenes, films, vocabulary, recipe.clips.fps)
+        folder = None if recipe.model.train_trunk else maps
+        footing = Footing(of, folder, recipe.clips.size_px)
+        footing.use(self.crowd.crowd)
+        return Judged(scenes, of, footing)
+
+    def count(self) -> int:
+        """As of `Run`."""
+        return len(self.questions)
+
+    def summarize(self) -> str:
+        """As of `Run`."""
+        asks = ", ".join(f"{len(self.questions.asks[task])} of {task}" for task in self.questions.tasks)
+        return f"{len(self.footing.of.videos)} videos with questions: {asks}"
+
+    def go(self, stop: Stop) -> TrainedDetector:
+        """As of `Run`, once the maps that are kept have been made."""
+        if not self.recipe.model.train_trunk:
+            count = len(self.footing.of.videos)
+            for video in range(count):
+                if stop:
+                    return TrainedDetector(self.out, self.step, self.steps, stop.number or 2, None, {}, True)
+                if not self.footing.has_map(video):
+                    self.footing.make_map(video, self.crowd.crowd)
+                if self.progress is not None:
+                    self.progress(video + 1, count, "videos seen")
+        return super().go(stop)
+
+    def prepare_step(self) -> None:
+        """As of `Run`: cool the choice of blocks down."""
+        if self.crowd.crowd.config.dynamic_layers:
+            start, end = self.recipe.temperature
+            self.crowd.crowd.pathfinder.set_temperature(anneal(self.step, self.steps, start, end))
+
+    def report(self) -> dict[str, Any]:
+        """As of `Run`: of the pathfinder the paths, how undecided it is, and how many layers changed."""
+        if not self.crowd.crowd.config.dynamic_layers:
+            return {}
+        finder = self.crowd.crowd.pathfinder
+        paths, entropy = finder.paths(), finder.entropy()
+        if self._paths is None:
+            # Those that the last line tells, of a run that goes on.
+            told = [line["paths"] for line in read_log(self.out) if "paths" in line]
+            self._paths = {task: tuple(path) for task, path in told[-1].items()} if told else paths
+        switches = count_switches(self._paths, paths)
+        self._paths = paths
+        return {
+            "paths": {task: list(path) for task, path in paths.items()},
+            "entropy": {task: round(sum(each) / len(each), 6) for task, each in entropy.items()},
+            "switches": switches,
+        }
+
+    def judge(self, weights: Mapping[str, Tensor] | None) -> dict[str, float]:
+        """As of `Run`: on true boxes of the frames that are looked at."""
+        if self.judged is None:
+            return {}
+        scenes = keep_looked_at(self.judged.scenes, self.judged.of)
+        found = self._answer(weights, self.judged, every_box=False)
+        metrics = judge_predictions(found, scenes)
+        if self._scores is None:
+            self._scores = self._read_scores()
+        self._scores.append(mean_of_main(metrics))
+        return metrics
+
+    def _answer(
+        self, weights: Mapping[str, Tensor] | None, judged: Judged, *, every_box: bool
+    ) -> dict[Task, Predictions]:
+        network = self._copy(weights)
+        judged.footing.use(network)
+        return Answerer(network, judged.footing, self.recipe.clips, every_box=every_box).answer(judged.scenes)
+
+    def _copy(self, weights: Mapping[str, Tensor] | None) -> IntelliCare:
+        kept = copy.deepcopy(self.crowd.crowd).cpu().eval()
+        if weights is not None:
+            kept.load_state_dict(dict(weights))
+        return kept
+
+    def _read_scores(self) -> list[float]:
+        """The mean of the tasks at each judgement that the log tells of."""
+        lines = [line for line in read_log(self.out) if line["step"] <= self.step]
+        return [mean_of_main(line["validation"]) for line in lines if "validation" in line]
+
+    def is_over(self) -> bool:
+        """As of `Run`: whether judgements have not become better for long enough."""
+        patience = self.recipe.validation.patience
+        if not patience or self.judged is None:
+            return False
+        if self._scores is None:
+            self._scores = self._read_scores()
+        scores = self._scores
+        return bool(scores) and len(scores) - 1 - int(np.argmax(scores)) >= patience
+
+    def export(self, weights: Mapping[str, Tensor] | None, metrics: Mapping[str, float]) -> Path:
+        """As of `Run`: the network beside its card; with patience the best so far, else the last one."""
+        path = self.out / MODEL
+        scores = self._scores or []
+        better = (
+            not self.recipe.validation.patience or not scores or int(np.argmax(scores)) == len(scores) - 1
+        )
+        if better or not path.is_file():
+            recipe = self.recipe
+            meta = self.sources.scenes.meta
+            notes = {
+                "name": recipe.name, "recipe": digest(recipe), "data": meta.dataset, "licence": meta.licence,
+                "videos": len(self.footing.of.videos), "seed": recipe.seed, "step": self.step, "steps": self.steps,
+                "fps": recipe.clips.fps, "size_px": list(recipe.clips.size_px), "frames": recipe.clips.frames,
+                "metrics": dict(metrics),
+            }  # fmt: skip
+            save_crowd(path, self._copy(weights), notes)
+            write_atomically(self.out / CARD, self._card(metrics).encode())
+        done = self.step >= self.steps or self.is_over()
+        if done and self.judged is not None:
+            self._write_predictions(open_crowd(path)[0], self.judged)
+        return path
+
+    def _write_predictions(self, network: IntelliCare, judged: Judged) -> None:
+        """What the network that was kept says of what it is judged on, a saved set for each task."""
+        judged.footing.use(network)
+        found = Answerer(network, judged.footing, self.recipe.clips).answer(judged.scenes)
+        for task, claims in found.items():
+            save(claims, self.out / PREDICTIONS / task, overwrite=True)
+
+    def _card(self, metrics: Mapping[str, float]) -> str:
+        """What the network is, for people."""
+        recipe, meta, vocabulary = self.recipe, self.sources.scenes.meta, self.crowd.vocabulary
+        counts = {f.name: len(getattr(vocabulary, f.name)) for f in fields(Vocabulary)}
+        rows = [
+            ("model", f"{', '.join(recipe.ordered_tasks)}; {sum(p.numel() for p in self.network.parameters()):,} parameters"),
+            ("labels", ", ".join(f"{count} {name}" for name, count in counts.items() if count)),
+            ("learnt from", f"{meta.dataset or 'scenes'}: {len(self.footing.of.videos)} videos"),
+            ("terms of the annotations", meta.licence or "unknown"),
+            ("steps", f"{self.step:,} of {self.steps:,}"),
+            ("recipe", f"recipe.json, digest {digest(recipe)}, seed {recipe.seed}"),
+            ("program", f"roadaware {__version__}"),
+        ]  # fmt: skip
+        lines = [f"# {recipe.name}", "", "| | |", "|---|---|", *(f"| {k} | {v} |" for k, v in rows)]
+        if metrics and self.judged is not None:
+            lines += [
+                "",
+                f"Judged on {len(self.judged.of.videos)} videos, on true boxes:",
+                "",
+                "| metric | per cent |",
+                "|---|---|",
+            ]
+            lines += [f"| {name} | {100 * value:.1f} |" for name, value in metrics.items()]
+        return "\n".join(lines) + "\n"
+
+
+def mean_of_main(metrics: Mapping[str, float]) -> float:
+    """The mean over tasks of the metric by which each is compared; -1 where there is none."""
+    held = [metrics[f"{task}/{name}"] for task, name in MAIN.items() if f"{task}/{name}" in metrics]
+    return sum(held) / len(held) if held else -1.0

@@ -1,0 +1,438 @@
+"""Networks of crowds learn from a tiny set: a killed run goes on to the same bits, and what they predict can be judged."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from roadaware.cli import main
+from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.io.video import VideoWriter
+from roadaware.models.crowd.config import TASKS, Vocabulary
+from roadaware.models.crowd.network import open_crowd
+from roadaware.scenes.store import open_predictions, save
+from roadaware.scenes.tables import Meta, Scenes
+from roadaware.tasks.crowd import (
+    Cutting,
+    RelationRule,
+    build_crowd_set,
+    clip_around,
+    cut_sample,
+    decode_relations,
+    list_used,
+)
+from roadaware.tasks.videos import find_videos
+from roadaware.training.checkpoints import LAST
+from roadaware.training.crowd import run
+from roadaware.training.crowd.recipe import CrowdRecipe
+from roadaware.training.crowd.run import PREDICTIONS, build_vocabulary, judge_predictions, predict_crowd
+from roadaware.training.crowd.samples import CrowdClips, cover_cells, fit_size, jitter
+from roadaware.training.logger import read_log
+from roadaware.training.loop import train
+from roadaware.training.recipe_files import RECIPES, build_dataclass, find_recipe, read_recipe
+
+WIDTH, HEIGHT, FRAMES, FPS, RATE = 96, 64, 20, 10, 16_000
+WORDS = {
+    "agent": ("Ped", "Car"),
+    "action": ("walking", "kneeling", "waving hands", "never seen"),
+    "predicate": ("following after", "watching"),
+    "sound": ("shouting", "gunshot/firing"),
+}
+
+
+def corners(person: int, frame: int) -> tuple[float, float, float, float]:
+    """One walks to the right, one kneels, and a car stands."""
+    x, y, w, h = ((4 + 2 * frame, 12, 16, 40), (60, 30, 18, 28), (70, 4, 24, 14))[person]
+    return x, y, x + w, y + h
+
+
+def made_scenes(videos: int = 2) -> Scenes:
+    """Two people and a car: actions, a relation, two sentences and two sounds in each video, one of them off screen."""
+    names = [f"film-{n}" for n in range(videos)]
+    boxes, labels, relations, queries, sounds = [], [], [], [], []
+    for v, name in enumerate(names):
+        for frame in range(FRAMES):
+            for person in range(3):
+                box = len(boxes)
+                sound = 2 * v if person == 0 and 4 <= frame < 12 else None
+                boxes.append((box, name, frame, 3 * v + person, *corners(person, frame), sound))
+                labels.append((box, "agent", int(person == 2)))
+                if person < 2:
+                    labels.append((box, "action", person))
+                if person == 0 and frame >= 10:
+                    labels.append((box, "action", 2))
+        relations.append((v, name, 3 * v, 3 * v + 1, 0, 4, 16))
+        for told in ("A man walks to the right.", "A woman kneels."):
+            number = len(queries)
+            who = 3 * v + number % 2
+            queries.append((number, name, told, who, 5 if number % 2 == 0 else 0, 15))
+        sounds += [
+            (2 * v, name, f"{name}-0", 4, 0.4, 1.2, 0),
+            (2 * v + 1, name, f"{name}-1", None, 0.2, 0.6, 1),
+        ]
+    tubes = [(3 * v + p, name) for v, name in enumerate(names) for p in range(3)]
+
+    def table(rows: list[Any], *columns: str) -> pl.DataFrame:
+        return pl.DataFrame(rows, schema=list(columns), orient="row", infer_schema_length=None)
+
+    sides = ("x1_px", "y1_px", "x2_px", "y2_px")
+    return Scenes(
+        videos=pl.DataFrame(
+            {
+                "video": names, "width_px": [WIDTH] * videos, "height_px": [HEIGHT] * videos,
+                "fps": [float(FPS)] * videos, "n_frames": [FRAMES] * videos,
+                "path": [f"{name}.mp4" for name in names],
+            }
+        ),
+        boxes=table(boxes, "box", "video", "frame", "tube", *sides, "sound").with_columns(
+            pl.col(side).cast(pl.Float32) for side in sides
+        ),
+        labels=table(labels, "box", "kind", "label"),
+        tubes=table(tubes, "tube", "video"),
+        relations=table(
+            relations, "relation", "video", "subject", "object", "predicate", "start_frame", "end_frame"
+        ),
+        queries=table(queries, "query", "video", "text", "tube", "start_frame", "end_frame"),
+        sounds=table(sounds, "sound", "video", "name", "frame", "t_s", "end_s", "label").with_columns(
+            pl.col("t_s", "end_s").cast(pl.Float32)
+        ),
+        meta=Meta(dataset="made", vocabularies=WORDS),
+    )  # fmt: skip
+
+
+def write_films(folder: Path, scenes: Scenes, *, sound: bool = True) -> None:
+    """Films of such scenes: boxes of one colour each, and noise on the left while somebody shouts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    for name in scenes.videos["video"].to_list():
+        path = folder / f"{name}.mp4"
+        with VideoWriter(path, WIDTH, HEIGHT, FPS, sound_rate=RATE if sound else None) as film:
+            for frame in range(FRAMES):
+                picture = rng.integers(0, 50, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+                for person, colour in enumerate(((220, 40, 40), (40, 220, 40), (40, 40, 220))):
+                    x1, y1, x2, y2 = (int(c) for c in corners(person, frame))
+                    picture[y1:y2, x1:x2] = colour
+                film.write(picture)
+                if sound:
+                    block = rng.normal(0, 0.01, (RATE // FPS, 2))
+                    block[:, 0] += rng.normal(0, 0.3, RATE // FPS) * (4 <= frame < 12)
+                    film.write_sound(block.clip(-1, 1).astype(np.float32))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("crowd")
+    scenes = made_scenes()
+    save(scenes, folder / "tables")
+    write_films(folder / "films", scenes)
+    return folder
+
+
+def a_recipe(folder: Path, **changes: Any) -> CrowdRecipe:
+    """A tiny network that learns four tasks for six steps."""
+    given: dict[str, Any] = {
+        "model": {"base": "tiny", "trunk": "random", "fields": {"map_size": 8, "cycles": 1}},
+        "data": {
+            "reader": "saved", "roots": [str(folder / "tables")], "media": str(folder / "films"),
+            "validation_roots": [str(folder / "tables")],
+        },
+        "clips": {"fps": 5, "size_px": [64, 96], "frames": 4, "batch": 2, "maps": str(folder / "maps")},
+        "schedule": {"steps": 6, "optimizer": "adamw", "lr": 1e-3, "decay": "cosine", "ema": 0.9, "clip_norm": 5},
+        "machine": {"accelerator": "cpu", "threads": 1, "tensorboard": False},
+    }  # fmt: skip
+    for part, fields in changes.items():
+        given[part] = {**given[part], **fields} if isinstance(given.get(part), dict) else fields
+    return build_dataclass(CrowdRecipe, given)
+
+
+@pytest.fixture(scope="module")
+def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing interrupted."""
+    out = tmp_path_factory.mktemp("whole") / "run"
+    train(a_recipe(made), out)
+    return out
+
+
+class Killed(BaseException):
+    """What ends a run at once."""
+
+
+def killed_at(step: int) -> Callable[[int, int, str], None]:
+    def progress(done: int, total: int, unit: str) -> None:
+        if done == step and unit.startswith("steps"):
+            raise Killed
+
+    return progress
+
+
+def test_a_run_logs_tasks_in_turn_and_the_paths_that_they_take(whole: Path) -> None:
+    lines = read_log(whole)
+    steps = [line for line in lines if "loss" in line]
+    assert [next(task for task in TASKS if task in line) for line in steps] == [*TASKS, *TASKS[:2]]
+    assert all(math.isfinite(line["loss"]) for line in steps)
+    for line in steps:
+        assert set(line["paths"]) == set(line["entropy"]) == set(line["switches"]) == set(TASKS)
+        assert all(0 <= value <= math.log(2) + 1e-6 for value in line["entropy"].values())
+    judged = lines[-1]["validation"]
+    assert {"actions/map@0.5", "relations/map", "grounding/m_viou", "sound/ciou"} <= set(judged)
+    assert "following after" not in "".join(judged)  # of everything, not of classes
+
+
+def test_a_killed_run_goes_on_to_the_same_losses_and_weights(whole: Path, made: Path, tmp_path: Path) -> None:
+    often = a_recipe(made, machine={"checkpoint_minutes": 0})
+    with pytest.raises(Killed):
+        train(often, tmp_path / "run", progress=killed_at(4))
+    train(often, tmp_path / "run", resume=True)
+    assert read_log(tmp_path / "run") == read_log(whole)
+    first, second = (torch.load(out / LAST, weights_only=True) for out in (whole, tmp_path / "run"))
+    for part in ("network", "average"):
+        assert all(torch.equal(value, second[part][name]) for name, value in first[part].items())
+    models = [open_crowd(out / "model.safetensors")[0].state_dict() for out in (whole, tmp_path / "run")]
+    assert all(torch.equal(value, models[1][name]) for name, value in models[0].items())
+
+
+def test_predictions_are_judged_by_the_command(
+    whole: Path, made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for task in TASKS:
+        given = ["--truth", str(made / "tables"), "--predictions", str(whole / PREDICTIONS / task), "--json"]
+        assert main(["evaluate", task, *given]) == 0
+        assert json.loads(capsys.readouterr().out)
+    boxes = open_predictions(whole / PREDICTIONS / "actions").boxes
+    assert len(boxes) == 2 * 2 * FRAMES  # every box of a person, and no car
+    found = open_predictions(whole / PREDICTIONS / "grounding")
+    assert found.queries["query"].to_list() == [0, 1, 2, 3]
+    assert (found.queries["end_frame"] > found.queries["start_frame"]).all()
+
+
+def test_weights_are_one_file_with_its_facts_that_knows_its_vocabulary(whole: Path, tmp_path: Path) -> None:
+    network, facts = open_crowd(whole / "model.safetensors")
+    assert network.vocabulary.actions == ("walking", "kneeling", "waving hands")
+    assert facts["notes"]["fps"] == 5
+    assert "3 actions, 1 predicates, 2 sounds" in (whole / "model.md").read_text()
+    other = replace(network.vocabulary, actions=("walking", "flying"))
+    with pytest.raises(InputError, match="another vocabulary"):
+        open_crowd(whole / "model.safetensors", other)
+    torn = tmp_path / "torn.safetensors"
+    torn.write_bytes((whole / "model.safetensors").read_bytes()[:-100])
+    with pytest.raises(DamagedError):
+        open_crowd(torn)
+
+
+def test_answers_do_not_depend_on_kept_maps(whole: Path, made: Path, tmp_path: Path) -> None:
+    scenes = made_scenes()
+    network, _ = open_crowd(whole / "model.safetensors")
+    films, _ = find_videos(scenes, made / "films")
+    clips = a_recipe(made).clips
+    plain, kept = predict_crowd(network, scenes, films, clips), None
+    for _ in range(2):  # the second time from the folder
+        kept = predict_crowd(network, scenes, films, clips, folder=tmp_path / "maps")
+    assert kept is not None
+    for task in TASKS:
+        assert plain[task] == kept[task]
+    assert set(judge_predictions(plain, scenes)) == set(judge_predictions(kept, scenes))
+    # A file that was cut off is made anew.
+    path = next((tmp_path / "maps").glob("*.map.npy"))
+    path.write_bytes(path.read_bytes()[:200])
+    assert predict_crowd(network, scenes, films, clips, folder=tmp_path / "maps")["sound"] == plain["sound"]
+
+
+def test_questions_are_cut_with_their_answers(made: Path) -> None:
+    scenes = made_scenes()
+    films, _ = find_videos(scenes, made / "films")
+    vocabulary = build_vocabulary(list_used(scenes), a_recipe(made).build_config())
+    of = build_crowd_set(scenes, films, vocabulary, 5.0)
+    video, rng = of.videos[0], np.random.default_rng(0)
+    assert video.frames.tolist() == list(range(0, FRAMES, 2))
+    doing = cut_sample(of, "actions", (0, 6), Cutting(), rng)
+    assert doing.boxes.tolist() == [list(corners(0, 12)), list(corners(1, 12))]
+    assert doing.targets.tolist() == [[True, False, True], [False, True, False]]
+    assert doing.slots[doing.frame] == 6
+    pair = cut_sample(of, "relations", (0, 3), Cutting(frames=4), rng)
+    assert pair.targets[0, 1, 0]
+    assert pair.targets.sum() == 1
+    assert pair.boxes.shape == (2, 4, 4)
+    assert pair.boxes[0, pair.frame].tolist() == list(corners(0, 6))
+    told = cut_sample(of, "grounding", (0, 0), Cutting(crop=0.0), rng)
+    assert told.span == (3, 7)  # frames 6 to 14 of the span 5 to 15 are looked at
+    assert np.isnan(told.boxes[:3]).all()
+    assert told.boxes[3].tolist() == list(corners(0, 6))
+    shout = cut_sample(of, "sound", (0, 0), Cutting(wrong=0.0), rng)
+    assert shout.heard
+    assert shout.boxes.tolist() == [list(corners(0, int(video.frames[shout.slots[shout.frame]])))]
+    hidden = cut_sample(of, "sound", (0, 1), Cutting(wrong=0.0), rng)
+    assert not hidden.heard
+    assert hidden.asked == 1
+    wrong = cut_sample(of, "sound", (0, 0), Cutting(wrong=0.999), np.random.default_rng(3))
+    # Both sounds are within 1.5 s of any moment of so short a film, so no class is wrong.
+    assert wrong.asked == 0
+
+
+def test_tasks_come_in_proportion(made: Path) -> None:
+    recipe = a_recipe(made, tasks={"actions": 2, "sound": 1})
+    clips = CrowdClips.__new__(CrowdClips)
+    clips.recipe, clips.tasks, clips._turns, clips._counts = recipe, recipe.ordered_tasks, [], [0, 0]
+    drawn = [clips.turn(number) for number in range(30)]
+    assert sum(task == "sound" for task, _ in drawn) == 10
+    assert [before for task, before in drawn if task == "sound"] == list(range(10))
+    assert clips.turn(4) == drawn[4]
+
+
+def test_series_become_relations_that_last(made: Path) -> None:
+    scenes = made_scenes(1)
+    films, _ = find_videos(scenes, made / "films")
+    video = build_crowd_set(
+        scenes, films, Vocabulary(predicates=("following after", "watching")), 5.0
+    ).videos[0]
+    series = np.zeros((10, 2), dtype=np.float32)
+    series[2:5, 0] = 0.8
+    series[7, 0] = 0.5
+    series[:, 1] = 0.0005
+    found = decode_relations(video, {(0, 1): series}, RelationRule())
+    assert [each[:5] for each in found] == [(0, 1, 0, 4, 10), (0, 1, 0, 14, 16)]
+    assert [each[5] for each in found] == pytest.approx([0.8, 0.5])
+    assert decode_relations(video, {(0, 1): series}, RelationRule(most=1)) == found[:1]
+
+
+def test_cells_and_boxes(made: Path) -> None:
+    half = cover_cells(np.array([[0, 0, 24, 64]], dtype=np.float32), (64, 96), 2)
+    assert half.tolist() == [[0.5, 0.0], [0.5, 0.0]]
+    assert cover_cells(np.zeros((0, 4), dtype=np.float32), (64, 96), 4).sum() == 0
+    boxes = np.array([[[0, 0, 10, 20], [10, 0, 20, 20]]], dtype=np.float32)
+    moved = jitter(boxes, 0.1, np.random.default_rng(0))
+    assert np.allclose(moved - boxes, (moved - boxes)[:, :1])  # alike in all frames
+    assert (np.abs(moved - boxes) <= [1, 2, 1, 2]).all()
+    assert (jitter(boxes, 0.0, np.random.default_rng(0)) == boxes).all()
+    assert fit_size(720, 1280, (360, 640)) == (360, 640)
+    assert fit_size(90, 160, (360, 640)) == (90, 160)
+    scenes = made_scenes(1)
+    films, _ = find_videos(scenes, made / "films")
+    video = build_crowd_set(scenes, films, Vocabulary(), 5.0).videos[0]
+    assert [clip_around(video, slot, 4)[0].tolist() for slot in (0, 5, 9)] == [
+        [0, 1, 2, 3],
+        [3, 4, 5, 6],
+        [6, 7, 8, 9],
+    ]
+    assert clip_around(video, 9, 20)[0].tolist() == [*range(10), *[9] * 10]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"tasks": {"dancing": 1}}, "tasks are some of actions, relations, grounding, sound"),
+        ({"tasks": {"actions": 0}}, "the share of a task is a number above 0"),
+        ({"clips": {"size_px": [8, 8]}}, "clips.size_px"),
+        ({"machine": {"devices": 2}}, "one process"),
+        ({"model": {"weights": "nowhere.safetensors"}}, "there is no file"),
+        ({"model": {"fields": {"tasks": ["sound"]}}}, "those of the recipe"),
+        ({"model": {"fields": {"widht": 3}}}, "widht"),
+    ],
+)
+def test_impossible_recipes_are_refused(
+    made: Path, tmp_path: Path, changes: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UsageError, match=told):
+        train(a_recipe(made, **changes), tmp_path / "run")
+
+
+def test_data_without_what_a_task_needs_are_refused(made: Path, tmp_path: Path) -> None:
+    scenes = made_scenes()
+    save(scenes.with_tables(queries=scenes.queries.clear()), tmp_path / "tables")
+    data = {"roots": [str(tmp_path / "tables")], "validation_roots": []}
+    with pytest.raises(UsageError, match=r"have no sentences.*grounding"):
+        train(a_recipe(made, data=data), tmp_path / "run")
+    with pytest.raises(InputError, match="none of 2 videos can be opened"):
+        train(a_recipe(made, data={"media": str(tmp_path)}), tmp_path / "run")
+
+
+def test_films_without_sound_teach_no_sounds(made: Path, tmp_path: Path) -> None:
+    write_films(tmp_path / "films", made_scenes(), sound=False)
+    recipe = a_recipe(made, data={"media": str(tmp_path / "films")}, tasks={"sound": 1}, clips={"maps": ""})
+    with pytest.raises(UsageError, match="nothing of the task sound can be learnt"):
+        train(recipe, tmp_path / "run")
+
+
+def test_recipes_come_along_by_name() -> None:
+    for path in sorted((RECIPES / "crowd").glob("*.yaml")):
+        recipe = read_recipe(path)
+        assert isinstance(recipe, CrowdRecipe)
+        assert find_recipe(Path(path.stem)).name == path.name
+        recipe.build_config()
+    with pytest.raises(UsageError, match="did you mean 'crop'"):
+        read_recipe(RECIPES / "crowd" / "intellicare.yaml", ["clips.crp=0.5"])
+
+
+@pytest.mark.slow
+def test_a_run_that_grows_no_better_ends_and_keeps_its_best(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "mean_of_main", lambda metrics: 0.5)
+    recipe = a_recipe(made, schedule={"steps": 40}, validation={"every_steps": 2, "patience": 2})
+    came = train(recipe, tmp_path / "run")
+    assert came.step == 6  # judged behind steps 2, 4 and 6, which all say the same
+    assert open_crowd(tmp_path / "run" / "model.safetensors")[1]["notes"]["step"] == 2
+    again = train(recipe, tmp_path / "run", resume=True)
+    assert again.step == 6
+
+
+@pytest.mark.slow
+def test_the_whole_trunk_learns_and_the_others_go_on_with_it(made: Path, tmp_path: Path) -> None:
+    first = a_recipe(
+        made,
+        tasks={"actions": 1},
+        model={"train_trunk": True, "fields": {"map_size": 8, "cycles": 1, "blocks": 0}},
+    )
+    train(first, tmp_path / "trunk")
+    weights = tmp_path / "trunk" / "model.safetensors"
+    trunk = open_crowd(weights)[0].trunk.state_dict()
+    train(a_recipe(made, model={"weights": str(weights)}), tmp_path / "run")
+    found = open_crowd(tmp_path / "run" / "model.safetensors")[0]
+    kept = [name for name in trunk if not name.startswith("stage4")]
+    state = found.trunk.state_dict()
+    assert kept
+    assert all(torch.equal(trunk[name], state[name]) for name in kept)
+
+
+@pytest.mark.slow
+def test_simulated_crowds_teach_all_tasks(tmp_path: Path) -> None:
+    made = [
+        "--preset",
+        "chaos@1",
+        "--scenes",
+        "4",
+        "--seconds",
+        "5",
+        "--size",
+        "160x90",
+        "--fps",
+        "10",
+        "--no-masks",
+    ]
+    assert main(["simulate", *made, "--output", str(tmp_path / "crowds")]) == 0
+    crowds = [str(tmp_path / "crowds")]
+    data = {"reader": "simulator", "roots": crowds, "media": "", "validation_roots": crowds}
+    clips = {"size_px": [96, 160], "maps": ""}
+    recipe = a_recipe(tmp_path, data=data, clips=clips, schedule={"steps": 8}, sound_loss="sspl")
+    train(recipe, tmp_path / "run")
+    for task in TASKS:
+        given = [
+            "--truth",
+            str(tmp_path / "crowds"),
+            "--predictions",
+            str(tmp_path / "run" / PREDICTIONS / task),
+        ]
+        assert main(["evaluate", task, *given]) == 0
