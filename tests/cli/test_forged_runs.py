@@ -30,7 +30,7 @@ from roadaware.reports.event_pages import render_event_runs
 from roadaware.reports.event_runs import build_event_run_json, load_event_run
 from roadaware.reports.event_text import format_event_run, format_event_runs
 from roadaware.reports.runs import load, load_runs, read_table
-from roadaware.reports.scene_runs import load_scene_run
+from roadaware.reports.scene_runs import load_scene_run, render_scene_runs
 
 Change = Callable[..., pl.DataFrame]
 CHANGES: dict[str, Change] = {
@@ -212,6 +212,32 @@ def test_every_column_of_a_run_on_scenes_is_looked_at(chaos: Path, tmp_path: Pat
                 made = forged(tmp_path / "run", tmp_path / "forged", f"{file}.parquet", change)
                 with pytest.raises(DamagedError, match=f"expected.*'{name}'"):
                     load_runs(load_scene_run, made)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("results.json", lambda held: held.update(findings="x")),
+        ("results.json", lambda held: held["truth"].update(notes=[1])),
+        ("results.json", lambda held: held.pop("truth")),
+        ("pictures.json", lambda held: held.update(strips=3)),
+        ("pictures.json", lambda held: held.update(confusion=[])),
+        ("pictures.json", lambda held: held.update(success={"thresholds": "x"})),
+    ],
+)
+def test_what_a_run_on_scenes_says_beside_its_numbers_is_looked_at(
+    chaos: Path, tmp_path: Path, file: str, change: Callable[[Any], Any]
+) -> None:
+    truth, claims = (str(chaos / "grounding" / name) for name in ("test_proc.json", "pred.json"))
+    words = ["evaluate", "grounding", "--truth", truth, "--predictions", claims, "--draws", "2"]
+    assert main([*words, "-o", str(tmp_path / "run")]) == 0
+    held = json.loads((tmp_path / "run" / file).read_text())
+    change(held)
+    (tmp_path / "run" / file).write_text(json.dumps(held))
+    _hostile.sign_again(tmp_path / "run")
+    with pytest.raises(DamagedError):
+        render_scene_runs(load_runs(load_scene_run, tmp_path / "run"))
 
 
 def test_a_run_from_before_cautions_is_read(run: Path, tmp_path: Path) -> None:

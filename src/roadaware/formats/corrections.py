@@ -90,6 +90,8 @@ class _Rows:
 
     def __post_init__(self) -> None:
         rows = self.sent.frames.select("video", "frame", "picture", "width_px", "height_px").rows()
+        if not all(type(size) is int and size > 0 for row in rows for size in row[3:]):
+            raise InputError("the sent tasks have an image without its size", hint="export the tasks again")
         self.sizes: dict[Place, tuple[int, int]] = {row[:2]: row[3:] for row in rows}
         self.tasks = {format_video_name(format_task_name(*place)): place for place in self.sizes}
         self.files = {row[2]: row[:2] for row in rows}

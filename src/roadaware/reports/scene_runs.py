@@ -128,7 +128,7 @@ def load_scene_run(folder: Path) -> SceneRun:
             _result(task, results, held, str(folder)),
             runs.get_resamples(results),
             int(results["seed"]),
-            {fact: results[fact] for fact in _KEPT if fact in results},
+            _check_facts({fact: results[fact] for fact in _KEPT if fact in results}),
             dict(json.loads(held[_PICTURES])),
         )
     except (
@@ -138,6 +138,20 @@ def load_scene_run(folder: Path) -> SceneRun:
         raise DamagedError(
             f"a field is missing or of a wrong kind: {error}", where=f"{folder}/{MARKER}", hint=runs.AGAIN
         ) from error
+
+
+def _check_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """What stands beside the numbers of a run, as it is shown.
+
+    Raises:
+        KeyError, TypeError, AttributeError: if something is missing or of a wrong kind.
+    """
+    truth, found = facts["truth"], facts.get("findings", {})
+    texts = [*truth.get("notes", []), *facts.get("claims", []), *facts.get("lacking", []), *found]
+    numbers = [*found.values()]
+    if not all(isinstance(text, str) for text in texts) or not all(type(n) is int for n in numbers):
+        raise TypeError("expected what was judged and found, as text and counts")
+    return facts
 
 
 def compare_scene_runs(
@@ -163,9 +177,9 @@ def compare_scene_runs(
         )
     if a.config != b.config:
         differ = ", ".join(
-            f"{field} ({a.config[field]} and {b.config[field]})"
-            for field in a.config
-            if a.config[field] != b.config[field]
+            f"{field} ({a.config.get(field)} and {b.config.get(field)})"
+            for field in {**a.config, **b.config}
+            if a.config.get(field) != b.config.get(field)
         )
         raise UsageError(
             f"{names[0]} and {names[1]} were judged by different configs, {differ}; evaluate both with the "
@@ -247,7 +261,13 @@ def render_scene_runs(runs: Sequence[SceneRun], comparisons: Sequence[Any] = (),
 def build_scene_run_section(run: SceneRun) -> Section:
     """One run as a section."""
     from roadaware.reports.corner_section import build_corner_section
-    from roadaware.reports.scene_section import build_scene_section, plot_scene_cases
+    from roadaware.reports.scene_section import build_scene_section, check_scene_cases, plot_scene_cases
+
+    try:
+        check_scene_cases(run.pictures)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        message = f"the images of the run '{run.name}' cannot be drawn: {type(error).__name__} {error}"
+        raise DamagedError(message, where=_PICTURES, hint=runs.AGAIN) from error
 
     if run.task is CORNER_CASES:
         title = capitalize_text(f"{run.name}: corner cases, config {run.config_name}")

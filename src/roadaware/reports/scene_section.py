@@ -266,6 +266,27 @@ def _build_comparison_row(
     return (row["metric"], *shown, ends, Mark(row["verdict"], tone))
 
 
+def check_scene_cases(held: dict[str, Any]) -> dict[str, Any]:
+    """What `plot_scene_cases` draws, as it was read from a file.
+
+    Raises:
+        AttributeError, KeyError, TypeError, ValueError: if something is missing or of a wrong kind.
+    """
+    if held.get("confusion", {}).get("labels"):
+        Confusion.from_dict(held["confusion"])
+    for kind, parse in (
+        ("graphs", BehaviourGraph.from_dict),
+        ("strips", Strip.from_dict),
+        ("worst_maps", HeardMap.from_dict),
+        ("best_maps", HeardMap.from_dict),
+    ):
+        for each in held.get(kind, []):
+            parse(each)
+    for curve in dict(held.get("success") or {}).values():
+        list(map(float, curve))
+    return held
+
+
 def plot_scene_cases(held: Mapping[str, Any], name: str) -> Iterator[Picture]:
     """The images of an evaluation, whichever of them its task has.
 

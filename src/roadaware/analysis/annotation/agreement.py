@@ -140,6 +140,13 @@ def _seen(scenes: Scenes) -> pl.DataFrame:
     if "proposals" not in frames.columns:
         frames = frames.with_columns(proposals=pl.lit(None, dtype=pl.List(pl.Int64)))
     held = frames.select("video", "frame", "annotators", "proposals")
+    wanted = {"annotators": pl.List(pl.String), "proposals": pl.List(pl.Int64)}
+    try:  # columns of ours alone, whose types no law of tables keeps
+        held = held.with_columns(pl.col(name).cast(kind) for name, kind in wanted.items())
+    except pl.exceptions.PolarsError as error:
+        raise InputError(
+            "annotators and proposals of the images are no lists of names and numbers"
+        ) from error
     return held.filter(pl.col("annotators").list.len() > 0)
 
 
