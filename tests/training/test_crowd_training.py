@@ -35,9 +35,9 @@ from roadaware.training.checkpoints import LAST
 from roadaware.training.crowd import run
 from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.crowd.run import PREDICTIONS, build_vocabulary, judge_predictions, predict_crowd
+from roadaware.training.crowd.run import train_crowd as train
 from roadaware.training.crowd.samples import CrowdClips, cover_cells, fit_size, jitter
 from roadaware.training.logger import read_log
-from roadaware.training.loop import train
 from roadaware.training.recipe_files import RECIPES, build_dataclass, find_recipe, read_recipe
 
 WIDTH, HEIGHT, FRAMES, FPS, RATE = 96, 64, 20, 10, 16_000

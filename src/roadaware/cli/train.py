@@ -21,6 +21,7 @@ from roadaware.models import MODELS
 from roadaware.reports import runs
 from roadaware.reports.run_pages import run_page
 from roadaware.reports.training_text import format_detector, format_predictors, format_recipes
+from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.pedestrians.failures import FailedSeedsError, group_errors
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 
@@ -109,10 +110,15 @@ def train(
         raise UsageError(f"{folder} holds a run: go on with --resume, or name another folder with --output")
     if chosen.model.weights:
         chosen.model.weights_path()  # said at once, before the data are read
-    from roadaware.training.loop import train as trained
-
     with console.show_progress("training") as progress:
-        came = trained(chosen, folder, resume=resume, progress=progress)
+        if isinstance(chosen, CrowdRecipe):
+            from roadaware.training.crowd.run import train_crowd
+
+            came = train_crowd(chosen, folder, resume=resume, progress=progress)
+        else:
+            from roadaware.training.loop import train as train_detector
+
+            came = train_detector(chosen, folder, resume=resume, progress=progress)
     if came.stopped is not None:
         console.print_note(
             f"saved step {came.step:,} of {came.steps:,}; the same command with --resume goes on"

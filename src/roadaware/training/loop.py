@@ -322,15 +322,21 @@ class TrainedDetector:
 
 
 def train(
-    recipe: Recipe | CrowdRecipe, out: Path, *, resume: bool = False, progress: Progress | None = None
+    recipe: Recipe | CrowdRecipe,
+    out: Path,
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+    make: type[Run[Any]] | None = None,
 ) -> TrainedDetector:
-    """Train a detector or a network of crowds, and write it with its log and checkpoints into a folder.
+    """Train a detector, and write it with its log and checkpoints into a folder.
 
     Args:
         recipe: everything the run is made of.
         out: its folder.
         resume: go on from the folder's last checkpoint, if it has one.
         progress: called with the steps done and the total.
+        make: the kind of run (default: `DetectorRun`).
 
     Raises:
         UsageError: if the recipe cannot be run, the folder holds a run and `resume` is not asked for, or
@@ -341,13 +347,15 @@ def train(
     """
     # The first process holds the folder; the others would be refused.
     if int(os.environ.get("LOCAL_RANK", "0") or 0) or int(os.environ.get("NODE_RANK", "0") or 0):
-        return _train(recipe, out, resume=resume, progress=progress)  # a process that the first has started
+        return _train(
+            recipe, out, resume, progress, make or DetectorRun
+        )  # a process that the first has started
     with hold_folder(out):
-        return _train(recipe, out, resume=resume, progress=progress)
+        return _train(recipe, out, resume, progress, make or DetectorRun)
 
 
 def _train(
-    recipe: Recipe | CrowdRecipe, out: Path, *, resume: bool, progress: Progress | None
+    recipe: Recipe | CrowdRecipe, out: Path, resume: bool, progress: Progress | None, make: type[Run[Any]]
 ) -> TrainedDetector:
     if (out / LAST).exists() and not resume:
         raise UsageError(f"{out} holds a run: go on with --resume, or name another folder with --out")
@@ -360,7 +368,7 @@ def _train(
         progress = None  # what shows it cannot go along into other processes
     with stop_gracefully(children=True):
         # Lightning looks into arguments and results, and does not want dataclasses that are frozen.
-        came = fabric.launch(partial(_run, recipe=recipe, out=out, progress=progress))
+        came = fabric.launch(partial(_run, recipe=recipe, out=out, progress=progress, make=make))
     return TrainedDetector(**came)
 
 
@@ -385,17 +393,17 @@ def _fabric(recipe: Recipe | CrowdRecipe) -> Fabric:
 
 
 def _run(
-    fabric: Fabric, recipe: Recipe | CrowdRecipe, out: Path, progress: Progress | None
+    fabric: Fabric,
+    recipe: Recipe | CrowdRecipe,
+    out: Path,
+    progress: Progress | None,
+    make: type[Run[Any]],
 ) -> dict[str, Any]:
     if recipe.machine.threads:
         torch.set_num_threads(recipe.machine.threads)
     told = progress if fabric.is_global_zero else None
     with stop_gracefully(children=True) as stop:
-        if isinstance(recipe, CrowdRecipe):
-            from roadaware.training.crowd.run import CrowdRun
-
-            return vars(CrowdRun(fabric, recipe, out, told).go(stop))
-        return vars(DetectorRun(fabric, recipe, out, told).go(stop))
+        return vars(make(fabric, recipe, out, told).go(stop))
 
 
 R = TypeVar("R", Recipe, CrowdRecipe)

@@ -63,7 +63,7 @@ from roadaware.training.crowd.samples import (
 )
 from roadaware.training.data import Sources, open_sources
 from roadaware.training.logger import read_log
-from roadaware.training.loop import CARD, Run, TrainedDetector
+from roadaware.training.loop import CARD, Run, TrainedDetector, train
 from roadaware.training.validation import select_videos
 
 _log = logging.getLogger("roadaware")
@@ -738,3 +738,14 @@ def mean_of_main(metrics: Mapping[str, float]) -> float:
     """The mean over tasks of the metric by which each is compared; -1 where there is none."""
     held = [metrics[f"{task}/{name}"] for task, name in MAIN.items() if f"{task}/{name}" in metrics]
     return sum(held) / len(held) if held else -1.0
+
+
+def train_crowd(
+    recipe: CrowdRecipe, out: Path, *, resume: bool = False, progress: Callable[..., Any] | None = None
+) -> TrainedDetector:
+    """Train a network of crowds, and write it with its log and checkpoints into a folder.
+
+    Args:
+        recipe, out, resume, progress: as of `training.loop.train`, which also says what is raised.
+    """
+    return train(recipe, out, resume=resume, progress=progress, make=CrowdRun)
