@@ -27,9 +27,9 @@ def add_in_three_ways(values: npt.NDArray[np.float64]) -> float:
 
 def test_a_piece_is_compiled_once_for_constants_and_variables() -> None:
     assert add_in_three_ways(np.array([0.5, 1.0, 2.0])) == 3.5 + 6.0 + 4.0
-    assert len(add_up.overloads) == 1
+    assert len(add_up.overloads) <= 1  # none where its caller was kept from an earlier run
     assert add_in_three_ways(np.array([3.0, 1.0])) == 4.0 + 8.0 + 1.0
-    assert len(add_up.overloads) == len(add_in_three_ways.overloads) == 1
+    assert len(add_up.overloads) <= len(add_in_three_ways.overloads) == 1
 
 
 def test_a_piece_is_not_called_by_python() -> None:
