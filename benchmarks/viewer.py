@@ -451,7 +451,7 @@ def viewer_long_list() -> str:
     """10,000 videos, the index kept: until a frame stands there, and until the list is narrowed down by a search."""
     with _serving(_run("many") / "found") as (address, _, _):
         _Asker(address)("/api/counts?hundredth=30")
-    with _looking("many", "found", fragment="#f=100&s=0&tab=videos") as (page, ms, _):
+    with _looking("many", "found", fragment="#f=160&s=0&tab=videos") as (page, ms, _):
         page.wait_for_selector(".row.video")
         took = []
         for name in ("drive_09", "drive_0999", "drive_012"):

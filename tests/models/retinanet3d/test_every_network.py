@@ -69,7 +69,10 @@ def test_the_card_of_the_network_is_complete(name: str) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("training", [True, False])
 def test_every_parameter_has_a_gradient(name: str, training: bool) -> None:
-    network = made(name, anchor_sizes_px=(16.0, 32.0, 64.0, 128.0, 256.0)).train(training)
+    # The fast way of SlowFast has an eighth of the channels. Were it one, the norm behind would take any scale of it
+    # away, and only rounding would give the norm before a gradient.
+    width = 16 if name == "retinanet3d-slowfast" else 8
+    network = made(name, anchor_sizes_px=(16.0, 32.0, 64.0, 128.0, 256.0), base_width=width).train(training)
     compute_losses(network(clip()), truth(), network.config)["total"].backward()
     idle = [key for key, weight in network.named_parameters() if weight.grad is None or not weight.grad.any()]
     assert idle == []
