@@ -28,6 +28,8 @@ class CrowdModelRecipe:
             maps are made once and kept.
         freeze: beginnings of the names of parameters that stay as they are.
         freeze_batch_norm: keep the statistics and factors that batch norms begin with.
+        paths: task to its block in each dynamic layer, from 0, such as `{sound: [0, 1, 1, 0, 0]}`; such a task takes
+            this path in training as in evaluation, whatever the scores say (default: the scores choose).
     """
 
     base: Literal["compact", "paper", "tiny"] = "compact"
@@ -37,6 +39,7 @@ class CrowdModelRecipe:
     train_trunk: bool = False
     freeze: tuple[str, ...] = ()
     freeze_batch_norm: bool = False
+    paths: dict[str, Any] = field(default_factory=dict)
 
     def build_config(self, tasks: tuple[Task, ...]) -> CrowdConfig:
         """The config of the network.
@@ -129,6 +132,8 @@ class CrowdRecipe:
         tasks: each to its share of the batches, such as `{actions: 2, sound: 1}`.
         temperature: of the choice of blocks at the first and at the last step.
         sound_loss: `map`, which needs boxes; or `sspl`, self-supervised as published.
+        shuffle_tasks: in training each batch takes the path of another task, drawn at random, so that scores and blocks
+            learn nothing of the task; a control of ablations.
         model, data, clips, schedule, validation, machine: its parts.
 
     Raises:
@@ -142,6 +147,7 @@ class CrowdRecipe:
     tasks: dict[str, Any] = field(default_factory=lambda: dict.fromkeys(TASKS, 1.0))
     temperature: tuple[float, float] = (5.0, 0.5)
     sound_loss: Literal["map", "sspl"] = "map"
+    shuffle_tasks: bool = False
     model: CrowdModelRecipe = field(default_factory=CrowdModelRecipe)
     data: SourceRecipe = field(default_factory=SourceRecipe)
     clips: CrowdClipsRecipe = field(default_factory=CrowdClipsRecipe)
@@ -175,6 +181,8 @@ class CrowdRecipe:
             (self.sound_loss == "map" or clips.batch > 1, "sound_loss: sspl compares clips: clips.batch is at least 2"),
             ((machine.devices, machine.nodes) == (1, 1), "one process learns it: machine.devices and nodes are 1"),
             (min(machine.workers, machine.threads, machine.log_steps - 1) >= 0, "machine.workers and log_steps count"),
+            (not self.shuffle_tasks or len(self.tasks) > 1, "shuffle_tasks needs several tasks"),
+            (set(self.model.paths) <= set(self.tasks), "model.paths names tasks of the recipe"),
             (0 <= self.seed < 2**32, "seed lies in [0, 2^32)"),
         ):  # fmt: skip
             if not holds:

@@ -117,13 +117,16 @@ class CrowdTrainee(nn.Module):
         network: what learns.
         pos_weight: (predicates,) what a relation that holds counts in the loss.
         sound_loss: `map` or `sspl`.
+        shuffle_tasks: take the path of another task, drawn at random.
     """
 
     pos_weight: Tensor
 
-    def __init__(self, network: IntelliCare, pos_weight: Tensor, sound_loss: str) -> None:
+    def __init__(
+        self, network: IntelliCare, pos_weight: Tensor, sound_loss: str, *, shuffle_tasks: bool = False
+    ) -> None:
         super().__init__()
-        self.network, self.sound_loss = network, sound_loss
+        self.network, self.sound_loss, self.shuffle_tasks = network, sound_loss, shuffle_tasks
         self.register_buffer("pos_weight", pos_weight, persistent=False)
 
     def forward(self, question: Question) -> tuple[Tensor, Tensor]:
@@ -132,7 +135,7 @@ class CrowdTrainee(nn.Module):
         map = network.stem(question.seen) if question.images else question.seen
         if task == "sound":
             return self._sound(map, question)
-        found = network.answer(map, task, **question.asked)
+        found = self._answer(map, question)
         if task == "relations" and not len(found):
             # Nobody is near anybody; the loop wants a gradient all the same.
             weight = next(network.heads[task].parameters())
@@ -144,14 +147,22 @@ class CrowdTrainee(nn.Module):
             return losses.actions(found, answer["targets"]), torch.tensor(len(found))
         return losses.relations(found, answer["targets"], self.pos_weight), torch.tensor(len(found))
 
+    def _answer(self, map: Tensor, question: Question) -> Any:
+        network, path = self.network, question.task
+        if self.shuffle_tasks:
+            # torch's generator, whose state checkpoints keep: a run that goes on draws the same tasks.
+            others = [task for task in network.config.tasks if task != question.task]
+            path = others[int(torch.randint(len(others), ()))]
+        return network.heads[question.task](network.tail(map, path), **question.asked)
+
     def _sound(self, map: Tensor, question: Question) -> tuple[Tensor, Tensor]:
         network, answer, count = self.network, question.answer, torch.tensor(len(question.seen))
         if self.sound_loss == "sspl":
             # Two views of each clip, as published: a part of the image, mirrored or not.
-            pooled = [network.answer(_draw_view(map), "sound", **question.asked).pooled for _ in range(2)]
+            pooled = [self._answer(_draw_view(map), question).pooled for _ in range(2)]
             head: Any = network.heads["sound"]
             return losses.simsiam(*head.siamese(*pooled)), count
-        found = network.answer(map, "sound", **question.asked)
+        found = self._answer(map, question)
         loss = losses.sound_map(found.logits, answer["target"])
         if network.config.form == "compact":
             loss = loss + functional.binary_cross_entropy_with_logits(found.heard, answer["heard"])
@@ -179,7 +190,7 @@ class CrowdLearner:
         of: the data.
 
     Raises:
-        UsageError: if the network cannot be made.
+        UsageError: if the network cannot be made, or has no dynamic layers for the paths of the recipe.
         InputError: if weights cannot be read.
     """
 
@@ -194,6 +205,8 @@ class CrowdLearner:
         self.network: nn.Module = self.crowd
         self.config: dict[str, Any] = to_dict(config)
         self._begin(recipe)
+        if recipe.model.paths:
+            self.crowd.pathfinder.fix(recipe.model.paths)
         words = of.vocabulary.words
         self.reader = WordReader(words, config.max_tokens) if words else None
         weight = torch.ones(len(of.vocabulary.predicates))
@@ -204,7 +217,9 @@ class CrowdLearner:
             if not recipe.model.weights:
                 head.set_prior(share)
             weight = ((1 - share) / share.clamp(min=1e-6)).sqrt().clamp(1.0, _RAREST)
-        self.trainee: nn.Module = CrowdTrainee(self.crowd, weight, recipe.sound_loss)
+        self.trainee: nn.Module = CrowdTrainee(
+            self.crowd, weight, recipe.sound_loss, shuffle_tasks=recipe.shuffle_tasks
+        )
         if not recipe.model.train_trunk:
             kept = set(name_stem(self.crowd))
             for name, parameter in self.crowd.named_parameters():
