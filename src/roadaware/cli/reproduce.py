@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from roadaware.analysis.compare import compare_released
 from roadaware.cli import console
 from roadaware.cli.compare import build_comparison_json
-from roadaware.cli.options import USUAL, Common, Html, Outcome, Resamples
-from roadaware.cli.outputs import check_paths
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    Html,
+    Outcome,
+    Output,
+    Resamples,
+    Several,
+    validate_range,
+)
+from roadaware.cli.outputs import ABLATED_CROWDS, check_paths
 from roadaware.cli.results import write_page
 from roadaware.errors import UsageError
+from roadaware.io import folders
 from roadaware.reports.reproduction_text import format_reproduction
 from roadaware.reports.run_text import format_headline
 
@@ -24,16 +34,32 @@ if TYPE_CHECKING:
 
 _DATA = "Folder that holds jaad/ and pie/. [default: ROADAWARE_DATA_DIR]"
 _BASELINES = "Train the models without pixels and show them beside."
+_SCENES = "crowd: a simulated folder with the splits default/train and default/val."
+_UNSEEN = "crowd: a simulated folder of a town that is not learnt from; all of its scenes are judged."
+_OUT = "crowd: folder of the study; the same command goes on there. [default: runs/crowd-ablation]"
+_SEEDS = "crowd: trainings of each row."
+_STEPS = "crowd: steps of each task."
+_ROWS = "crowd: rows with commas: alone,shared,blocks-2,blocks-4,random-paths,shuffled. [default: all]"
+_PROCESSES = "crowd: trainings side by side."
+_SET = "crowd: fields of the recipe configs/crowd/intellicare.yaml, such as model.weights=trunk.safetensors."
 
 
 def reproduce(
-    experiment: Annotated[Literal["iv2024"], Parameter(help="Which experiment.")],
+    experiment: Annotated[Literal["iv2024", "crowd"], Parameter(help="Which experiment.")],
     /,
     *,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,
     html: Html = None,
     draws: Resamples = 1000,
     baselines: Annotated[bool, Parameter(help=_BASELINES, negative="--no-baselines")] = True,
+    scenes: Annotated[Path | None, Parameter(help=_SCENES)] = None,
+    unseen: Annotated[Path | None, Parameter(help=_UNSEEN)] = None,
+    out: Annotated[Path | None, Output, Parameter(help=_OUT), ABLATED_CROWDS] = None,
+    seeds: Annotated[int, Parameter(help=_SEEDS, validator=validate_range(1, 1000))] = 3,
+    steps: Annotated[int, Parameter(help=_STEPS, validator=validate_range(1, 10_000_000))] = 800,
+    rows: Annotated[str | None, Parameter(help=_ROWS)] = None,
+    processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(1, 256))] = 1,
+    changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     common: Common = USUAL,
 ) -> Outcome:
     """Repeat a published experiment on the released files and set every printed cell beside what comes out.
@@ -42,13 +68,33 @@ def reproduce(
     repository or its zip) and pie/ (annotations, or the attributes alone, and the released pf_*.csv).
     A cell that cannot be obtained says why; one that rests on an assumption shows its range.
 
+    `crowd` is the ablation of IntelliCare (Chaotic World, ICCV 2023) on simulated crowds: each head alone, a shared
+    trunk, learnt paths through 2 and 4 blocks, fixed random paths and shuffled tasks, with equal steps of each task.
+    Interrupted, the same command goes on.
+
     For example:
 
         roadaware reproduce iv2024 --data DATA --html tables.html
 
         ROADAWARE_DATA_DIR=DATA roadaware reproduce iv2024 --json cells.json
-    """
 
+        roadaware reproduce crowd --scenes crowds --output runs/crowd-ablation
+    """
+    if experiment == "crowd":
+        if scenes is None:
+            raise UsageError(
+                "no scenes: say --scenes DIR, a folder that `roadaware simulate --preset chaos` made"
+            )
+        folder = out or Path("runs/crowd-ablation")
+        ABLATED_CROWDS.check(folder)
+        check_paths(
+            reproduce, {"scenes": scenes, "unseen": unseen, "out": folder, "html": html, "common": common}
+        )
+        chosen = [name for name in rows.split(",") if name] if rows is not None else None
+        return _ablate_crowds(
+            {"scenes": scenes, "unseen": unseen, "seeds": seeds, "steps": steps, "draws": draws},
+            chosen, tuple(changes or ()), folder, processes, html,
+        )  # fmt: skip
     source = _find_data_folder(data)
     check_paths(reproduce, {"data": source, "html": html, "common": common})
     found = reproduce_folder(source, draws=draws, baselines=baselines)
@@ -65,6 +111,30 @@ def reproduce(
     shown = [format_reproduction(found), *(f"{name}\n{format_headline(pair)}" for name, pair in pairs)]
     compared = [{"protocol": name, **build_comparison_json(pair)} for name, pair in pairs]
     return Outcome("\n\n".join(shown), {**found.as_dict(), "comparisons": compared})
+
+
+def _ablate_crowds(
+    given: dict[str, Any],
+    rows: list[str] | None,
+    changes: tuple[str, ...],
+    out: Path,
+    processes: int,
+    html: Path | None,
+) -> Outcome:
+    """The ablation of the networks of crowds; its page and results lie in its folder."""
+    from roadaware.protocols.crowd_ablation import ROWS, CrowdStudy, run_study
+    from roadaware.reports.crowd_ablation import format_crowd_ablation, render_crowd_ablation
+
+    chosen: Any = tuple(ROWS) if rows is None else tuple(rows)
+    study = CrowdStudy(**given, rows=chosen, changes=changes)
+    with console.show_progress("crowds") as progress:
+        found = run_study(study, out, processes=processes, progress=progress)
+    page = render_crowd_ablation(found)
+    for path in filter(None, (out / "report.html", html)):
+        folders.write_text(path, page)
+    text = f"{format_crowd_ablation(found)}\n\nwrote {out} (report: {out / 'report.html'})"
+    lost = f"{len(found.failed)} runs failed; the others stand" if found.failed else None
+    return Outcome(text, {"folder": str(out), **found.as_dict()}, lost)
 
 
 def reproduce_folder(

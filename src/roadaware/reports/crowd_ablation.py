@@ -1,0 +1,261 @@
+"""The page of the ablation of crowds: rows beside baselines, paired differences, paths, and what the paper printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from roadaware.protocols.crowd_ablation import (
+    CONTROLS,
+    METRICS,
+    NOT_PRINTED,
+    PAPER_NAMES,
+    PATHFINDERS,
+    PRINTED_PATHS,
+    ROWS,
+    SOURCE,
+    CrowdAblation,
+    Key,
+    Value,
+    count_shared_blocks,
+)
+from roadaware.reports.page import (
+    Block,
+    Facts,
+    Mark,
+    Note,
+    Pictures,
+    Points,
+    Section,
+    Table,
+    TableCell,
+    report,
+)
+from roadaware.reports.picture import MARKERS, PALE, SERIES, Picture, set_style
+from roadaware.reports.terminal import format_table
+from roadaware.reports.text import format_interval, format_number, format_signed
+
+if TYPE_CHECKING:
+    from roadaware.models.crowd.config import Task
+
+NAMES: dict[tuple[Task, str], str] = {
+    ("actions", "map@0.5"): "actions mAP",
+    ("relations", "frame_recall@20"): "relations R@20",
+    ("relations", "map"): "relations mAP",
+    ("grounding", "m_viou"): "grounding m_vIoU",
+    ("grounding", "m_tiou"): "grounding m_tIoU",
+    ("sound", "success@0.5"): "sound success",
+}
+_COLUMNS = [(task, metric) for task, metrics in METRICS.items() for metric in metrics]
+
+
+def render_crowd_ablation(found: CrowdAblation) -> str:
+    """The page as one HTML file.
+
+    Args:
+        found: results of the study.
+    """
+    gain = found.describe_gain() or ("No pathfinder and control are both done: no difference is known.",)
+    sections = [
+        Section(f"Rows and baselines, {test}", gain if not place else (), tuple(_build_tables(found, test)))
+        for place, test in enumerate(found.scenes)
+    ]
+    sections += [Section("Paths", (), tuple(_build_paths(found))), _build_printed()]
+    return report(sections, title="Ablation of IntelliCare on simulated crowds")
+
+
+def _build_tables(found: CrowdAblation, test: str) -> list[Block]:
+    heads = tuple(NAMES[column] for column in _COLUMNS)
+    rows: list[tuple[TableCell, ...]] = []
+    for row in found.rows:
+        cells = [_mark(found.values, (test, row, *column)) for column in _COLUMNS]
+        rows.append((ROWS[row], *cells, f"{found.count_parameters(row):,}", f"{found.measure_ms(row):.0f}"))
+    names = list(dict.fromkeys(key[1] for key in found.baselines if key[0] == test))
+    rows += [(f"{len(names)} baselines without a network",)] if names else []
+    for name in names:
+        cells = [_mark(found.baselines, (test, name, *column)) for column in _COLUMNS]
+        rows.append((name, *cells, "–", "–"))
+    study = found.study
+    blocks: list[Block] = [
+        Table(
+            ("row", *heads, "parameters", "ms a clip"),
+            tuple(rows),
+            "l" + "r" * (len(heads) + 2),
+            f"Metrics on {found.scenes[test]} scenes",
+            f"Means over seeds, {study.steps:,} steps of each task; below each its 95 % interval over scenes. Relations are "
+            "judged on the true tubes. Milliseconds are of the trunk and the last layers of all tasks, without heads; of "
+            "heads alone, milliseconds and parameters are sums over their networks.",
+        ),
+        *_build_differences(found, test),
+    ]
+    missing = tuple(f"{place}: {why}" for place, why in found.failed.items())
+    return [*blocks, Points(missing, "Runs that failed")] if missing else blocks
+
+
+def _build_differences(found: CrowdAblation, test: str) -> list[Block]:
+    rows: list[tuple[TableCell, ...]] = []
+    for row in PATHFINDERS:
+        for control in CONTROLS:
+            keys: list[Key] = [(test, f"{row} - {control}", *column) for column in _COLUMNS]
+            if any(key in found.differences for key in keys):
+                cells = [_mark(found.differences, key, signed=True) for key in keys]
+                rows.append((f"{ROWS[row]} − {ROWS[control]}", *cells))
+    if not rows:
+        return []
+    heads = tuple(NAMES[column] for column in _COLUMNS)
+    caption = "Above 0 the pathfinder is better. Each pair is resampled on the same scenes; an interval with 0 shows no gain."
+    return [Table(("difference", *heads), tuple(rows), "l" + "r" * len(heads), "Paired differences", caption)]
+
+
+def _mark(held: Mapping[Key, Value], key: Key, *, signed: bool = False) -> TableCell:
+    value = held.get(key)
+    if value is None or value.value is None:
+        return "–"
+    shown = format_signed(value.value) if signed else format_number(value.value)
+    tone = ("good" if value.value > 0 else "bad") if signed and value.excludes_zero else ""
+    if value.low is None:
+        return Mark(shown, tone)
+    return Mark(shown, tone, format_interval(value.low, value.high, 3, value.caution))
+
+
+def _build_paths(found: CrowdAblation) -> list[Block]:
+    held = {cell: facts for cell, facts in found.cells.items() if facts["paths"]}
+    if not held:
+        return [Note("No row with dynamic layers is done.")]
+    rows: list[tuple[TableCell, ...]] = []
+    shared: list[tuple[TableCell, ...]] = []
+    pairs: list[tuple[str, str]] = []
+    for cell, facts in held.items():
+        for task, path in facts["paths"].items():
+            entropy = facts["entropy"][task]
+            # Fixed paths and shuffled tasks leave scores without a meaning, which their entropy still shows.
+            rows.append(
+                (
+                    ROWS[cell.row],
+                    str(cell.seed),
+                    task,
+                    " ".join(str(block + 1) for block in path),
+                    format_number(float(np.mean(entropy))),
+                )
+            )
+        counts = count_shared_blocks(facts["paths"])
+        pairs = pairs or list(counts)
+        shared.append((ROWS[cell.row], str(cell.seed), *(str(counts.get(pair, "–")) for pair in pairs)))
+    layers = len(next(iter(next(iter(held.values()))["paths"].values())))
+    heads = tuple(f"{a}, {b}" for a, b in pairs)
+    return [
+        Pictures((plot_paths(found),)),
+        Table(
+            ("row", "seed", "task", "block in each layer", "entropy"),
+            tuple(rows),
+            "lrllr",
+            "Paths",
+            "Blocks count from 1; entropy is the mean over layers in nats: 0.693 where two "
+            "blocks are alike, 1.386 where four are. "
+            "Fixed paths do not follow their scores.",
+        ),
+        Table(
+            ("row", "seed", *heads),
+            tuple(shared),
+            "lr" + "r" * len(heads),
+            f"Layers, of {layers}, in which two tasks take the same block",
+            f"By chance alone two blocks give {layers / 2:g} on average and four {layers / 4:g}.",
+        ),
+    ]
+
+
+def plot_paths(found: CrowdAblation) -> Picture:
+    """The block of each task in each layer, a small drawing for each row and seed.
+
+    Args:
+        found: results with at least one row of dynamic layers.
+    """
+    from matplotlib.figure import Figure
+
+    held = {cell: facts["paths"] for cell, facts in found.cells.items() if facts["paths"]}
+    rows = list(dict.fromkeys(cell.row for cell in held))
+    seeds = sorted({cell.seed for cell in held})
+    with set_style():
+        size = (max(5.8, 2.4 * len(seeds)), 0.6 + 1.35 * len(rows))
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(len(rows), len(seeds), squeeze=False, sharex=True)
+        for cell, paths in held.items():
+            axes = grid[rows.index(cell.row)][seeds.index(cell.seed)]
+            blocks = 4 if cell.row == "blocks-4" else 2
+            for number, (task, path) in enumerate(paths.items()):
+                # Side by side, so that tasks with the same block do not hide each other.
+                shift = 0.13 * (number - (len(paths) - 1) / 2)
+                style = {
+                    "color": SERIES[number],
+                    "marker": MARKERS[number],
+                    "markersize": 4,
+                    "linewidth": 1.1,
+                }
+                axes.plot(range(1, len(path) + 1), [block + 1 + shift for block in path], label=task, **style)
+            axes.set_ylim(0.5, blocks + 0.5)
+            axes.set_yticks(range(1, blocks + 1))
+            axes.hlines(np.arange(1, blocks) + 0.5, 0.7, len(path) + 0.3, color=PALE, linewidth=0.8)
+            axes.set_title(f"{ROWS[cell.row]}, seed {cell.seed}", fontsize=7)
+        for axes in grid[-1]:
+            axes.set_xlabel("dynamic layer")
+        for line in grid:
+            line[0].set_ylabel("block")
+        handles, names = next(axes for axes in grid.flat if axes.lines).get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=len(names))
+    listed = "; ".join(
+        f"{ROWS[cell.row]}, seed {cell.seed}: "
+        + ", ".join(f"{t} {_format_path(p)}" for t, p in paths.items())
+        for cell, paths in held.items()
+    )
+    return Picture(
+        "Blocks by layer, task and seed", f"Within a block, lines are side by side. {listed}.", figure
+    )
+
+
+def _format_path(path: Sequence[int]) -> str:
+    return "-".join(str(block + 1) for block in path)
+
+
+def _build_printed() -> Section:
+    rows: tuple[tuple[TableCell, ...], ...] = tuple(
+        (f"{PAPER_NAMES[each.task]} ({each.task})", _format_path(each.blocks), f"{SOURCE}, {each.where}")
+        for each in PRINTED_PATHS
+    )
+    counts = count_shared_blocks({each.task: each.blocks for each in PRINTED_PATHS})
+    shared = tuple((f"{a}, {b}", f"{count} of 5 layers") for (a, b), count in counts.items())
+    return Section(
+        "What the paper printed",
+        (),
+        (
+            Note(NOT_PRINTED),
+            Table(
+                ("task", "block in each layer", "where"),
+                rows,
+                "lll",
+                "Printed paths",
+                "An example, as its caption says.",
+            ),
+            Facts(shared, "Blocks that printed paths share"),
+        ),
+    )
+
+
+def format_crowd_ablation(found: CrowdAblation) -> str:
+    """Tables of the command: one for each test set, and what the differences say.
+
+    Args:
+        found: results of the study.
+    """
+    lines = []
+    for test, count in found.scenes.items():
+        rows = []
+        named = {**{row: ROWS[row] for row in found.rows}}
+        named |= {key[1]: key[1] for key in found.baselines if key[0] == test}
+        held = {**found.values, **found.baselines}
+        for row, name in named.items():
+            cells = [held.get((test, row, *column)) for column in _COLUMNS]
+            rows.append([name, *("-" if cell is None else format_number(cell.value) for cell in cells)])
+        lines.append(format_table([f"{test}, {count} scenes", *(NAMES[c] for c in _COLUMNS)], rows))
+    return "\n\n".join([*lines, *found.describe_gain()])
