@@ -261,7 +261,9 @@ def _answer_sentences(test: Answered, span: tuple[float, float], seed: int) -> P
             if len(tubes):
                 boxes = video.track(int(rng.choice(tubes)), slots)
             else:
-                boxes = np.tile(np.float32([0, 0, video.film.width, video.film.height]), (len(slots), 1))
+                boxes = np.tile(
+                    np.array([0, 0, video.film.width, video.film.height], dtype=np.float32), (len(slots), 1)
+                )
             first = min(len(slots) - 1, round(span[0] * len(slots)))
             last = max(first + 1, min(len(slots), round(span[1] * len(slots))))
             found.append(GroundedQuery(int(query["query"]), number, slots, boxes, (first, last), 0.5))
@@ -367,7 +369,8 @@ def draw_peak(shape: tuple[int, int], centre: tuple[float, float], size: Floats)
     """
     y, x = ((np.arange(n) + 0.5) / n for n in shape)
     away = ((x[None] - centre[0]) / (size[0] / 2)) ** 2 + ((y[:, None] - centre[1]) / (size[1] / 2)) ** 2
-    return np.exp(-np.log(2) * away).astype(np.float32)
+    found: Floats32 = np.exp(-np.log(2) * away).astype(np.float32)
+    return found
 
 
 def predict_all(

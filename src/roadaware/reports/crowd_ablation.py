@@ -251,7 +251,7 @@ def format_crowd_ablation(found: CrowdAblation) -> str:
     lines = []
     for test, count in found.scenes.items():
         rows = []
-        named = {**{row: ROWS[row] for row in found.rows}}
+        named: dict[str, str] = {row: ROWS[row] for row in found.rows}
         named |= {key[1]: key[1] for key in found.baselines if key[0] == test}
         held = {**found.values, **found.baselines}
         for row, name in named.items():
