@@ -210,7 +210,7 @@ def read_part_table(folder: Path, number: int) -> pl.DataFrame:
         folder: of all parts.
         number: of the part.
     """
-    return pl.read_parquet(_path(folder, number))
+    return pl.read_parquet(_path(folder, number), glob=False)
 
 
 def _path(folder: Path, number: int) -> Path:

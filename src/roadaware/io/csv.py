@@ -199,7 +199,7 @@ def _read(path: Path) -> pl.DataFrame:
     """The table, if it is not too large."""
     held = io.BytesIO(read_file(path, most=text_rows.MAX_CHARACTERS))
     try:
-        lazy = pl.scan_parquet(held)
+        lazy = pl.scan_parquet(held, glob=False)
         schema, length = lazy.collect_schema(), int(lazy.select(pl.len()).collect().item())
         if length > text_rows.MAX_ROWS or len(schema) > _MOST_COLUMNS:
             raise InputError(

@@ -120,7 +120,7 @@ def open_part_rows(folder: Path, name: str, schema: Mapping[str, Any]) -> pl.Laz
         schema: for a table without parts.
     """
     paths = sorted(folder.glob(f"{name}-*.parquet"))
-    return pl.scan_parquet(paths) if paths else pl.LazyFrame(schema=pl.Schema(schema))
+    return pl.scan_parquet(paths, glob=False) if paths else pl.LazyFrame(schema=pl.Schema(schema))
 
 
 # Joining the parts of a watch to one saved set, in little memory however long the watch was.

@@ -33,7 +33,9 @@ def read_times(folder: Path) -> pl.DataFrame:
     path = folder / TIMES
     if path.is_file():
         try:
-            return pl.read_parquet(path).select(pl.col(name).cast(kind) for name, kind in READY.items())
+            return pl.read_parquet(path, glob=False).select(
+                pl.col(name).cast(kind) for name, kind in READY.items()
+            )
         except (OSError, pl.exceptions.PolarsError) as error:
             raise DamagedError(f"no whole table of times: {error}", where=str(path)) from error
     boxes = open_predictions(folder / TABLES).boxes

@@ -246,7 +246,7 @@ class PoseRun:
         Args:
             videos: whose parts are there, in order.
         """
-        parts = [pl.read_parquet(self.part(video)) for video in videos]
+        parts = [pl.read_parquet(self.part(video), glob=False) for video in videos]
         table = pl.concat(parts) if parts else pl.DataFrame(schema=_SCHEMA)
         write_atomically(self.folder / TABLE, _bytes(table))
         return table

@@ -965,7 +965,7 @@ def _describe_event(event: dict[str, Any]) -> dict[str, Any]:
 
 def _read_crossing(path: Path) -> dict[str, Any]:
     try:
-        table = pl.read_parquet(path)
+        table = pl.read_parquet(path, glob=False)
         if "crossing" not in table.columns:
             return {}
         rows = table.select("tube", "frame", "crossing", "low", "high").drop_nulls("crossing").sort("frame")

@@ -315,7 +315,7 @@ class Overlays:
         return None
 
     def _forecasts(self, side: str, path: Path, first: int, end: int) -> dict[str, Any]:
-        table = pl.scan_parquet(path)
+        table = pl.scan_parquet(path, glob=False)
         held = table.collect_schema().names()
 
         def given(name: str, kind: Any = pl.Float64) -> pl.Expr:
@@ -378,7 +378,7 @@ def _scan_poses(path: Path) -> pl.LazyFrame:
         InputError: if it is no such file.
     """
     try:
-        rows = pl.scan_parquet(path)
+        rows = pl.scan_parquet(path, glob=False)
         held = rows.collect_schema().names()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"expected a table of joints, found: {error}", where=str(path)) from error

@@ -342,7 +342,7 @@ class _Writer:
         source = self._opened.sides[side]
         if source.crossing is None or source.summary.get("video") != video:
             return
-        table = pl.read_parquet(source.crossing)
+        table = pl.read_parquet(source.crossing, glob=False)
         if "crossing" not in table.columns:
             return
         for (tube,), rows in table.drop_nulls("crossing").sort("frame").group_by("tube", maintain_order=True):

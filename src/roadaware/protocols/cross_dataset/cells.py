@@ -200,7 +200,7 @@ def keep(cell: Cell, probability: Floats, study: AwayStudy, out: Path) -> None:
 
 def _state(cell: Cell, probability: Floats, out: Path) -> SampleScores:
     """Probabilities beside the ground truth of the samples that they belong to."""
-    truth = pl.read_parquet(out / TESTED / f"{cell.tested_on}.parquet")
+    truth = pl.read_parquet(out / TESTED / f"{cell.tested_on}.parquet", glob=False)
     return SampleScores(
         probability,
         truth["truth"].to_numpy(),
@@ -217,7 +217,7 @@ def read_cell_scores(cell: Cell, out: Path) -> Floats:
         cell: that is done.
         out: folder of the study.
     """
-    return np.asarray(pl.read_parquet(out / cell.place / SCORES)["probability"].to_numpy())
+    return np.asarray(pl.read_parquet(out / cell.place / SCORES, glob=False)["probability"].to_numpy())
 
 
 def write_table(done: Sequence[Cell], out: Path) -> None:

@@ -162,13 +162,15 @@ def open_results(folder: Path) -> pl.DataFrame:
     """
     path = folder / TABLE
     try:
-        held = pl.read_parquet(path)
+        held = pl.read_parquet(path, glob=False)
         if "cpu_s" in held.columns:
             return held
         path = folder / TIMES
         if not path.is_file():
             return held.with_columns(cpu_s=pl.lit(None, pl.Float64))
-        return held.join(pl.read_parquet(path).select(*SECONDS), on=_KEY, how="left", maintain_order="left")
+        return held.join(
+            pl.read_parquet(path, glob=False).select(*SECONDS), on=_KEY, how="left", maintain_order="left"
+        )
     except FileNotFoundError:
         raise
     except (OSError, pl.exceptions.PolarsError) as error:
