@@ -220,21 +220,6 @@ def test_decoders_are_opened_in_one_module_alone() -> None:
     assert found("src/roadaware/scenes/elsewhere.py", text)
 
 
-def test_tables_are_read_by_their_names_not_by_patterns() -> None:
-    """Polars takes a path with brackets for a pattern, so that a run in the folder `drive [1]` is not found."""
-    by_pattern = [
-        f"{_module(path)}:{node.lineno}"
-        for path in SOURCES
-        for node in ast.walk(_parsed(path))
-        if isinstance(node, ast.Call)
-        and ast.unparse(node.func) in ("pl.read_parquet", "pl.scan_parquet")
-        and ast.unparse(node.args[0]) not in ("data",)
-        and "BytesIO" not in ast.unparse(node.args[0])
-        and not any(given.arg == "glob" and ast.unparse(given.value) == "False" for given in node.keywords)
-    ]
-    assert by_pattern == []
-
-
 @pytest.mark.slow
 def test_weights_of_ours_are_opened_without_transformers() -> None:
     code = (
