@@ -35,6 +35,7 @@ class FoundCrowd:
 
     def __init__(self, folder: Path, found: Mapping[str, Any]) -> None:
         self._folder, self._least = folder / CROWD, found["least"]
+        self._sentences = [bool(each["found"]) for each in found["sentences"]]
         self._frames: defaultdict[int, CrowdFrame] = defaultdict(CrowdFrame)
         for task, collect in (
             ("actions", self._collect_actions),
@@ -80,7 +81,9 @@ class FoundCrowd:
     def _collect_sentences(self) -> None:
         tables = open_predictions(self._folder / "grounding")
         held = _index_boxes(tables.boxes)
-        for row in tables.queries.filter(pl.col("score") >= self._least["sentence"]).iter_rows(named=True):
+        for row in tables.queries.iter_rows(named=True):
+            if not self._sentences[row["query"]]:
+                continue
             colour = COLOURS[row["query"] % (len(COLOURS) - 1)]
             for frame in range(row["start_frame"], row["end_frame"]):
                 self._frames[frame].sentences.append((colour, row["text"]))
