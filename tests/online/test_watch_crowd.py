@@ -130,9 +130,9 @@ def test_a_network_of_crowds_answers_beside_a_watch(
         videos=pl.DataFrame({"video": ["square"], "width_px": [WIDTH], "height_px": [HEIGHT]}),
         boxes=pl.DataFrame(
             {"box": [0], "video": ["square"], "frame": [frame], "sound": [0]}
-            | {"x1": [x1], "y1": [y1], "x2": [x2], "y2": [y2]}
+            | {"x1_px": [x1], "y1_px": [y1], "x2_px": [x2], "y2_px": [y2]}
         ),
-        sounds=pl.DataFrame({"sound": [0], "video": ["square"], "frame": [frame], "label": [1]}),
+        sounds=pl.DataFrame({"sound": [0], "video": ["square"], "frame": [frame]}),
     )
     judged = evaluate_sound(open_predictions(out / "crowd/sound"), truth, CONFIGS["default"]())
     assert any(row["value"] is not None for row in judged.whole())
