@@ -13,7 +13,7 @@ import torch
 
 from roadaware.cli import main
 from roadaware.cli import watch as command
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import DiskError, InputError, UsageError
 from roadaware.io.video import VideoReader, VideoWriter, read_sound
 from roadaware.metrics.sound.config import CONFIGS
 from roadaware.metrics.sound.evaluate import evaluate as evaluate_sound
@@ -141,6 +141,19 @@ def test_a_network_of_crowds_answers_beside_a_watch(
         assert len(drawn) == FRAMES
         assert drawn.height_px > 8 * HEIGHT  # a strip for sentences stands below
     assert len(read_sound(out / "video.mp4", 0.0, 1.0)[0]) > 10_000
+
+
+def test_a_disk_that_fills_while_the_network_looks_ends_with_4(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(*given: object, **more: object) -> None:
+        raise DiskError("no room for crowd/actions")
+
+    monkeypatch.setattr(command, "watch_crowd", fill)
+    assert watch(write_film(tmp_path / "square.mp4"), tmp_path / "run", "--crowd", weights) == 4
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert "no room for crowd/actions" in " ".join(summary["crowd"]["says"])
+    assert len(open_predictions(tmp_path / "run" / "predictions").boxes)
 
 
 def test_what_a_watch_is_asked_belongs_to_its_record(weights: Path, tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ from roadaware.online.crowd import (
     open_crowd_questions,
     watch_crowd,
 )
+from roadaware.online.frame_stats import Ending
 from roadaware.online.frames import SystemClock
 from roadaware.online.run_folder import PAGE, RunFolder, build_run_record, get_video_name, prepare
 from roadaware.online.sources import Realtime, open_source
@@ -409,7 +410,8 @@ def ask_crowd(
 ) -> dict[str, Any]:
     """Ask a network of crowds about what was watched, and draw on the video what it found.
 
-    What goes wrong is no fault of the watch: it is complained of, and said in the summary.
+    What goes wrong is no fault of the watch: it is complained of, and said in the summary. A full disk ends it, as it
+    ends a watch.
 
     Args:
         questions: and the network.
@@ -448,6 +450,9 @@ def ask_crowd(
             )
     except StoppedError:
         return {"says": [f"{_NOT_ASKED}: it was stopped."]}
+    except DiskError as error:
+        done.ending = Ending("disk", f"the network of crowds: {error}")
+        return {"says": [f"{_NOT_ASKED}: {str(error).splitlines()[0]}."]}
     except RoadawareError as error:
         console.print_error(f"the network of crowds: {error}")
         return {"says": [f"{_NOT_ASKED}: {str(error).splitlines()[0]}."]}

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from roadaware.errors import RoadawareError
+from roadaware.io.parquet import read_parquet
 from roadaware.io.video import VideoReader
 from roadaware.online.crowd import MOMENTS
 from roadaware.online.events import CROWD, FILM
@@ -93,7 +94,7 @@ class FoundCrowd:
 
     def _collect_sounds(self) -> None:
         """Each moment stands for the frames until the next one of its sound."""
-        moments = pl.read_parquet(self._folder / MOMENTS)
+        moments = read_parquet(self._folder / MOMENTS)
         for _, part in moments.group_by("sound", maintain_order=True):
             frames = part["frame"].to_list()
             step = frames[1] - frames[0] if len(frames) > 1 else 1
