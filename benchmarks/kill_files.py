@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from safetensors.numpy import load_file
 
 from roadaware.io.decoders import FILMS, STILLS, open_film, open_picture
+from roadaware.io.parquet import read_parquet
 
 TEMPORARY = re.compile(r"\.roadaware-.*\.tmp|\..+\.unfinished-\d+|.*\.replaced-\d+-[0-9a-f]+")
 """Names of what is being written and does not stand yet."""
@@ -84,7 +84,7 @@ def _archive(path: Path) -> None:
 _OPENED: dict[str, Callable[[Path], Any]] = {
     ".json": lambda path: json.loads(path.read_bytes()),
     ".jsonl": _lines,
-    ".parquet": pl.read_parquet,
+    ".parquet": read_parquet,
     ".safetensors": load_file,
     ".npz": _archive,
     ".ckpt": _zip,

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args, get_origin
 import polars as pl
 from mutants import KINDS, mutated
 
+from roadaware.io.parquet import read_parquet
 from roadaware.scenes.store import compute_meta_digest
 
 INTEGERS = ("0", "-1", "1", "2", "7", "-9223372036854775809", "1e3", "1.5", "nan", "", "\u0669", "0x10")
@@ -148,7 +149,7 @@ def _csv(data: bytes, rng: random.Random) -> bytes:
 
 def _parquet(data: bytes, rng: random.Random) -> bytes:
     """The table with a column changed, of another type, gone or doubled, or with other rows."""
-    table = pl.read_parquet(data)
+    table = read_parquet(data)
     name = rng.choice(table.columns)
     column = table[name]
     how = rng.randrange(9)
@@ -199,7 +200,7 @@ def _sign_table(folder: Path, name: str, part: dict[str, Any]) -> None:
     digest = hashlib.blake2b(data, digest_size=32).hexdigest()
     file = f"{name}-{digest[:16]}.parquet"
     (folder / part["file"]).rename(folder / file)
-    part |= {"file": file, "rows": len(pl.read_parquet(data)), "bytes": len(data), "blake2b": digest}
+    part |= {"file": file, "rows": len(read_parquet(data)), "bytes": len(data), "blake2b": digest}
 
 
 def copy_tree(source: Path, target: Path) -> Path:

@@ -81,7 +81,7 @@ EXCUSES: dict[str, dict[str, str]] = {
     "metrics.detection.video_kernels": {
         "assign_tubes: t < found -> t <= found": "a tube in its own place is the same match",
     },
-    "metrics.actions.state": {
+    "metrics.actions.evaluate": {
         "JudgedActions.measured: 1 -> 2": _SPARE,
         "JudgedActions.merge: 1 -> 2": "places only rank claims, so that they may begin with any number",
     },

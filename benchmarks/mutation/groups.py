@@ -74,7 +74,7 @@ GROUPS = {
         ),
         (*_DETECTION, _EXAMPLES),
     ),
-    "actions": Group(_below("metrics.actions", "frames evaluate kernels state"), ("metrics/actions",)),
+    "actions": Group(_below("metrics.actions", "evaluate kernels"), ("metrics/actions",)),
     "relations": Group(
         _below("metrics.relations", "frame_kernels evaluate tubelet_kernels"),
         ("metrics/relations",),

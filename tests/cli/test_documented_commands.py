@@ -41,7 +41,7 @@ def test_the_commands_of_the_page_run(
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {
         *("demo", "tables", "audit.html", "audit.json", "risk", "mine", "difference.html", "report.html"),
         *("counts", "linked", "trimmed", "long", "test.json", "events", "published", "rounds", "checked"),
-        *("actions.json", "relations", "grounding.html"),
+        *("actions.json", "relations", "grounding.html", "crowd-ava"),
     }
 
 

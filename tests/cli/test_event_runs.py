@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 FILES = {
     *("config.json", "results.json", "per_class.parquet", "matches.json", "tubes.json", "faults.parquet"),
     *(f"{what}_{level}.parquet" for what in ("matches", "truth") for level in ("frame", "video_stiou")),
-    *("matches_av_action.parquet", "truth_av_action.parquet", "report.html"),
+    *("matches_av_action.parquet", "truth_av_action.parquet", "clips.json", "report.html"),
 }
 
 

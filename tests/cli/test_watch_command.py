@@ -288,6 +288,21 @@ def test_what_a_detector_was_trained_on_is_said_where_the_film_is_not_of_that_ki
 
 
 @pytest.mark.usefixtures("stub")
+@pytest.mark.parametrize("name", ["drive [1]", "a*b?", "[", "\x1b[2J"])
+def test_a_folder_may_be_named_like_a_pattern(
+    roadaware: Command, film: Path, tmp_path: Path, name: str
+) -> None:
+    there = tmp_path / name / "film [2].mp4"
+    there.parent.mkdir()
+    there.write_bytes(film.read_bytes())
+    assert roadaware("watch", str(there), "--output", str(tmp_path / name / "out"), "--no-events").code == 0
+    assert len(open_predictions(tmp_path / name / "out" / "predictions").boxes)
+    assert (
+        roadaware("report", str(tmp_path / name / "out"), "-o", str(tmp_path / name / "page.html")).code == 0
+    )
+
+
+@pytest.mark.usefixtures("stub")
 def test_wrong_requests_write_nothing(roadaware: Command, film: Path, tmp_path: Path) -> None:
     weights = ["--weights", film, "--out", tmp_path / "run"]
     for wrong, code in (

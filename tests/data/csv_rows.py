@@ -1,9 +1,10 @@
 """Rows of a set of csv files with other cells, by the columns that its maker names.
 
 A maker of csv has `COLUMNS`, what the cells of its main file are, in order: `video`, `frame`, `x1`, `y1`, `x2` and
-`y2`, and others by names of their own; `HEADER`, whether the first line names them; `SHARES`, whether corners are
-shares of the image; and `WRONG_CELLS`: name of a case to a column of its own, a text that makes the row bad, and
-a pattern in the reason. Its first row has a box, and x1 is at least 1, or .1 of the image.
+`y2` (or `w` and `h`, where the file has sizes in place of far corners), and others by names of their own, whatever
+the header says; `HEADER`, whether the first line names them; `SHARES`, whether corners are shares of the image;
+and `WRONG_CELLS`: name of a case to a column of its own, a text that makes the row bad, and a pattern in the
+reason. Its first row has a box, and x1 and y1 are at least 1, or .1 of the image.
 """
 
 from __future__ import annotations
@@ -15,9 +16,18 @@ if TYPE_CHECKING:
     from sets import NativeSet
 
 
+_SIZES = {"x2": "w", "y2": "h"}
+
+
 def columns(native: NativeSet) -> tuple[str, ...]:
     """What the cells of a row are."""
     return tuple(native.maker.COLUMNS)
+
+
+def place(native: NativeSet, column: str) -> int:
+    """Where a column stands; of a far corner that the file does not have, where the size stands that tells it."""
+    held = columns(native)
+    return held.index(column if column in held else _SIZES.get(column, column))
 
 
 def has_header(native: NativeSet) -> bool:
@@ -47,7 +57,7 @@ def row(native: NativeSet, data: bytes, **cells: bytes) -> bytes:
     """The first row with other cells."""
     held = first_row(native, data).rstrip(b"\n").split(b",")
     for column, text in cells.items():
-        held[columns(native).index(column)] = text
+        held[place(native, column)] = text
     return b",".join(held) + b"\n"
 
 
@@ -66,23 +76,15 @@ def cut(native: NativeSet, data: bytes) -> bytes:
     return data[: len(data.partition(b"\n")[0]) // 4] if has_header(native) else data[: len(data) * 2 // 3]
 
 
-def upside_down(native: NativeSet, data: bytes) -> bytes:
-    """x1 and x2 of the first row have changed places."""
-    held = dict(zip(columns(native), first_row(native, data).split(b","), strict=False))
-    return data.replace(
-        first_row(native, data), row(native, data, x1=held["x2"].strip(), x2=held["x1"].strip()), 1
-    )
-
-
 def same_size(native: NativeSet, data: bytes) -> bytes:
     """Another last digit of x1 in the first row."""
-    x1 = first_row(native, data).split(b",")[columns(native).index("x1")]
+    x1 = first_row(native, data).split(b",")[place(native, "x1")]
     return with_cell("x1", x1[:-1] + (b"1" if x1.endswith(b"0") else b"0"))(native, data)
 
 
 CHANGES: dict[str, Callable[[NativeSet, bytes], bytes]] = {
     "cut": cut,
-    "bad_row": upside_down,
+    "bad_row": with_cell("x2", b"-0.9"),
     "changed": with_cell("x1", b"0.001"),
     "same_size": same_size,
 }

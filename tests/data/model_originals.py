@@ -138,6 +138,7 @@ def open_and_ask(path: Path) -> str:
 
 def _ask_recipe(path: Path) -> str:
     from roadaware.models import MODELS
+    from roadaware.training.crowd.recipe import CrowdRecipe
     from roadaware.training.pedestrians.recipe import PedestrianRecipe, check_network
     from roadaware.training.recipe_files import read_fields, read_recipe
 
@@ -148,6 +149,8 @@ def _ask_recipe(path: Path) -> str:
         if found.network.name not in MODELS:
             check_network(found)
         return "recipe of a predictor"
+    if isinstance(found, CrowdRecipe):
+        return "recipe of a network of crowds"
     from roadaware.training.build import build_network_config
 
     if not found.model.is_objects:

@@ -1,6 +1,7 @@
 """What pedestrian metrics do where something is missing, repeated, grouped or wrong."""
 
 import pickle
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,13 +11,16 @@ from sample_sets import TASKS, random_set
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import (
     METRIC_NAMES,
+    UNITS,
     PedestrianConfig,
     SampleScores,
     build_core,
     evaluate_samples,
+    get_scale,
     sample_weights,
 )
-from roadaware.statistics.intervals import PercentileDraws
+from roadaware.statistics.cautions import FEW
+from roadaware.statistics.intervals import PercentileDraws, get_caution_limit
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -60,6 +64,16 @@ def test_reasons_name_the_missing_classes():
     assert result.row("f1")["reason"] == "class 2 occurs in neither truth nor decisions"
     assert result.row("average_precision_class_2")["reason"] == "no sample of class 2"
     assert result.row("auc_thresholded")["reason"] == "defined for one probability per sample only"
+
+
+@pytest.mark.parametrize("truth", [[0, 0, 1, 1], [0, 0, 0, 0]])
+@pytest.mark.parametrize("score", [0.2, 0.8])
+def test_every_reason_of_one_class_alone_names_a_class(truth, score):
+    state = SampleScores([score] * 4, truth, ["p", "p", "q", "q"], tte_frames=[90, 60, 90, 60])
+    summary = evaluate_samples(state, PedestrianConfig.default("action")).summary
+    for row in summary.filter(~summary["valid"]).iter_rows(named=True):
+        told = f"{row['metric']}: {row['reason']}; say why in _missing_class"
+        assert re.search(r"class \d", row["reason"]), told
 
 
 def test_rows_that_do_not_sum_to_one_have_no_auc_in_the_reference():
@@ -166,7 +180,8 @@ def test_intervals_hold_the_value_and_count_their_draws():
         assert row["low_video"] < row["high_video"]
         assert (row["valid_draws_pedestrian"], row["valid_draws_video"]) == (40, 12)
         assert (row["units_pedestrian"], row["units_video"]) == (40, 12)
-        assert row["caution_pedestrian"] is row["caution_video"] is None
+        few = [units < get_caution_limit(get_scale(row["metric"])) for units in (40, 12)]
+        assert [row[f"caution_{unit}"] for unit in UNITS] == [FEW if each else None for each in few]
 
 
 def test_no_interval_where_too_many_draws_are_undefined_or_there_is_one_unit():

@@ -10,8 +10,14 @@ from plain_metrics import plain_metrics
 from sample_sets import TASKS, random_set, sample_sets
 
 from example_counts import tried
-from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, build_core, evaluate_samples
-from roadaware.statistics.intervals import PercentileDraws, Units
+from roadaware.metrics.pedestrians import (
+    PedestrianConfig,
+    SampleScores,
+    build_core,
+    evaluate_samples,
+    get_scale,
+)
+from roadaware.statistics.intervals import RANGES, PercentileDraws, Units
 
 CONFIGS = {
     "reference": PedestrianConfig.reference,
@@ -52,6 +58,15 @@ def test_every_metric_equals_the_plain_version_on_any_set(task, config, data):
     state = data.draw(sample_sets(task))
     result = evaluate_samples(state, CONFIGS[config](task))
     assert_same(result.values(), plain(state, CONFIGS[config](task)))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_metric_keeps_to_the_range_that_its_interval_goes_by(task):
+    for seed in range(3):
+        values = evaluate_samples(random_set(seed, task), PedestrianConfig.default(task)).values()
+        for name, value in values.items():
+            low, high = RANGES[get_scale(name)]
+            assert value is None or low <= value <= high, f"{name} leaves its range: name its kind in SCALES"
 
 
 @pytest.mark.slow

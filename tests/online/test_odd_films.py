@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import av
 import numpy as np
 import pytest
-from online_stubs import FakeClock
+from online_stubs import FakeClock, Kept, Listed, Scripted, one_car
 
+from roadaware.arrays import Pixels
 from roadaware.online.camera_motion import CameraMotion, Steadiness
+from roadaware.online.config import WatchConfig
+from roadaware.online.frames import SourceFrame
 from roadaware.online.video_files import VideoFile
+from roadaware.online.watch import watch
 
 ONE = 1 << 16
 TURNS = {90: (0, 1, -1, 0), 180: (-1, 0, 0, -1), 270: (0, -1, 1, 0)}
@@ -97,3 +102,46 @@ def test_what_shakes_does_so_at_every_rate(fps: int) -> None:
         wild.add(t_s, CameraMotion(float(swing), 0.0), (320, height))
     assert not quiet.shaking
     assert wild.shaking
+
+
+def _street(shape: tuple[int, int], seed: int) -> Pixels:
+    """Noise with a bright sky and a dark road, nowhere black."""
+    picture = np.random.default_rng(seed).integers(30, 90, (*shape, 3), dtype=np.uint8)
+    picture[: shape[0] // 2] += 120
+    return picture
+
+
+@pytest.mark.parametrize(
+    ("form", "circular"),
+    [
+        ("plain", False),
+        ("fisheye", True),
+        ("cut", True),
+        ("cinema", False),
+        ("upright", False),
+        ("night", False),
+    ],
+)
+def test_a_fisheye_lens_is_said_once_and_nothing_else_is_taken_for_one(form: str, circular: bool) -> None:
+    rows, columns = np.mgrid[-90:90, -160:160]
+    seen = {
+        "plain": rows < 1000,
+        "fisheye": rows**2 + columns**2 < 88**2,
+        "cut": rows**2 + columns**2 < 150**2,
+        "cinema": abs(rows) < 60,
+        "upright": abs(columns) < 50,
+        "night": (rows > 0) & (abs(columns) < 80),
+    }[form]
+
+    class Lens(Listed):
+        def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
+            frame = super().next(patience_s, wait_s)
+            if frame is None:
+                return None
+            picture = np.where(seen[..., None], _street(seen.shape, frame.number), 0).astype(np.uint8)
+            return replace(frame, picture=picture)
+
+    clock = FakeClock()
+    source = Lens(range(12), clock)
+    watch(source, Scripted(one_car), WatchConfig(), Kept(), clock=clock)
+    assert source.outcomes.counts().get("fisheye", 0) == circular

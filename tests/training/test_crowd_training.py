@@ -30,13 +30,14 @@ from roadaware.tasks.crowd import (
     decode_relations,
     list_used,
 )
+from roadaware.tasks.crowd_answers import fit_size, predict_crowd
 from roadaware.tasks.videos import find_videos
 from roadaware.training.checkpoints import LAST
 from roadaware.training.crowd import run
 from roadaware.training.crowd.recipe import CrowdRecipe
-from roadaware.training.crowd.run import PREDICTIONS, build_vocabulary, judge_predictions, predict_crowd
+from roadaware.training.crowd.run import PREDICTIONS, build_vocabulary, judge_predictions
 from roadaware.training.crowd.run import train_crowd as train
-from roadaware.training.crowd.samples import CrowdClips, cover_cells, fit_size, jitter
+from roadaware.training.crowd.samples import CrowdClips, cover_cells, jitter
 from roadaware.training.logger import read_log
 from roadaware.training.recipe_files import RECIPES, build_dataclass, find_recipe, read_recipe
 

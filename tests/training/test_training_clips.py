@@ -16,6 +16,7 @@ from roadaware.io.video import VideoReader
 from roadaware.models.retinanet3d.detector import Fit
 from roadaware.scenes.composites import find_compositions
 from roadaware.scenes.store import save
+from roadaware.tasks.footage import Footage, resize_image
 from roadaware.tasks.road_events import build_video_truth, collect_classes
 from roadaware.tasks.videos import Film, find_videos
 from roadaware.training.batches import (
@@ -34,7 +35,6 @@ from roadaware.training.batches import (
     transform_clip,
 )
 from roadaware.training.data import load_training_data
-from roadaware.training.footage import Footage, resize_image
 from roadaware.training.recipe import AugmentRecipe, Recipe
 
 FIT = Fit(short_side_px=64, multiple_px=32)

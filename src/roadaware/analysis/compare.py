@@ -23,6 +23,7 @@ from roadaware.metrics.pedestrians import (
     PedestrianCore,
     build_core,
     collect_sample_scores,
+    get_scale,
     is_lower_better,
 )
 from roadaware.metrics.scores import SampleScores
@@ -244,7 +245,9 @@ def _intervals(
         return None
     points = one.values(one.once()), two.values(two.once())
     return {
-        m: units.interval(float(points[0][m][0] - points[1][m][0]), a[m] - b[m], "difference")
+        m: units.interval(
+            float(points[0][m][0] - points[1][m][0]), a[m] - b[m], get_difference_scale(get_scale(m))
+        )
         for m in one.names
     }
 

@@ -68,7 +68,7 @@ TASKS: dict[str, SceneTask] = {
             "actions of persons",
             ("ava", "chaotic_world", "label_studio", "simulator"),
             ("roadaware.formats.actions", "read_action_claims"),
-            ("roadaware.metrics.actions.state", "JudgedActions"),
+            ("roadaware.metrics.actions.evaluate", "JudgedActions"),
             "csv with video, time, corners, action and score",
             ("boxes", "labels"),
             "frames",

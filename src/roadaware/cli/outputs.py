@@ -158,6 +158,7 @@ WATCH = Output(
             "crossing.parquet",
             "crossing.parts",
             "video.mp4",
+            "crowd",
             "timing.json",
             "summary.json",
             "report.html",

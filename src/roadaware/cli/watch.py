@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -41,11 +41,19 @@ from roadaware.linking.config import select_linker
 from roadaware.models.detector import read_advice
 from roadaware.online import setup
 from roadaware.online.cameras import Camera
+from roadaware.online.crowd import (
+    StoppedError,
+    check_crowd_source,
+    open_crowd_questions,
+    watch_crowd,
+)
+from roadaware.online.frame_stats import Ending
 from roadaware.online.frames import SystemClock
 from roadaware.online.run_folder import PAGE, RunFolder, build_run_record, get_video_name, prepare
 from roadaware.online.sources import Realtime, open_source
 from roadaware.online.watch import watch as run
 from roadaware.online.watcher import warm_up_detector, warm_up_linker
+from roadaware.reports.crowd_film import draw_crowd_film
 from roadaware.reports.live_drawing import LiveDrawing
 from roadaware.reports.page import save
 from roadaware.reports.watch_page import render_watch_page
@@ -58,6 +66,7 @@ if TYPE_CHECKING:
     from roadaware.models.graphs.views import Views
     from roadaware.online.config import WatchConfig
     from roadaware.online.crossing import CrossingAnnotator
+    from roadaware.online.crowd import CrowdQuestions
     from roadaware.online.frames import Clock, Source
     from roadaware.online.run_folder import Drawing
     from roadaware.online.watch import Progress
@@ -106,6 +115,19 @@ _CROSSING = (
 CrossingOption = Annotated[
     tuple[str, ...], Parameter(name="--crossing", help=_CROSSING, negative="", show_default=False)
 ]
+_CROWD = (
+    "Ask a network of crowds about the video, too: what people do, what one does to another, and what --find and --listen "
+    "say. Its weights as `train intellicare` writes them (model.safetensors, or the folder of the run). [default, also of "
+    "--crowd alone: the bundled network, where there is one]"
+)
+_FIND = (
+    "A sentence: when does it happen, and where, such as 'a man in a red coat throws a stone'. Again for another one; "
+    "implies --crowd."
+)
+_LISTEN = (
+    "A sound that the network of crowds knows: when is it heard, and where does it come from, such as siren. Again for "
+    "another one; implies --crowd."
+)
 
 
 def watch(
@@ -127,6 +149,12 @@ def watch(
     label_threshold: Annotated[float | None, Parameter(help=_LABEL)] = None,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
     crossing: CrossingOption = (),
+    crowd: Annotated[
+        tuple[Path, ...] | None,
+        Parameter(help=_CROWD, negative="", consume_multiple=True, show_default=False),
+    ] = None,
+    find: Annotated[tuple[str, ...], Parameter(help=_FIND, negative="", show_default=False)] = (),
+    listen: Annotated[tuple[str, ...], Parameter(help=_LISTEN, negative="", show_default=False)] = (),
     looks: Looks = AS_IT_SUITS,
     events: EventsOption = None,
     threads: Annotated[int, Parameter(help=_THREADS)] = 0,
@@ -143,11 +171,17 @@ def watch(
     with the sound of the source (video.mp4), a page (report.html) and summary.json. Ctrl-C ends it with all
     saved. Each pedestrian is given a probability of crossing and a region of risk (crossing.parquet).
 
+    With --crowd a video is looked at a second time by a network of crowds, once its tubes are known: who does what to
+    whom, when a sentence happens, where a sound comes from. `evaluate actions`, `relations`, `grounding` and `sound` take
+    what it writes (crowd/actions, ...); the video, the page and the end of the command say it.
+
     For example:
 
         roadaware watch drive.mp4 --output runs/drive
 
         roadaware watch rtsp://camera/1 --budget-ms 200 --seconds 600 --no-video --output runs/camera
+
+        roadaware watch square.mp4 --crowd runs/intellicare --find "a woman waves a flag" --listen siren
     """
     config = setup.build_watch_config(
         fps=fps,
@@ -172,6 +206,7 @@ def watch(
     with closing(open_source(source, fps, clock=clock, follow=follow, recorded_fps=recorded_fps)) as opened:
         folder = out or Path("runs") / f"watch-{build_run_name(get_video_name(opened), 'source')}"
         outputs.WATCH.check(folder, overwrite=overwrite)
+        questions = open_questions(crowd, find, listen, opened)
         synthetic = not weights and is_synthetic_film(opened.path)
         choice = select_detector(weights, synthetic=synthetic, live=opened.live, looks=looks)
         detector = load_detector(choice.files, device, precision, threads, choice.views)
@@ -187,10 +222,14 @@ def watch(
         detector = add_event_head(events, detector, linker, opened.fps)
         annotator = build_annotator(crossing, detector, clock, waits=not (opened.live or realtime))
         models = setup.describe_models(choice.files, annotator, choice.views, detector)
+        if questions is not None:
+            models.append(questions.describe())
         # A folder of images must not be written into, nor the watched file be replaced.
         if opened.path is not None and Path(opened.path).resolve().is_relative_to(folder.resolve()):
             raise UsageError(f"{folder} holds the source; name another folder with --output")
-        prepare(folder, overwrite=overwrite, record=build_run_record(opened, config, name, models))
+        asked = None if questions is None else questions.to_record()
+        record = build_run_record(opened, config, name, models, asked)
+        prepare(folder, overwrite=overwrite, record=record)
         with log_warmup("detector and linker"):
             warm_up_detector(detector)
             warm_up_linker(linker, Layout(dict(detector.kinds)))
@@ -198,11 +237,38 @@ def watch(
             opened.refresh()  # what nobody read of it while everything warmed up is stale, or it has hung up
         shown = Realtime(opened, clock) if realtime and not opened.live else opened
         draw = None if no_video else build_drawing(detector, notice)
-        found = watch_source(shown, detector, config, folder, clock, draw, name, annotator, notice, models)
+        found = watch_source(
+            shown, detector, config, folder, clock, draw, name, annotator, notice, models, questions
+        )
     look = format_view_command(folder)
     if opened.path is not None:  # the original, on which the viewer draws what was found
         look += f" --media {shlex.quote(str(opened.path))}"
     return Outcome(format_watch(found, folder), {"folder": str(folder), **found}, look=look)
+
+
+def open_questions(
+    crowd: Sequence[Path] | None, find: Sequence[str], listen: Sequence[str], source: Source
+) -> CrowdQuestions | None:
+    """What a network of crowds is asked in a watch; None where none is.
+
+    Args:
+        crowd: as of `--crowd`: None where it is not given, empty where it stands alone.
+        find: as of `--find`.
+        listen: as of `--listen`.
+        source: that is watched.
+
+    Raises:
+        UsageError: if the source cannot be looked at twice, or as of `open_crowd_questions`.
+        InputError: if the weights cannot be read, or are of another kind.
+    """
+    if crowd is None and not find and not listen:
+        return None
+    named = list(crowd or ())
+    if len(named) > 1:
+        raise UsageError(f"--crowd takes the weights of one network, not {len(named)}")
+    check_crowd_source(source)
+    with console.log_step("opening the network of crowds"):
+        return open_crowd_questions(named[0] if named else None, find, listen)
 
 
 def apply_detector_advice(
@@ -286,6 +352,7 @@ def watch_source(
     annotator: CrossingAnnotator | None = None,
     notice: str = "",
     models: Sequence[Mapping[str, str]] | None = None,
+    questions: CrowdQuestions | None = None,
 ) -> dict[str, Any]:
     """Watch a source to its end, as the command does.
 
@@ -300,6 +367,7 @@ def watch_source(
         annotator: says who may cross; of this watch alone.
         notice: what the summary's readers should know of the detector.
         models: that are asked, for summary and page; None for no page.
+        questions: what a network of crowds is asked once the watch is through; None for none.
 
     Returns:
         What came of it, as in the summary.
@@ -310,14 +378,17 @@ def watch_source(
         DiskError: if something could not be written; all else is saved.
     """
     with stop_gracefully() as asked, LiveLine(source, config.seconds) as line:
+        record = None if questions is None else questions.to_record()
         kept = RunFolder(
-            folder, source, detector, config, clock, draw, video, annotator, notice, models or ()
+            folder, source, detector, config, clock, draw, video, annotator, notice, models or (), record
         )
         more: dict[str, Any] = {"stopped": asked, "tick": line.show}
         more["annotators"] = [] if annotator is None else [annotator]
         done = run(source, detector, config, kept, clock=clock, **more)
         line.close()
-        found = kept.summarise(done, None if models is None else partial(write_page, folder))
+        # Before the summary: a watch that is killed while the network looks is begun anew.
+        told = None if questions is None else ask_crowd(questions, source, config, folder, done, asked)
+        found = kept.summarise(done, None if models is None else partial(write_page, folder), told)
     if asked():
         console.print_note(format_watch(found, folder))
         asked.end()
@@ -327,6 +398,68 @@ def watch_source(
             raise DiskError(f"{done.ending.message}\n  {saved}")
         raise InputError(done.ending.message, hint=saved)
     return found
+
+
+def ask_crowd(
+    questions: CrowdQuestions,
+    source: Source,
+    config: WatchConfig,
+    folder: Path,
+    done: Progress,
+    stopped: Callable[[], bool],
+) -> dict[str, Any]:
+    """Ask a network of crowds about what was watched, and draw on the video what it found.
+
+    What goes wrong is no fault of the watch: it is complained of, and said in the summary. A full disk ends it, as it
+    ends a watch.
+
+    Args:
+        questions: and the network.
+        source: that was watched.
+        config: of the watch.
+        folder: of the watch, whose tables are complete.
+        done: how far the watch came.
+        stopped: asked whether to stop.
+
+    Returns:
+        What was found, for the summary; `says` alone where nothing could be asked.
+    """
+    if stopped() or done.ending is None or done.ending.reason in ("disk", "failed") or done.size is None:
+        return {"says": [f"{_NOT_ASKED}: the watch ended before its end."]}
+    try:
+        with console.show_progress("the network of crowds") as progress:
+            found = watch_crowd(
+                questions,
+                folder,
+                check_crowd_source(source),
+                frames=done.last_number + 1,
+                min_score=config.begin_score * config.keep_share,
+                stopped=stopped,
+                progress=progress,
+            )
+        heard = Path(str(source.path)) if config.recorded_fps is None else None
+        with console.show_progress("drawing what was found") as progress:
+            draw_crowd_film(
+                folder,
+                found,
+                fps=source.fps,
+                width_px=done.size[1],
+                sound=heard,
+                start_s=source.start_s,
+                progress=progress,
+            )
+    except StoppedError:
+        return {"says": [f"{_NOT_ASKED}: it was stopped."]}
+    except DiskError as error:
+        done.ending = Ending("disk", f"the network of crowds: {error}")
+        return {"says": [f"{_NOT_ASKED}: {str(error).splitlines()[0]}."]}
+    except RoadawareError as error:
+        console.print_error(f"the network of crowds: {error}")
+        return {"says": [f"{_NOT_ASKED}: {str(error).splitlines()[0]}."]}
+    return found
+
+
+_NOT_ASKED = "The network of crowds has no answers"
 
 
 def write_page(folder: Path, found: dict[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.errors import InputError, UsageError
 from roadaware.io import sources
 from roadaware.io.files import build_disk_error, list_folder_names, read_regular, write_atomically
+from roadaware.io.parquet import read_parquet
 from roadaware.io.processes import run_parallel
 
 PARTS = "parts"
@@ -161,7 +162,7 @@ def read_beside(folder: Path, number: int, name: str, told: Mapping[str, Any]) -
         data = read_regular(_beside(_path(folder, number), name), limit=_LIMIT)
     except (InputError, OSError):
         return None
-    return pl.read_parquet(io.BytesIO(data)) if sources.digest(data) == digests[name] else None
+    return read_parquet(data) if sources.digest(data) == digests[name] else None
 
 
 def write_part(
@@ -210,7 +211,7 @@ def read_part_table(folder: Path, number: int) -> pl.DataFrame:
         folder: of all parts.
         number: of the part.
     """
-    return pl.read_parquet(_path(folder, number))
+    return read_parquet(_path(folder, number))
 
 
 def _path(folder: Path, number: int) -> Path:

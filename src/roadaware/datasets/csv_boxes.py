@@ -50,7 +50,7 @@ def list_corner_faults(raw: Sequence[str], boxed: pl.Expr | None = None) -> Reas
     """Rows whose corners are no finite numbers, or upside down.
 
     Args:
-        raw: the columns of text with x1, y1, x2, y2; the numbers themselves are `CORNERS`.
+        raw: the columns of text with x1, y1, x2, y2, or x, y, w, h; the corners as numbers are `CORNERS`.
         boxed: which rows have a box (default: all).
     """
     box = format_corners(raw)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from roadaware.formats.coda import KIND
 from roadaware.formats.proposal_tasks import REGION, UNNAMED, format_task_name
 from roadaware.io.files import read_regular
 from roadaware.io.json import ensure_list
+from roadaware.io.parquet import read_parquet
 from roadaware.io.sources import to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
@@ -378,7 +378,7 @@ def _table(path: Path, where: str) -> pl.DataFrame:
         InputError: if it is none, or lacks a column.
     """
     try:
-        found = pl.read_parquet(io.BytesIO(read_regular(path, limit=_LIMIT)))
+        found = read_parquet(read_regular(path, limit=_LIMIT))
         lacks = [name for name in ("video", "frame", *CORNERS) if name not in found.columns]
         if lacks:
             raise InputError(f"the table has no column {', '.join(lacks)}", where=where)

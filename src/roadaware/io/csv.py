@@ -14,6 +14,7 @@ import polars as pl
 
 from roadaware.errors import DamagedError, InputError, raise_interrupt
 from roadaware.io import text_rows
+from roadaware.io.parquet import scan_parquet
 from roadaware.io.sources import decode_utf_text, read_file
 
 MAX_LINE = 65_536
@@ -199,7 +200,7 @@ def _read(path: Path) -> pl.DataFrame:
     """The table, if it is not too large."""
     held = io.BytesIO(read_file(path, most=text_rows.MAX_CHARACTERS))
     try:
-        lazy = pl.scan_parquet(held)
+        lazy = scan_parquet(held)
         schema, length = lazy.collect_schema(), int(lazy.select(pl.len()).collect().item())
         if length > text_rows.MAX_ROWS or len(schema) > _MOST_COLUMNS:
             raise InputError(

@@ -16,6 +16,7 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints32
 from roadaware.config import from_dict, to_dict, to_tuples
 from roadaware.errors import InputError, UsageError
+from roadaware.io.parquet import read_parquet
 from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_columns
 from roadaware.statistics.intervals import Scale, Units
 
@@ -121,7 +122,7 @@ class Judged(ABC):
         values: dict[str, Any] = {}
         for name, array in arrays.items():
             if name.startswith(_TABLE):
-                values[name.removeprefix(_TABLE)] = pl.read_parquet(io.BytesIO(array.tobytes()))
+                values[name.removeprefix(_TABLE)] = read_parquet(array.tobytes())
             else:
                 values[name] = array
         for name, value in facts.items():

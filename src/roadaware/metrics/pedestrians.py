@@ -25,7 +25,7 @@ from roadaware.metrics.scores import (
 )
 from roadaware.scenes.tables import Predictions, Scenes, sample_scores
 from roadaware.statistics import rates
-from roadaware.statistics.intervals import Units
+from roadaware.statistics.intervals import Scale, Units
 from roadaware.statistics.ranking import Ranking
 
 # PedestrianConfig: which of the published evaluator's choices hold, each a named field.
@@ -291,15 +291,28 @@ def confidence_deltas(
 
 RATES = ("accuracy", "balanced_accuracy", "precision", "recall", "f1")
 DELTAS = ("confidence_delta_max", "confidence_delta_mean")
+PREFIXES = ("weighted", "soft", "hard")
 METRIC_NAMES = (
     *RATES,
     "average_precision",
     "auc",
     "auc_thresholded",
-    *(f"{prefix}_{rate}" for prefix in ("weighted", "soft", "hard") for rate in RATES),
+    *(f"{prefix}_{rate}" for prefix in PREFIXES for rate in RATES),
     *DELTAS,
 )
+SCALES: dict[str, Scale] = {}
+"""What kind of number a metric is that is no share in [0, 1], by its name without a prefix; see `intervals.RANGES`."""
 UNITS = ("pedestrian", "video")
+
+
+def get_scale(metric: str) -> Scale:
+    """What kind of number a metric is, which its intervals go by.
+
+    >>> get_scale("auc"), get_scale("soft_f1")
+    ('share', 'share')
+    """
+    prefix, _, rate = metric.partition("_")
+    return SCALES.get(rate if prefix in PREFIXES else metric, "share")
 
 
 def is_lower_better(metric: str) -> bool:
@@ -847,7 +860,7 @@ def _summary(group: str | None, core: PedestrianCore, draws: int, seed: int) -> 
         }
         for unit in UNITS:
             values, of = drawn[unit], units[unit]
-            found = of.interval(value, values[metric]) if values and of and valid else None
+            found = of.interval(value, values[metric], get_scale(metric)) if values and of and valid else None
             row |= build_interval_columns(found, unit)
         yield row
 

@@ -18,7 +18,13 @@ from roadaware.online.tubes import LiveTube, Told
 
 Event = dict[str, Any]
 _SYNC_S = 1.0
-EVENTS, CROSSING, FILM, SUMMARY = "events.jsonl", "crossing.parquet", "video.mp4", "summary.json"
+EVENTS, CROSSING, FILM, SUMMARY, CROWD = (
+    "events.jsonl",
+    "crossing.parquet",
+    "video.mp4",
+    "summary.json",
+    "crowd",
+)
 """Files in the folder of a watch; named here, where whoever only looks at them need not import what watches."""
 
 

@@ -28,6 +28,7 @@ OUTCOMES = MappingProxyType(
         "rescaled": "frames of another size, scaled to that of the first",
         "rate": "the source states another rate than its times show",
         "jumps": "things are elsewhere in every frame: the video may be faster than it was recorded",
+        "fisheye": "the images are circles, as of a fisheye lens: what moves how, and where, is made for straight lenses",
         "clock": "jumps of the source's clock",
         "reconnected": "times the connection was made anew",
     }

@@ -19,6 +19,7 @@ from roadaware.models.detector import Detector
 from roadaware.online.config import WatchConfig
 from roadaware.online.crossing_tables import OutlookTable
 from roadaware.online.events import CROSSING as CROSSING
+from roadaware.online.events import CROWD as CROWD
 from roadaware.online.events import EVENTS as EVENTS
 from roadaware.online.events import FILM as FILM
 from roadaware.online.events import SUMMARY as SUMMARY
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 PARTS, CROSSING_PARTS, PAGE = "predictions.parts", "crossing.parts", "report.html"
 RECORD = "watch.json"
 """What is watched, how and by whom: written first, so that a watch that was killed is known."""
-_OURS = (RECORD, EVENTS, TABLES, PARTS, TIMES, CROSSING, CROSSING_PARTS, FILM, FIGURES, SUMMARY, PAGE)
+_OURS = (RECORD, EVENTS, TABLES, PARTS, TIMES, CROSSING, CROSSING_PARTS, FILM, CROWD, FIGURES, SUMMARY, PAGE)
 Drawing = Callable[[Seen], Pixels]
 Models = Sequence[Mapping[str, str]]
 
@@ -57,6 +58,7 @@ class RunFolder:
         crossing: the annotator that pedestrians have their outlook from, whose table is kept too.
         notice: what readers of the summary should know of the detector.
         models: that are asked, JSON-ready, for the summary.
+        asked: what a network of crowds is asked, for the record; empty without one.
 
     Raises:
         UsageError: if another process is at work in the folder.
@@ -75,6 +77,7 @@ class RunFolder:
         crossing: CrossingAnnotator | None = None,
         notice: str = "",
         models: Models = (),
+        asked: Mapping[str, Any] | None = None,
     ) -> None:
         self._hold, self._notice, self._models = Hold(folder), notice, [dict(each) for each in models]
         self._agents = list(detector.kinds.get("agent", ()))
@@ -83,15 +86,15 @@ class RunFolder:
         classes = Classes(dict(detector.kinds), tuple(detector.av_labels), config.advice)
         self._delay = detector.delay
         linker = config.linker_at(source.fps)
-        record = build_run_record(source, config, video, models)
+        record = build_run_record(source, config, video, models, asked)
         write_atomically(folder / RECORD, json.dumps(record, indent=1).encode() + b"\n")
         self._events = EventWriter(folder / EVENTS, clock)
         self._tables = TableWriter(folder / PARTS, classes, self._video, linker, clock)
         self._crossing, self._outlooks = crossing, None
         if crossing is not None:
-            asked = crossing.foresight
+            foresight = crossing.foresight
             self._outlooks = OutlookTable(
-                folder / CROSSING_PARTS, crossing=asked.asks_crossing, regions=len(asked.regions)
+                folder / CROSSING_PARTS, crossing=foresight.asks_crossing, regions=len(foresight.regions)
             )
         self._film: Film | None = None
         if draw is not None:
@@ -163,13 +166,17 @@ class RunFolder:
             raise DiskError("\n  ".join(self.problems))
 
     def summarise(
-        self, progress: Progress, page: Callable[[dict[str, Any]], bool] | None = None
+        self,
+        progress: Progress,
+        page: Callable[[dict[str, Any]], bool] | None = None,
+        crowd: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Write the summary and the timing of the watch; returns both together.
 
         Args:
             progress: when it was over.
             page: writes the page of a summary, and says whether there is one; None for no page.
+            crowd: what a network of crowds found; None where none was asked.
 
         Raises:
             DiskError: if it cannot be written.
@@ -190,6 +197,7 @@ class RunFolder:
             "agents": self._agents,
             "delay_frames": self._delay,
             **crossing,
+            **({} if crowd is None else {"crowd": dict(crowd)}),
             "events": self._events.written,
             "files": [*self.files, SUMMARY, *([] if page is None else [PAGE])],
             "config": to_dict(self._config),
@@ -232,7 +240,11 @@ class RunFolder:
 
 
 def build_run_record(
-    source: Source, config: WatchConfig, video: str | None, models: Models
+    source: Source,
+    config: WatchConfig,
+    video: str | None,
+    models: Models,
+    asked: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The identity of the watch of a video, JSON-ready; empty for sources that cannot be read twice.
 
@@ -241,6 +253,7 @@ def build_run_record(
         config: of the watch.
         video: what the tables call it.
         models: that are asked.
+        asked: what a network of crowds is asked; None without one.
     """
     if source.live or source.path is None:
         return {}
@@ -252,6 +265,7 @@ def build_run_record(
         "video": get_video_name(source) if video is None else video,
         "config_digest": digest(config),
         "models": [dict(each) for each in models],
+        **({"crowd": dict(asked)} if asked else {}),
     }
 
 

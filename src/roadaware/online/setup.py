@@ -43,6 +43,8 @@ HEAD = "events-simulated.safetensors"
 """The file among them which is no detector but the event head."""
 PREDICTORS = ("crossing-jaad.safetensors", "risk-jaad.safetensors")
 """Those among them that say who will cross, and where."""
+CROWDS = "crowd.safetensors"
+"""The one that answers questions about crowds, where it came along."""
 FIRST = "street-small"
 """The model of the catalogue that is offered where no detector of real streets is installed."""
 LIVE_PX, FILM_PX = 640, 1024
@@ -74,7 +76,8 @@ def find_bundled_weights() -> Path:
     Raises:
         UsageError: if none came with it, or there are several.
     """
-    found = sorted(path for path in WEIGHTS.glob("*.safetensors") if path.name not in (*PREDICTORS, HEAD))
+    others = (*PREDICTORS, HEAD, CROWDS)
+    found = sorted(path for path in WEIGHTS.glob("*.safetensors") if path.name not in others)
     if not found:
         raise UsageError(
             "no detector came with this installation; name one with --weights\n  "

@@ -45,12 +45,13 @@ def list_image_paths(name: str) -> list[Path]:
 
 
 def _list_pattern(pattern: Path) -> Iterator[Path]:
-    """What lies in a folder, or what a glob finds from its first part with a mark on."""
+    """What lies in a folder, or what a glob finds; a folder is meant wherever there is one of that very name."""
     if pattern.is_dir():
         return pattern.iterdir()
-    parts = pattern.parts
-    plain = next((n for n, part in enumerate(parts) if any(mark in part for mark in "*?[")), len(parts) - 1)
-    return Path(*parts[:plain]).glob(str(Path(*parts[plain:])))
+    folder = pattern.parent
+    while not folder.is_dir() and folder != folder.parent:
+        folder = folder.parent
+    return folder.glob(str(pattern.relative_to(folder)))
 
 
 def build_natural_key(name: str) -> list[tuple[int, int | str]]:

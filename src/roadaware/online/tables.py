@@ -17,6 +17,7 @@ import polars as pl
 from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError
 from roadaware.io.files import build_disk_error, make_temporary_path, write_and_rename, write_atomically
+from roadaware.io.parquet import scan_parquet
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.finalize import ClosedPath, build_closed_paths
 from roadaware.linking.link import link
@@ -120,7 +121,7 @@ def open_part_rows(folder: Path, name: str, schema: Mapping[str, Any]) -> pl.Laz
         schema: for a table without parts.
     """
     paths = sorted(folder.glob(f"{name}-*.parquet"))
-    return pl.scan_parquet(paths) if paths else pl.LazyFrame(schema=pl.Schema(schema))
+    return scan_parquet(paths) if paths else pl.LazyFrame(schema=pl.Schema(schema))
 
 
 # Joining the parts of a watch to one saved set, in little memory however long the watch was.

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from roadaware.errors import DamagedError, InputError
+from roadaware.io.parquet import read_parquet
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Predictions
 
@@ -33,7 +34,7 @@ def read_times(folder: Path) -> pl.DataFrame:
     path = folder / TIMES
     if path.is_file():
         try:
-            return pl.read_parquet(path).select(pl.col(name).cast(kind) for name, kind in READY.items())
+            return read_parquet(path).select(pl.col(name).cast(kind) for name, kind in READY.items())
         except (OSError, pl.exceptions.PolarsError) as error:
             raise DamagedError(f"no whole table of times: {error}", where=str(path)) from error
     boxes = open_predictions(folder / TABLES).boxes

@@ -28,6 +28,14 @@ _FOREVER_S = 1e9
 
 
 _QUICK_FPS, _MANY_ANEW = 8.0, 0.35
+_BLACK = 24
+"""Of 255: brighter than what a codec makes of black."""
+_CIRCLES = 8
+"""Frames from the first on that must be circles before it is said."""
+_FISHEYE = (
+    "images are circles, as of a fisheye lens; own motion, actions, places and crossing are made for lenses "
+    "that keep lines straight: rectify the video first"
+)
 _JUMPS = (
     "of what is found continues nothing of the frame before: if this video plays faster than it was recorded, say "
     "at how many frames a second that was (--recorded-fps)"
@@ -181,6 +189,7 @@ class _Run:
         self._usual_s = 0.0
         self._sparing = Sparing()
         self._jumps_told = False
+        self._circles = 0
 
     def step(self, config: WatchConfig) -> Ending | None:
         """One frame, or a short wait; why there are no more."""
@@ -231,6 +240,7 @@ class _Run:
             self._take(seen)
         spent_s = self.clock.now_s() - begin_s
         self._notice_jumps()
+        self._notice_fisheye(frame.picture)
         # A moving mean: one slow frame must not have the next ones dropped.
         self._usual_s = spent_s if not self.progress.frames else 0.8 * self._usual_s + 0.2 * spent_s
         self.progress.busy_s += spent_s
@@ -271,6 +281,13 @@ class _Run:
             self._jumps_told = True
             self.source.outcomes.tell("jumps", 1, f"{share:.0%} {_JUMPS}")
 
+    def _notice_fisheye(self, picture: Pixels) -> None:
+        """Report once, when the first frames have all been circles."""
+        if self._circles == self.progress.frames < _CIRCLES and is_circular(picture):
+            self._circles += 1
+            if self._circles == _CIRCLES:
+                self.source.outcomes.tell("fisheye", 1, _FISHEYE)
+
     def _tell(self) -> None:
         """Log what happened to the source, and write all of it into the events."""
         news = self.source.outcomes.news()
@@ -280,6 +297,37 @@ class _Run:
                 _LOG.warning("%s: %s", self.source.name, words)
         if news:
             self.output.add_events(self.watcher.told_of_source(news))
+
+
+def is_circular(picture: Pixels) -> bool:
+    """Whether an image is a circle on black, as many fisheye lenses give, whole or cut at its sides.
+
+    The black at both ends of a row shrinks from the uppermost rows to the middle one and grows again to the lowest;
+    bars of a cinema film or of an upright one have the same black in each row.
+
+    Args:
+        picture: (h, w, 3) RGB.
+
+    >>> y, x = np.mgrid[-60:60, -80:80]
+    >>> bright = np.full((120, 160, 3), 90, np.uint8)
+    >>> is_circular(bright), is_circular(np.where((x**2 + y**2 < 78**2)[..., None], bright, 0).astype(np.uint8))
+    (False, True)
+    """
+    light = picture.max(axis=2) > _BLACK
+    rows = np.flatnonzero(light.any(axis=1))
+    height, width = light.shape
+    middle = picture[height * 2 // 5 : height * 3 // 5, width * 2 // 5 : width * 3 // 5]
+    if len(rows) < 20 or middle.mean() < 2 * _BLACK:
+        return False
+    # At the top, a quarter, the middle, three quarters and the bottom of what is not black.
+    asked = light[
+        rows[[len(rows) // 50, len(rows) // 5, len(rows) // 2, -len(rows) // 5, -1 - len(rows) // 50]]
+    ]
+    for black in (asked.argmax(axis=1), asked[:, ::-1].argmax(axis=1)):
+        top, upper, half, lower, bottom = (black / width).tolist()
+        if not (top > upper >= half <= lower < bottom and min(top, bottom) > half + 0.06):
+            return False
+    return True
 
 
 def _resize_image(picture: Pixels, size: tuple[int, int]) -> Pixels:

@@ -103,7 +103,7 @@ def collect_marks(scenes: Scenes, video: str) -> dict[int, list[Marked]]:
 # Crowds: who does what to whom as arrows, what is heard as tags, sentences below the image.
 
 _MOST_ARROWS, _MOST_SENTENCES, _TAG_LINES = 6, 4, 5
-_SOUND_RGB, _ARROW_RGB = (120, 235, 255), (255, 240, 200)
+_SOUND_RGB, _ARROW_RGB, _ACTION_RGB = (120, 235, 255), (255, 240, 200), (190, 255, 170)
 
 
 @dataclass(frozen=True)
@@ -126,12 +126,16 @@ class CrowdFrame:
         sounds: boxes of who is heard, with the word for it.
         away: words for what is heard from out of sight.
         sentences: colour of who is spoken of, and the sentence.
+        actions: boxes of people, with the words for what they do, where that is not drawn with the boxes.
+        spoken: boxes of who is spoken of, with the colour of the sentence, where these are none of the boxes.
     """
 
     arrows: list[Arrow] = field(default_factory=list)
     sounds: list[tuple[tuple[float, float, float, float], str]] = field(default_factory=list)
     away: list[str] = field(default_factory=list)
     sentences: list[tuple[tuple[int, int, int], str]] = field(default_factory=list)
+    actions: list[tuple[tuple[float, float, float, float], str]] = field(default_factory=list)
+    spoken: list[tuple[tuple[float, float, float, float], tuple[int, int, int]]] = field(default_factory=list)
 
 
 def hold_crowd(scenes: Scenes, video: str) -> bool:
@@ -244,11 +248,20 @@ def draw_crowd(picture: Pixels, crowd: CrowdFrame, *, scale: int = 1) -> Pixels:
     image.paste(Image.fromarray(picture), (0, 0))
     pen = ImageDraw.Draw(image)
     taken: list[tuple[float, float, float, float]] = []
+    for corners, colour in crowd.spoken:
+        gap = max(2, height // 240)
+        x1, y1, x2, y2 = (edge * scale for edge in corners)
+        sides = [min(x1, x2) - gap, min(y1, y2) - gap, max(x1, x2) + gap, max(y1, y2) + gap]
+        pen.rectangle(sides, outline=(16, 16, 16), width=2 * gap + 2)
+        pen.rectangle(sides, outline=colour, width=2 * gap)
     for corners, word in crowd.sounds:
         x1, y1, x2, y2 = (edge * scale for edge in corners)
         gap = max(3, height // 160)
         pen.rectangle([x1 - gap, y1 - gap, x2 + gap, y2 + gap], outline=_SOUND_RGB, width=max(1, gap // 2))
         _tag(pen, (x1, min(y2 + gap, height - line)), f"))) {word}", _SOUND_RGB, font, taken)
+    for corners, word in crowd.actions:
+        x1, _, _, y2 = (edge * scale for edge in corners)
+        _tag(pen, (x1, min(y2, height) - line), word, _ACTION_RGB, font, taken)
     for arrow in crowd.arrows[:_MOST_ARROWS]:
         _draw_arrow(pen, arrow, scale, height, font, taken)
     y = height + 2

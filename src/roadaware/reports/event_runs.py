@@ -18,6 +18,7 @@ from roadaware.analysis.worst_tubes import Strip
 from roadaware.config import digest, from_dict, to_dict
 from roadaware.errors import DamagedError, UsageError
 from roadaware.io.folders import MARKER, add_marker, encode_json
+from roadaware.io.parquet import read_parquet_columns
 from roadaware.linking.config import LinkerConfig
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import (
@@ -225,7 +226,7 @@ def _each_match(held: Mapping[str, bytes]) -> Iterator[tuple[str, Matches]]:
         videos, thresholds = tuple(map(str, named["videos"])), tuple(map(float, named["thresholds"]))
         sizes = {"cls": len(classes), "video": len(videos)}
         data = held[f"matches_{name}.parquet"]
-        kinds = ("hit", "ignored") if "ignored_0" in pl.read_parquet_schema(data) else ("hit",)
+        kinds = ("hit", "ignored") if "ignored_0" in read_parquet_columns(data) else ("hit",)
         marks = {f"{kind}_{k}": pl.Boolean for kind in kinds for k in range(len(thresholds))}
         columns = {"cls": pl.Int32, "score": pl.Float64, "video": pl.Int32, **marks}
         rows = read_table(data, columns, filled=columns, below=sizes)

@@ -19,6 +19,7 @@ from roadaware.config import from_dict
 from roadaware.errors import DamagedError, InputError
 from roadaware.io.files import read_regular
 from roadaware.io.folders import FORMAT, MARKER, add_marker, digest, encode_json, list_result_files
+from roadaware.io.parquet import read_parquet
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 from roadaware.metrics.scores import SampleScores
 from roadaware.reports.clips import build_clip_files, read_clips
@@ -376,7 +377,7 @@ def read_table(
         ValueError: saying which column is not as it is due.
         PolarsError: if the file is no table.
     """
-    table = pl.read_parquet(io.BytesIO(data))
+    table = read_parquet(data)
     below, among = below or {}, among or {}
     for name, kind in columns.items():
         if name not in table.columns and name.startswith("caution_"):

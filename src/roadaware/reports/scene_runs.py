@@ -24,6 +24,7 @@ from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.csv import format_csv
 from roadaware.io.folders import MARKER, add_marker, encode_json
 from roadaware.io.npz import decode, encode
+from roadaware.io.parquet import read_parquet
 from roadaware.metrics.metric_state import SCENE_COUNTS, SCENE_SUMMARY, SceneResult, as_json
 from roadaware.reports import runs
 from roadaware.reports.page import report
@@ -235,7 +236,7 @@ def _result(
 
 def _reading(data: bytes) -> Callable[[], pl.DataFrame]:
 
-    return lambda: pl.read_parquet(data)
+    return lambda: read_parquet(data)
 
 
 # Pages of the tasks on scenes out of what a run holds.

@@ -227,15 +227,44 @@ def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Se
     looks += [Clips(clips, "The most urgent moments")] if clips else []
     looks += [Pictures(thumbs, "Other moments" if clips else "")] if thumbs else []
     looks = looks or [Note("No moment stands out.")]
+    crowd = _crowd(summary)
     doubts = list_uncertainties(summary, told)
     models: list[Block] = [_models(summary)] if summary.get("models") else []
     models.append(Facts(tuple(_facts(summary)), "The watch"))
     return [
         Section("What was seen", tuple(_says(summary, told)), tuple(blocks)),
+        *([Section("The crowd", (), crowd)] if crowd else []),
         Section("Worth a look", (), tuple(looks)),
         Section("What is uncertain", (), (Points(doubts or ("Nothing in particular.",)),)),
         Section("How it was made", (), tuple(models)),
     ]
+
+
+def _crowd(summary: Mapping[str, Any]) -> tuple[Block, ...]:
+    """What a network of crowds found, and where it found nothing; empty where none was asked."""
+    found = summary.get("crowd")
+    if not found:
+        return ()
+    blocks: list[Block] = [Points(tuple(sanitize_text(str(says)) for says in found["says"]))]
+    if found.get("relations"):
+        rows = tuple(
+            (
+                f"#{row['subject']}",
+                str(row["predicate"]),
+                f"#{row['object']}",
+                f"{format_clock(float(row['begin_s']))} to {format_clock(float(row['end_s']))}",
+                f"{float(row['score']):.2f}",
+            )
+            for row in found["relations"][:MOST_ROWS]
+        )
+        blocks.append(Table(("who", "does what", "to whom", "time", "score"), rows, "llllr", "Relations"))
+    if found.get("actions"):
+        done = tuple(
+            (str(row["action"]), f"{int(row['people']):,}", f"{float(row['best']):.2f}")
+            for row in found["actions"][:MOST_ROWS]
+        )
+        blocks.append(Table(("action", "people", "best score"), done, "lrr", "Actions"))
+    return tuple(blocks)
 
 
 def _subtitle(summary: Mapping[str, Any]) -> str:

@@ -90,4 +90,6 @@ def format_watch(found: dict[str, Any], folder: Path) -> str:
     ]
     if not found["tubes"] and found["frames"]:
         lines += [NOTHING, ""]
+    if "crowd" in found:
+        lines += ["crowd", *(f"  {terminal.format_cell(says)}" for says in found["crowd"]["says"]), ""]
     return "\n".join([*lines, f"wrote {terminal.format_cell(str(folder))}: {', '.join(found['files'])}"])

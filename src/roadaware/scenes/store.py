@@ -32,6 +32,7 @@ from roadaware.io.files import (
     remove_stale_files,
     write_and_rename,
 )
+from roadaware.io.parquet import read_parquet, scan_parquet
 from roadaware.io.sources import open_file
 from roadaware.scenes.schema import TABLES, is_blank
 from roadaware.scenes.tables import Meta, Predictions, Scenes, TableSet
@@ -395,9 +396,8 @@ def _decode_table(data: bytes, part: Part, path: Path) -> pl.DataFrame:
     if found != part.blake2b:
         raise DamagedError(f"expected blake2b {part.blake2b}, found {found}", where=where, hint=_AGAIN)
     try:
-        frame = pl.read_parquet(data)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise_interrupt(error)
+        frame = read_parquet(data)
+    except pl.exceptions.PolarsError as error:
         reason = str(error).splitlines()[0]
         raise DamagedError(f"expected a Parquet table, found: {reason}", where=where, hint=_AGAIN) from error
     if len(frame) != part.rows:
@@ -515,4 +515,4 @@ def _scan_part(path: Path, part: Part) -> pl.LazyFrame:
     if found.hexdigest() != part.blake2b:
         message = f"expected blake2b {part.blake2b}, found {found.hexdigest()}"
         raise DamagedError(message, where=where, hint=_AGAIN)
-    return pl.scan_parquet(path, glob=False)
+    return scan_parquet(path)

@@ -14,6 +14,7 @@ import polars as pl
 
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import remove_stale_files, write_atomically
+from roadaware.io.parquet import read_parquet
 from roadaware.io.sources import is_outside, to_printable
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
@@ -246,7 +247,7 @@ class PoseRun:
         Args:
             videos: whose parts are there, in order.
         """
-        parts = [pl.read_parquet(self.part(video)) for video in videos]
+        parts = [read_parquet(self.part(video)) for video in videos]
         table = pl.concat(parts) if parts else pl.DataFrame(schema=_SCHEMA)
         write_atomically(self.folder / TABLE, _bytes(table))
         return table

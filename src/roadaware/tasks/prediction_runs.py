@@ -25,6 +25,7 @@ from roadaware.io.files import (
     write_atomically,
 )
 from roadaware.io.folders import Hold
+from roadaware.io.parquet import scan_parquet
 from roadaware.models.detector import FrameDetections
 from roadaware.scenes.store import open_predictions, register_table_files, save
 from roadaware.scenes.tables import Meta
@@ -368,7 +369,7 @@ def _rows(folder: Path, parts: Sequence[Mapping[str, Any]], table: str) -> tuple
         rows = 1 if table == "videos" else part.get(table, 0)
         if rows:
             paths = sorted((folder / part["part"]).glob(f"{table}-*.parquet"))
-            frame = pl.scan_parquet(paths)
+            frame = scan_parquet(paths)
             if table in ("boxes", "labels"):
                 frame = frame.with_columns(pl.col("box") + begin)
             frames.append(frame)
@@ -384,7 +385,7 @@ def _write_merged(frames: Sequence[pl.LazyFrame], beside: Path) -> Path:
         groups = [frames[first : first + _TOGETHER] for first in range(0, len(frames), _TOGETHER)]
         made = [_sunk(group, beside) for group in groups]
         between += made
-        frames = [pl.scan_parquet(path) for path in made]
+        frames = [scan_parquet(path) for path in made]
     found = _sunk(frames, beside)
     for path in between:
         path.unlink()

@@ -16,6 +16,7 @@ import polars as pl
 
 from roadaware.errors import InputError, RoadawareError, UsageError
 from roadaware.io.files import build_disk_error, read_regular, write_atomically
+from roadaware.io.parquet import read_parquet
 from roadaware.io.sources import digest
 from roadaware.models.open_vocabulary.crops import CropRule, crop
 from roadaware.scenes.schema import CORNERS
@@ -220,7 +221,7 @@ class PrelabelRun:
             data = read_regular(path.with_suffix(".parquet"), limit=_LIMIT)
             if digest(data) != told["blake2b"]:
                 return None
-            return told, pl.read_parquet(io.BytesIO(data))
+            return told, read_parquet(data)
         except (RoadawareError, OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 

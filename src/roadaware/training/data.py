@@ -14,10 +14,10 @@ from roadaware.errors import UsageError
 from roadaware.scenes.composites import find_compositions
 from roadaware.scenes.concatenation import concat
 from roadaware.scenes.tables import Scenes
+from roadaware.tasks.footage import Footage
 from roadaware.tasks.road_events import Classes, VideoTruth, build_video_truth, collect_classes
 from roadaware.tasks.videos import Film, find_videos
 from roadaware.training.batches import ClipSet, Fitting, build_mirror, clip_table
-from roadaware.training.footage import Footage
 from roadaware.training.recipe import Recipe, SourceRecipe
 
 _log = logging.getLogger("roadaware")

@@ -24,11 +24,11 @@ from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Predictions
+from roadaware.tasks.footage import Footage
 from roadaware.tasks.prediction_runs import TABLES, PredictionRun
 from roadaware.tasks.road_events import Classes, VideoTruth, build_video_truth
 from roadaware.tasks.videos import Film, VideoFacts
 from roadaware.training.data import Material
-from roadaware.training.footage import Footage
 from roadaware.training.recipe import Recipe, TeacherRecipe
 from roadaware.training.validation import detect_video
 

@@ -13,11 +13,11 @@ from torch import Tensor
 from roadaware.linking.config import LinkerConfig
 from roadaware.models.detector import Detector, FrameDetections
 from roadaware.models.retinanet3d.config import DetectRule
+from roadaware.tasks.footage import Footage
 from roadaware.tasks.road_events import build_predictions, evaluate_predictions
 from roadaware.tasks.videos import Film
 from roadaware.training.build import Learner
 from roadaware.training.data import Material
-from roadaware.training.footage import Footage
 from roadaware.training.recipe import Recipe
 
 

@@ -20,6 +20,7 @@ from roadaware.arrays import Ints
 from roadaware.errors import RoadawareError
 from roadaware.io.files import flush_folder, read_regular, remove_stale_files, write_and_rename
 from roadaware.io.folders import make_folder
+from roadaware.io.parquet import read_parquet
 from roadaware.places import get_cache_folder
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import create_empty_table
@@ -206,7 +207,7 @@ def _read(path: Path, digest: str, rows: int) -> BoxIndex | None:
             return None
         ends = np.cumsum([0, *map(int, facts["sizes"])]).tolist()
         parts = [body[first:end] for first, end in itertools.pairwise(ends)]
-        tables = [pl.read_parquet(io.BytesIO(part)) for part in parts]
+        tables = [read_parquet(part) for part in parts]
     except (ValueError, TypeError, LookupError, RecursionError, pl.exceptions.PolarsError):
         return None
     if [dict(table.schema) for table in tables] != [dict(schema) for schema in _PARTS]:

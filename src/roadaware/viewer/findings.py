@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import re
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from roadaware.errors import DamagedError, InputError
 from roadaware.io.files import read_regular
 from roadaware.io.folders import FORMAT, MARKER, digest, read_marker
 from roadaware.io.json import decode, parse
+from roadaware.io.parquet import read_parquet
 
 _ITEMS = "items.parquet"
 _LIMIT = 1 << 28
@@ -99,7 +99,7 @@ def _read_check(folder: Path) -> Iterator[dict[str, Any]]:
             "this is not the file that was written", where=str(folder / _ITEMS), hint="Check again."
         )
     try:
-        table = pl.read_parquet(io.BytesIO(data)).filter(pl.col("status") != "pass")
+        table = read_parquet(data).filter(pl.col("status") != "pass")
         rows = table.sort(pl.col("status") != "disputed", maintain_order=True).head(_MOST)
         held = rows.columns
         edges = [

@@ -18,6 +18,7 @@ import polars as pl
 from roadaware.analysis.evaluation.runs import EventRun, SceneRun
 from roadaware.analysis.tube_errors import list_box_errors, list_tube_errors
 from roadaware.errors import InputError, UsageError
+from roadaware.io.parquet import read_parquet
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import compute_pr_curve
 from roadaware.metrics.detection.tube_rows import AGENTNESS, OF_FRAMES
@@ -965,7 +966,7 @@ def _describe_event(event: dict[str, Any]) -> dict[str, Any]:
 
 def _read_crossing(path: Path) -> dict[str, Any]:
     try:
-        table = pl.read_parquet(path)
+        table = read_parquet(path)
         if "crossing" not in table.columns:
             return {}
         rows = table.select("tube", "frame", "crossing", "low", "high").drop_nulls("crossing").sort("frame")

@@ -21,6 +21,7 @@ from PIL import Image, ImageDraw
 from roadaware.arrays import Bools, Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.sound_maps import MOST_CELLS, reshape_map
+from roadaware.io.parquet import scan_parquet
 from roadaware.io.sources import to_printable
 from roadaware.online.times import TIMES, read_times
 from roadaware.reports.drawing import load_font
@@ -315,7 +316,7 @@ class Overlays:
         return None
 
     def _forecasts(self, side: str, path: Path, first: int, end: int) -> dict[str, Any]:
-        table = pl.scan_parquet(path)
+        table = scan_parquet(path)
         held = table.collect_schema().names()
 
         def given(name: str, kind: Any = pl.Float64) -> pl.Expr:
@@ -378,7 +379,7 @@ def _scan_poses(path: Path) -> pl.LazyFrame:
         InputError: if it is no such file.
     """
     try:
-        rows = pl.scan_parquet(path)
+        rows = scan_parquet(path)
         held = rows.collect_schema().names()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"expected a table of joints, found: {error}", where=str(path)) from error

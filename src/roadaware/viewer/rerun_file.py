@@ -20,6 +20,7 @@ import polars as pl
 from roadaware.arrays import Floats
 from roadaware.errors import InputError, RoadawareError, UsageError, raise_interrupt
 from roadaware.io.files import build_disk_error, make_temporary_path
+from roadaware.io.parquet import read_parquet
 from roadaware.io.sources import to_printable
 from roadaware.io.video import get_time_base, open_container, read_frame_times
 from roadaware.scenes.schema import CORNERS
@@ -342,7 +343,7 @@ class _Writer:
         source = self._opened.sides[side]
         if source.crossing is None or source.summary.get("video") != video:
             return
-        table = pl.read_parquet(source.crossing)
+        table = read_parquet(source.crossing)
         if "crossing" not in table.columns:
             return
         for (tube,), rows in table.drop_nulls("crossing").sort("frame").group_by("tube", maintain_order=True):

@@ -31,6 +31,7 @@ from roadaware.corner_cases.runner import DROPPED, FORMAT, MAIN
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.poses import invert_pose
 from roadaware.io.files import read_regular
+from roadaware.io.parquet import scan_parquet
 from roadaware.io.point_clouds import OURS, read_sweep
 from roadaware.io.sources import resolve_inside
 from roadaware.scenes.schema import CORNERS
@@ -520,7 +521,7 @@ def _scan_dropped(path: Path) -> pl.LazyFrame:
         InputError: if it is another.
     """
     try:
-        table = pl.scan_parquet(path, glob=False)
+        table = scan_parquet(path)
         schema = table.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(

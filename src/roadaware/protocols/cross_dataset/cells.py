@@ -19,6 +19,7 @@ import polars as pl
 from roadaware.arrays import Floats
 from roadaware.errors import DiskError, InputError, raise_interrupt
 from roadaware.io.files import write_atomically
+from roadaware.io.parquet import read_parquet
 from roadaware.metrics.calibration import SCALES, CalibrationConfig, CalibrationCore
 from roadaware.metrics.pedestrians import PedestrianConfig, PedestrianCore
 from roadaware.metrics.scores import SampleScores
@@ -200,7 +201,7 @@ def keep(cell: Cell, probability: Floats, study: AwayStudy, out: Path) -> None:
 
 def _state(cell: Cell, probability: Floats, out: Path) -> SampleScores:
     """Probabilities beside the ground truth of the samples that they belong to."""
-    truth = pl.read_parquet(out / TESTED / f"{cell.tested_on}.parquet")
+    truth = read_parquet(out / TESTED / f"{cell.tested_on}.parquet")
     return SampleScores(
         probability,
         truth["truth"].to_numpy(),
@@ -217,7 +218,7 @@ def read_cell_scores(cell: Cell, out: Path) -> Floats:
         cell: that is done.
         out: folder of the study.
     """
-    return np.asarray(pl.read_parquet(out / cell.place / SCORES)["probability"].to_numpy())
+    return np.asarray(read_parquet(out / cell.place / SCORES)["probability"].to_numpy())
 
 
 def write_table(done: Sequence[Cell], out: Path) -> None:

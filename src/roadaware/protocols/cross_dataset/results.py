@@ -12,6 +12,7 @@ import polars as pl
 
 from roadaware.errors import DamagedError, InputError
 from roadaware.io.json import decode, ensure_object, parse
+from roadaware.io.parquet import read_parquet
 from roadaware.io.sources import read_file
 from roadaware.metrics.scores import SampleScores
 
@@ -128,7 +129,7 @@ class CrossResults:
                 )
         study = read_study_json(folder / STUDY)
         try:
-            table = pl.read_parquet(folder / TABLE)
+            table = read_parquet(folder / TABLE)
             if "caution" not in table.columns:  # studies up to version 0.8
                 table = table.with_columns(caution=pl.lit(None))
             table = table.select(pl.col(k).cast(t) for k, t in RESULTS.items())
@@ -166,9 +167,9 @@ class CrossResults:
         said, asked = self.folder / cell.place / SCORES, self.folder / TESTED / f"{cell.tested_on}.parquet"
         if not (said.is_file() and asked.is_file()):
             raise InputError(f"the study holds no scores of {cell}", where=str(self.folder))
-        truth = pl.read_parquet(asked)
+        truth = read_parquet(asked)
         return SampleScores(
-            scores=pl.read_parquet(said)["probability"].to_numpy(),
+            scores=read_parquet(said)["probability"].to_numpy(),
             truth=truth["truth"].to_numpy(),
             pedestrian=truth["pedestrian"].to_numpy(),
             video=truth["video"].to_numpy(),

@@ -15,6 +15,7 @@ import polars as pl
 
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
+from roadaware.io.parquet import read_parquet
 from roadaware.io.pickles import load
 from roadaware.io.sources import ZIP_ERRORS, check_archive_members, read_file, to_printable
 from roadaware.tasks.crossing_inputs.footage import Media
@@ -153,7 +154,7 @@ def _parquet(path: Path) -> dict[str, Any]:
 
     where = to_printable(str(path))
     try:
-        table = pl.read_parquet(io.BytesIO(read_file(path, most=MAX_BYTES)))
+        table = read_parquet(read_file(path, most=MAX_BYTES))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(f"no whole parquet file: {to_printable(str(error))}", where=where) from error
     return {name: table[name].to_list() for name in table.columns}

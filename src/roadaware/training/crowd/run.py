@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -17,50 +17,24 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from roadaware import __version__
-from roadaware.arrays import Floats32, Ints
 from roadaware.config import digest, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.interrupts import Stop
-from roadaware.metrics.grounding.evaluate import decode_span
 from roadaware.models.crowd import losses
 from roadaware.models.crowd.config import CrowdConfig, Task, Vocabulary
 from roadaware.models.crowd.grounding import WordReader, build_words
 from roadaware.models.crowd.network import IntelliCare, begin_trunk, open_crowd, save_crowd
 from roadaware.models.crowd.pathfinder import anneal, count_switches
-from roadaware.models.crowd.people import choose_pairs
-from roadaware.models.crowd.sound import RATE, SECONDS, hear
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions, Scenes
-from roadaware.tasks.crowd import (
-    CrowdSet,
-    GroundedQuery,
-    RelationRule,
-    build_action_predictions,
-    build_crowd_set,
-    build_grounding_predictions,
-    build_relation_predictions,
-    build_sound_predictions,
-    clip_around,
-    decode_relations,
-    list_used,
-    measure_relations,
-    scale_boxes,
-    spread,
-)
+from roadaware.tasks.crowd import CrowdSet, build_crowd_set, list_used, measure_relations
+from roadaware.tasks.crowd_answers import Answerer, Footing, name_stem
 from roadaware.tasks.road_events import Classes
-from roadaware.tasks.videos import Film
 from roadaware.training.batches import Batch
 from roadaware.training.build import Part
-from roadaware.training.crowd.recipe import CrowdClipsRecipe, CrowdRecipe
-from roadaware.training.crowd.samples import (
-    CrowdClips,
-    Footing,
-    Question,
-    build_question,
-    name_stem,
-    pad_size,
-)
+from roadaware.training.crowd.recipe import CrowdRecipe
+from roadaware.training.crowd.samples import CrowdClips, Question, build_question
 from roadaware.training.data import Sources, open_sources
 from roadaware.training.logger import read_log
 from roadaware.training.loop import CARD, Run, TrainedDetector, train
@@ -79,8 +53,6 @@ MAIN: dict[Task, str] = {
 _DIVISORS: dict[Task, float] = {"actions": 1.0, "relations": 1.0, "grounding": 10.0, "sound": 1.0}
 """The loss of grounding is a sum of parts with weights of up to 10."""
 _RAREST = 10.0
-_SLOTS_AT_ONCE, _BEFORE, _MOMENTS_AT_ONCE = 64, 8, 16
-_PICTURE_CELL_PX = 8
 
 
 # What is learnt.
@@ -271,231 +243,7 @@ class CrowdLearner:
         return {question.task: Part(mean, count.to(device), _DIVISORS[question.task])}
 
 
-# What the network answers, as Predictions.
-
-
-class Answerer:
-    """A trained network, asked everything that a set can be asked about.
-
-    Args:
-        network: in `eval` mode.
-        footing: what is seen and heard of the set's videos; whose maps it makes.
-        clips: how videos are cut.
-        every_box: ask about the boxes of every frame; else about those of the frames that are looked at.
-        rule: how relations last.
-    """
-
-    def __init__(
-        self,
-        network: IntelliCare,
-        footing: Footing,
-        clips: CrowdClipsRecipe,
-        *,
-        every_box: bool = True,
-        rule: RelationRule | None = None,
-    ) -> None:
-        self.network, self.footing, self.clips, self.every_box = network, footing, clips, every_box
-        self.rule = rule or RelationRule()
-        words, config = network.vocabulary.words, network.config
-        self.reader = WordReader(words, config.max_tokens) if words else None
-        self.left_out = 0
-
-    def answer(
-        self, scenes: Scenes, progress: Callable[[int, int, str], None] | None = None
-    ) -> dict[Task, Predictions]:
-        """Predictions by task.
-
-        Args:
-            scenes: whose boxes, tubes, sentences and sounds are asked about.
-            progress: called with the videos done and the total.
-        """
-        of, tasks = self.footing.of, self.network.config.tasks
-        actions, relations, sentences, sounds = [], [], [], []
-        with torch.no_grad():
-            for number, video in enumerate(of.videos):
-                stem = self.footing.make_map(number, self.network).float().unsqueeze(0)
-                stem = stem.to(next(self.network.parameters()).device)
-                if "actions" in tasks:
-                    actions.append(self._ask_actions(number, self._see(stem, "actions")))
-                if "relations" in tasks:
-                    found = self._ask_relations(number, self._see(stem, "relations"))
-                    relations.append(decode_relations(video, found, self.rule))
-                if "grounding" in tasks:
-                    sentences += self._ask_sentences(number, stem)
-                if "sound" in tasks:
-                    sounds += self._ask_sounds(number, self._see(stem, "sound"))
-                if progress is not None:
-                    progress(number + 1, len(of.videos), "videos")
-        if self.left_out:
-            _log.warning(
-                "%d pairs of people in crowds too large for all of them are not asked", self.left_out
-            )
-        found_all: dict[Task, Predictions] = {}
-        for task in tasks:
-            if task == "actions":
-                found_all[task] = build_action_predictions(scenes, of, actions)
-            elif task == "relations":
-                found_all[task] = build_relation_predictions(scenes, of, relations)
-            elif task == "grounding":
-                found_all[task] = build_grounding_predictions(scenes, of, sentences)
-            else:
-                found_all[task] = build_sound_predictions(scenes, of, sounds)
-        return found_all
-
-    def _see(self, stem: Tensor, task: Task) -> Tensor:
-        """(1, C, T, h, w) the map as a task sees it, some frames at a time."""
-        parts = []
-        for start in range(0, stem.shape[2], _SLOTS_AT_ONCE):
-            low = max(0, start - _BEFORE)
-            part = self.network.tail(stem[:, :, low : start + _SLOTS_AT_ONCE], task)
-            parts.append(part[:, :, start - low :])
-        return torch.cat(parts, dim=2)
-
-    def _scaled(self, number: int, boxes: Floats32) -> Tensor:
-        return torch.from_numpy(scale_boxes(boxes, self.footing.scale(number)))
-
-    def _ask_actions(self, number: int, map: Tensor) -> tuple[Ints, Floats32]:
-        """Numbers of boxes and their scores."""
-        video = self.footing.of.videos[number]
-        rows = np.flatnonzero(video.person & (self.every_box | video.key))
-        boxes, slots = self._scaled(number, video.corners[rows]), torch.from_numpy(video.slot[rows])
-        scores = [np.zeros((0, len(self.network.vocabulary.actions)), dtype=np.float32)]
-        head = self.network.heads["actions"]
-        # By frames, so that few maps of scenes are held at a time; boxes come by rising frame.
-        window = self.network.config.window
-        for start in range(0, map.shape[2], _MOMENTS_AT_ONCE):
-            held = ((slots >= start) & (slots < start + _MOMENTS_AT_ONCE)).nonzero().flatten()
-            if len(held):
-                # A window of 0 is the whole video.
-                low = max(0, start - window) if window else 0
-                end = start + _MOMENTS_AT_ONCE + window if window else map.shape[2]
-                clip = torch.zeros(len(held), dtype=torch.int64)
-                found = head(map[:, :, low:end], boxes[held], clip, slots[held] - low)
-                scores.append(found.sigmoid().float().cpu().numpy())
-        return video.box[rows], np.concatenate(scores)
-
-    def _ask_relations(self, number: int, map: Tensor) -> dict[tuple[int, int], Floats32]:
-        """Subject and object to (T, predicates) scores."""
-        video, config = self.footing.of.videos[number], self.network.config
-        predicates = len(self.network.vocabulary.predicates)
-        found: dict[tuple[int, int], Floats32] = {}
-        for slot in range(len(video)):
-            rows = video.people(slot)
-            rows = rows[video.tube[rows] >= 0]
-            tubes, first = np.unique(video.tube[rows], return_index=True)
-            if len(tubes) < 2:
-                continue
-            slots, frame = clip_around(video, slot, self.clips.frames)
-            held = np.stack([video.track(int(tube), slots) for tube in tubes])
-            held[:, frame] = video.corners[rows[first]]
-            boxes = self._scaled(number, held)
-            clip = torch.zeros(len(tubes), dtype=torch.int64)
-            pairs = choose_pairs(boxes[:, frame], clip, heights=config.pair_heights, most=config.max_pairs)
-            self.left_out += pairs.left_out
-            part = map[:, :, torch.from_numpy(slots)]
-            scores = self.network.heads["relations"](part, boxes, clip, pairs.index, torch.tensor([frame]))
-            for (subject, other), row in zip(pairs.index.tolist(), scores.sigmoid().numpy(), strict=True):
-                key = (int(tubes[subject]), int(tubes[other]))
-                series = found.setdefault(key, np.zeros((len(video), predicates), dtype=np.float32))
-                series[slot] = row
-        return found
-
-    def _ask_sentences(self, number: int, stem: Tensor) -> list[GroundedQuery]:
-        video, found = self.footing.of.videos[number], []
-        height, width = pad_size(self.footing.sizes[number])
-        scale, film = self.footing.scale(number), video.film
-        seen: dict[bytes, Tensor] = {}
-        for query in video.queries:
-            slots = video.find_slots(query.get("segment_start_frame"), query.get("segment_end_frame"))
-            slots = spread(slots, min(self.clips.most_frames, self.network.config.max_frames))
-            key = slots.tobytes()
-            if key not in seen:
-                seen = {key: self._see(stem[:, :, torch.from_numpy(slots)], "grounding")}
-            if self.reader is None:
-                raise InputError("sentences cannot be read: the network has no words")
-            words = self.reader.encode([query["text"]])
-            told = self.network.heads["grounding"](seen[key], words.ids, words.mask)
-            centre = told.boxes[-1, 0].float().cpu().numpy() * np.array([width, height] * 2)
-            corners = np.concatenate(
-                [centre[:, :2] - centre[:, 2:] / 2, centre[:, :2] + centre[:, 2:] / 2], axis=1
-            )
-            corners = scale_boxes(corners.astype(np.float32), (1 / scale[0], 1 / scale[1]))
-            corners = np.clip(corners, 0, np.array([film.width, film.height] * 2, dtype=np.float32))
-            logits = told.spans[-1, 0].float().cpu().numpy()
-            mask = np.ones((1, len(slots)), dtype=np.bool_)
-            start, end = decode_span(logits[None, :, 0], logits[None, :, 1], mask)[0].tolist()
-            chance = told.spans[-1, 0].softmax(dim=0)
-            score = float(chance[start, 0] * chance[end - 1, 1])
-            found.append(
-                GroundedQuery(int(query["query"]), number, slots, corners, (start, end), min(1.0, score))
-            )
-        return found
-
-    def _ask_sounds(self, number: int, map: Tensor) -> list[tuple[int, Floats32]]:
-        video, found = self.footing.of.videos[number], []
-        padded, size = pad_size(self.footing.sizes[number]), self.footing.sizes[number]
-        for sound in video.sounds:
-            slots, _ = clip_around(video, sound["slot"], self.clips.frames)
-            examples = self.footing.examples(number, video.seconds(sound["slot"]))
-            if examples is None:
-                examples = hear(np.zeros((RATE * SECONDS, 2), dtype=np.float32), RATE)
-            asked = torch.tensor([sound["class"]])
-            told = self.network.heads["sound"](map[:, :, torch.from_numpy(slots)], examples[None], asked)
-            shown = told.logits.sigmoid()
-            if self.network.config.form == "compact":
-                # What is not heard, or not seen, has a weak map.
-                shown = shown * told.heard.sigmoid()[:, None, None]
-            found.append((sound["sound"], crop_map(shown[0], padded, size)))
-        return found
-
-
-def crop_map(cells: Tensor, padded: tuple[int, int], size: tuple[int, int]) -> Floats32:
-    """(h, w) a localisation map without the padding of the image, in cells of 8 pixels.
-
-    Args:
-        cells: (s, s) over the padded image.
-        padded: height and width of that.
-        size: height and width of the image in it.
-    """
-    whole = (padded[0] // _PICTURE_CELL_PX, padded[1] // _PICTURE_CELL_PX)
-    fine = functional.interpolate(
-        cells[None, None].float(), size=whole, mode="bilinear", align_corners=False
-    )[0, 0]
-    rows, columns = (max(1, round(side / _PICTURE_CELL_PX)) for side in size)
-    return np.ascontiguousarray(fine[:rows, :columns].cpu().numpy(), dtype=np.float32)
-
-
-def predict_crowd(
-    network: IntelliCare,
-    scenes: Scenes,
-    films: Sequence[Film],
-    clips: CrowdClipsRecipe | None = None,
-    *,
-    folder: Path | None = None,
-    progress: Callable[[int, int, str], None] | None = None,
-) -> dict[Task, Predictions]:
-    """What a network says of the boxes, tubes, sentences and sounds of scenes, task by task.
-
-    Args:
-        network: such as `open_crowd` gives it.
-        scenes: whose they are.
-        films: videos of them that can be opened; the others are not asked about.
-        clips: how videos are looked at (default: as the bundled recipes do).
-        folder: of maps that are kept (default: none are).
-        progress: called with the videos done and the total.
-
-    Returns:
-        Task to Predictions, which the evaluators of that task take.
-
-    Raises:
-        InputError: if a film cannot be read.
-    """
-    clips = clips or CrowdClipsRecipe()
-    of = build_crowd_set(scenes, films, network.vocabulary, clips.fps)
-    footing = Footing(of, folder, clips.size_px)
-    footing.use(network)
-    network.eval()
-    return Answerer(network, footing, clips).answer(scenes, progress)
+# How answers are judged.
 
 
 def judge_predictions(predictions: Mapping[Task, Predictions], scenes: Scenes) -> dict[str, float]:

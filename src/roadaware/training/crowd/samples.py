@@ -1,284 +1,34 @@
-"""Samples of crowds as tensors: maps that are made once and kept, sounds, and questions with their answers; imports torch."""
+"""Samples of crowds as tensors: questions by the number of the draw, what is seen and heard, and answers; imports torch."""
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional
 from torch.utils.data import Dataset
 
 from roadaware.arrays import Floats, Floats32, Ints
-from roadaware.errors import DiskError, InputError
-from roadaware.io.files import write_atomically
-from roadaware.io.video import CutOffError, NoSoundError, iterate_sound
+from roadaware.errors import InputError
 from roadaware.models.crowd.config import STRIDE_PX, CrowdConfig, Task
 from roadaware.models.crowd.grounding import WordReader
-from roadaware.models.crowd.network import IntelliCare
 from roadaware.models.crowd.people import choose_pairs
 from roadaware.models.crowd.sound import RATE, SECONDS, hear
-from roadaware.models.retinanet3d.detector import Fit
-from roadaware.models.retinanet3d.layers import TimeConv
-from roadaware.models.weights import digest_tensors
 from roadaware.tasks.crowd import (
     CrowdSample,
-    CrowdSet,
-    CrowdVideo,
     Cutting,
     count_labels,
     cut_sample,
     scale_boxes,
 )
+from roadaware.tasks.crowd_answers import Footing, normalise, pad_size
 from roadaware.training.batches import balance, draw_pass
 from roadaware.training.crowd.recipe import CrowdRecipe
-from roadaware.training.footage import Footage
 
-_log = logging.getLogger("roadaware")
-_MULTIPLE = 32
-_AT_ONCE = 16
-"""Frames that the trunk sees at once where maps are made."""
 _ORDER, _SAMPLE = 0, 1
-_LONGEST_S = 4 * 3600.0
-_MEAN, _STD = Fit().mean, Fit().std
-
-
-# What is seen: images, and the maps before the first dynamic layer.
-
-
-def fit_size(height: int, width: int, most: tuple[int, int]) -> tuple[int, int]:
-    """Height and width of an image that was made to fit; a smaller one stays as it is.
-
-    Args:
-        height, width: of the image.
-        most: height and width that it is made to fit in.
-    """
-    share = min(1.0, most[0] / height, most[1] / width)
-    return max(1, round(share * height)), max(1, round(share * width))
-
-
-def pad_size(size: tuple[int, int]) -> tuple[int, int]:
-    """The next multiples of 32 pixels."""
-    return -(-size[0] // _MULTIPLE) * _MULTIPLE, -(-size[1] // _MULTIPLE) * _MULTIPLE
-
-
-def normalise(pictures: npt.NDArray[np.uint8] | Tensor, size: tuple[int, int]) -> Tensor:
-    """(3, T, H, W) images as the trunk takes them, padded with zeros to the right and below.
-
-    Args:
-        pictures: (T, h, w, 3) uint8.
-        size: H and W.
-    """
-    held = torch.as_tensor(pictures).float() / 255
-    held = (held - torch.tensor(_MEAN)) / torch.tensor(_STD)
-    bottom, right = size[0] - held.shape[1], size[1] - held.shape[2]
-    return functional.pad(held.permute(3, 0, 1, 2), (0, right, 0, bottom))
-
-
-def measure_reach(network: IntelliCare) -> int:
-    """Frames on either side that a frame of the map before the dynamic layers can depend on, at most."""
-    tail = tuple(f"{name}." for name, _ in network.trunk.steps()[network.trunk.cut :])
-    return sum(
-        part.kernel_size[0] - 1
-        for name, part in network.trunk.named_modules()
-        if isinstance(part, TimeConv) and not f"{name}.".startswith(tail)
-    )
-
-
-def name_stem(network: IntelliCare) -> list[str]:
-    """Names of the tensors before the dynamic layers."""
-    tail = tuple(f"{name}." for name, _ in network.trunk.steps()[network.trunk.cut :])
-    return [f"trunk.{name}" for name in network.trunk.state_dict() if not name.startswith(tail or ("\0",))]
-
-
-class Footing:
-    """What is seen and heard of videos: images, maps before the dynamic layers, and sounds.
-
-    Maps and sounds are kept in a folder, a file for each video, named by what it was made of: by weights, size, rate and
-    the file of the video. Each is whole or not there, so that work that was cut off goes on.
-
-    Args:
-        of: the videos.
-        folder: of what is kept; None to keep nothing, so that maps are made whenever they are asked for.
-        size_px: height and width that images are made to fit in.
-        cache_bytes: of images that are kept in memory.
-    """
-
-    def __init__(
-        self, of: CrowdSet, folder: Path | None, size_px: tuple[int, int], cache_bytes: int = 0
-    ) -> None:
-        self.of, self.folder = of, folder
-        films = [video.film for video in of.videos]
-        self.sizes = [fit_size(film.height, film.width, size_px) for film in films]
-        self.footage = Footage(films, self.sizes, cache_bytes)
-        self._weights = ""
-        self._open: dict[Path, npt.NDArray[Any]] = {}
-        self._waves: dict[int, npt.NDArray[Any]] = {}
-
-    def use(self, network: IntelliCare) -> None:
-        """Say whose maps are kept.
-
-        Args:
-            network: with the weights that it has from now on before its dynamic layers.
-        """
-        state = network.state_dict()
-        names = name_stem(network)
-        self._weights = digest_tensors({name: state[name].cpu() for name in names})
-
-    def scale(self, video: int) -> tuple[float, float]:
-        """Pixels of the network's image in one of the video, in width and height."""
-        film, (height, width) = self.of.videos[video].film, self.sizes[video]
-        return width / film.width, height / film.height
-
-    def pictures(self, video: int, slots: Ints) -> Tensor:
-        """(T, h, w, 3) uint8 images of slots, rising or repeated."""
-        frames = self.of.videos[video].frames[slots].tolist()
-        return torch.from_numpy(np.stack(self.footage.pictures(video, frames)))
-
-    def _path(self, video: int, what: str, *made_of: Any) -> Path | None:
-        if self.folder is None:
-            return None
-        film = self.of.videos[video].film
-        stamp = (film.picture(film.frames[0]) if film.is_pictures else Path(film.path)).stat()
-        known = [film.video, film.n_frames, stamp.st_size, stamp.st_mtime_ns, *made_of]
-        name = hashlib.blake2b(json.dumps(known).encode(), digest_size=16).hexdigest()
-        return self.folder / f"{name}.{what}.npy"
-
-    def _map_path(self, video: int) -> Path | None:
-        frames = self.of.videos[video].frames
-        seen = hashlib.blake2b(frames.astype(np.int64).tobytes(), digest_size=8).hexdigest()
-        return self._path(video, "map", self._weights, self.sizes[video], seen)
-
-    def has_map(self, video: int) -> bool:
-        """Whether the map of a video is kept."""
-        path = self._map_path(video)
-        return path is not None and self._read(path) is not None
-
-    def make_map(self, video: int, network: IntelliCare) -> Tensor:
-        """(C, T, h, w) float16 the map of a video before the dynamic layers; it is kept where there is a folder.
-
-        Args:
-            video: its number.
-            network: as `use` was told.
-        """
-        path = self._map_path(video)
-        kept = None if path is None else self._read(path)
-        if kept is not None:
-            return torch.from_numpy(np.array(kept))
-        device = next(network.parameters()).device
-        count, padded = len(self.of.videos[video]), pad_size(self.sizes[video])
-        reach, parts = measure_reach(network), []
-        was = network.training
-        network.eval()
-        with torch.no_grad():
-            for start in range(0, count, _AT_ONCE):
-                low, high = max(0, start - reach), min(count, start + _AT_ONCE + reach)
-                images = normalise(self.pictures(video, np.arange(low, high)), padded)
-                found = network.stem(images.unsqueeze(0).to(device))[0]
-                end = min(count, start + _AT_ONCE)
-                parts.append(found[:, start - low : end - low].half().cpu())
-        network.train(was)
-        whole = torch.cat(parts, dim=1).contiguous()
-        if path is not None:
-            self._write(path, whole.numpy())
-        return whole
-
-    def map(self, video: int, slots: Ints) -> Tensor:
-        """(C, T, h, w) float16 the kept map of slots.
-
-        Raises:
-            InputError: if it is not kept.
-        """
-        path = self._map_path(video)
-        kept = None if path is None else self._read(path)
-        if kept is None:
-            raise InputError("the map of this video was not made", where=self.of.videos[video].film.video)
-        return torch.from_numpy(np.ascontiguousarray(kept[:, slots]))
-
-    def sound(self, video: int) -> npt.NDArray[np.int16] | None:
-        """(n, 2) samples of a film's sound at 16,000 a second; None where it has none."""
-        film = self.of.videos[video].film
-        if film.is_pictures:
-            return None
-        path = self._path(video, "sound")
-        kept = self._waves.get(video) if path is None else self._read(path)
-        if kept is None:
-            kept = _read_wave(self.of.videos[video])
-            if path is not None:
-                self._write(path, kept)
-            else:
-                # The last one alone: questions come video by video where nothing is kept.
-                self._waves = {video: kept}
-        return kept if len(kept) else None
-
-    def examples(self, video: int, at_s: float, side: int | None = None) -> Tensor | None:
-        """(2, S, 96, 64) log-mels of the 3 s around a moment; None where nothing is heard there.
-
-        Args:
-            video: its number.
-            at_s: the moment, on the clock of the film.
-            side: the channel that takes the place of both (default: each for itself).
-        """
-        wave = self.sound(video)
-        if wave is None:
-            return None
-        first, last = (round((at_s + sign * SECONDS / 2) * RATE) for sign in (-1, 1))
-        piece = wave[max(0, first) : max(0, last)]
-        if not len(piece):
-            return None
-        heard = piece.astype(np.float32) / 32767
-        return hear(heard[:, [side, side]] if side is not None else heard, RATE)
-
-    def _read(self, path: Path) -> npt.NDArray[Any] | None:
-        """What is kept, not yet read from the disk; None where it is not there, or not whole."""
-        if path in self._open:
-            return self._open[path]
-        try:
-            found: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError):
-            return None
-        self._open[path] = found
-        return found
-
-    def _write(self, path: Path, array: npt.NDArray[Any]) -> None:
-        buffer = io.BytesIO()
-        np.save(buffer, array, allow_pickle=False)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DiskError(f"{path.parent} could not be made: {error.strerror or error}") from error
-        write_atomically(path, buffer.getvalue())
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything but open files: each process opens its own."""
-        return {**self.__dict__, "_open": {}}
-
-
-def _read_wave(video: CrowdVideo) -> npt.NDArray[np.int16]:
-    """(n, 2) the sound of a film at 16,000 samples a second; of length 0 where it has none."""
-    seconds = min(_LONGEST_S, video.film.n_frames / video.fps + 1.0)
-    wave = np.zeros((round(seconds * RATE), 2), dtype=np.int16)
-    end = 0
-    try:
-        for at, block in iterate_sound(Path(video.film.path), RATE, seconds):
-            low, high = max(0, at), min(len(wave), at + len(block))
-            if low < high:
-                wave[low:high] = np.clip(block[low - at : high - at], -1, 1) * 32767
-                end = max(end, high)
-    except NoSoundError:
-        return wave[:0]
-    except CutOffError as error:
-        _log.warning("%s: its sound is heard as far as it is whole: %s", video.film.video, error.message)
-    return wave[:end]
 
 
 # Questions by the number of the draw.

@@ -17,6 +17,7 @@ from roadaware.arrays import Floats
 from roadaware.config import digest
 from roadaware.errors import DamagedError
 from roadaware.io.files import write_atomically
+from roadaware.io.parquet import read_parquet
 from roadaware.metrics.multi_seed import AVERAGE, FITS, evaluate_fits
 from roadaware.metrics.pedestrians import PedestrianConfig
 from roadaware.metrics.scores import SampleScores
@@ -162,13 +163,13 @@ def open_results(folder: Path) -> pl.DataFrame:
     """
     path = folder / TABLE
     try:
-        held = pl.read_parquet(path)
+        held = read_parquet(path)
         if "cpu_s" in held.columns:
             return held
         path = folder / TIMES
         if not path.is_file():
             return held.with_columns(cpu_s=pl.lit(None, pl.Float64))
-        return held.join(pl.read_parquet(path).select(*SECONDS), on=_KEY, how="left", maintain_order="left")
+        return held.join(read_parquet(path).select(*SECONDS), on=_KEY, how="left", maintain_order="left")
     except FileNotFoundError:
         raise
     except (OSError, pl.exceptions.PolarsError) as error:

@@ -8,8 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import torch
-from torch.nn import functional
 
 from roadaware.arrays import Pixels
 from roadaware.errors import InputError
@@ -31,6 +29,10 @@ def resize_image(picture: Pixels, size: tuple[int, int]) -> Pixels:
     """
     if picture.shape[:2] == size:
         return picture
+    # Whatever lies below the networks is imported without torch.
+    import torch
+    from torch.nn import functional
+
     tensor = torch.from_numpy(np.ascontiguousarray(picture)).permute(2, 0, 1)[None]
     small = functional.interpolate(tensor, size=size, mode="bilinear", antialias=True)[0]
     return np.ascontiguousarray(small.permute(1, 2, 0).numpy())

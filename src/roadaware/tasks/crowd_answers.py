@@ -1,0 +1,647 @@
+"""What a network of crowds sees, hears and answers of videos: maps that are made once and kept, sounds, and answers.
+
+Torch is imported when something is asked, not before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.arrays import Floats32, Ints
+from roadaware.errors import DiskError, InputError
+from roadaware.io.files import write_atomically
+from roadaware.io.video import CutOffError, NoSoundError, iterate_sound
+from roadaware.metrics.grounding.evaluate import decode_span
+from roadaware.models.crowd.config import Task
+from roadaware.scenes.tables import Predictions, Scenes
+from roadaware.tasks.crowd import (
+    CrowdSet,
+    CrowdVideo,
+    GroundedQuery,
+    RelationRule,
+    build_action_predictions,
+    build_crowd_set,
+    build_grounding_predictions,
+    build_relation_predictions,
+    build_sound_predictions,
+    clip_around,
+    decode_relations,
+    scale_boxes,
+    spread,
+)
+from roadaware.tasks.footage import Footage
+from roadaware.tasks.videos import Film
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from roadaware.models.crowd.network import IntelliCare
+
+_log = logging.getLogger("roadaware")
+_MULTIPLE = 32
+_AT_ONCE = 16
+"""Frames that the trunk sees at once where maps are made."""
+_LONGEST_S = 4 * 3600.0
+_SLOTS_AT_ONCE, _BEFORE, _MOMENTS_AT_ONCE = 64, 8, 16
+_PICTURE_CELL_PX = 8
+
+
+class Sampling(Protocol):
+    """How videos are looked at; see `ClipConfig`."""
+
+    @property
+    def fps(self) -> float:
+        """Frames a second that are looked at."""
+
+    @property
+    def size_px(self) -> tuple[int, int]:
+        """Height and width that images are made to fit in."""
+
+    @property
+    def frames(self) -> int:
+        """Frames of a clip, but for sentences."""
+
+    @property
+    def most_frames(self) -> int:
+        """Frames of a clip that a sentence is looked for in, at most."""
+
+
+@dataclass(frozen=True)
+class ClipConfig:
+    """How videos are looked at; the defaults are those of the bundled recipes.
+
+    Args:
+        fps: frames a second that are looked at.
+        size_px: height and width that images are made to fit in; they are padded to multiples of 32.
+        frames: of a clip, but for sentences.
+        most_frames: of a clip that a sentence is looked for in.
+    """
+
+    fps: float = 5.0
+    size_px: tuple[int, int] = (360, 640)
+    frames: int = 8
+    most_frames: int = 100
+
+
+# What is seen: images, and the maps before the first dynamic layer.
+
+
+def fit_size(height: int, width: int, most: tuple[int, int]) -> tuple[int, int]:
+    """Height and width of an image that was made to fit; a smaller one stays as it is.
+
+    Args:
+        height, width: of the image.
+        most: height and width that it is made to fit in.
+    """
+    share = min(1.0, most[0] / height, most[1] / width)
+    return max(1, round(share * height)), max(1, round(share * width))
+
+
+def pad_size(size: tuple[int, int]) -> tuple[int, int]:
+    """The next multiples of 32 pixels."""
+    return -(-size[0] // _MULTIPLE) * _MULTIPLE, -(-size[1] // _MULTIPLE) * _MULTIPLE
+
+
+def normalise(pictures: npt.NDArray[np.uint8] | Tensor, size: tuple[int, int]) -> Tensor:
+    """(3, T, H, W) images as the trunk takes them, padded with zeros to the right and below.
+
+    Args:
+        pictures: (T, h, w, 3) uint8.
+        size: H and W.
+    """
+    import torch
+    from torch.nn import functional
+
+    from roadaware.models.retinanet3d.detector import Fit
+
+    held = torch.as_tensor(pictures).float() / 255
+    held = (held - torch.tensor(Fit().mean)) / torch.tensor(Fit().std)
+    bottom, right = size[0] - held.shape[1], size[1] - held.shape[2]
+    return functional.pad(held.permute(3, 0, 1, 2), (0, right, 0, bottom))
+
+
+def measure_reach(network: IntelliCare) -> int:
+    """Frames on either side that a frame of the map before the dynamic layers can depend on, at most."""
+    from roadaware.models.retinanet3d.layers import TimeConv
+
+    tail = tuple(f"{name}." for name, _ in network.trunk.steps()[network.trunk.cut :])
+    return sum(
+        part.kernel_size[0] - 1
+        for name, part in network.trunk.named_modules()
+        if isinstance(part, TimeConv) and not f"{name}.".startswith(tail)
+    )
+
+
+def name_stem(network: IntelliCare) -> list[str]:
+    """Names of the tensors before the dynamic layers."""
+    tail = tuple(f"{name}." for name, _ in network.trunk.steps()[network.trunk.cut :])
+    return [f"trunk.{name}" for name in network.trunk.state_dict() if not name.startswith(tail or ("\0",))]
+
+
+class Footing:
+    """What is seen and heard of videos: images, maps before the dynamic layers, and sounds.
+
+    Maps and sounds are kept in a folder, a file for each video, named by what it was made of: by weights, size, rate and
+    the file of the video. Each is whole or not there, so that work that was cut off goes on.
+
+    Args:
+        of: the videos.
+        folder: of what is kept; None to keep nothing, so that maps are made whenever they are asked for.
+        size_px: height and width that images are made to fit in.
+        cache_bytes: of images that are kept in memory.
+    """
+
+    def __init__(
+        self, of: CrowdSet, folder: Path | None, size_px: tuple[int, int], cache_bytes: int = 0
+    ) -> None:
+        self.of, self.folder = of, folder
+        films = [video.film for video in of.videos]
+        self.sizes = [fit_size(film.height, film.width, size_px) for film in films]
+        self.footage = Footage(films, self.sizes, cache_bytes)
+        self._weights = ""
+        self._open: dict[Path, npt.NDArray[Any]] = {}
+        self._waves: dict[str, npt.NDArray[Any]] = {}
+
+    def use(self, network: IntelliCare) -> None:
+        """Say whose maps are kept.
+
+        Args:
+            network: with the weights that it has from now on before its dynamic layers.
+        """
+        from roadaware.models.weights import digest_tensors
+
+        state = network.state_dict()
+        names = name_stem(network)
+        self._weights = digest_tensors({name: state[name].cpu() for name in names})
+
+    def scale(self, video: int) -> tuple[float, float]:
+        """Pixels of the network's image in one of the video, in width and height."""
+        film, (height, width) = self.of.videos[video].film, self.sizes[video]
+        return width / film.width, height / film.height
+
+    def pictures(self, video: int, slots: Ints) -> Tensor:
+        """(T, h, w, 3) uint8 images of slots, rising or repeated."""
+        import torch
+
+        frames = self.of.videos[video].frames[slots].tolist()
+        return torch.from_numpy(np.stack(self.footage.pictures(video, frames)))
+
+    def _path(self, video: int, what: str, *made_of: Any) -> Path | None:
+        if self.folder is None:
+            return None
+        film = self.of.videos[video].film
+        stamp = (film.picture(film.frames[0]) if film.is_pictures else Path(film.path)).stat()
+        known = [film.video, film.n_frames, stamp.st_size, stamp.st_mtime_ns, *made_of]
+        name = hashlib.blake2b(json.dumps(known).encode(), digest_size=16).hexdigest()
+        return self.folder / f"{name}.{what}.npy"
+
+    def _map_path(self, video: int) -> Path | None:
+        frames = self.of.videos[video].frames
+        seen = hashlib.blake2b(frames.astype(np.int64).tobytes(), digest_size=8).hexdigest()
+        return self._path(video, "map", self._weights, self.sizes[video], seen)
+
+    def has_map(self, video: int) -> bool:
+        """Whether the map of a video is kept."""
+        path = self._map_path(video)
+        return path is not None and self._read(path) is not None
+
+    def make_map(self, video: int, network: IntelliCare) -> Tensor:
+        """(C, T, h, w) float16 the map of a video before the dynamic layers; it is kept where there is a folder.
+
+        Args:
+            video: its number.
+            network: as `use` was told.
+        """
+        import torch
+
+        path = self._map_path(video)
+        kept = None if path is None else self._read(path)
+        if kept is not None:
+            return torch.from_numpy(np.array(kept))
+        device = next(network.parameters()).device
+        count, padded = len(self.of.videos[video]), pad_size(self.sizes[video])
+        reach, parts = measure_reach(network), []
+        was = network.training
+        network.eval()
+        with torch.no_grad():
+            for start in range(0, count, _AT_ONCE):
+                low, high = max(0, start - reach), min(count, start + _AT_ONCE + reach)
+                images = normalise(self.pictures(video, np.arange(low, high)), padded)
+                found = network.stem(images.unsqueeze(0).to(device))[0]
+                end = min(count, start + _AT_ONCE)
+                parts.append(found[:, start - low : end - low].half().cpu())
+        network.train(was)
+        whole = torch.cat(parts, dim=1).contiguous()
+        if path is not None:
+            self._write(path, whole.numpy())
+        return whole
+
+    def map(self, video: int, slots: Ints) -> Tensor:
+        """(C, T, h, w) float16 the kept map of slots.
+
+        Raises:
+            InputError: if it is not kept.
+        """
+        import torch
+
+        path = self._map_path(video)
+        kept = None if path is None else self._read(path)
+        if kept is None:
+            raise InputError("the map of this video was not made", where=self.of.videos[video].film.video)
+        return torch.from_numpy(np.ascontiguousarray(kept[:, slots]))
+
+    def sound(self, video: int) -> npt.NDArray[np.int16] | None:
+        """(n, 2) samples of a film's sound at 16,000 a second; None where it has none."""
+        film = self.of.videos[video].film
+        if film.is_pictures:
+            return None
+        path = self._path(video, "sound")
+        kept = self._waves.get(film.path) if path is None else self._read(path)
+        if kept is None:
+            kept = _read_wave(self.of.videos[video])
+            if path is not None:
+                self._write(path, kept)
+            else:
+                # The last one alone: questions come video by video where nothing is kept, and parts of a film
+                # have its sound in common.
+                self._waves = {film.path: kept}
+        return kept if len(kept) else None
+
+    def examples(self, video: int, at_s: float, side: int | None = None) -> Tensor | None:
+        """(2, S, 96, 64) log-mels of the 3 s around a moment; None where nothing is heard there.
+
+        Args:
+            video: its number.
+            at_s: the moment, on the clock of the film.
+            side: the channel that takes the place of both (default: each for itself).
+        """
+        from roadaware.models.crowd.sound import RATE, SECONDS, hear
+
+        wave = self.sound(video)
+        if wave is None:
+            return None
+        first, last = (round((at_s + sign * SECONDS / 2) * RATE) for sign in (-1, 1))
+        piece = wave[max(0, first) : max(0, last)]
+        if not len(piece):
+            return None
+        heard = piece.astype(np.float32) / 32767
+        return hear(heard[:, [side, side]] if side is not None else heard, RATE)
+
+    def _read(self, path: Path) -> npt.NDArray[Any] | None:
+        """What is kept, not yet read from the disk; None where it is not there, or not whole."""
+        if path in self._open:
+            return self._open[path]
+        try:
+            found: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError):
+            return None
+        self._open[path] = found
+        return found
+
+    def _write(self, path: Path, array: npt.NDArray[Any]) -> None:
+        buffer = io.BytesIO()
+        np.save(buffer, array, allow_pickle=False)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DiskError(f"{path.parent} could not be made: {error.strerror or error}") from error
+        write_atomically(path, buffer.getvalue())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but open files: each process opens its own."""
+        return {**self.__dict__, "_open": {}}
+
+
+def _read_wave(video: CrowdVideo) -> npt.NDArray[np.int16]:
+    """(n, 2) the sound of a film at 16,000 samples a second; of length 0 where it has none."""
+    from roadaware.models.crowd.sound import RATE
+
+    seconds = min(_LONGEST_S, video.film.n_frames / video.fps + 1.0)
+    wave = np.zeros((round(seconds * RATE), 2), dtype=np.int16)
+    end = 0
+    try:
+        for at, block in iterate_sound(Path(video.film.path), RATE, seconds):
+            low, high = max(0, at), min(len(wave), at + len(block))
+            if low < high:
+                wave[low:high] = np.clip(block[low - at : high - at], -1, 1) * 32767
+                end = max(end, high)
+    except NoSoundError:
+        return wave[:0]
+    except CutOffError as error:
+        _log.warning("%s: its sound is heard as far as it is whole: %s", video.film.video, error.message)
+    return wave[:end]
+
+
+# What the network answers, as Predictions.
+
+
+@dataclass(frozen=True, eq=False)
+class LocatedSound:
+    """Where a sound comes from.
+
+    Args:
+        sound: its number.
+        map: (h, w) over the image, in cells of 8 pixels of the network's image.
+        heard: score in [0, 1] that it is heard and its source seen; None where the network does not score that.
+    """
+
+    sound: int
+    map: Floats32
+    heard: float | None
+
+
+@dataclass(eq=False)
+class VideoAnswers:
+    """Everything that a network answers about a video; empty where the network lacks the task.
+
+    Args:
+        boxes: (n,) numbers of the boxes that were asked about.
+        actions: (n, classes) their scores in [0, 1].
+        relations: subject and object to (T, predicates) scores in [0, 1] of each slot, 0 where it was not asked.
+        sentences: one answer for each row of the video's sentences.
+        sounds: one answer for each row of the video's sounds.
+    """
+
+    boxes: Ints
+    actions: Floats32
+    relations: dict[tuple[int, int], Floats32] = field(default_factory=dict)
+    sentences: list[GroundedQuery] = field(default_factory=list)
+    sounds: list[LocatedSound] = field(default_factory=list)
+
+
+class Answerer:
+    """A trained network, asked everything that a set can be asked about.
+
+    Args:
+        network: in `eval` mode.
+        footing: what is seen and heard of the set's videos; whose maps it makes.
+        clips: how videos are cut.
+        every_box: ask about the boxes of every frame; else about those of the frames that are looked at.
+        rule: how relations last.
+    """
+
+    def __init__(
+        self,
+        network: IntelliCare,
+        footing: Footing,
+        clips: Sampling,
+        *,
+        every_box: bool = True,
+        rule: RelationRule | None = None,
+    ) -> None:
+        self.network, self.footing, self.clips, self.every_box = network, footing, clips, every_box
+        self.rule = rule or RelationRule()
+        from roadaware.models.crowd.grounding import WordReader
+
+        words, config = network.vocabulary.words, network.config
+        self.reader = WordReader(words, config.max_tokens) if words else None
+        self.left_out = 0
+
+    def answer(
+        self, scenes: Scenes, progress: Callable[[int, int, str], None] | None = None
+    ) -> dict[Task, Predictions]:
+        """Predictions by task.
+
+        Args:
+            scenes: whose boxes, tubes, sentences and sounds are asked about.
+            progress: called with the videos done and the total.
+        """
+        of, tasks = self.footing.of, self.network.config.tasks
+        answers = []
+        for number, video in enumerate(of.videos):
+            found = self.ask(number)
+            # Series of every pair are many numbers: what is read off them is kept.
+            told = decode_relations(video, found.relations, self.rule)
+            answers.append((found, told))
+            found.relations = {}
+            if progress is not None:
+                progress(number + 1, len(of.videos), "videos")
+        if self.left_out:
+            _log.warning(
+                "%d pairs of people in crowds too large for all of them are not asked", self.left_out
+            )
+        found_all: dict[Task, Predictions] = {}
+        for task in tasks:
+            if task == "actions":
+                scored = [(each.boxes, each.actions) for each, _ in answers]
+                found_all[task] = build_action_predictions(scenes, of, scored)
+            elif task == "relations":
+                found_all[task] = build_relation_predictions(scenes, of, [told for _, told in answers])
+            elif task == "grounding":
+                sentences = [query for each, _ in answers for query in each.sentences]
+                found_all[task] = build_grounding_predictions(scenes, of, sentences)
+            else:
+                sounds = [(sound.sound, sound.map) for each, _ in answers for sound in each.sounds]
+                found_all[task] = build_sound_predictions(scenes, of, sounds)
+        return found_all
+
+    def ask(self, number: int) -> VideoAnswers:
+        """Everything about a video; its map before the dynamic layers is made once for all tasks.
+
+        Args:
+            number: of the video.
+
+        Raises:
+            InputError: if the film cannot be read.
+        """
+        import torch
+
+        tasks = self.network.config.tasks
+        classes = len(self.network.vocabulary.actions)
+        found = VideoAnswers(np.zeros(0, np.int64), np.zeros((0, classes), np.float32))
+        with torch.no_grad():
+            stem = self.footing.make_map(number, self.network).float().unsqueeze(0)
+            stem = stem.to(next(self.network.parameters()).device)
+            if "actions" in tasks:
+                found.boxes, found.actions = self._ask_actions(number, self._see(stem, "actions"))
+            if "relations" in tasks:
+                found.relations = self._ask_relations(number, self._see(stem, "relations"))
+            if "grounding" in tasks:
+                found.sentences = self._ask_sentences(number, stem)
+            if "sound" in tasks and self.footing.of.videos[number].sounds:
+                found.sounds = self._ask_sounds(number, self._see(stem, "sound"))
+        return found
+
+    def _see(self, stem: Tensor, task: Task) -> Tensor:
+        """(1, C, T, h, w) the map as a task sees it, some frames at a time."""
+        import torch
+
+        parts = []
+        for start in range(0, stem.shape[2], _SLOTS_AT_ONCE):
+            low = max(0, start - _BEFORE)
+            part = self.network.tail(stem[:, :, low : start + _SLOTS_AT_ONCE], task)
+            parts.append(part[:, :, start - low :])
+        return torch.cat(parts, dim=2)
+
+    def _scaled(self, number: int, boxes: Floats32) -> Tensor:
+        import torch
+
+        return torch.from_numpy(scale_boxes(boxes, self.footing.scale(number)))
+
+    def _ask_actions(self, number: int, map: Tensor) -> tuple[Ints, Floats32]:
+        """Numbers of boxes and their scores."""
+        import torch
+
+        video = self.footing.of.videos[number]
+        rows = np.flatnonzero(video.person & (self.every_box | video.key))
+        boxes, slots = self._scaled(number, video.corners[rows]), torch.from_numpy(video.slot[rows])
+        scores = [np.zeros((0, len(self.network.vocabulary.actions)), dtype=np.float32)]
+        head = self.network.heads["actions"]
+        # By frames, so that few maps of scenes are held at a time; boxes come by rising frame.
+        window = self.network.config.window
+        for start in range(0, map.shape[2], _MOMENTS_AT_ONCE):
+            held = ((slots >= start) & (slots < start + _MOMENTS_AT_ONCE)).nonzero().flatten()
+            if len(held):
+                # A window of 0 is the whole video.
+                low = max(0, start - window) if window else 0
+                end = start + _MOMENTS_AT_ONCE + window if window else map.shape[2]
+                clip = torch.zeros(len(held), dtype=torch.int64)
+                found = head(map[:, :, low:end], boxes[held], clip, slots[held] - low)
+                scores.append(found.sigmoid().float().cpu().numpy())
+        return video.box[rows], np.concatenate(scores)
+
+    def _ask_relations(self, number: int, map: Tensor) -> dict[tuple[int, int], Floats32]:
+        """Subject and object to (T, predicates) scores."""
+        import torch
+
+        from roadaware.models.crowd.people import choose_pairs
+
+        video, config = self.footing.of.videos[number], self.network.config
+        predicates = len(self.network.vocabulary.predicates)
+        found: dict[tuple[int, int], Floats32] = {}
+        for slot in range(len(video)):
+            rows = video.people(slot)
+            rows = rows[video.tube[rows] >= 0]
+            tubes, first = np.unique(video.tube[rows], return_index=True)
+            if len(tubes) < 2:
+                continue
+            slots, frame = clip_around(video, slot, self.clips.frames)
+            held = np.stack([video.track(int(tube), slots) for tube in tubes])
+            held[:, frame] = video.corners[rows[first]]
+            boxes = self._scaled(number, held)
+            clip = torch.zeros(len(tubes), dtype=torch.int64)
+            pairs = choose_pairs(boxes[:, frame], clip, heights=config.pair_heights, most=config.max_pairs)
+            self.left_out += pairs.left_out
+            part = map[:, :, torch.from_numpy(slots)]
+            scores = self.network.heads["relations"](part, boxes, clip, pairs.index, torch.tensor([frame]))
+            for (subject, other), row in zip(pairs.index.tolist(), scores.sigmoid().numpy(), strict=True):
+                key = (int(tubes[subject]), int(tubes[other]))
+                series = found.setdefault(key, np.zeros((len(video), predicates), dtype=np.float32))
+                series[slot] = row
+        return found
+
+    def _ask_sentences(self, number: int, stem: Tensor) -> list[GroundedQuery]:
+        import torch
+
+        video, found = self.footing.of.videos[number], []
+        height, width = pad_size(self.footing.sizes[number])
+        scale, film = self.footing.scale(number), video.film
+        seen: dict[bytes, Tensor] = {}
+        for query in video.queries:
+            slots = video.find_slots(query.get("segment_start_frame"), query.get("segment_end_frame"))
+            slots = spread(slots, min(self.clips.most_frames, self.network.config.max_frames))
+            key = slots.tobytes()
+            if key not in seen:
+                seen = {key: self._see(stem[:, :, torch.from_numpy(slots)], "grounding")}
+            if self.reader is None:
+                raise InputError("sentences cannot be read: the network has no words")
+            words = self.reader.encode([query["text"]])
+            told = self.network.heads["grounding"](seen[key], words.ids, words.mask)
+            centre = told.boxes[-1, 0].float().cpu().numpy() * np.array([width, height] * 2)
+            corners = np.concatenate(
+                [centre[:, :2] - centre[:, 2:] / 2, centre[:, :2] + centre[:, 2:] / 2], axis=1
+            )
+            corners = scale_boxes(corners.astype(np.float32), (1 / scale[0], 1 / scale[1]))
+            corners = np.clip(corners, 0, np.array([film.width, film.height] * 2, dtype=np.float32))
+            logits = told.spans[-1, 0].float().cpu().numpy()
+            mask = np.ones((1, len(slots)), dtype=np.bool_)
+            start, end = decode_span(logits[None, :, 0], logits[None, :, 1], mask)[0].tolist()
+            chance = told.spans[-1, 0].softmax(dim=0)
+            score = float(chance[start, 0] * chance[end - 1, 1])
+            found.append(
+                GroundedQuery(int(query["query"]), number, slots, corners, (start, end), min(1.0, score))
+            )
+        return found
+
+    def _ask_sounds(self, number: int, map: Tensor) -> list[LocatedSound]:
+        import torch
+
+        from roadaware.models.crowd.sound import RATE, SECONDS, hear
+
+        video, found = self.footing.of.videos[number], []
+        padded, size = pad_size(self.footing.sizes[number]), self.footing.sizes[number]
+        for sound in video.sounds:
+            slots, _ = clip_around(video, sound["slot"], self.clips.frames)
+            examples = self.footing.examples(number, video.seconds(sound["slot"]))
+            if examples is None:
+                examples = hear(np.zeros((RATE * SECONDS, 2), dtype=np.float32), RATE)
+            asked = torch.tensor([sound["class"]])
+            told = self.network.heads["sound"](map[:, :, torch.from_numpy(slots)], examples[None], asked)
+            shown, heard = told.logits.sigmoid(), None
+            if self.network.config.form == "compact":
+                # What is not heard, or not seen, has a weak map.
+                heard = float(told.heard.sigmoid()[0])
+                shown = shown * heard
+            found.append(LocatedSound(sound["sound"], crop_map(shown[0], padded, size), heard))
+        return found
+
+
+def crop_map(cells: Tensor, padded: tuple[int, int], size: tuple[int, int]) -> Floats32:
+    """(h, w) a localisation map without the padding of the image, in cells of 8 pixels.
+
+    Args:
+        cells: (s, s) over the padded image.
+        padded: height and width of that.
+        size: height and width of the image in it.
+    """
+    from torch.nn import functional
+
+    whole = (padded[0] // _PICTURE_CELL_PX, padded[1] // _PICTURE_CELL_PX)
+    fine = functional.interpolate(
+        cells[None, None].float(), size=whole, mode="bilinear", align_corners=False
+    )[0, 0]
+    rows, columns = (max(1, round(side / _PICTURE_CELL_PX)) for side in size)
+    return np.ascontiguousarray(fine[:rows, :columns].cpu().numpy(), dtype=np.float32)
+
+
+def predict_crowd(
+    network: IntelliCare,
+    scenes: Scenes,
+    films: Sequence[Film],
+    clips: Sampling | None = None,
+    *,
+    folder: Path | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> dict[Task, Predictions]:
+    """What a network says of the boxes, tubes, sentences and sounds of scenes, task by task.
+
+    Args:
+        network: such as `open_crowd` gives it.
+        scenes: whose they are.
+        films: videos of them that can be opened; the others are not asked about.
+        clips: how videos are looked at (default: as the bundled recipes do).
+        folder: of maps that are kept (default: none are).
+        progress: called with the videos done and the total.
+
+    Returns:
+        Task to Predictions, which the evaluators of that task take.
+
+    Raises:
+        InputError: if a film cannot be read.
+    """
+    clips = clips or ClipConfig()
+    of = build_crowd_set(scenes, films, network.vocabulary, clips.fps)
+    footing = Footing(of, folder, clips.size_px)
+    footing.use(network)
+    network.eval()
+    return Answerer(network, footing, clips).answer(scenes, progress)

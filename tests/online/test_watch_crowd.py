@@ -1,0 +1,222 @@
+"""`roadaware watch --crowd`: a tiny network of crowds beside a watch, what it writes and says, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from roadaware.cli import main
+from roadaware.cli import watch as command
+from roadaware.errors import DiskError, InputError, UsageError
+from roadaware.io.video import VideoReader, VideoWriter, read_sound
+from roadaware.metrics.sound.config import CONFIGS
+from roadaware.metrics.sound.evaluate import evaluate as evaluate_sound
+from roadaware.models.crowd.config import CrowdConfig, Vocabulary
+from roadaware.models.crowd.grounding import build_words
+from roadaware.models.crowd.network import IntelliCare, save_crowd
+from roadaware.models.detector import FrameDetections
+from roadaware.online import crowd
+from roadaware.online.crowd import check_crowd_source, open_crowd_questions
+from roadaware.scenes.store import open_predictions
+from roadaware.scenes.tables import Scenes
+
+WIDTH, HEIGHT, FRAMES, FPS = 96, 64, 30, 10
+VOCABULARY = Vocabulary(
+    ("walking", "kneeling"),
+    ("following after", "watching"),
+    ("shouting", "siren"),
+    build_words(["a man walks", "a woman kneels"]),
+)
+
+
+def find_people(frame: int, count: int) -> np.ndarray[Any, Any]:
+    """(count, 4) people beside each other who walk to the right."""
+    x = np.arange(count) * 84 / max(count, 2) + frame * 0.2
+    return np.stack([x, x * 0 + 10, x + 12, x * 0 + 50], axis=1).astype(np.float32)
+
+
+class Stub:
+    """Finds people where they are drawn."""
+
+    kinds, av_labels, delay = {"agent": ("Ped", "Car")}, (), 0
+
+    def __init__(self, count: int = 2) -> None:
+        self.count, self.frame = count, 0
+
+    def reset(self) -> None:
+        self.frame = 0
+
+    def step(self, picture: object) -> list[FrameDetections]:
+        self.frame += 1
+        boxes = find_people(self.frame - 1, self.count)
+        score = np.tile(np.array([[0.9, 0.1]], np.float32), (self.count, 1))
+        return [FrameDetections(self.frame - 1, boxes, score[:, 0], score, np.zeros(0, np.float32))]
+
+    def finish(self) -> list[FrameDetections]:
+        return []
+
+
+def write_film(path: Path, *, rate: int | None = 16_000, sound_s: float = FRAMES / FPS) -> Path:
+    """Two pale people on grey, with a tone where there is a rate."""
+    with VideoWriter(path, WIDTH, HEIGHT, FPS, sound_rate=rate) as writer:
+        for frame in range(FRAMES):
+            picture = np.full((HEIGHT, WIDTH, 3), 90, np.uint8)
+            for x1, y1, x2, y2 in find_people(frame, 2).astype(int):
+                picture[y1:y2, x1:x2] = 200
+            writer.write(picture)
+        if rate:
+            t = np.arange(round(sound_s * rate)) / rate
+            writer.write_sound(np.stack([np.sin(2 * np.pi * 700 * t)] * 2, axis=1).astype(np.float32) * 0.4)
+    return path
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("network")
+    network = IntelliCare(CrowdConfig.tiny(), VOCABULARY).eval()
+    save_crowd(folder / "model.safetensors", network, {"data": "a test", "fps": 5.0, "size_px": [64, 96]})
+    return folder / "model.safetensors"
+
+
+@pytest.fixture(autouse=True)
+def stub(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.set_num_threads(1)
+    monkeypatch.setattr(command, "load_detector", lambda *given: Stub())
+
+
+def watch(film: Path, out: Path, *more: object) -> int:
+    words = ["watch", film, "--out", out, "--crossing", "none", "--no-events", *more]
+    return main([str(word) for word in words])
+
+
+def test_a_network_of_crowds_answers_beside_a_watch(
+    weights: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    film, out = write_film(tmp_path / "square.mp4"), tmp_path / "run"
+    asked = ["--find", "a man walks", "--find", "日本語 🚀", "--listen", "siren", "--listen", "shouting"]
+    assert watch(film, out, "--crowd", weights, *asked) == 0
+    said = capsys.readouterr().out
+    summary = json.loads((out / "summary.json").read_text())
+    found = summary["crowd"]
+    assert found["people"] == 2
+    assert all(says.split(":")[0] in said for says in found["says"])
+    assert "crowd" in summary["files"]
+    assert [row["task"] for row in summary["models"]][-1] == "crowd"
+    assert found["sentences"][1]["unknown"] == 1
+    assert "take the answer for a guess" in " ".join(found["says"])
+    actions = open_predictions(out / "crowd/actions")
+    watched = open_predictions(out / "predictions").boxes.filter(pl.col("tube").is_not_null())
+    assert set(actions.boxes["box"]) == set(watched["box"])
+    assert actions.meta.vocabularies["action"] == VOCABULARY.actions
+    relations = open_predictions(out / "crowd/relations")
+    assert set(relations.relations["subject"]) <= set(relations.boxes["tube"])
+    queries = open_predictions(out / "crowd/grounding").queries
+    assert queries["text"].to_list() == ["a man walks", "日本語 🚀"]
+    assert (queries["start_frame"] < queries["end_frame"]).all()
+    sounds = open_predictions(out / "crowd/sound").sounds
+    assert sounds["name"].to_list() == ["siren", "shouting"]
+    assert len(pl.read_parquet(out / "crowd/moments.parquet")) == 6  # two sounds, three seconds
+    # The evaluators take the sets: here of a sound that comes from the first person.
+    frame = int(sounds["frame"][0])
+    x1, y1, x2, y2 = (float(side) for side in find_people(frame, 2)[0])
+    truth = Scenes(
+        videos=pl.DataFrame({"video": ["square"], "width_px": [WIDTH], "height_px": [HEIGHT]}),
+        boxes=pl.DataFrame(
+            {"box": [0], "video": ["square"], "frame": [frame], "sound": [0]}
+            | {"x1_px": [x1], "y1_px": [y1], "x2_px": [x2], "y2_px": [y2]}
+        ),
+        sounds=pl.DataFrame({"sound": [0], "video": ["square"], "frame": [frame]}),
+    )
+    judged = evaluate_sound(open_predictions(out / "crowd/sound"), truth, CONFIGS["default"]())
+    assert any(row["value"] is not None for row in judged.whole())
+    assert "The crowd" in (out / "report.html").read_text(encoding="utf-8")
+    with VideoReader(out / "video.mp4") as drawn:
+        assert len(drawn) == FRAMES
+        assert drawn.height_px > 8 * HEIGHT  # a strip for sentences stands below
+    assert len(read_sound(out / "video.mp4", 0.0, 1.0)[0]) > 10_000
+
+
+def test_a_disk_that_fills_while_the_network_looks_ends_with_4(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(*given: object, **more: object) -> None:
+        raise DiskError("no room for crowd/actions")
+
+    monkeypatch.setattr(command, "watch_crowd", fill)
+    assert watch(write_film(tmp_path / "square.mp4"), tmp_path / "run", "--crowd", weights) == 4
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert "no room for crowd/actions" in " ".join(summary["crowd"]["says"])
+    assert len(open_predictions(tmp_path / "run" / "predictions").boxes)
+
+
+def test_what_a_watch_is_asked_belongs_to_its_record(weights: Path, tmp_path: Path) -> None:
+    film, out = write_film(tmp_path / "square.mp4"), tmp_path / "run"
+    assert watch(film, out, "--crowd", weights.parent, "--no-video", "--find", "a man walks") == 0
+    whole = {path.name: path.read_bytes() for path in (out / "crowd").rglob("*.parquet")}
+    # Killed before its summary: the same command begins anew, another one does not.
+    (out / "summary.json").unlink()
+    assert watch(film, out, "--crowd", weights.parent, "--no-video", "--find", "a woman kneels") == 2
+    assert watch(film, out, "--crowd", weights.parent, "--no-video", "--find", "a man walks") == 0
+    assert {path.name: path.read_bytes() for path in (out / "crowd").rglob("*.parquet")} == whole
+
+
+@pytest.mark.parametrize(
+    ("count", "rate", "sound_s", "says"),
+    [
+        (0, 16_000, 3.0, "No person was found"),
+        (2, None, 0.0, "no sound track"),
+        (2, 8_000, 3.0, "siren: "),
+        (2, 96_000, 0.5, "siren: "),
+        (60, 16_000, 3.0, "Of 60 people"),
+    ],
+)
+def test_films_of_all_kinds_are_answered(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    count: int, rate: int | None, sound_s: float, says: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(command, "load_detector", lambda *given: Stub(count))
+    monkeypatch.setattr(crowd, "_PART_SLOTS", 6)
+    film = write_film(tmp_path / "square.mp4", rate=rate, sound_s=sound_s)
+    words = ["--crowd", weights, "--listen", "siren", "--find", "a man " * 250, "--no-video", "--iou", "0.3"]
+    assert watch(film, tmp_path / "run", *words) == 0
+    told = " ".join(json.loads((tmp_path / "run/summary.json").read_text())["crowd"]["says"])
+    assert says in told or (count == 60 and "people" in told)
+    assert "too long" in told
+
+
+def test_what_cannot_be_asked_is_refused(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match="did you mean 'siren'"):
+        open_crowd_questions(weights, (), ("sirens",))
+    with pytest.raises(UsageError, match="--find is empty"):
+        open_crowd_questions(weights, ("  ",))
+    with pytest.raises(InputError, match="found none"):
+        open_crowd_questions(tmp_path / "missing.safetensors")
+    other = Path(crowd.__file__).resolve().parents[1] / "weights" / "compact-road.safetensors"
+    with pytest.raises(InputError, match="no crowd network"):
+        open_crowd_questions(other)
+    only = IntelliCare(CrowdConfig.tiny(tasks=("actions",)), Vocabulary(VOCABULARY.actions))
+    save_crowd(tmp_path / "actions.safetensors", only)
+    for more in ({"sentences": ["a man walks"]}, {"sounds": ["siren"]}):
+        with pytest.raises(UsageError, match="needs a network with the task"):
+            open_crowd_questions(tmp_path / "actions.safetensors", **more)
+    monkeypatch.setattr(crowd, "BUNDLED", tmp_path / "none.safetensors")
+    with pytest.raises(UsageError, match="name its weights"):
+        open_crowd_questions(None, ("a man walks",))
+
+    class Live:
+        live, path = True, None
+
+    with pytest.raises(UsageError, match="camera"):
+        check_crowd_source(Live())  # type: ignore[arg-type]
+    Live.live = False
+    with pytest.raises(UsageError, match="these are images"):
+        check_crowd_source(Live())  # type: ignore[arg-type]
