@@ -81,6 +81,7 @@ def test_impossible_studies_are_refused(tmp_path: Path, changed: dict[str, objec
         CrowdStudy(tmp_path, **changed)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_study_that_was_killed_goes_on_to_the_same_bytes(
     study: CrowdStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,7 +137,7 @@ def build_walker(width: float, speed: float) -> CrowdVideo:
     nothing = np.full(10, -1)
     yes = np.ones(10, dtype=np.bool_)
     return CrowdVideo(
-        Film("walker", "walker.mp4", 200, 100, 10), 5.0, frames, 1.0, 0.0, frames, frames, frames, yes, corners,
+        Film("walker", "walker.mp4", 10, 100, 200), 5.0, frames, 1.0, 0.0, frames, frames, frames, yes, corners,
         nothing * 0, yes, np.zeros((10, 0), np.bool_), nothing, np.zeros((0, 5), np.int64), [], [],
     )  # fmt: skip
 

@@ -278,7 +278,8 @@ def run_cell(study: CrowdStudy, cell: Cell, out: Path, progress: Progress | None
         KeyboardInterrupt: if a signal ended the training.
     """
     from roadaware.models.crowd.network import open_crowd
-    from roadaware.training.crowd.run import predict_crowd, train_crowd
+    from roadaware.tasks.crowd_answers import predict_crowd
+    from roadaware.training.crowd.run import train_crowd
 
     folder, maps = out / cell.place, out / "maps"
     began = time.monotonic()
