@@ -338,7 +338,7 @@ def test_the_paper_s_size_builds_answers_and_learns_two_clips() -> None:
         (512, 512, 1, 3, 3), (2048, 512, 1, 1, 1), (512, 2048, 1, 1, 1), (512, 512, 1, 3, 3), (2048, 512, 1, 1, 1),
     ]  # fmt: skip
     finder.set_temperature(0.5)
-    for task, (before, after) in _overfit(network, 10, 1e-4, 6, 64).items():
+    for task, (before, after) in _overfit(network, 20, 1e-4, 6, 64).items():
         assert after < 0.9 * before, (task, before, after)
     images, questions = _questions(6, 64)
     network.eval()
