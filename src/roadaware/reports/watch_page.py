@@ -95,7 +95,7 @@ def plot_timeline(watched: Watched, end_s: float, agents: Sequence[str] = ()) ->
     more = len(watched.spans) - len(shown)
     left = f" The {len(shown)} longest of {len(watched.spans):,} tubes are shown." if more else ""
     caption = (
-        "A row is a tube, coloured by the agent that was told best. Triangles: crossing was told. Strokes "
+        "A row is a tube, coloured by its likeliest agent. Triangles: a crossing was predicted. Strokes "
         f"above: what the own vehicle does changed; crosses: something happened to the source.{left}"
     )
     return Picture("What was there, and when", caption, figure)
