@@ -146,6 +146,7 @@ def test_wrong_requests_say_what_is_wrong(sets, fits, tmp_path, capsys):
         ([*fit, home / "proposals"], 3, "one score a box"),
         ([*memory, "--pictures", home / "none"], 3, "no such folder of images"),
         ([*memory, "--pictures", home / "pictures", "--features", "magic"], 2, "features are plain"),
+        ([*memory, "--pictures", home / "pictures", "--features", "a" * 5000], 2, "file name too long: aaa"),
     ):
         assert main([str(word) for word in words]) == code, words
         assert told in capsys.readouterr().err

@@ -26,6 +26,7 @@ from roadaware.cli.outputs import FILE, check_paths
 from roadaware.errors import RoadawareError, Terminated, UsageError, find_interrupt
 from roadaware.io import folders
 from roadaware.io.interrupts import handle_interrupts, stop_children
+from roadaware.io.sources import to_printable
 
 # 70 is EX_SOFTWARE of sysexits.h; 130, 141 and 143 are 128 and the number of SIGINT, SIGPIPE and SIGTERM.
 USAGE, DISK, INTERNAL, PIPE, INTERRUPTED, TERMINATED = 2, 4, 70, 141, 130, 143
@@ -305,6 +306,12 @@ def _run_guarded(words: list[str]) -> int:
         if error.errno in _DISK_ERRNOS:
             _drop_output()
             return _complain(f"the output could not be written: {error}", DISK)
+        if error.errno in (
+            errno.ENAMETOOLONG,
+            errno.ELOOP,
+        ):  # of words that may be paths, which are tried as such
+            name = to_printable(str(error.filename or ""), 80)
+            return _complain(f"{(error.strerror or '').lower()}: {name}", USAGE)
         return _internal(error)
     except BaseException as error:  # the last line of defence: a fault of ours is one line, not a traceback
         interrupt = find_interrupt(error)
