@@ -253,7 +253,7 @@ def watch_crowd(
         DiskError: if a set cannot be written.
     """
     network, clips, rule = questions.network, questions.clips, questions.rule
-    scenes, looked, told = _read_people(folder, film, frames, min_score)
+    scenes, looked, numbers = _read_people(folder, film, frames, min_score)
     whole = build_crowd_set(scenes, [looked], network.vocabulary, clips.fps)
     heard, sound_fault = _has_sound(film)
     parts = _cut_parts(whole.videos[0], questions, heard=heard)
@@ -280,7 +280,7 @@ def watch_crowd(
         "sound_fault": sound_fault,
         "least": {"action": rule.action, "relation": rule.relation, "sentence": rule.sentence, "sound": rule.sound},
         "actions": answers.list_actions(network.vocabulary.actions, rule.action),
-        "relations": answers.list_relations(network.vocabulary.predicates, rule.relation, told, whole.videos[0]),
+        "relations": answers.list_relations(network.vocabulary.predicates, rule.relation, numbers, whole.videos[0]),
         "sentences": [_describe_sentence(questions, n, each, footing.of) for n, each in enumerate(best)],
         "sounds": [
             answers.describe_sound(questions, n) for n in range(len(questions.sounds))
@@ -453,13 +453,13 @@ class _Answers:
         return sorted(found, key=lambda each: (-int(each["people"]), str(each["action"])))
 
     def list_relations(
-        self, labels: Sequence[str], least: float, told: dict[int, int], video: CrowdVideo
+        self, labels: Sequence[str], least: float, numbers: dict[int, int], video: CrowdVideo
     ) -> list[dict[str, Any]]:
         """Relations that were found, the strongest first; people have the numbers of the events."""
         ranked = sorted((each for each in self.relations if each[5] >= least), key=lambda each: -each[5])
         return [
             {
-                "subject": told[subject], "object": told[other], "predicate": labels[predicate],
+                "subject": numbers[subject], "object": numbers[other], "predicate": labels[predicate],
                 "begin_s": _to_seconds(video, start), "end_s": _to_seconds(video, end), "score": round(score, 4),
             }
             for subject, other, predicate, start, end, score in ranked

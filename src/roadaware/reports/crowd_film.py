@@ -63,8 +63,8 @@ class FoundCrowd:
             tables.boxes.with_row_index("row")[rows.tolist()].select("row", "frame", *CORNERS).iter_rows()
         ):
             best = np.argsort(-scores[row], kind="stable")[:_MOST_ACTIONS]
-            told = [words[k] for k in best.tolist() if scores[row, k] >= self._least["action"]]
-            self._frames[frame].actions.append((_to_corners(corners), " + ".join(told)))
+            named = [words[k] for k in best.tolist() if scores[row, k] >= self._least["action"]]
+            self._frames[frame].actions.append((_to_corners(corners), " + ".join(named)))
 
     def _collect_relations(self) -> None:
         tables = open_predictions(self._folder / "relations")
