@@ -102,8 +102,6 @@ EXCUSES: dict[str, dict[str, str]] = {
         "find_triplets: high - low -> high + low": _WALK,
         "find_triplets: missing -= _take(truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, n, rank) -> "
         "missing += _take(truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, n, rank)": _WALK,
-        "_get_predicted_boxes: 1 -> 2": _NOWHERE,
-        "_get_predicted_boxes: 1 -> 2 #2": _NOWHERE,
         "_take: found += 1 -> found -= 1": _WALK,
         "_take: found += 1 -> found -= 1 #2": _WALK,
     },

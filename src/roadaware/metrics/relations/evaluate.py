@@ -60,6 +60,7 @@ class Triplets:
         image: (e,) the image of each ground-truth triplet, not decreasing.
         relation: (e,) place of its ground-truth relation.
         rank: (e,) rank among the predictions of the image that finds it, from 1; 0 where none does.
+        silent: images without a prediction, of those with a ground-truth triplet at least.
     """
 
     images: Images
@@ -67,6 +68,7 @@ class Triplets:
     image: Ints
     relation: Ints
     rank: Ints
+    silent: int
 
     def found(self, n: int) -> Ints:
         """(e,) 1 where one of the `n` best predictions of the image finds the triplet, else 0.
@@ -152,7 +154,7 @@ def match_triplets(
     least = -np.inf if config.frame_min_score is None else float(config.frame_min_score)
     score = claims.score * claims.pair_score
     tied = _find_ties(claims.video, pair, score)
-    find_triplets(
+    silent = find_triplets(
         (
             *(
                 claims.starts(n_videos),
@@ -176,7 +178,7 @@ def match_triplets(
         (config.several_truths, config.frame_precision == "float32", config.silent_frames == "carried"),
         rank,
     )
-    return Triplets(images, truth, entries[:, 0], entries[:, 1], rank)
+    return Triplets(images, truth, entries[:, 0], entries[:, 1], rank, silent)
 
 
 def _entries(truth: Relations, images: Images, n_videos: int, config: RelationConfig) -> Ints:
@@ -611,6 +613,8 @@ def compute_carried(
         Metric to its value here and there; None where nothing moves, or the config is none of a published evaluator.
     """
     if found.triplets is None or not config.several_truths or config.silent_frames != "empty":
+        return None
+    if not found.triplets.silent:
         return None
     other = replace(config, silent_frames="carried")
     images = found.triplets.images
