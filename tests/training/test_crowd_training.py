@@ -26,7 +26,7 @@ from roadaware.tasks.crowd import (
     RelationRule,
     build_crowd_set,
     clip_around,
-    cut_sample,
+    cut_samples,
     decode_relations,
     list_used,
 )
@@ -259,28 +259,79 @@ def test_questions_are_cut_with_their_answers(made: Path) -> None:
     of = build_crowd_set(scenes, films, vocabulary, 5.0)
     video, rng = of.videos[0], np.random.default_rng(0)
     assert video.frames.tolist() == list(range(0, FRAMES, 2))
-    doing = cut_sample(of, "actions", (0, 6), Cutting(), rng)
+    doing = cut_samples(of, "actions", (0, 6), Cutting(), rng)[0]
     assert doing.boxes.tolist() == [list(corners(0, 12)), list(corners(1, 12))]
     assert doing.targets.tolist() == [[True, False, True], [False, True, False]]
     assert doing.slots[doing.frame] == 6
-    pair = cut_sample(of, "relations", (0, 3), Cutting(frames=4), rng)
+    pair = cut_samples(of, "relations", (0, 3), Cutting(frames=4), rng)[0]
     assert pair.targets[0, 1, 0]
     assert pair.targets.sum() == 1
     assert pair.boxes.shape == (2, 4, 4)
     assert pair.boxes[0, pair.frame].tolist() == list(corners(0, 6))
-    told = cut_sample(of, "grounding", (0, 0), Cutting(crop=0.0), rng)
+    told = cut_samples(of, "grounding", (0, 0), Cutting(crop=0.0), rng)[0]
     assert told.span == (3, 7)  # frames 6 to 14 of the span 5 to 15 are looked at
     assert np.isnan(told.boxes[:3]).all()
     assert told.boxes[3].tolist() == list(corners(0, 6))
-    shout = cut_sample(of, "sound", (0, 0), Cutting(wrong=0.0), rng)
+    shout = cut_samples(of, "sound", (0, 0), Cutting(wrong=0.0), rng)[0]
     assert shout.heard
     assert shout.boxes.tolist() == [list(corners(0, int(video.frames[shout.slots[shout.frame]])))]
-    hidden = cut_sample(of, "sound", (0, 1), Cutting(wrong=0.0), rng)
+    hidden = cut_samples(of, "sound", (0, 1), Cutting(wrong=0.0), rng)[0]
     assert not hidden.heard
     assert hidden.asked == 1
-    wrong = cut_sample(of, "sound", (0, 0), Cutting(wrong=0.999), np.random.default_rng(3))
+    wrong = cut_samples(of, "sound", (0, 0), Cutting(wrong=0.999), np.random.default_rng(3))[0]
     # Both sounds are within 1.5 s of any moment of so short a film, so no class is wrong.
     assert wrong.asked == 0
+
+
+def test_several_questions_are_asked_about_a_clip(made: Path) -> None:
+    scenes = made_scenes()
+    films, _ = find_videos(scenes, made / "films")
+    vocabulary = build_vocabulary(list_used(scenes), a_recipe(made).build_config())
+    of = build_crowd_set(scenes, films, vocabulary, 5.0)
+    video, rng = of.videos[0], np.random.default_rng(0)
+    several = Cutting(frames=4, questions=3, crop=0.0, wrong=0.0)
+    for task in ("actions", "relations"):
+        asked = cut_samples(of, task, (0, 6), several, rng)
+        moments = [int(each.slots[each.frame]) for each in asked]
+        assert moments[0] == 6
+        assert len(set(moments)) == 3
+        assert set(moments) <= set(asked[0].slots.tolist())
+        assert all((each.slots == asked[0].slots).all() for each in asked)
+        alone = cut_samples(of, task, (0, moments[1]), Cutting(frames=4), rng)[0]
+        assert (asked[1].boxes.shape, asked[1].targets.tolist()) == (
+            alone.boxes.shape,
+            alone.targets.tolist(),
+        )
+    sounds = cut_samples(of, "sound", (0, 0), several, rng)
+    assert [each.asked for each in sounds] == [0, 1]
+    assert len({each.at_s for each in sounds}) == 1
+    assert [each.heard for each in sounds] == [True, False]
+    # A sound that is far away in time is not heard at the moment of the other one.
+    far = replace(
+        video,
+        sounds=[video.sounds[0], {**video.sounds[0], "sound": 7, "class": 1, "start_s": 60.0, "end_s": 61.0}],
+    )
+    other = replace(of, videos=[far, *of.videos[1:]])
+    assert not cut_samples(other, "sound", (0, 0), several, rng)[1].heard
+
+
+def test_parts_of_a_clip_hold_the_span_and_are_short(made: Path) -> None:
+    scenes = made_scenes()
+    films, _ = find_videos(scenes, made / "films")
+    vocabulary = build_vocabulary(list_used(scenes), a_recipe(made).build_config())
+    of = build_crowd_set(scenes, films, vocabulary, 5.0)
+    lengths = set()
+    for seed in range(40):
+        cutting = Cutting(crop=0.999, crop_frames=6)
+        asked = cut_samples(of, "grounding", (0, 0), cutting, np.random.default_rng(seed))[0]
+        assert asked.slots[asked.span[0]] == 3
+        assert asked.slots[asked.span[1]] == 7
+        lengths.add(len(asked.slots))
+    assert lengths == {5, 6}
+    shorter = cut_samples(
+        of, "grounding", (0, 0), Cutting(crop=0.999, crop_frames=2), np.random.default_rng(0)
+    )[0]
+    assert len(shorter.slots) == 5  # no part is shorter than the span
 
 
 def test_tasks_come_in_proportion(made: Path) -> None:

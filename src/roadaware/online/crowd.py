@@ -212,7 +212,7 @@ def _read_clips(facts: dict[str, Any]) -> ClipConfig:
         fps=number(held.get("fps"), 0.1, 120, usual.fps),
         size_px=(int(number(sides[0], 32, 4096, 360)), int(number(sides[1], 32, 4096, 640))),
         frames=int(number(held.get("frames"), 1, 1000, usual.frames)),
-        most_frames=usual.most_frames,
+        most_frames=int(number(held.get("most_frames"), 1, 1000, usual.most_frames)),
     )
 
 

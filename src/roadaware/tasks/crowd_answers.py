@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("roadaware")
 _MULTIPLE = 32
-_AT_ONCE = 16
+_AT_ONCE = 32
 """Frames that the trunk sees at once where maps are made."""
 _LONGEST_S = 4 * 3600.0
 _SLOTS_AT_ONCE, _BEFORE, _MOMENTS_AT_ONCE = 64, 8, 16
@@ -130,16 +130,18 @@ def normalise(pictures: npt.NDArray[np.uint8] | Tensor, size: tuple[int, int]) -
     return functional.pad(held.permute(3, 0, 1, 2), (0, right, 0, bottom))
 
 
-def measure_reach(network: IntelliCare) -> int:
-    """Frames on either side that a frame of the map before the dynamic layers can depend on, at most."""
+def measure_reach(network: IntelliCare) -> tuple[int, int]:
+    """Frames before and after that a frame of the map before the dynamic layers can depend on, at most."""
     from roadaware.models.retinanet3d.layers import TimeConv
 
     tail = tuple(f"{name}." for name, _ in network.trunk.steps()[network.trunk.cut :])
-    return sum(
-        part.kernel_size[0] - 1
+    kernels = [
+        part
         for name, part in network.trunk.named_modules()
         if isinstance(part, TimeConv) and not f"{name}.".startswith(tail)
-    )
+    ]
+    before = sum(part.kernel_size[0] - 1 for part in kernels)
+    return before, 0 if all(part.causal for part in kernels) else before
 
 
 def name_stem(network: IntelliCare) -> list[str]:
@@ -230,12 +232,12 @@ class Footing:
             return torch.from_numpy(np.array(kept))
         device = next(network.parameters()).device
         count, padded = len(self.of.videos[video]), pad_size(self.sizes[video])
-        reach, parts = measure_reach(network), []
+        (before, after), parts = measure_reach(network), []
         was = network.training
         network.eval()
         with torch.no_grad():
             for start in range(0, count, _AT_ONCE):
-                low, high = max(0, start - reach), min(count, start + _AT_ONCE + reach)
+                low, high = max(0, start - before), min(count, start + _AT_ONCE + after)
                 images = normalise(self.pictures(video, np.arange(low, high)), padded)
                 found = network.stem(images.unsqueeze(0).to(device))[0]
                 end = min(count, start + _AT_ONCE)

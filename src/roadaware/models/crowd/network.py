@@ -339,13 +339,17 @@ def begin_trunk(network: IntelliCare, path: Path | None = None) -> None:
 # Files: one of safetensors, with the config and the vocabulary beside the weights.
 
 
-def save_crowd(path: Path | str, network: IntelliCare, notes: Mapping[str, Any] | None = None) -> None:
+def save_crowd(
+    path: Path | str, network: IntelliCare, notes: Mapping[str, Any] | None = None, *, half: bool = False
+) -> None:
     """Write a network as one file that says what it is.
 
     Args:
         path: `.safetensors` by custom.
         network: with its weights.
         notes: JSON-ready, such as how it was trained.
+        half: keep matrices and kernels as 16-bit floats, which takes half the room; what opens them computes with 32
+            bits again. Norms keep theirs: a variance may be larger than 16 bits hold.
 
     Raises:
         DiskError: if it cannot be written; what stood there before still stands.
@@ -354,6 +358,11 @@ def save_crowd(path: Path | str, network: IntelliCare, notes: Mapping[str, Any] 
     if "grounding" in network.config.tasks and not network.vocabulary.words:
         raise UsageError("a network whose sentences a published RoBERTa reads is not saved as one file")
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+    if half:
+        tensors = {
+            name: held.half() if held.ndim > 1 and held.is_floating_point() else held
+            for name, held in tensors.items()
+        }
     facts = {
         "format": _FORMAT,
         "version": __version__,

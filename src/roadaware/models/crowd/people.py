@@ -63,8 +63,9 @@ class ActionHead(nn.Module):
 
     Published form: the map's mean over time, RoIAlign of 8x8 cells, whose largest values stand beside the map at
     every cell; a 1x1 and a 3x3 convolution relate them; the largest values of the result are classified.
-    Compact form: of the map of the frame and of the mean around it, brought to a few channels; beside the
-    relations stand the cells of the body itself and its place and size in the image.
+    Compact form: of the map of the frame and of the mean around it, brought to a few channels, and related at half
+    their cells in each direction; beside the relations stand the cells of the body itself and its place and size in
+    the image.
 
     Args:
         config: of the network.
@@ -127,6 +128,9 @@ class ActionHead(nn.Module):
             now = map.transpose(1, 2).flatten(0, 1)[moment]
             scene = self.reduce(torch.cat([scene, now], dim=1))
         people = pool_boxes(scene, boxes, owner, self.cells)
+        if self.reduce is not None:
+            # A map for each person: in the compact form of half the cells in each direction, a quarter of the time.
+            scene = functional.avg_pool2d(scene, 2, ceil_mode=True)
         # A convolution of both side by side is the sum of one of each; the person's is the same at every cell.
         related = self.relate_scene(scene)[owner]
         related = related + self.relate_actor(people.amax(dim=(2, 3)))[:, :, None, None]

@@ -78,9 +78,12 @@ class CrowdClipsRecipe:
         most_frames: of a clip that a sentence is looked for in.
         most_people: of a moment to learn from.
         batch: clips of one task at a time.
+        questions: about each clip, at most: moments with people, sentences, or classes of sound; a clip costs far more
+            than a question about it.
         accumulate: such batches in a step, of tasks in turn.
         jitter: boxes are moved and made larger or smaller by up to this share of their size.
         crop: chance that a sentence is looked for in a part of its clip.
+        crop_frames: of such a part, at most, where the span is not longer; 0 for any number.
         wrong: chance that a sound is asked for that is not heard.
         mono: chance that one channel of a sound takes the place of both.
         balance_share: questions with rarer labels are drawn more often, sqrt(balance_share / their share).
@@ -94,9 +97,11 @@ class CrowdClipsRecipe:
     most_frames: int = 100
     most_people: int = 48
     batch: int = 4
+    questions: int = 1
     accumulate: int = 1
     jitter: float = 0.1
     crop: float = 0.5
+    crop_frames: int = 0
     wrong: float = 0.25
     mono: float = 0.2
     balance_share: float = 0.1
@@ -162,7 +167,14 @@ class CrowdRecipe:
         factors = [f for f in schedule.part_lr.values() if not isinstance(f, int | float) or f < 0]
         good = [isinstance(s, int | float) and not isinstance(s, bool) and 0 < s < 1e6 for s in shares]
         chances = (clips.jitter, clips.crop, clips.wrong, clips.mono)
-        counts = (clips.frames, clips.most_frames, clips.most_people, clips.batch, clips.accumulate)
+        counts = (
+            clips.frames,
+            clips.most_frames,
+            clips.most_people,
+            clips.batch,
+            clips.questions,
+            clips.accumulate,
+        )
         for holds, wanted in (
             (bool(self.tasks) and set(self.tasks) <= set(TASKS), f"tasks are some of {', '.join(TASKS)}"),
             (all(good), "the share of a task is a number above 0"),
@@ -170,7 +182,8 @@ class CrowdRecipe:
             (bool(self.data.roots), "data.roots names at least one folder"),
             (0 < clips.fps <= 1000, "clips.fps is above 0"),
             (all(32 <= side <= 4096 for side in clips.size_px), "clips.size_px lies in 32 to 4096"),
-            (min(counts) >= 1, "clips.frames, most_frames, most_people, batch and accumulate are at least 1"),
+            (min(counts) >= 1, "clips.frames, most_frames, most_people, batch, questions and accumulate are at least 1"),
+            (clips.crop_frames >= 0, "clips.crop_frames is at least 0"),
             (all(0 <= p < 1 for p in chances), "clips.jitter, crop, wrong and mono lie in [0, 1)"),
             (clips.balance_share > 0 and clips.balance_most >= 1, "clips.balance_share is above 0, balance_most at least 1"),
             (schedule.steps > 0 or schedule.epochs > 0, "schedule.steps or schedule.epochs is above 0"),

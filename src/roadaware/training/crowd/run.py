@@ -125,10 +125,10 @@ class CrowdTrainee(nn.Module):
             # torch's generator, whose state checkpoints keep: a run that goes on draws the same tasks.
             others = [task for task in network.config.tasks if task != question.task]
             path = others[int(torch.randint(len(others), ()))]
-        return network.heads[question.task](network.tail(map, path), **question.asked)
+        return network.heads[question.task](network.tail(map, path)[question.clip], **question.asked)
 
     def _sound(self, map: Tensor, question: Question) -> tuple[Tensor, Tensor]:
-        network, answer, count = self.network, question.answer, torch.tensor(len(question.seen))
+        network, answer, count = self.network, question.answer, torch.tensor(len(question.clip))
         if self.sound_loss == "sspl":
             # Two views of each clip, as published: a part of the image, mirrored or not.
             pooled = [self._answer(_draw_view(map), question).pooled for _ in range(2)]
@@ -455,7 +455,7 @@ class CrowdRun(Run[CrowdRecipe]):
                 "name": recipe.name, "recipe": digest(recipe), "data": meta.dataset, "licence": meta.licence,
                 "videos": len(self.footing.of.videos), "seed": recipe.seed, "step": self.step, "steps": self.steps,
                 "fps": recipe.clips.fps, "size_px": list(recipe.clips.size_px), "frames": recipe.clips.frames,
-                "metrics": dict(metrics),
+                "most_frames": recipe.clips.most_frames, "metrics": dict(metrics),
             }  # fmt: skip
             save_crowd(path, self._copy(weights), notes)
             write_atomically(self.out / CARD, self._card(metrics).encode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 
 from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.errors import InputError
-from roadaware.models.crowd.config import STRIDE_PX, CrowdConfig, Task
+from roadaware.models.crowd.config import CrowdConfig, Task
 from roadaware.models.crowd.grounding import WordReader
 from roadaware.models.crowd.people import choose_pairs
 from roadaware.models.crowd.sound import RATE, SECONDS, hear
@@ -21,7 +21,7 @@ from roadaware.tasks.crowd import (
     CrowdSample,
     Cutting,
     count_labels,
-    cut_sample,
+    cut_samples,
     scale_boxes,
 )
 from roadaware.tasks.crowd_answers import Footing, normalise, pad_size
@@ -35,27 +35,38 @@ _ORDER, _SAMPLE = 0, 1
 
 
 @dataclass(eq=False)
-class CrowdItem:
-    """A question with what is seen and heard.
+class Asked:
+    """A question about a clip.
 
     Args:
         sample: the question.
-        seen: (C, T, h, w) float16 map before the dynamic layers; or (T, H, W, 3) uint8 images.
-        size: height and width of the network's image, padded.
         boxes: those of the sample, in pixels of the network's image.
         examples: (2, S, 96, 64) log-mels.
     """
 
     sample: CrowdSample
-    seen: Tensor
-    size: tuple[int, int]
     boxes: Floats32
     examples: Tensor | None
+
+
+@dataclass(eq=False)
+class CrowdItem:
+    """A clip with what is seen of it, and the questions about it.
+
+    Args:
+        asked: questions of one task.
+        seen: (C, T, h, w) float16 map before the dynamic layers; or (T, H, W, 3) uint8 images.
+        size: height and width of the network's image, padded.
+    """
+
+    asked: list[Asked]
+    seen: Tensor
+    size: tuple[int, int]
 
     @property
     def name(self) -> str:
         """For messages."""
-        return f"{self.sample.task}: {self.sample.name}"
+        return f"{self.asked[0].sample.task}: {self.asked[0].sample.name}"
 
 
 class CrowdClips(Dataset[CrowdItem]):
@@ -69,7 +80,7 @@ class CrowdClips(Dataset[CrowdItem]):
     def __init__(self, footing: Footing, recipe: CrowdRecipe) -> None:
         self.footing, self.recipe, self.tasks = footing, recipe, recipe.ordered_tasks
         clips = recipe.clips
-        self.cutting = Cutting(clips.frames, clips.most_frames, clips.most_people, clips.crop, clips.wrong)
+        self.cutting = Cutting(**{part.name: getattr(clips, part.name) for part in fields(Cutting)})
         self.asks = footing.of.asks
         self.weights: dict[Task, Floats] = {
             task: balance(count_labels(footing.of, task), clips.balance_share, clips.balance_most)
@@ -106,30 +117,34 @@ class CrowdClips(Dataset[CrowdItem]):
         return self.item(task, (int(ask[0]), int(ask[1])), np.random.default_rng([seed, _SAMPLE, draw]))
 
     def item(self, task: Task, ask: tuple[int, int], rng: np.random.Generator) -> CrowdItem:
-        """A question with what is seen and heard.
+        """A clip with what is seen and heard, and the questions about it.
 
         Args:
             task: which head is asked.
             ask: a row of `CrowdSet.asks`.
-            rng: of this question.
+            rng: of this clip.
         """
-        clips, footing = self.recipe.clips, self.footing
-        sample = cut_sample(footing.of, task, ask, self.cutting, rng)
-        boxes = scale_boxes(sample.boxes, footing.scale(sample.video))
-        if task in ("actions", "relations"):
-            boxes = jitter(boxes, clips.jitter, rng)
+        footing, mono = self.footing, self.recipe.clips.mono
+        samples = cut_samples(footing.of, task, ask, self.cutting, rng)
+        first = samples[0]
         examples = None
         if task == "sound":
             drawn, side = rng.random(), int(rng.integers(2))
-            examples = footing.examples(sample.video, sample.at_s, side if drawn < clips.mono else None)
+            examples = footing.examples(first.video, first.at_s, side if drawn < mono else None)
             if examples is None:
                 # The film is silent there.
                 examples = hear(np.zeros((RATE * SECONDS, 2), dtype=np.float32), RATE)
+        asked = []
+        for sample in samples:
+            boxes = scale_boxes(sample.boxes, footing.scale(sample.video))
+            if task in ("actions", "relations"):
+                boxes = jitter(boxes, self.recipe.clips.jitter, rng)
+            asked.append(Asked(sample, boxes, examples))
         if self.recipe.model.train_trunk:
-            seen = footing.pictures(sample.video, sample.slots)
+            seen = footing.pictures(first.video, first.slots)
         else:
-            seen = footing.map(sample.video, sample.slots)
-        return CrowdItem(sample, seen, pad_size(footing.sizes[sample.video]), boxes, examples)
+            seen = footing.map(first.video, first.slots)
+        return CrowdItem(asked, seen, pad_size(footing.sizes[first.video]))
 
 
 def jitter(boxes: Floats32, share: float, rng: np.random.Generator) -> Floats32:
@@ -157,6 +172,7 @@ class Question:
         task: which head is asked.
         seen: (B, C, T, h, w) maps before the dynamic layers; or (B, 3, T, H, W) images.
         images: whether these are images.
+        clip: (Q,) of each question its clip.
         asked: what the head takes beside the map.
         answer: what its loss takes.
     """
@@ -164,6 +180,7 @@ class Question:
     task: Task
     seen: Tensor
     images: bool
+    clip: Tensor
     asked: dict[str, Tensor]
     answer: dict[str, Tensor]
 
@@ -179,7 +196,7 @@ def build_question(
         reader: of sentences.
         device: where to.
     """
-    task: Task = items[0].sample.task
+    task: Task = items[0].asked[0].sample.task
     images = items[0].seen.dtype == torch.uint8
     frames = max(item.seen.shape[0 if images else 1] for item in items)
     if images and config.trunk == "i3d" and config.time_pool:
@@ -188,7 +205,9 @@ def build_question(
     rows = []
     for item in items:
         seen = normalise(item.seen, size) if images else item.seen.float()
-        whole = size if images else (size[0] // STRIDE_PX, size[1] // STRIDE_PX)
+        # A map that is kept early in the trunk has smaller cells than the last one.
+        cell = 1 if images else item.size[0] // seen.shape[2]
+        whole = (size[0] // cell, size[1] // cell)
         behind = frames - seen.shape[1]
         rows.append(
             functional.pad(seen, (0, whole[1] - seen.shape[3], 0, whole[0] - seen.shape[2], 0, behind))
@@ -199,11 +218,14 @@ def build_question(
         "grounding": _ask_sentences,
         "sound": _ask_sounds,
     }
-    asked, answer = builders[task](items, config, reader, size, frames)
+    questions = [question for item in items for question in item.asked]
+    asked, answer = builders[task](questions, config, reader, size, frames)
+    clip = [number for number, item in enumerate(items) for _ in item.asked]
     return Question(
         task,
         torch.stack(rows).to(device),
         images,
+        torch.tensor(clip, device=device),
         {name: value.to(device) for name, value in asked.items()},
         {name: value.to(device) for name, value in answer.items()},
     )
@@ -212,12 +234,12 @@ def build_question(
 Pair = tuple[dict[str, Tensor], dict[str, Tensor]]
 
 
-def _owners(items: Sequence[CrowdItem]) -> Tensor:
+def _owners(items: Sequence[Asked]) -> Tensor:
     return torch.cat([torch.full((len(item.boxes),), n, dtype=torch.int64) for n, item in enumerate(items)])
 
 
 def _ask_actions(
-    items: Sequence[CrowdItem],
+    items: Sequence[Asked],
     config: CrowdConfig,
     reader: WordReader | None,
     size: tuple[int, int],
@@ -231,7 +253,7 @@ def _ask_actions(
 
 
 def _ask_relations(
-    items: Sequence[CrowdItem],
+    items: Sequence[Asked],
     config: CrowdConfig,
     reader: WordReader | None,
     size: tuple[int, int],
@@ -253,7 +275,7 @@ def _ask_relations(
 
 
 def _ask_sentences(
-    items: Sequence[CrowdItem],
+    items: Sequence[Asked],
     config: CrowdConfig,
     reader: WordReader | None,
     size: tuple[int, int],
@@ -277,7 +299,7 @@ def _ask_sentences(
 
 
 def _ask_sounds(
-    items: Sequence[CrowdItem],
+    items: Sequence[Asked],
     config: CrowdConfig,
     reader: WordReader | None,
     size: tuple[int, int],
