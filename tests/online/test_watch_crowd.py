@@ -96,6 +96,27 @@ def watch(film: Path, out: Path, *more: object) -> int:
     return main([str(word) for word in words])
 
 
+def test_the_bundled_network_answers_where_none_is_named(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    film, out = write_film(tmp_path / "square.mp4"), tmp_path / "run"
+    monkeypatch.setattr(crowd, "BUNDLED", tmp_path / "none.safetensors")
+    assert watch(film, out, "--crowd") == 2
+    assert "no network of crowds came with this installation" in capsys.readouterr().err
+    monkeypatch.setattr(crowd, "BUNDLED", weights)
+    assert watch(film, out, "--crowd", "--listen", "siren") == 0
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["models"][-1]["licence"] == "Apache-2.0, comes with roadaware"
+
+
+def test_a_word_stands_for_all_kinds_of_a_sound(tmp_path: Path) -> None:
+    sounds = ("siren (police)", "siren (ambulance)", "shouting", "shouting for help")
+    network = IntelliCare(CrowdConfig.tiny(tasks=("sound",)), Vocabulary(sounds=sounds))
+    save_crowd(tmp_path / "sounds.safetensors", network)
+    asked = open_crowd_questions(tmp_path / "sounds.safetensors", (), ("shouting", "siren", "siren (police)"))
+    assert asked.sounds == ("shouting", "siren (police)", "siren (ambulance)")
+
+
 def test_a_network_of_crowds_answers_beside_a_watch(
     weights: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,7 @@ from cyclopts.exceptions import UnusedCliTokensError
 from roadaware import __version__
 from roadaware.addresses import is_address_like, keep_secret, reset_secrets
 from roadaware.cli import console
-from roadaware.cli.options import USUAL, Common, Outcome, Output, add_command, create_app
+from roadaware.cli.options import MAY_STAND_ALONE, USUAL, Common, Outcome, Output, add_command, create_app
 from roadaware.cli.outputs import FILE, check_paths
 from roadaware.errors import RoadawareError, Terminated, UsageError, find_interrupt
 from roadaware.io import folders
@@ -349,12 +349,16 @@ def _run(words: list[str]) -> int:
 def _require_values(command: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """Refuse an option that takes several values and is given none.
 
+    One that is marked so may stand alone, such as `watch --crowd`.
+
     Raises:
         UsageError: naming the option.
     """
     hints = get_type_hints(command, include_extras=True)
     for name, value in given.items():
         if isinstance(value, tuple | list) and not value:
+            if MAY_STAND_ALONE in get_args(hints[name]):
+                continue
             known = [
                 option
                 for each in get_args(hints[name])

@@ -107,6 +107,8 @@ Several = Parameter(
     negative="", consume_multiple=True, show_default=lambda value: " ".join(map(str, value or ())) or "none"
 )
 Switch = Parameter(negative="", show_default=False)
+MAY_STAND_ALONE = "may stand alone"
+"""Beside the parameter of an option that takes several values, and means something without any."""
 Html = Annotated[
     Path | None, Parameter(help="Write the result as a page: one file, offline, printable."), FILE
 ]

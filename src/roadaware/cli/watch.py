@@ -33,7 +33,7 @@ from roadaware.cli.networks import (
     select_detector,
     select_device,
 )
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch
+from roadaware.cli.options import MAY_STAND_ALONE, USUAL, Common, Outcome, Output, Overwrite, Switch
 from roadaware.cli.results import format_view_command
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.interrupts import stop_gracefully
@@ -152,6 +152,7 @@ def watch(
     crowd: Annotated[
         tuple[Path, ...] | None,
         Parameter(help=_CROWD, negative="", consume_multiple=True, show_default=False),
+        MAY_STAND_ALONE,
     ] = None,
     find: Annotated[tuple[str, ...], Parameter(help=_FIND, negative="", show_default=False)] = (),
     listen: Annotated[tuple[str, ...], Parameter(help=_LISTEN, negative="", show_default=False)] = (),

@@ -188,13 +188,21 @@ def open_crowd_questions(
             raise UsageError(
                 f"{option} needs a network with the task {task}; {to_printable(path.name, 60)} has {', '.join(known)}"
             )
-    # The same one twice is one question.
-    listened = tuple(dict.fromkeys(sounds))
+    listened = _list_sounds(network.vocabulary.sounds, sounds)
     network.vocabulary.find("sounds", listened)
     words = None
     if sentences:
         words = WordReader(network.vocabulary.words, network.config.max_tokens).encode(sentences)
     return CrowdQuestions(network, path, facts, _read_clips(facts), sentences, words, listened)
+
+
+def _list_sounds(known: Sequence[str], sounds: Sequence[str]) -> tuple[str, ...]:
+    """The classes that are meant: `siren` stands for `siren (police)` and all others; the same one twice is one question."""
+    found: dict[str, None] = {}
+    for sound in sounds:
+        kinds = [label for label in known if label.startswith(f"{sound} (")]
+        found |= dict.fromkeys([sound] if sound in known or not kinds else kinds)
+    return tuple(found)
 
 
 def _read_clips(facts: dict[str, Any]) -> ClipConfig:

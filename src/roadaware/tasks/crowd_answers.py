@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,26 +54,6 @@ _AT_ONCE = 32
 _LONGEST_S = 4 * 3600.0
 _SLOTS_AT_ONCE, _BEFORE, _MOMENTS_AT_ONCE = 64, 8, 16
 _PICTURE_CELL_PX = 8
-
-
-class Sampling(Protocol):
-    """How videos are looked at; see `ClipConfig`."""
-
-    @property
-    def fps(self) -> float:
-        """Frames a second that are looked at."""
-
-    @property
-    def size_px(self) -> tuple[int, int]:
-        """Height and width that images are made to fit in."""
-
-    @property
-    def frames(self) -> int:
-        """Frames of a clip, but for sentences."""
-
-    @property
-    def most_frames(self) -> int:
-        """Frames of a clip that a sentence is looked for in, at most."""
 
 
 @dataclass(frozen=True)
@@ -396,7 +376,7 @@ class Answerer:
         self,
         network: IntelliCare,
         footing: Footing,
-        clips: Sampling,
+        clips: ClipConfig,
         *,
         every_box: bool = True,
         rule: RelationRule | None = None,
@@ -423,8 +403,7 @@ class Answerer:
         for number, video in enumerate(of.videos):
             found = self.ask(number)
             # Series of every pair are many numbers: what is read off them is kept.
-            told = decode_relations(video, found.relations, self.rule)
-            answers.append((found, told))
+            answers.append((found, decode_relations(video, found.relations, self.rule)))
             found.relations = {}
             if progress is not None:
                 progress(number + 1, len(of.videos), "videos")
@@ -438,7 +417,9 @@ class Answerer:
                 scored = [(each.boxes, each.actions) for each, _ in answers]
                 found_all[task] = build_action_predictions(scenes, of, scored)
             elif task == "relations":
-                found_all[task] = build_relation_predictions(scenes, of, [told for _, told in answers])
+                found_all[task] = build_relation_predictions(
+                    scenes, of, [relations for _, relations in answers]
+                )
             elif task == "grounding":
                 sentences = [query for each, _ in answers for query in each.sentences]
                 found_all[task] = build_grounding_predictions(scenes, of, sentences)
@@ -558,17 +539,17 @@ class Answerer:
             if self.reader is None:
                 raise InputError("sentences cannot be read: the network has no words")
             words = self.reader.encode([query["text"]])
-            told = self.network.heads["grounding"](seen[key], words.ids, words.mask)
-            centre = told.boxes[-1, 0].float().cpu().numpy() * np.array([width, height] * 2)
+            grounded = self.network.heads["grounding"](seen[key], words.ids, words.mask)
+            centre = grounded.boxes[-1, 0].float().cpu().numpy() * np.array([width, height] * 2)
             corners = np.concatenate(
                 [centre[:, :2] - centre[:, 2:] / 2, centre[:, :2] + centre[:, 2:] / 2], axis=1
             )
             corners = scale_boxes(corners.astype(np.float32), (1 / scale[0], 1 / scale[1]))
             corners = np.clip(corners, 0, np.array([film.width, film.height] * 2, dtype=np.float32))
-            logits = told.spans[-1, 0].float().cpu().numpy()
+            logits = grounded.spans[-1, 0].float().cpu().numpy()
             mask = np.ones((1, len(slots)), dtype=np.bool_)
             start, end = decode_span(logits[None, :, 0], logits[None, :, 1], mask)[0].tolist()
-            chance = told.spans[-1, 0].softmax(dim=0)
+            chance = grounded.spans[-1, 0].softmax(dim=0)
             score = float(chance[start, 0] * chance[end - 1, 1])
             found.append(
                 GroundedQuery(int(query["query"]), number, slots, corners, (start, end), min(1.0, score))
@@ -588,11 +569,11 @@ class Answerer:
             if examples is None:
                 examples = hear(np.zeros((RATE * SECONDS, 2), dtype=np.float32), RATE)
             asked = torch.tensor([sound["class"]])
-            told = self.network.heads["sound"](map[:, :, torch.from_numpy(slots)], examples[None], asked)
-            shown, heard = told.logits.sigmoid(), None
+            located = self.network.heads["sound"](map[:, :, torch.from_numpy(slots)], examples[None], asked)
+            shown, heard = located.logits.sigmoid(), None
             if self.network.config.form == "compact":
                 # What is not heard, or not seen, has a weak map.
-                heard = float(told.heard.sigmoid()[0])
+                heard = float(located.heard.sigmoid()[0])
                 shown = shown * heard
             found.append(LocatedSound(sound["sound"], crop_map(shown[0], padded, size), heard))
         return found
@@ -620,7 +601,7 @@ def predict_crowd(
     network: IntelliCare,
     scenes: Scenes,
     films: Sequence[Film],
-    clips: Sampling | None = None,
+    clips: ClipConfig | None = None,
     *,
     folder: Path | None = None,
     progress: Callable[[int, int, str], None] | None = None,

@@ -240,6 +240,23 @@ def test_a_network_and_its_file_say_the_same(tmp_path: Path) -> None:
     assert open_crowd(pruned)[0].config.tasks == ("actions",)
 
 
+def test_a_file_of_half_the_size_says_nearly_the_same(tmp_path: Path) -> None:
+    network, whole, half = _network().eval(), tmp_path / "crowd.safetensors", tmp_path / "half.safetensors"
+    # A variance that 16 bits cannot hold.
+    network.trunk.get_submodule("norm1").running_var.fill_(1e6)
+    save_crowd(whole, network)
+    save_crowd(half, network, half=True)
+    assert half.stat().st_size < 0.65 * whole.stat().st_size
+    opened, _ = open_crowd(half, WORDS)
+    assert all(parameter.dtype == torch.float32 for parameter in opened.parameters())
+    images, questions = _questions()
+    with torch.no_grad():
+        one = network(images, "actions", **questions["actions"])
+        other = opened(images, "actions", **questions["actions"])
+    assert torch.isfinite(other).all()
+    assert 0 < (one - other).abs().max() < 0.05
+
+
 def test_a_file_of_another_vocabulary_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "crowd.safetensors"
     save_crowd(path, _network())

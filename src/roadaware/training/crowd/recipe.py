@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from roadaware.errors import UsageError
 from roadaware.models.crowd.config import TASKS, CrowdConfig, Task
+from roadaware.tasks.crowd_answers import ClipConfig
 from roadaware.training.recipe import MachineRecipe, ScheduleRecipe, SourceRecipe
 
 _BASES = {"compact": CrowdConfig.compact, "paper": CrowdConfig.paper, "tiny": CrowdConfig.tiny}
@@ -68,14 +69,11 @@ class CrowdModelRecipe:
 
 
 @dataclass(frozen=True)
-class CrowdClipsRecipe:
+class CrowdClipsRecipe(ClipConfig):
     """How videos are looked at and cut.
 
     Args:
-        fps: frames a second that are looked at.
-        size_px: height and width that images are made to fit in; they are padded to multiples of 32.
-        frames: of a clip, but for sentences.
-        most_frames: of a clip that a sentence is looked for in.
+        fps, size_px, frames, most_frames: as of `ClipConfig`.
         most_people: of a moment to learn from.
         batch: clips of one task at a time.
         questions: about each clip, at most: moments with people, sentences, or classes of sound; a clip costs far more
@@ -91,10 +89,6 @@ class CrowdClipsRecipe:
         maps: folder of the maps that are kept (default: `maps` in that of the run); runs on the same videos share it.
     """
 
-    fps: float = 5.0
-    size_px: tuple[int, int] = (360, 640)
-    frames: int = 8
-    most_frames: int = 100
     most_people: int = 48
     batch: int = 4
     questions: int = 1
