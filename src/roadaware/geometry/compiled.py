@@ -50,6 +50,8 @@ def _set_cache_folder() -> bool:
 
 
 _KEPT = _set_cache_folder()
+_PLAIN = bool(getattr(numba.config, "DISABLE_JIT", False))
+"""Whether numba was told to compile nothing, as where faults are planted."""
 _register: Callable[[str, event.Listener], None] = event.register
 _register("numba:compile", _Announcer())
 
@@ -73,6 +75,8 @@ def inner_kernel(function: F) -> F:
     It has no entry for callers in Python, which takes longer to compile than many a piece itself: called
     there it is a TypeError.
     """
+    if _PLAIN:
+        return function
     options: Any = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
     compiled: Any = numba.njit(cache=_KEPT, error_model="numpy", **options)(function)
 
@@ -99,6 +103,8 @@ def inline_kernel(function: F) -> F:
 
 def _ignore_literals(compiled: Any) -> Any:
     """Let kernels call each other by types alone: numba would compile one again for each constant it is given."""
+    if _PLAIN:
+        return compiled
     resolve = compiled.get_call_template
     strip: Any = types.unliteral
 
