@@ -138,7 +138,7 @@ def find_triplets(
         for c in walk[starts[video] : starts[video + 1]]:
             if (missing == 0 and not how[2]) or n == limits[1] or score[c] <= numbers[0]:
                 break
-            # Written out here: as a function that takes all columns this walk is four times slower.
+            # Written out here: as a function that takes all columns this walk is three times slower.
             if not start[c] <= frame < end[c] or seen[0, same[c]] == image:
                 continue
             s, o = _box_at(offsets, frames, subject[c], frame), _box_at(offsets, frames, object_[c], frame)

@@ -385,7 +385,7 @@ class GroundingHead(nn.Module):
         if not bool(frames.any(dim=1).all()):
             raise UsageError("a clip has no frame: its mask is empty")
         if self.config.form == "compact":
-            # Cells of 32 pixels, as the published system has them: attention takes a sixteenth of the time.
+            # Cells of 32 pixels, as the published system has them: attention compares a sixteenth of the pairs.
             map = functional.avg_pool3d(map, (1, 2, 2), ceil_mode=True)
         memory, places, padding = self._read(map, ids, mask)
         query = (self.query + time_sines(time, len(self.query), map.device)).expand(batch, -1, -1)

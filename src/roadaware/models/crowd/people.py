@@ -129,7 +129,7 @@ class ActionHead(nn.Module):
             scene = self.reduce(torch.cat([scene, now], dim=1))
         people = pool_boxes(scene, boxes, owner, self.cells)
         if self.reduce is not None:
-            # A map for each person: in the compact form of half the cells in each direction, a quarter of the time.
+            # A map for each person: in the compact form of half the cells in each direction, since it costs most.
             scene = functional.avg_pool2d(scene, 2, ceil_mode=True)
         # A convolution of both side by side is the sum of one of each; the person's is the same at every cell.
         related = self.relate_scene(scene)[owner]
