@@ -28,6 +28,7 @@ from roadaware.tasks.crowd import (
     clip_around,
     cut_samples,
     decode_relations,
+    has_others,
     list_used,
 )
 from roadaware.tasks.crowd_answers import fit_size, predict_crowd
@@ -332,6 +333,41 @@ def test_parts_of_a_clip_hold_the_span_and_are_short(made: Path) -> None:
         of, "grounding", (0, 0), Cutting(crop=0.999, crop_frames=2), np.random.default_rng(0)
     )[0]
     assert len(shorter.slots) == 5  # no part is shorter than the span
+
+
+def test_sentences_are_asked_beside_the_people_of_their_clip(made: Path) -> None:
+    scenes = made_scenes()
+    films, _ = find_videos(scenes, made / "films")
+    vocabulary = build_vocabulary(list_used(scenes), a_recipe(made).build_config())
+    of = build_crowd_set(scenes, films, vocabulary, 5.0)
+    rng = np.random.default_rng(0)
+    asked = cut_samples(of, "grounding", (0, 0), Cutting(crop=0.0), rng)[0]
+    assert asked.people is not None
+    assert asked.people.shape == (2, len(asked.slots), 4)
+    inside = slice(asked.span[0], asked.span[1] + 1)
+    assert (asked.people[asked.who][inside] == asked.boxes[inside]).all()
+    strange = cut_samples(of, "grounding", (0, 0), Cutting(crop=0.0, strange=0.999), np.random.default_rng(1))
+    own = {query["text"] for query in of.videos[0].queries}
+    for each in strange[1:]:
+        assert each.sentence not in own
+        assert (each.who, each.span) == (-1, (-1, -1))
+        assert np.isnan(each.boxes).all()
+        assert each.people is strange[0].people
+    # One place for a person: who is spoken of takes it.
+    alone = cut_samples(of, "grounding", (0, 0), Cutting(crop=0.0, most_people=1), rng)[0]
+    assert (alone.people[alone.who][inside] == asked.boxes[inside]).all()
+
+
+def test_sentences_about_the_only_person_are_learnt_in_cells(made: Path) -> None:
+    scenes = made_scenes()
+    films, _ = find_videos(scenes, made / "films")
+    vocabulary = build_vocabulary(list_used(scenes), a_recipe(made).build_config())
+    of = build_crowd_set(scenes, films, vocabulary, 5.0)
+    assert has_others(of)
+    lonely = [
+        replace(video, person=video.person & (video.tube == video.queries[0]["tube"])) for video in of.videos
+    ]
+    assert not has_others(replace(of, videos=lonely))
 
 
 def test_tasks_come_in_proportion(made: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -441,6 +441,8 @@ class CrowdSample:
         asked: of sound, the class; -1 for any.
         heard: of sound, whether it is heard and its source seen.
         at_s: of sound, the moment on the clock of the film.
+        people: of grounding, (n, T, 4) everybody in the clip; the same of all questions about it.
+        who: of grounding, who of them is spoken of; -1 for nobody, where the sentence is of another video.
     """
 
     name: str
@@ -455,6 +457,8 @@ class CrowdSample:
     asked: int = -1
     heard: bool = False
     at_s: float = 0.0
+    people: Floats32 | None = None
+    who: int = -1
 
 
 @dataclass(frozen=True)
@@ -468,6 +472,7 @@ class Cutting:
         crop: chance that a sentence is looked for in a part of its clip.
         crop_frames: of such a part, at most, where the span is not longer; 0 for any number.
         wrong: chance that a sound is asked for that is not heard.
+        strange: chance that beside a sentence one of another video is asked, which nobody here goes with.
         questions: asked about the same clip, at most: moments of people, sentences, or classes of sound of a moment.
     """
 
@@ -477,6 +482,7 @@ class Cutting:
     crop: float = 0.5
     crop_frames: int = 0
     wrong: float = 0.25
+    strange: float = 0.0
     questions: int = 1
 
 
@@ -512,7 +518,12 @@ def cut_samples(
                 other for other in rows.tolist() if other != row and _lies_within(video, other, first.slots)
             ]
             others = _some(np.array(others, dtype=np.int64), cutting.questions - 1, rng).tolist()
-        return [first, *(_cut_sentence(video, number, other, cutting, rng, first.slots) for other in others)]
+        samples = [
+            first,
+            *(_cut_sentence(video, number, other, cutting, rng, first.slots) for other in others),
+        ]
+        _add_people(video, samples, [int(video.queries[n]["tube"]) for n in (row, *others)], cutting, rng)
+        return [*samples, *_draw_strange(of, number, samples, cutting, rng)]
     first = _cut_sound(of, number, row, cutting, rng)
     if cutting.questions > 1:
         slot = int(first.slots[first.frame])
@@ -656,6 +667,60 @@ def _cut_sentence(
     name = f"{video.film.video}, sentence {query['query']}"
     nothing = np.zeros((0, 0), dtype=np.bool_)
     return CrowdSample(name, "grounding", number, whole, 0, boxes, nothing, query["text"], (first, last))
+
+
+def _add_people(
+    video: CrowdVideo,
+    samples: Sequence[CrowdSample],
+    spoken_of: Sequence[int],
+    cutting: Cutting,
+    rng: np.random.Generator,
+) -> None:
+    """Give questions about one clip the people in it; who is spoken of is always among them."""
+    slots = samples[0].slots
+    tubes = list_people(video, slots)
+    if len(tubes) > cutting.most_people:
+        tubes = _some(tubes, cutting.most_people, rng)
+    tubes = np.union1d(tubes, spoken_of).astype(np.int64)
+    people = np.stack([video.track(int(tube), slots) for tube in tubes])
+    for sample, tube in zip(samples, spoken_of, strict=True):
+        sample.people, sample.who = people, int(np.searchsorted(tubes, tube))
+
+
+def _draw_strange(
+    of: CrowdSet, number: int, samples: Sequence[CrowdSample], cutting: Cutting, rng: np.random.Generator
+) -> list[CrowdSample]:
+    """Sentences of other videos, asked of this clip; one that is also a sentence of this video is passed over."""
+    asks = of.asks["grounding"]
+    asks = asks[asks[:, 0] != number]
+    found: list[CrowdSample] = []
+    if not len(asks) or not cutting.strange:
+        return found
+    own = {query["text"] for query in of.videos[number].queries}
+    for sample in samples:
+        drawn, place = rng.random(), int(rng.integers(len(asks)))
+        text = of.videos[int(asks[place, 0])].queries[int(asks[place, 1])]["text"]
+        if drawn < cutting.strange and text not in own:
+            nowhere = np.full_like(sample.boxes, np.nan)
+            found.append(replace(sample, boxes=nowhere, sentence=text, span=(-1, -1), who=-1))
+    return found
+
+
+def list_people(video: CrowdVideo, slots: Ints) -> Ints:
+    """Tubes of the people who are seen at some time in a clip, rising."""
+    seen = video.person & (video.tube >= 0) & (video.slot >= slots[0]) & (video.slot <= slots[-1])
+    found: Ints = np.unique(video.tube[seen])
+    return found
+
+
+def has_others(of: CrowdSet) -> bool:
+    """Whether in some clip of a sentence there are people beside the one of whom it speaks."""
+    for number, row in of.asks["grounding"].tolist():
+        video, query = of.videos[number], of.videos[number].queries[row]
+        slots = video.find_slots(query.get("segment_start_frame"), query.get("segment_end_frame"))
+        if len(list_people(video, slots)) > 1:
+            return True
+    return False
 
 
 def _cut_sound(

@@ -36,6 +36,8 @@ from roadaware.tasks.crowd import (
     build_sound_predictions,
     clip_around,
     decode_relations,
+    has_others,
+    list_people,
     scale_boxes,
     spread,
 )
@@ -45,6 +47,7 @@ from roadaware.tasks.videos import Film
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from roadaware.models.crowd.grounding import Encoded
     from roadaware.models.crowd.network import IntelliCare
 
 _log = logging.getLogger("roadaware")
@@ -52,7 +55,7 @@ _MULTIPLE = 32
 _AT_ONCE = 32
 """Frames that the trunk sees at once where maps are made."""
 _LONGEST_S = 4 * 3600.0
-_SLOTS_AT_ONCE, _BEFORE, _MOMENTS_AT_ONCE = 64, 8, 16
+_SLOTS_AT_ONCE, _BEFORE, _MOMENTS_AT_ONCE, _SENTENCES_AT_ONCE = 64, 8, 16, 16
 _PICTURE_CELL_PX = 8
 
 
@@ -399,6 +402,9 @@ class Answerer:
             progress: called with the videos done and the total.
         """
         of, tasks = self.footing.of, self.network.config.tasks
+        by_people = "grounding" in tasks and self.network.config.grounding == "people"
+        if by_people and len(of.asks["grounding"]) and not has_others(of):
+            _log.warning("only those of whom the sentences speak have boxes: that it is they is given away")
         answers = []
         for number, video in enumerate(of.videos):
             found = self.ask(number)
@@ -524,37 +530,71 @@ class Answerer:
         return found
 
     def _ask_sentences(self, number: int, stem: Tensor) -> list[GroundedQuery]:
+        """Answers to the sentences of a video, clip by clip, so that a clip is seen once for all that are asked of it."""
+        import torch
+
+        video, found = self.footing.of.videos[number], dict[int, GroundedQuery]()
+        by_people = self.network.config.grounding == "people"
+        clips: dict[bytes, list[int]] = {}
+        for row, query in enumerate(video.queries):
+            slots = video.find_slots(query.get("segment_start_frame"), query.get("segment_end_frame"))
+            slots = spread(slots, min(self.clips.most_frames, self.network.config.max_frames))
+            clips.setdefault(slots.astype(np.int64).tobytes(), []).append(row)
+        for key, rows in clips.items():
+            slots = np.frombuffer(key, dtype=np.int64)
+            map = self._see(stem[:, :, torch.from_numpy(slots.copy())], "grounding")
+            at_once = _SENTENCES_AT_ONCE if by_people else 1
+            for start in range(0, len(rows), at_once):
+                part = rows[start : start + at_once]
+                if self.reader is None:
+                    raise InputError("sentences cannot be read: the network has no words")
+                words = self.reader.encode([video.queries[row]["text"] for row in part])
+                ask = self._match_people if by_people else self._look_in_cells
+                for row, (boxes, span, score) in zip(part, ask(number, slots, map, words), strict=True):
+                    query = int(video.queries[row]["query"])
+                    found[row] = GroundedQuery(query, number, slots, boxes, span, score)
+        return [found[row] for row in range(len(video.queries))]
+
+    def _match_people(
+        self, number: int, slots: Ints, map: Tensor, words: Encoded
+    ) -> list[tuple[Floats32, tuple[int, int], float]]:
+        """Boxes, span and score of each sentence: the track of whom it speaks of; the whole image where nobody is seen."""
         import torch
 
         video, found = self.footing.of.videos[number], []
-        height, width = pad_size(self.footing.sizes[number])
-        scale, film = self.footing.scale(number), video.film
-        seen: dict[bytes, Tensor] = {}
-        for query in video.queries:
-            slots = video.find_slots(query.get("segment_start_frame"), query.get("segment_end_frame"))
-            slots = spread(slots, min(self.clips.most_frames, self.network.config.max_frames))
-            key = slots.tobytes()
-            if key not in seen:
-                seen = {key: self._see(stem[:, :, torch.from_numpy(slots)], "grounding")}
-            if self.reader is None:
-                raise InputError("sentences cannot be read: the network has no words")
-            words = self.reader.encode([query["text"]])
-            grounded = self.network.heads["grounding"](seen[key], words.ids, words.mask)
-            centre = grounded.boxes[-1, 0].float().cpu().numpy() * np.array([width, height] * 2)
-            corners = np.concatenate(
-                [centre[:, :2] - centre[:, 2:] / 2, centre[:, :2] + centre[:, 2:] / 2], axis=1
-            )
-            corners = scale_boxes(corners.astype(np.float32), (1 / scale[0], 1 / scale[1]))
-            corners = np.clip(corners, 0, np.array([film.width, film.height] * 2, dtype=np.float32))
-            logits = grounded.spans[-1, 0].float().cpu().numpy()
-            mask = np.ones((1, len(slots)), dtype=np.bool_)
-            start, end = decode_span(logits[None, :, 0], logits[None, :, 1], mask)[0].tolist()
-            chance = grounded.spans[-1, 0].softmax(dim=0)
-            score = float(chance[start, 0] * chance[end - 1, 1])
-            found.append(
-                GroundedQuery(int(query["query"]), number, slots, corners, (start, end), min(1.0, score))
-            )
+        tubes = list_people(video, slots)
+        if not len(tubes):
+            whole = np.array([0, 0, video.film.width, video.film.height], dtype=np.float32)
+            return [(np.tile(whole, (len(slots), 1)), (0, len(slots)), 0.0) for _ in words.ids]
+        tracks = np.stack([video.track(int(tube), slots) for tube in tubes])
+        owner = torch.zeros(len(tubes), dtype=torch.int64)
+        clip = torch.zeros(len(words.ids), dtype=torch.int64)
+        matched = self.network.heads["grounding"](
+            map, words.ids, words.mask, self._scaled(number, tracks), owner, clip
+        )
+        inside = matched.inside.sigmoid()
+        for number_asked, person in enumerate(matched.who.argmax(dim=1).tolist()):
+            span, _ = read_span(matched.spans[number_asked, person])
+            # How surely this person does it in these frames, whoever else may: low where nobody goes with the sentence.
+            score = float(inside[number_asked, person, span[0] : span[1]].mean())
+            found.append((tracks[person], span, score))
         return found
+
+    def _look_in_cells(
+        self, number: int, slots: Ints, map: Tensor, words: Encoded
+    ) -> list[tuple[Floats32, tuple[int, int], float]]:
+        """Boxes, span and score of one sentence: a box of its own in each frame."""
+        height, width = pad_size(self.footing.sizes[number])
+        scale, film = self.footing.scale(number), self.footing.of.videos[number].film
+        grounded = self.network.heads["grounding"](map, words.ids, words.mask)
+        centre = grounded.boxes[-1, 0].float().cpu().numpy() * np.array([width, height] * 2)
+        corners = np.concatenate(
+            [centre[:, :2] - centre[:, 2:] / 2, centre[:, :2] + centre[:, 2:] / 2], axis=1
+        )
+        corners = scale_boxes(corners.astype(np.float32), (1 / scale[0], 1 / scale[1]))
+        corners = np.clip(corners, 0, np.array([film.width, film.height] * 2, dtype=np.float32))
+        span, sure = read_span(grounded.spans[-1, 0])
+        return [(corners, span, min(1.0, sure))]
 
     def _ask_sounds(self, number: int, map: Tensor) -> list[LocatedSound]:
         import torch
@@ -577,6 +617,15 @@ class Answerer:
                 shown = shown * heard
             found.append(LocatedSound(sound["sound"], crop_map(shown[0], padded, size), heard))
         return found
+
+
+def read_span(logits: Tensor) -> tuple[tuple[int, int], float]:
+    """The likeliest span of (T, 2) logits of its first and last frame: first frame, the one behind the last; how likely."""
+    held = logits.float().cpu().numpy()
+    mask = np.ones((1, len(held)), dtype=np.bool_)
+    start, end = decode_span(held[None, :, 0], held[None, :, 1], mask)[0].tolist()
+    chance = logits.softmax(dim=0)
+    return (start, end), float(chance[start, 0] * chance[end - 1, 1])
 
 
 def crop_map(cells: Tensor, padded: tuple[int, int], size: tuple[int, int]) -> Floats32:

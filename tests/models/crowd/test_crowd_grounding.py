@@ -13,7 +13,13 @@ from plain_crowd import plain_space_sines
 from roadaware.errors import InputError, UsageError
 from roadaware.models.crowd import grounding
 from roadaware.models.crowd.config import CrowdConfig
-from roadaware.models.crowd.grounding import GroundingHead, WordReader, build_words
+from roadaware.models.crowd.grounding import (
+    GroundingHead,
+    Matched,
+    PeopleGroundingHead,
+    WordReader,
+    build_words,
+)
 
 torch.set_num_threads(1)
 SENTENCES = ["A man in a red coat throws stones.", "a woman runs away", "a man runs"]
@@ -186,3 +192,104 @@ def test_a_published_text_encoder_comes_as_a_folder(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(InputError, match="bert"):
         grounding.open_text(tmp_path, settings)
+
+
+# The head that compares sentences with people.
+
+
+def _people(count: tuple[int, ...] = (2, 3), frames: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
+    rng = np.random.default_rng(0)
+    corner = rng.uniform(0, 20, (sum(count), 1, 2)) + np.arange(frames)[None, :, None]
+    boxes = torch.from_numpy(
+        np.concatenate([corner, corner + rng.uniform(4, 20, corner.shape)], axis=2)
+    ).float()
+    return boxes, torch.repeat_interleave(torch.arange(len(count)), torch.tensor(count))
+
+
+def _matching_head(**fields: object) -> PeopleGroundingHead:
+    torch.manual_seed(0)
+    return PeopleGroundingHead(CrowdConfig.tiny(**fields), WORDS, 16).eval()
+
+
+def _match(
+    head: PeopleGroundingHead, map: torch.Tensor, sentences: list[str], *given: torch.Tensor | None
+) -> Matched:
+    found = WordReader(WORDS, 64).encode(sentences)
+    with torch.no_grad():
+        return head(map, found.ids, found.mask, *given)
+
+
+def test_every_person_is_scored_for_every_sentence() -> None:
+    head, map = _matching_head(), torch.randn(2, 16, 5, 2, 3)
+    boxes, owner = _people()
+    clip = torch.tensor([0, 1, 1])
+    found = _match(head, map, SENTENCES, boxes, owner, clip)
+    assert (found.who.shape, found.spans.shape, found.inside.shape) == ((3, 3), (3, 3, 5, 2), (3, 3, 5))
+    assert torch.isinf(found.who).tolist() == [[False, False, True], [False] * 3, [False] * 3]
+    # Each clip and each sentence alone say the same.
+    alone = _match(head, map[1:], SENTENCES[2:], boxes[2:], owner[2:] - 1)
+    assert torch.allclose(found.who[2:], alone.who, atol=1e-5)
+    assert torch.allclose(found.spans[2:], alone.spans, atol=1e-4)
+    first = _match(head, map[:1], SENTENCES[:1], boxes[:2], owner[:2])
+    assert torch.allclose(found.inside[0, :2], first.inside[0], atol=1e-4)
+
+
+def test_people_in_another_order_and_frames_behind_change_nothing() -> None:
+    head, map = _matching_head(), torch.randn(1, 16, 5, 2, 3)
+    boxes, owner = _people((4,))
+    found = _match(head, map, SENTENCES[:1], boxes, owner)
+    order = torch.tensor([2, 0, 3, 1])
+    turned = _match(head, map, SENTENCES[:1], boxes[order], owner)
+    assert torch.allclose(found.who[:, order], turned.who, atol=1e-5)
+    longer = torch.cat([map, torch.randn(1, 16, 3, 2, 3)], dim=2)
+    frames = torch.arange(8)[None] < 5
+    padded = _match(
+        head,
+        longer,
+        SENTENCES[:1],
+        torch.cat([boxes, boxes[:, -1:].expand(-1, 3, -1)], 1),
+        owner,
+        None,
+        frames,
+    )
+    assert torch.allclose(found.who, padded.who, atol=1e-5)
+    assert torch.allclose(found.inside, padded.inside[:, :, :5], atol=1e-4)
+
+
+def test_a_clip_without_people_has_no_answer_and_no_fault() -> None:
+    head, map = _matching_head(), torch.randn(2, 16, 5, 2, 3)
+    boxes, owner = _people((0, 2))
+    found = _match(head, map, SENTENCES[:2], boxes, owner)
+    assert torch.isinf(found.who[0]).all()
+    assert torch.isfinite(found.who[1]).all()
+    nobody = _match(head, map, SENTENCES[:2], boxes[:0], owner[:0])
+    assert torch.isinf(nobody.who).all()
+
+
+def test_bad_people_are_refused() -> None:
+    head, map = _matching_head(max_frames=5), torch.randn(2, 16, 5, 2, 3)
+    boxes, owner = _people()
+    for given in (
+        (boxes[:, :3], owner),
+        (boxes * float("nan"), owner),
+        (boxes, owner + 1),
+        (boxes, owner.flip(0)),
+        (boxes, owner, torch.tensor([0])),
+        (boxes, owner, torch.tensor([0, 7])),
+        (boxes, owner, None, torch.zeros(2, 5, dtype=torch.bool)),
+    ):
+        with pytest.raises(UsageError):
+            _match(head, map, SENTENCES[:2], *given)
+    with pytest.raises(UsageError, match="take fewer"):
+        _match(head, torch.randn(2, 16, 6, 2, 3), SENTENCES[:2], *_people(frames=6))
+
+
+def test_tracks_are_described_in_parts_of_the_image() -> None:
+    boxes = torch.tensor([[[10.0, 10, 20, 50], [14, 10, 24, 50], [14, 0, 34, 80]]])
+    found = grounding.describe_tracks(boxes, torch.tensor([100.0, 200, 100, 200]))[0]
+    centre = [[-0.7, -0.7], [-0.62, -0.7], [-0.52, -0.6]]
+    assert torch.allclose(found[:, :2], torch.tensor(centre))
+    assert torch.allclose(found[:, 2:4].exp(), torch.tensor([[0.1, 0.2], [0.1, 0.2], [0.2, 0.4]]))
+    assert torch.allclose(found[:, 4:6], torch.tensor([[0.0, 0], [0.1, 0], [5 / 80, 10 / 80]]))
+    assert torch.allclose(found[:, 6].exp(), torch.tensor([1.0, 1, 2]))
+    assert torch.allclose(found[:, 7].exp(), torch.tensor([4.0, 4, 4]))

@@ -13,7 +13,7 @@ from torch import Tensor
 from example_counts import tried
 from roadaware.errors import UsageError
 from roadaware.models.crowd import losses
-from roadaware.models.crowd.grounding import Grounded
+from roadaware.models.crowd.grounding import Grounded, Matched
 
 torch.set_num_threads(1)
 
@@ -147,3 +147,37 @@ def test_shapes_that_differ_are_refused() -> None:
             loss(torch.zeros(2, 4), torch.zeros(3, 4))
     with pytest.raises(UsageError, match="should be"):
         losses.spans(torch.zeros(2, 4, 2), torch.zeros(3, 2), torch.ones(2, 4, dtype=torch.bool))
+
+
+def test_the_loss_of_matching_is_that_of_its_formula() -> None:
+    rng = np.random.default_rng(3)
+    who = torch.from_numpy(rng.normal(size=(3, 4))).double()
+    who[0, 3] = -torch.inf
+    found = Matched(
+        who, torch.from_numpy(rng.normal(size=(3, 4, 6, 2))), torch.from_numpy(rng.normal(size=(3, 4, 6)))
+    )
+    person, span = torch.tensor([1, -1, 3]), torch.tensor([[0, 2], [-1, -1], [4, 5]])
+    mask = torch.ones(3, 6, dtype=torch.bool)
+    mask[0, 5] = False
+    got = losses.matching(found, person, span, mask)
+
+    chances = [np.exp(row) / np.exp(row).sum() for row in who.numpy()]
+    wanted_who = -np.mean([np.log(chances[0][1]), np.log(chances[2][3])])
+    near, far = [], []
+    for q in range(3):
+        for p in range(4):
+            for t in range(6):
+                if np.isinf(float(who[q, p])) or not mask[q, t]:
+                    continue
+                logit = float(found.inside[q, p, t])
+                held = p == person[q] and span[q, 0] <= t <= span[q, 1]
+                (near if held else far).append(np.log1p(np.exp(-logit if held else logit)))
+    assert float(got.who) == pytest.approx(wanted_who)
+    assert float(got.inside) == pytest.approx((np.mean(near) + np.mean(far)) / 2)
+    spoken = torch.tensor([0, 2])
+    wanted = losses.spans(found.spans[spoken, person[spoken]], span[spoken], mask[spoken])
+    assert float(got.span) == pytest.approx(float(wanted))
+    assert float(got.total) == pytest.approx(float(got.who + 10 * got.span + got.inside))
+    nobody = losses.matching(found, torch.full((3,), -1), torch.full((3, 2), -1), mask)
+    assert float(nobody.who) == float(nobody.span) == 0
+    assert torch.isfinite(nobody.total)

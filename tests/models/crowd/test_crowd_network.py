@@ -14,7 +14,7 @@ from torch import Tensor
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.models.crowd import losses
 from roadaware.models.crowd.config import TASKS, CrowdConfig, Task, Vocabulary
-from roadaware.models.crowd.grounding import WordReader, build_words
+from roadaware.models.crowd.grounding import Matched, WordReader, build_words
 from roadaware.models.crowd.network import IntelliCare, begin_trunk, build_trunk, open_crowd, save_crowd
 from roadaware.models.crowd.people import choose_pairs
 from roadaware.models.crowd.sound import hear
@@ -33,8 +33,10 @@ def _network(config: CrowdConfig | None = None, seed: int = 0) -> IntelliCare:
     return IntelliCare(config or CrowdConfig.tiny(), WORDS)
 
 
-def _questions(frames: int = 6, side: int = 64) -> tuple[Tensor, dict[Task, dict[str, Any]]]:
-    """Two clips, and a question of each task about both."""
+def _questions(
+    frames: int = 6, side: int = 64, *, people: bool = True
+) -> tuple[Tensor, dict[Task, dict[str, Any]]]:
+    """Two clips, and a question of each task about both; sentences are looked for among people or in cells."""
     rng = np.random.default_rng(0)
     images = torch.from_numpy(rng.normal(size=(2, 3, frames, side, side))).float()
     corner = rng.uniform(0, side / 2, (6, 1, 2)).repeat(frames, axis=1)
@@ -49,7 +51,8 @@ def _questions(frames: int = 6, side: int = 64) -> tuple[Tensor, dict[Task, dict
             "clip": clip,
             "pairs": choose_pairs(boxes[:, 0], clip, heights=9, most=99).index,
         },
-        "grounding": {"ids": read.ids, "mask": read.mask},
+        "grounding": {"ids": read.ids, "mask": read.mask}
+        | ({"boxes": boxes, "owner": clip} if people else {}),
         "sound": {"examples": heard, "asked": torch.tensor([0, 1])},
     }
 
@@ -67,7 +70,11 @@ def _targets(frames: int = 6, cells: int = 14) -> dict[Task, Callable[[Any], Ten
     return {
         "actions": lambda found: losses.actions(found, actions),
         "relations": lambda found: losses.relations(found, pairs),
-        "grounding": lambda found: losses.grounding(found, box, span, mask).total,
+        "grounding": lambda found: (
+            losses.matching(found, torch.tensor([1, 2]), span, mask).total
+            if isinstance(found, Matched)
+            else losses.grounding(found, box, span, mask).total
+        ),
         "sound": lambda found: losses.sound_map(found.logits, source),
     }
 
@@ -173,7 +180,7 @@ def _overfit(
     network: IntelliCare, steps: int, lr: float, frames: int, side: int
 ) -> dict[str, tuple[float, float]]:
     """Losses in evaluation before and after training all tasks in turn on two clips."""
-    images, questions = _questions(frames, side)
+    images, questions = _questions(frames, side, people=network.config.grounding == "people")
     targets = _targets(frames, network.config.map_size)
     optimizer = torch.optim.AdamW(network.parameters(), lr=lr)
 
@@ -357,7 +364,7 @@ def test_the_paper_s_size_builds_answers_and_learns_two_clips() -> None:
     finder.set_temperature(0.5)
     for task, (before, after) in _overfit(network, 20, 1e-4, 6, 64).items():
         assert after < 0.9 * before, (task, before, after)
-    images, questions = _questions(6, 64)
+    images, questions = _questions(6, 64, people=False)
     network.eval()
     with torch.no_grad():
         wanted = network(images, "actions", **questions["actions"])

@@ -72,9 +72,13 @@ class CrowdConfig:
         max_pairs: of a clip; the nearest are asked.
 
     Grounding:
+        grounding: `people` compares a sentence with the track of every person, which detections give; `cells` looks for
+            it in the cells of the map, as published, and needs no tracks.
         grounding_width: numbers of a token; a multiple of 4 and of `attention_heads`.
-        attention_heads, encoder_layers, decoder_layers, feed_forward: of the transformer.
-        slow_stride: every so many frames one is read with the sentence.
+        attention_heads, feed_forward: of the transformer.
+        encoder_layers, decoder_layers: of `cells`: as published; of `people`: over a person's frames, and behind the
+            sentence.
+        slow_stride: of `cells`: every so many frames one is read with the sentence.
         max_frames: of a clip.
         text_width, text_layers, text_heads: of the RoBERTa that reads sentences.
         max_tokens: of a sentence with its marks; the rest is cut off, and counted.
@@ -115,9 +119,10 @@ class CrowdConfig:
     tree_units: Literal["pixels", "image"] = "image"
     pair_heights: float = 3.0
     max_pairs: int = 1024
+    grounding: Literal["people", "cells"] = "people"
     grounding_width: int = 128
     attention_heads: int = 8
-    encoder_layers: int = 2
+    encoder_layers: int = 1
     decoder_layers: int = 2
     feed_forward: int = 256
     slow_stride: int = 4
@@ -184,7 +189,7 @@ class CrowdConfig:
         published: dict[str, Any] = {
             "trunk": "i3d", "stage_blocks": (3, 4, 6, 3), "form": "published", "window": 0,
             "relation_width": 1024, "tree_width": 256, "attention_width": 256, "tree_units": "pixels",
-            "grounding_width": 256, "encoder_layers": 6, "decoder_layers": 6, "feed_forward": 2048,
+            "grounding": "cells", "grounding_width": 256, "encoder_layers": 6, "decoder_layers": 6, "feed_forward": 2048,
             "slow_stride": 5, "max_frames": 200, "sound_width": 512, "map_size": 14, "cycles": 4,
             "audio": "vggish", "head_width": 2048,
         }  # fmt: skip

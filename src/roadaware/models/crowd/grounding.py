@@ -1,4 +1,4 @@
-"""The head that is asked by a sentence: when it happens and where, frame by frame; imports torch."""
+"""The heads that are asked by a sentence: when it happens, and where or to whom; imports torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from torch.nn import functional
 
 from roadaware.errors import UsageError
 from roadaware.io.sources import to_printable
-from roadaware.models.crowd.config import CrowdConfig
+from roadaware.models.crowd.config import STRIDE_PX, CrowdConfig
+from roadaware.models.crowd.people import check_people, pool_boxes
 from roadaware.models.folder_configs import encode_texts, load_tokenizer
 
 # Words: a sentence to numbers of its pieces.
@@ -27,6 +28,7 @@ _BEGIN, _PAD, _END, _UNKNOWN = "[CLS]", "[PAD]", "[SEP]", "[UNK]"
 _MARKS = (_BEGIN, _PAD, _END, _UNKNOWN)
 _PAD_PLACE = _MARKS.index(_PAD)
 _LONGEST_WORD = 100
+_PLACE_FEATURES = 8
 
 
 class Encoded(NamedTuple):
@@ -425,3 +427,189 @@ class GroundingHead(nn.Module):
         frames = self.from_map(map.transpose(1, 2).flatten(0, 1))
         shown: Tensor = frames.flatten(2).transpose(1, 2).unflatten(0, (map.shape[0], map.shape[2]))
         return shown
+
+
+# The same question with people known: which of them, and when.
+
+
+class Matched(NamedTuple):
+    """How well each person of a clip goes with a sentence, of Q sentences and at most P people in a clip.
+
+    Args:
+        who: (Q, P) logits that the sentence speaks of a person; -inf behind the people of the clip.
+        spans: (Q, P, T, 2) logits that a frame is the first one and the last one of the span, if it is this person.
+        inside: (Q, P, T) logits that a frame is in the span of this person.
+    """
+
+    who: Tensor
+    spans: Tensor
+    inside: Tensor
+
+
+class PeopleGroundingHead(nn.Module):
+    """Of whom a sentence speaks, and when it happens, where the tracks of people are known. Ours.
+
+    A person is a token in every frame: the cells of the body, its place, size and motion. Tokens look at the other
+    frames of the person, at the other people of the frame, and then at the words; behind that at the frames again. A
+    track with a box in each frame is looked for, in place of a box in each frame: on two cores that is learnt from some
+    thousand sentences, which regression from the cells of a map (`GroundingHead`) is not.
+
+    Args:
+        config: of the network.
+        words: pieces of words, as `Vocabulary.words`.
+        channels: of the trunk's map.
+        text: reads sentences in place of a small RoBERTa (`open_text`).
+    """
+
+    def __init__(
+        self, config: CrowdConfig, words: Sequence[str], channels: int, text: TextEncoder | None = None
+    ) -> None:
+        super().__init__()
+        width, narrow = config.grounding_width, max(1, config.grounding_width // 2)
+        self.config, self.cells = config, max(1, config.roi // 2)
+        self.text = text or TextEncoder(config, len(words))
+        self.from_text = nn.Linear(self.text.width, width)
+        self.text_norm, self.text_dropout = nn.LayerNorm(width, eps=1e-12), nn.Dropout(config.dropout)
+        self.from_map = nn.Conv2d(channels, narrow, 1)
+        self.body = nn.Linear(narrow * self.cells**2, width)
+        self.place = nn.Sequential(nn.Linear(_PLACE_FEATURES, width), nn.ReLU(), nn.Linear(width, width))
+        self.norm = nn.LayerNorm(width)
+        self.over_frames = nn.ModuleList(EncoderLayer(config) for _ in range(max(1, config.encoder_layers)))
+        self.over_people = EncoderLayer(config)
+        self.over_words = WordLayer(config)
+        self.behind = nn.ModuleList(EncoderLayer(config) for _ in range(config.decoder_layers))
+        self.who = nn.Sequential(nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, 1))
+        self.when = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 3))
+
+    def forward(
+        self,
+        map: Tensor,
+        ids: Tensor,
+        mask: Tensor,
+        boxes: Tensor,
+        owner: Tensor,
+        clip: Tensor | None = None,
+        frames: Tensor | None = None,
+    ) -> Matched:
+        """How well each person goes with each sentence.
+
+        Args:
+            map: (B, C, T, H, W) of the trunk; padding of shorter clips stands behind.
+            ids, mask: (Q, L) of the sentences, as `WordReader.encode` makes them.
+            boxes: (n, T, 4) x1, y1, x2, y2 in pixels of every person in every frame of its clip; where one is not
+                seen, the box of the nearest frame.
+            owner: (n,) int64, which of the B clips each person is in, rising.
+            clip: (Q,) int64, which clip each sentence is asked of (default: one each, in their order).
+            frames: (B, T) bool, which frames are of the clip (default: all).
+
+        Raises:
+            UsageError: if a clip has no frame or more than `max_frames`, boxes or clips are none, or there is not one
+                clip for each sentence.
+        """
+        batch, time = len(map), map.shape[2]
+        clip = torch.arange(len(ids), device=map.device) if clip is None else clip
+        if len(clip) != len(ids) or ids.shape != mask.shape:
+            raise UsageError(
+                f"{len(clip)} clips and {len(ids)} sentences: give each sentence a clip and a mask"
+            )
+        if len(clip) and not 0 <= int(clip.min()) <= int(clip.max()) < batch:
+            raise UsageError(f"sentences are asked of clips 0 to {batch - 1}, one each")
+        if not 0 < time <= self.config.max_frames:
+            raise UsageError(f"a clip has 1 to {self.config.max_frames} frames, not {time}: take fewer")
+        check_people(boxes, owner, batch)
+        if boxes.ndim != 3 or boxes.shape[1] != time or bool((owner.diff() < 0).any()):
+            raise UsageError(
+                f"{tuple(boxes.shape)} boxes: give each person, clip by clip, one in each of {time} frames"
+            )
+        frames = torch.ones(batch, time, dtype=torch.bool, device=map.device) if frames is None else frames
+        if not bool(frames.any(dim=1).all()):
+            raise UsageError("a clip has no frame: its mask is empty")
+
+        tokens, there = self._see(map, boxes, owner, frames)
+        words = self.text_dropout(self.text_norm(self.from_text(self.text(ids, mask))))
+        people = tokens.shape[1]
+        # (Q, P * T, width): every person of its clip in every frame, beside its sentence.
+        asked = self.over_words(tokens[clip].flatten(1, 2), words, ~mask)
+        asked = asked.unflatten(1, (people, time)).flatten(0, 1)
+        lost = ~frames[clip].repeat_interleave(people, dim=0)
+        for layer in self.behind:
+            asked = layer(asked, time_sines(time, asked.shape[2], map.device), lost)
+        when = self.when(asked).unflatten(0, (len(clip), people))
+        weight = when[..., 2].masked_fill(~frames[clip][:, None], -math.inf).softmax(dim=2)
+        asked = asked.unflatten(0, (len(clip), people))
+        mean = torch.einsum("qpt,qptd->qpd", weight, asked)
+        most = asked.masked_fill(~frames[clip][:, None, :, None], -math.inf).amax(dim=2)
+        who = self.who(torch.cat([mean, most], dim=2)).squeeze(2).masked_fill(~there[clip], -math.inf)
+        return Matched(who, when[..., :2], when[..., 2])
+
+    def _see(self, map: Tensor, boxes: Tensor, owner: Tensor, frames: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, P, T, width) tokens of people in frames, and (B, P) which people there are."""
+        batch, _, time, height, width = map.shape
+        if not len(boxes):
+            nobody = torch.zeros(batch, 1, dtype=torch.bool, device=map.device)
+            return map.new_zeros(batch, 1, time, self.config.grounding_width), nobody
+        maps = self.from_map(map.transpose(1, 2).flatten(0, 1))
+        moments = (owner[:, None] * time + torch.arange(time, device=map.device)).flatten()
+        bodies = pool_boxes(maps, boxes.flatten(0, 1), moments, self.cells).flatten(1)
+        image = map.new_tensor([width, height, width, height]) * STRIDE_PX
+        each = functional.relu(self.body(bodies)).unflatten(0, (len(boxes), time))
+        each = self.norm(each + self.place(describe_tracks(boxes, image)))
+        lost = ~frames[owner]
+        for layer in self.over_frames:
+            each = layer(each, time_sines(time, each.shape[2], map.device), lost)
+
+        counts = torch.bincount(owner, minlength=batch)
+        row = torch.arange(len(owner), device=map.device) - (counts.cumsum(0) - counts)[owner]
+        # A clip without anybody has one place all the same, which is never chosen.
+        people = max(1, int(counts.max()))
+        tokens = each.new_zeros(batch, people, time, each.shape[2]).index_put((owner, row), each)
+        there = torch.arange(people, device=map.device)[None] < counts[:, None]
+        nobody = (~there).clone()
+        nobody[:, 0] = False
+        frame_by_frame = tokens.transpose(1, 2).flatten(0, 1)
+        beside = self.over_people(
+            frame_by_frame, torch.zeros_like(frame_by_frame[:1, :1]), nobody.repeat_interleave(time, dim=0)
+        )
+        return beside.unflatten(0, (batch, time)).transpose(1, 2), there
+
+
+class WordLayer(nn.Module):
+    """Tokens look at words, then two layers; norms come after."""
+
+    def __init__(self, config: CrowdConfig) -> None:
+        super().__init__()
+        width, rate = config.grounding_width, config.dropout
+        self.attention = nn.MultiheadAttention(width, config.attention_heads, rate, batch_first=True)
+        self.feed = feed_forward(config)
+        self.both = nn.Linear(2 * width, width)
+        self.norm1, self.norm2, self.dropout = nn.LayerNorm(width), nn.LayerNorm(width), nn.Dropout(rate)
+
+    def forward(self, tokens: Tensor, words: Tensor, padding: Tensor) -> Tensor:
+        """(N, S, width) of tokens (N, S, width) and words (N, L, width), of which `padding` (N, L) are none."""
+        read, _ = self.attention(tokens, words, words, key_padding_mask=padding, need_weights=False)
+        # Their product says where both agree, which a sum does not.
+        read = self.both(torch.cat([read, read * tokens], dim=2))
+        tokens = self.norm1(tokens + self.dropout(read))
+        out: Tensor = self.norm2(tokens + self.dropout(self.feed(tokens)))
+        return out
+
+
+def describe_tracks(boxes: Tensor, image: Tensor) -> Tensor:
+    """(n, T, 8) where people are and how they move.
+
+    Args:
+        boxes: (n, T, 4) in pixels.
+        image: (4,) width, height, width, height.
+
+    Returns:
+        Centre in parts of the image, -1 to 1 (2), logarithms of width and height in parts of it (2), motion of the
+        centre to the frame before in heights (2), change of the logarithm of the height (1), and height over width as a
+        logarithm (1).
+    """
+    size = (boxes[..., 2:] - boxes[..., :2]).clamp(min=1)
+    centre = (boxes[..., :2] + boxes[..., 2:]) / 2
+    parts = size / image[:2]
+    moved = functional.pad(centre[:, 1:] - centre[:, :-1], (0, 0, 1, 0)) / size[..., 1:]
+    grown = functional.pad(size[:, 1:, 1:].log() - size[:, :-1, 1:].log(), (0, 0, 1, 0))
+    shape = (size[..., 1:] / size[..., :1]).log()
+    return torch.cat([2 * centre / image[:2] - 1, parts.log(), moved, grown, shape], dim=2).clamp(-10, 10)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from roadaware.errors import UsageError
-from roadaware.models.crowd.grounding import Grounded
+from roadaware.models.crowd.grounding import Grounded, Matched
 
 _SMALL, _TINY = 1e-6, 1e-12
 _FAR = -1e32
@@ -184,6 +184,51 @@ def grounding(
         ]
         total = total + sum(weight * part for weight, part in zip((5, 2, 10, 1), parts, strict=True))
     return GroundingLoss(total, *parts)
+
+
+class MatchingLoss(NamedTuple):
+    """The loss of sentences that are compared with people, and its parts before their weights.
+
+    Args:
+        total: weighed: who 1, spans 10, inside 1.
+        who: cross-entropy over the people of the clip.
+        span: of the person who is spoken of, as `spans`.
+        inside: binary cross-entropy of all people and frames; frames of the span count as much as all others.
+    """
+
+    total: Tensor
+    who: Tensor
+    span: Tensor
+    inside: Tensor
+
+
+def matching(found: Matched, person: Tensor, span: Tensor, mask: Tensor, sigma: float = 1.0) -> MatchingLoss:
+    """The loss of sentences where people are known. Ours.
+
+    Args:
+        found: of the head.
+        person: (Q,) int64, who is spoken of among the people of the clip; -1 where nobody does what the sentence says.
+        span: (Q, 2) int64, the first and the last frame inside.
+        mask: (Q, T) bool, which frames are of the clip.
+        sigma: as of `spans`.
+    """
+    rows = (person >= 0).nonzero().flatten()
+    who = span_loss = found.who.new_zeros(())
+    frames = torch.arange(mask.shape[1], device=mask.device)
+    target = torch.zeros_like(found.inside)
+    if len(rows):
+        who = functional.cross_entropy(found.who[rows], person[rows])
+        span_loss = spans(found.spans[rows, person[rows]], span[rows], mask[rows], sigma)
+        held = (frames[None] >= span[rows, :1]) & (frames[None] <= span[rows, 1:])
+        target[rows, person[rows]] = held.to(target)
+    counted = (found.who > -torch.inf)[:, :, None] & mask[:, None]
+    each = functional.binary_cross_entropy_with_logits(found.inside, target, reduction="none")
+    parts = [
+        (each * share).sum() / share.sum().clamp(min=1)
+        for share in (target * counted, (1 - target) * counted)
+    ]
+    inside = (parts[0] + parts[1]) / 2
+    return MatchingLoss(who + 10 * span_loss + inside, who, span_loss, inside)
 
 
 def simsiam(p1: Tensor, p2: Tensor, z1: Tensor, z2: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.sources import to_printable
 from roadaware.models.crowd.config import CrowdConfig, Task, Vocabulary
-from roadaware.models.crowd.grounding import GroundingHead, TextEncoder
+from roadaware.models.crowd.grounding import GroundingHead, PeopleGroundingHead, TextEncoder
 from roadaware.models.crowd.pathfinder import Pathfinder, install
 from roadaware.models.crowd.people import ActionHead, RelationHead
 from roadaware.models.crowd.sound import SoundHead
@@ -227,10 +227,11 @@ class IntelliCare(nn.Module):
         # A network without dynamic layers is cut where one with them is, so that kept maps serve both.
         self.trunk.cut_before(config.dynamic_layers or replace(config, blocks=1).dynamic_layers)
         channels = self.trunk.channels
+        reading = PeopleGroundingHead if config.grounding == "people" else GroundingHead
         makers: dict[str, Callable[[], nn.Module]] = {
             "actions": lambda: ActionHead(config, len(vocabulary.actions), channels),
             "relations": lambda: RelationHead(config, len(vocabulary.predicates), channels),
-            "grounding": lambda: GroundingHead(config, vocabulary.words, channels, text),
+            "grounding": lambda: reading(config, vocabulary.words, channels, text),
             "sound": lambda: SoundHead(config, len(vocabulary.sounds), channels),
         }
         self.heads = nn.ModuleDict({task: makers[task]() for task in config.tasks})

@@ -375,7 +375,7 @@ class SoundHead(nn.Module):
 
     Published form: the sound of 3 s as a whole is looked for. Compact form: a class of sound is asked for, since
     several sounds at once cannot be told apart by their mean; the two channels of the sound and the place of each
-    cell take part; and a logit says whether that sound is heard and its source seen.
+    cell take part; a logit says whether that sound is heard and its source seen, and others which classes are heard.
 
     Args:
         config: of the network.
@@ -399,7 +399,8 @@ class SoundHead(nn.Module):
         self.from_map = nn.Conv2d(channels + (2 if self.asked_for else 0), width, 1)
         self.coded = Coded(width, config.cycles)
         self.scale, self.shift = nn.Parameter(torch.tensor(10.0)), nn.Parameter(torch.tensor(-2.0))
-        self.heard = nn.Linear(2 * width, 1) if self.asked_for else None
+        self.classes = nn.Linear(128, sounds) if self.asked_for else None
+        self.heard = nn.Linear(2 * width + 1, 1) if self.asked_for else None
         self.siamese = SimSiam(width, config.head_width)
 
     def forward(self, map: Tensor, examples: Tensor, asked: Tensor | None = None) -> Located:
@@ -415,16 +416,7 @@ class SoundHead(nn.Module):
             UsageError: if shapes do not go together, or a class is none.
         """
         batch = len(map)
-        if examples.ndim != 5 or len(examples) != batch or examples.shape[1] not in (1, 2):
-            raise UsageError(
-                f"{tuple(examples.shape)} examples should be ({batch}, 1 or 2, S, {EXAMPLE}, {BANDS})"
-            )
-        if self.inputs == 1:
-            examples = examples.mean(dim=1, keepdim=True)
-        elif examples.shape[1] == 1:
-            examples = examples.expand(-1, 2, -1, -1, -1)
-        each = self.hearing(examples.transpose(1, 2).flatten(0, 1))
-        spoken = each.unflatten(0, (batch, -1)) if batch else each.new_zeros(0, 1, 128)
+        spoken = self._hear(examples, batch)
         heard = functional.normalize(spoken.mean(dim=1), dim=1)
         wanted = self._ask(spoken, asked)
 
@@ -436,10 +428,42 @@ class SoundHead(nn.Module):
         corrected = self.coded(seen, heard)
         found = attend(corrected, wanted)
         known = map.new_zeros(batch)
-        if self.heard is not None:
+        if self.heard is not None and self.classes is not None:
             cells = size[0] * size[1]
-            known = self.heard(torch.cat([found.pooled / cells, wanted], dim=1)).squeeze(1)
+            present = self.classes(spoken.mean(dim=1))
+            # Any sound is there where the surest class is.
+            place = torch.full((batch,), -1, device=map.device) if asked is None else asked
+            own = present.gather(1, place.clamp(min=0)[:, None])
+            own = torch.where(place[:, None] < 0, present.amax(dim=1, keepdim=True), own)
+            known = self.heard(torch.cat([found.pooled / cells, wanted, own], dim=1)).squeeze(1)
         return Located(found.similarity, self.scale * found.similarity + self.shift, known, found.pooled)
+
+    def classify(self, examples: Tensor) -> Tensor:
+        """(B, sounds) logits that each class is heard, whether its source is seen or not; of the compact form.
+
+        Args:
+            examples: as of `forward`.
+
+        Raises:
+            UsageError: if shapes are none, or the form is the published one.
+        """
+        if self.classes is None:
+            raise UsageError("the published form knows no classes of sounds")
+        found: Tensor = self.classes(self._hear(examples, len(examples)).mean(dim=1))
+        return found
+
+    def _hear(self, examples: Tensor, batch: int) -> Tensor:
+        """(B, S, 128) what the examples of each sound are to the network."""
+        if examples.ndim != 5 or len(examples) != batch or examples.shape[1] not in (1, 2):
+            raise UsageError(
+                f"{tuple(examples.shape)} examples should be ({batch}, 1 or 2, S, {EXAMPLE}, {BANDS})"
+            )
+        if self.inputs == 1:
+            examples = examples.mean(dim=1, keepdim=True)
+        elif examples.shape[1] == 1:
+            examples = examples.expand(-1, 2, -1, -1, -1)
+        each = self.hearing(examples.transpose(1, 2).flatten(0, 1))
+        return each.unflatten(0, (batch, -1)) if batch else each.new_zeros(0, 1, 128)
 
     def _ask(self, spoken: Tensor, asked: Tensor | None) -> Tensor:
         """(B, width) what is looked for in the image, of (B, S, 128) and the classes that are asked for."""

@@ -83,6 +83,10 @@ class CrowdClipsRecipe(ClipConfig):
         crop: chance that a sentence is looked for in a part of its clip.
         crop_frames: of such a part, at most, where the span is not longer; 0 for any number.
         wrong: chance that a sound is asked for that is not heard.
+        strange: chance that beside a sentence one of another video is asked, which nobody here goes with; for networks
+            that compare sentences with people.
+        ears: moments of any film that are only heard, beside each clip of a sound: which classes are heard there is learnt
+            too, since a moment that is seen costs a hundred times more.
         mono: chance that one channel of a sound takes the place of both.
         balance_share: questions with rarer labels are drawn more often, sqrt(balance_share / their share).
         balance_most: at most so often.
@@ -97,6 +101,8 @@ class CrowdClipsRecipe(ClipConfig):
     crop: float = 0.5
     crop_frames: int = 0
     wrong: float = 0.25
+    strange: float = 0.25
+    ears: int = 8
     mono: float = 0.2
     balance_share: float = 0.1
     balance_most: float = 4.0
@@ -160,7 +166,7 @@ class CrowdRecipe:
         shares = list(self.tasks.values())
         factors = [f for f in schedule.part_lr.values() if not isinstance(f, int | float) or f < 0]
         good = [isinstance(s, int | float) and not isinstance(s, bool) and 0 < s < 1e6 for s in shares]
-        chances = (clips.jitter, clips.crop, clips.wrong, clips.mono)
+        chances = (clips.jitter, clips.crop, clips.wrong, clips.strange, clips.mono)
         counts = (
             clips.frames,
             clips.most_frames,
@@ -177,8 +183,8 @@ class CrowdRecipe:
             (0 < clips.fps <= 1000, "clips.fps is above 0"),
             (all(32 <= side <= 4096 for side in clips.size_px), "clips.size_px lies in 32 to 4096"),
             (min(counts) >= 1, "clips.frames, most_frames, most_people, batch, questions and accumulate are at least 1"),
-            (clips.crop_frames >= 0, "clips.crop_frames is at least 0"),
-            (all(0 <= p < 1 for p in chances), "clips.jitter, crop, wrong and mono lie in [0, 1)"),
+            (min(clips.crop_frames, clips.ears) >= 0, "clips.crop_frames and ears are at least 0"),
+            (all(0 <= p < 1 for p in chances), "clips.jitter, crop, wrong, strange and mono lie in [0, 1)"),
             (clips.balance_share > 0 and clips.balance_most >= 1, "clips.balance_share is above 0, balance_most at least 1"),
             (schedule.steps > 0 or schedule.epochs > 0, "schedule.steps or schedule.epochs is above 0"),
             (schedule.lr > 0 and 0 <= schedule.ema < 1, "schedule.lr is above 0, ema lies in [0, 1)"),

@@ -28,7 +28,7 @@ from roadaware.models.crowd.network import IntelliCare, begin_trunk, open_crowd,
 from roadaware.models.crowd.pathfinder import anneal, count_switches
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions, Scenes
-from roadaware.tasks.crowd import CrowdSet, build_crowd_set, list_used, measure_relations
+from roadaware.tasks.crowd import CrowdSet, build_crowd_set, has_others, list_used, measure_relations
 from roadaware.tasks.crowd_answers import Answerer, Footing, name_stem
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch
@@ -112,6 +112,9 @@ class CrowdTrainee(nn.Module):
             # Nobody is near anybody; the loop wants a gradient all the same.
             weight = next(network.heads[task].parameters())
             return weight.sum() * 0, torch.tensor(0)
+        if task == "grounding" and network.config.grounding == "people":
+            matched = losses.matching(found, answer["person"], answer["span"], answer["mask"])
+            return matched.total, torch.tensor(len(found.who))
         if task == "grounding":
             loss = losses.grounding(found, answer["target"], answer["span"], answer["mask"])
             return loss.total, torch.tensor(len(found.boxes[-1]))
@@ -137,7 +140,11 @@ class CrowdTrainee(nn.Module):
         found = self._answer(map, question)
         loss = losses.sound_map(found.logits, answer["target"])
         if network.config.form == "compact":
-            loss = loss + functional.binary_cross_entropy_with_logits(found.heard, answer["heard"])
+            each = functional.binary_cross_entropy_with_logits
+            loss = loss + each(found.heard, answer["heard"])
+            head: Any = network.heads["sound"]
+            # Two or three of all classes are heard at a time.
+            loss = loss + 4 * each(head.classify(answer["ears"]), answer["present"].float())
         return loss, count
 
 
@@ -324,6 +331,11 @@ class CrowdRun(Run[CrowdRecipe]):
                 raise UsageError(
                     f"nothing of the task {task} can be learnt from these videos: leave it out of `tasks`"
                 )
+        if "grounding" in config.tasks and config.grounding == "people" and not has_others(of):
+            raise UsageError(
+                "the only people with boxes are those of whom the sentences speak, so that who it is cannot be learnt: "
+                "set model.fields.grounding to cells, which looks for a box in each frame"
+            )
         self.crowd = CrowdLearner(recipe, of)
         self.learner = self.crowd
         self.footing.use(self.crowd.crowd)

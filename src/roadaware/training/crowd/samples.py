@@ -22,6 +22,7 @@ from roadaware.tasks.crowd import (
     Cutting,
     count_labels,
     cut_samples,
+    hear_classes,
     scale_boxes,
 )
 from roadaware.tasks.crowd_answers import Footing, normalise, pad_size
@@ -42,11 +43,13 @@ class Asked:
         sample: the question.
         boxes: those of the sample, in pixels of the network's image.
         examples: (2, S, 96, 64) log-mels.
+        people: those of the sample, in pixels of the network's image.
     """
 
     sample: CrowdSample
     boxes: Floats32
     examples: Tensor | None
+    people: Floats32 | None = None
 
 
 @dataclass(eq=False)
@@ -57,11 +60,15 @@ class CrowdItem:
         asked: questions of one task.
         seen: (C, T, h, w) float16 map before the dynamic layers; or (T, H, W, 3) uint8 images.
         size: height and width of the network's image, padded.
+        ears: (E, 2, S, 96, 64) log-mels of moments that are only heard, of sound.
+        present: (E, sounds) bool, which classes are heard there.
     """
 
     asked: list[Asked]
     seen: Tensor
     size: tuple[int, int]
+    ears: Tensor | None = None
+    present: Tensor | None = None
 
     @property
     def name(self) -> str:
@@ -80,7 +87,11 @@ class CrowdClips(Dataset[CrowdItem]):
     def __init__(self, footing: Footing, recipe: CrowdRecipe) -> None:
         self.footing, self.recipe, self.tasks = footing, recipe, recipe.ordered_tasks
         clips = recipe.clips
-        self.cutting = Cutting(**{part.name: getattr(clips, part.name) for part in fields(Cutting)})
+        cutting = {part.name: getattr(clips, part.name) for part in fields(Cutting)}
+        if recipe.build_config().grounding == "cells":
+            # Published losses know no sentence that happens nowhere.
+            cutting["strange"] = 0.0
+        self.cutting = Cutting(**cutting)
         self.asks = footing.of.asks
         self.weights: dict[Task, Floats] = {
             task: balance(count_labels(footing.of, task), clips.balance_share, clips.balance_most)
@@ -140,11 +151,37 @@ class CrowdClips(Dataset[CrowdItem]):
             if task in ("actions", "relations"):
                 boxes = jitter(boxes, self.recipe.clips.jitter, rng)
             asked.append(Asked(sample, boxes, examples))
+        if first.people is not None:
+            people = scale_boxes(first.people, footing.scale(first.video))
+            people = jitter(people, self.recipe.clips.jitter, rng)
+            for each in asked:
+                each.people = people
         if self.recipe.model.train_trunk:
             seen = footing.pictures(first.video, first.slots)
         else:
             seen = footing.map(first.video, first.slots)
-        return CrowdItem(asked, seen, pad_size(footing.sizes[first.video]))
+        item = CrowdItem(asked, seen, pad_size(footing.sizes[first.video]))
+        if examples is not None:
+            self._listen(item, first, examples, rng)
+        return item
+
+    def _listen(self, item: CrowdItem, first: CrowdSample, own: Tensor, rng: np.random.Generator) -> None:
+        """Add moments that are only heard: that of the clip, and some of any film with sound."""
+        of, mono = self.footing.of, self.recipe.clips.mono
+        moments = [(first.video, first.at_s, own)]
+        with_sound = np.unique(self.asks["sound"][:, 0])
+        for _ in range(self.recipe.clips.ears):
+            video = int(with_sound[int(rng.integers(len(with_sound)))])
+            at_s = float(rng.uniform(0, of.videos[video].film.n_frames / of.videos[video].fps))
+            drawn, side = rng.random(), int(rng.integers(2))
+            heard = self.footing.examples(video, at_s, side if drawn < mono else None)
+            if heard is not None:
+                moments.append((video, at_s, heard))
+        item.ears = torch.stack([heard for _, _, heard in moments])
+        item.present = torch.zeros(len(moments), max(1, len(of.vocabulary.sounds)), dtype=torch.bool)
+        for row, (video, at_s, _) in zip(item.present, moments, strict=True):
+            near = [place for place in hear_classes(of.videos[video], at_s) if place >= 0]
+            row[near] = True
 
 
 def jitter(boxes: Floats32, share: float, rng: np.random.Generator) -> Floats32:
@@ -215,12 +252,26 @@ def build_question(
     builders: Mapping[Task, Callable[..., tuple[dict[str, Tensor], dict[str, Tensor]]]] = {
         "actions": _ask_actions,
         "relations": _ask_relations,
-        "grounding": _ask_sentences,
+        "grounding": _ask_people if config.grounding == "people" else _ask_sentences,
         "sound": _ask_sounds,
     }
     questions = [question for item in items for question in item.asked]
     asked, answer = builders[task](questions, config, reader, size, frames)
     clip = [number for number, item in enumerate(items) for _ in item.asked]
+    if task == "grounding" and config.grounding == "people":
+        # One map for all sentences of a clip: the head says itself what belongs to which.
+        firsts = [item.asked[0] for item in items]
+        people = [_fill_frames(each.people, frames) for each in firsts]
+        asked["boxes"] = torch.cat(people)
+        asked["owner"] = torch.cat(
+            [torch.full((len(p),), n, dtype=torch.int64) for n, p in enumerate(people)]
+        )
+        asked["clip"] = torch.tensor(clip)
+        asked["frames"] = torch.stack([torch.arange(frames) < len(each.sample.slots) for each in firsts])
+        clip = list(range(len(items)))
+    if task == "sound" and config.form == "compact":
+        answer["ears"] = torch.cat([item.ears for item in items if item.ears is not None])
+        answer["present"] = torch.cat([item.present for item in items if item.present is not None])
     return Question(
         task,
         torch.stack(rows).to(device),
@@ -296,6 +347,31 @@ def _ask_sentences(
     span = torch.tensor([item.sample.span for item in items])
     asked = {"ids": words.ids, "mask": words.mask, "frames": mask}
     return asked, {"target": target.nan_to_num(0.5), "span": span, "mask": mask}
+
+
+def _ask_people(
+    items: Sequence[Asked],
+    config: CrowdConfig,
+    reader: WordReader | None,
+    size: tuple[int, int],
+    frames: int,
+) -> Pair:
+    if reader is None:
+        raise InputError("sentences cannot be read: the vocabulary has no words")
+    words = reader.encode([item.sample.sentence for item in items])
+    lengths = torch.tensor([len(item.sample.slots) for item in items])
+    answer = {
+        "person": torch.tensor([item.sample.who for item in items]),
+        "span": torch.tensor([item.sample.span for item in items]),
+        "mask": torch.arange(frames)[None] < lengths[:, None],
+    }
+    return {"ids": words.ids, "mask": words.mask}, answer
+
+
+def _fill_frames(people: Floats32 | None, frames: int) -> Tensor:
+    """(n, frames, 4) tracks of a clip, whose last box stands for the frames that fill it up."""
+    held = np.zeros((0, frames, 4), np.float32) if people is None else people
+    return torch.from_numpy(held[:, np.minimum(np.arange(frames), held.shape[1] - 1)])
 
 
 def _ask_sounds(
