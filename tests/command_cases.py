@@ -77,6 +77,7 @@ CASES: dict[tuple[str, ...], Case] = {
     ("watch",): _case(
         "IN/films/drive.mp4 --weights IN/tiny.safetensors --seconds 0.4 --out OUT", "--out:folder", torch=True
     ),
+    ("crossing",): _case("IN/tracks.csv --fps 30 --size 1920x1080 --out OUT", "--out:folder", torch=True),
     ("poses",): _case("IN/poses.safetensors --videos IN/kitti --out OUT", "--out:folder", torch=True),
     ("segment",): _case("IN/hub/segformer --videos IN/kitti --out OUT", "--out:folder", torch=True),
     ("propose",): _case("IN/kitti --out OUT", "--out:folder"),
@@ -214,6 +215,7 @@ def _write_tables(root: Path) -> None:
     for name in ("ped", "events", "ucf", "runs", "recipes", "data", "films", "coda"):
         (root / name).mkdir()
     write_files(root / "ped", people=12)
+    _write_tracks(root / "tracks.csv")
     write_events(root / "events")
     write_demo(root / "jaad")
     shutil.copytree(root / "jaad", root / "data" / "jaad")
@@ -273,6 +275,12 @@ def _recipe(root: Path) -> dict[str, Any]:
         "threads": 1,
         "batch": 32,
     }
+
+
+def _write_tracks(path: Path) -> None:
+    """A person who walks for a second, as the csv of a tracker."""
+    rows = [f"{frame},7,{300 + 5 * frame},400,60,160" for frame in range(30)]
+    path.write_text("\n".join(["frame,track_id,x,y,w,h", *rows]) + "\n")
 
 
 def _write_film(path: Path) -> None:

@@ -859,6 +859,60 @@ def _find_model(given: str | Path) -> Path:
     return path
 
 
+def predict_crossing(
+    tracks: Scenes | tables.Predictions | Path | str,
+    model: str | Path | Model = "crossing-jaad",
+    *,
+    fps: float | None = None,
+    size: tuple[int, int] | None = None,
+    every_s: float | None = None,
+    steady_s: float | None = None,
+) -> pl.DataFrame:
+    """How likely each person is to cross, at every moment of its track; as `roadaware crossing` says it.
+
+    Args:
+        tracks: scenes or predictions with tubes, or a path: the csv of a tracker, MOT text, COCO annotations with
+            track_id, the folder of a `watch`, or saved tables.
+        model: a predictor of pedestrians, as `load_model` takes it.
+        fps: frames a second, where the tracks do not say it (default: 30 for JAAD and PIE).
+        size: width and height of the image in pixels, where a file does not say it.
+        every_s: seconds from one question about somebody to the next (default: every frame of the predictor).
+        steady_s: seconds over which trembling boxes are smoothed, looking back only (default: 0.5 for what was detected, 0
+            for ground truth).
+
+    Returns:
+        A row for each moment: `video`, `name`, `frame`, `t_s`, the box in pixels, `probability` with `low` and `high` (of
+        risk `region` and its probability), and `within_limits`, false for boxes smaller than any that it learnt from.
+        Where the tracks say who crosses, `crossing` and `seconds_to_event`.
+
+    Raises:
+        UsageError: if the model is a detector, or something has to be said that the tracks do not say.
+        InputError: if tracks cannot be read, or nobody is in them.
+    """
+    from roadaware.formats.track_tables import FILES_OF_TRACKERS, TrackSource, open_tracks
+    from roadaware.tasks.crossing_tracks import (
+        DETECTED_STEADY_S,
+        add_truth,
+        cut_moments,
+        predict_tracks,
+        read_moments,
+    )
+
+    held = model if isinstance(model, Model) else load_model(model)
+    if held.task == "detection":
+        raise UsageError(f"{held.name} is a detector: ra.watch(source, {held.name!r}) looks with it")
+    if isinstance(tracks, str | os.PathLike):
+        tracks = open_tracks(Path(tracks), TrackSource(fps, size))
+    if not isinstance(tracks, Scenes | tables.Predictions):
+        raise UsageError(f"tracks are scenes, predictions or a path, not {type(tracks).__name__}")
+    if steady_s is None:
+        truth = isinstance(tracks, Scenes) and tracks.meta.dataset not in FILES_OF_TRACKERS
+        steady_s = 0.0 if truth else DETECTED_STEADY_S
+    moments = read_moments(held.network, every_s, steady_s=steady_s)
+    asked = cut_moments(tracks, moments, fps)
+    return add_truth(predict_tracks(held.network, asked), tracks, fps)
+
+
 def watch(
     source: str | Path | int,
     model: str | Path | Model | None = None,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from roadaware.errors import UsageError
-from roadaware.online.crossing import Line, Pace, Paced
 from roadaware.online.forecast_event import IMPROBABLE, PROBABLE, REGION, Outlook, OutlookRule, list_changes
+from roadaware.tasks.resampling import Line, Pace, Paced
 
 
 def box(x: float) -> np.ndarray:

@@ -282,7 +282,13 @@ _FAR = 1e9
 _UNNAMED = -1
 _PRODUCT = "sides_px2"
 """Width times height as the file has them, which those of the corners may miss in the last digit."""
-_FLAGS = {"area_px2": pl.Float64, "ignore": pl.Boolean, "crowd": pl.Boolean, "corner_case": pl.Boolean}
+_FLAGS = {
+    "area_px2": pl.Float64,
+    "ignore": pl.Boolean,
+    "crowd": pl.Boolean,
+    "corner_case": pl.Boolean,
+    "track": pl.Int64,
+}
 
 
 @dataclass
@@ -293,7 +299,7 @@ class _Rows:
     box: list[tuple[float, ...]] = field(default_factory=list)
     label: list[int] = field(default_factory=list)
     score: list[float] = field(default_factory=list)
-    flags: list[tuple[float, bool, bool, bool | None]] = field(default_factory=list)
+    flags: list[tuple[float, bool, bool, bool | None, int | None]] = field(default_factory=list)
     odd: Counter[str] = field(default_factory=Counter)
     refused: list[tuple[str, str]] = field(default_factory=list)
 
@@ -401,14 +407,34 @@ def build_coco_scenes(listed: list[Any], index: CocoIndex, file: str, *, unnamed
     flags = pl.DataFrame(rows.flags, schema=_FLAGS, orient="row")
     if not flags["corner_case"].count():
         flags = flags.drop("corner_case")
+    boxes, tubes = _follow(pl.concat([boxes, flags], how="horizontal"), index.where, findings)
     return Scenes(
         videos=index.videos(),
         frames=index.frames(truth=True),
-        boxes=pl.concat([boxes, flags], how="horizontal"),
+        boxes=boxes,
+        tubes=tubes,
         labels=labels,
         rejected=findings.table(),
         meta=_meta(index, findings),
     )
+
+
+def _follow(boxes: pl.DataFrame, where: str, findings: Findings) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Boxes whose `track` became the tube that it names, and these tubes; a track counts within its video."""
+    nothing = pl.DataFrame(schema={"tube": pl.Int64, "video": pl.String, "name": pl.String})
+    if not boxes["track"].count():
+        return boxes.drop("track"), nothing
+    again = pl.col("track").is_not_null() & ~pl.struct("video", "frame", "track").is_first_distinct()
+    findings.warn(
+        "a second box of a track in its frame, which is left without one",
+        where,
+        boxes.select(again.sum()).item(),
+    )
+    boxes = boxes.with_columns(track=pl.when(again).then(None).otherwise(pl.col("track")))
+    tubes = boxes.filter(pl.col("track").is_not_null()).select("video", "track").unique(maintain_order=True)
+    tubes = tubes.with_columns(tube=pl.int_range(pl.len(), dtype=pl.Int64))
+    found = boxes.join(tubes, on=["video", "track"], how="left", maintain_order="left").drop("track")
+    return found, tubes.select("tube", "video", name=pl.col("track").cast(pl.String))
 
 
 def read_results(
@@ -526,7 +552,14 @@ def _annotation(row: dict[str, Any], rows: _Rows) -> str:
         corner = None
     crowd = row.get("iscrowd") in (1, True)
     ignored = crowd or row.get("ignore") in (1, True)
-    rows.flags.append((float(area), ignored, crowd, None if corner is None else bool(corner)))
+    attributes: Any = row.get("attributes")
+    tracks = (row, attributes if isinstance(attributes, dict) else {})
+    # CVAT and Supervisely write it among the attributes.
+    track: Any = next((held["track_id"] for held in tracks if held.get("track_id") is not None), None)
+    if track is not None and parse_int(track, 0, _LARGEST) is None:
+        rows.odd["a track_id that is no whole number from 0 on; the box has none"] += 1
+        track = None
+    rows.flags.append((float(area), ignored, crowd, None if corner is None else bool(corner), track))
     return ""
 
 
