@@ -107,6 +107,11 @@ CASES: dict[tuple[str, ...], Case] = {
     ("export",): _case("IN/tiny.safetensors --out OUT --stream --size 64x48", "--out:file", torch=True),
     ("link",): _case("IN/events/detections --out OUT", "--out:folder"),
     ("evaluate", "pedestrians"): _case(f"--scores IN/ped/action.csv {_SCORED} -o OUT", "-o:folder"),
+    ("evaluate", "agreement"): _case(
+        "--scores IN/ped/intention.csv IN/ped/action.csv --tasks intention action --draws 5 -o OUT "
+        "--samples IN/ped/intention_samples.csv IN/ped/action_samples.csv",
+        "-o:folder",
+    ),
     ("evaluate", "road"): _case(f"{_ROAD} -o OUT", "-o:folder"),
     ("evaluate", "ucf24"): _case(
         "--truth IN/ucf/annotations.pkl --predictions IN/ucf/detections --draws 0 -o OUT", "-o:folder"
@@ -215,6 +220,7 @@ def _write_tables(root: Path) -> None:
     for name in ("ped", "events", "ucf", "runs", "recipes", "data", "films", "coda"):
         (root / name).mkdir()
     write_files(root / "ped", people=12)
+    write_files(root / "ped", "intention", people=12)
     _write_tracks(root / "tracks.csv")
     write_events(root / "events")
     write_demo(root / "jaad")

@@ -17,10 +17,12 @@ from roadaware.analysis.evaluation.scenes import Reading, SceneRequest, evaluate
 from roadaware.analysis.excerpts import MOST_CLIPS, check_clips, list_film_places
 from roadaware.analysis.scene_tasks import TASKS
 from roadaware.cli import console
+from roadaware.cli.agreement import agreement
 from roadaware.cli.options import (
     OPTION,
     USUAL,
     Common,
+    ConfigName,
     MetricConfig,
     Outcome,
     Resamples,
@@ -504,6 +506,12 @@ _SCENARIOS = (
 _TASK = "The task; --protocol implies it."
 
 
+_SAMPLING = (
+    "Samples of the protocol as published (`reference`) or as we recommend, whatever --config says of the metrics. "
+    "[default: as --config]"
+)
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class SampleOptions(SampleSource):
@@ -516,6 +524,7 @@ class SampleOptions(SampleSource):
     split: Annotated[Literal["train", "val", "test"], Parameter(help="Which samples of the protocol.")] = (
         "test"
     )
+    sampling: Annotated[ConfigName | None, Parameter(help=_SAMPLING)] = None
 
 
 NO_SAMPLES = SampleOptions()
@@ -585,4 +594,6 @@ evaluate = create_app(
             --predictions linked --config reference -o runs/mine
     """,
 )
-add_commands(evaluate, (pedestrians, road, ucf24, actions, relations, grounding, sound, corner_cases))
+add_commands(
+    evaluate, (pedestrians, agreement, road, ucf24, actions, relations, grounding, sound, corner_cases)
+)

@@ -172,14 +172,16 @@ def read_raw_samples(path: Path) -> RawSamples:
 
 
 def read_samples(path: Path, classes: int) -> SampleFile:
-    """A samples file whose values are right: ground truth in 0..classes-1, tte_frames whole and not negative.
+    """A samples file whose values are right: ground truth in 0..classes-1, and whole frames to the event.
+
+    A time below 0 says that the event came before the end of the observation.
 
     Raises:
         InputError: as `read_raw_samples`, and at the first value that is not right.
     """
     raw = read_raw_samples(path)
     _check(raw, path, "truth", raw.truth, 0, classes - 1, f"a class 0..{classes - 1}")
-    _check(raw, path, "tte_frames", raw.tte_frames, 0, 1e9, "a whole number of frames, 0 or more")
+    _check(raw, path, "tte_frames", raw.tte_frames, -1e9, 1e9, "a whole number of frames")
     _check_videos(raw, path)
     return SampleFile(
         raw.truth.astype(np.int64), raw.pedestrian, raw.tte_frames.astype(np.int64), raw.video, raw.columns

@@ -54,6 +54,7 @@ class SampleSource:
         protocol: instead of a file, its name.
         data: the dataset of the protocol.
         split: which samples of the protocol.
+        sampling: config of the protocol, where it is another one than that of the metrics.
     """
 
     samples: Path | None = None
@@ -61,6 +62,7 @@ class SampleSource:
     protocol: str | None = None
     data: Path | None = None
     split: Literal["train", "val", "test"] = "test"
+    sampling: ConfigName | None = None
 
     def match(
         self, scores: Path, config: ConfigName, *, any_task: bool = False
@@ -69,7 +71,7 @@ class SampleSource:
 
         Args:
             scores: the csv file.
-            config: of the protocol.
+            config: of the protocol, where `sampling` names none.
             any_task: whether a samples file without task will do: the number of scores then tells the classes.
 
         Raises:
@@ -82,6 +84,10 @@ class SampleSource:
                 "name the samples: either --samples SAMPLES.csv, or --protocol NAME and --data PATH"
             )
         if self.samples is not None:
+            if self.sampling is not None:
+                raise UsageError(
+                    "--sampling says how a protocol cuts samples; those of --samples are cut already"
+                )
             if self.task is None and not any_task:
                 raise UsageError("--samples needs --task action, intention or risk")
             return match_file(scores, self.samples, self.task), self.task
@@ -94,12 +100,14 @@ class SampleSource:
             raise UsageError(
                 f"--protocol {self.protocol} needs --data PATH, the folder or zip of {protocol.dataset.upper()}"
             )
+        config = self.sampling or config
         sampled = sample_dataset(
             protocol.dataset, self.data, str(self.protocol), config, splits=(self.split,)
         )
         found = read_scores(scores, COLUMNS[protocol.task])
         held = split_samples(sampled, self.split)
-        told = f"split {self.split} as {self.protocol} with --config {config} cuts it"
+        option = "--config" if self.sampling is None else "--sampling"
+        told = f"split {self.split} as {self.protocol} with {option} {config} cuts it"
         check_same_length(len(found.values), len(held.samples), scores, told)
         predictions = build_sample_predictions(held.samples, found.values)
         state, _ = collect_sample_scores(predictions, held, protocol.task)
