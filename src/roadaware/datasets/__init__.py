@@ -169,6 +169,14 @@ READERS: dict[str, Reader] = {
         summary="15,000 images with a LiDAR sweep each, half of them with boxes of eight classes",
         options={},
     ),
+    "kitti_tracking": Reader(
+        module="roadaware.datasets.kitti_tracking",
+        datasets=("KITTI tracking",),
+        title="KITTI: multi-object tracking (labels of camera 2, in the image and in space)",
+        licence="CC BY-NC-SA 3.0",
+        summary="21 drives at 10 images a second with the track of every vehicle, pedestrian and cyclist",
+        options={},
+    ),
     "nuscenes": Reader(
         module="roadaware.datasets.nuscenes",
         datasets=("nuScenes",),

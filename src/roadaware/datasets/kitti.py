@@ -298,14 +298,14 @@ def _take(source: Source, shot: _Shot, sensed: Sensed) -> None:
     lines: list[str] | None = None
     if shot.labelled:
         try:
-            lines = _text(source, labels)
+            lines = read_text_lines(source, labels)
         except InputError as error:
             findings.reject_file(labels, error)
             raise
         findings.read["files"] += 1
     _take_picture(source, shot, sensed, annotated=lines is not None)
     try:
-        found = parse_calibration(_text(source, calib), source.where(calib))
+        found = parse_calibration(read_text_lines(source, calib), source.where(calib))
     except InputError as error:
         findings.reject_file(calib, error)
     else:
@@ -320,7 +320,7 @@ def _take(source: Source, shot: _Shot, sensed: Sensed) -> None:
             sensed.add_box(label, video=shot.name, frame=0, **row)
 
 
-def _text(source: Source, name: str) -> list[str]:
+def read_text_lines(source: Source, name: str) -> list[str]:
     """The lines of a file of plain text.
 
     Raises:

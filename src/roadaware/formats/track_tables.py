@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
@@ -17,11 +18,12 @@ from roadaware.formats.coco import read_annotations
 from roadaware.formats.mot import read_sequences, read_tracks
 from roadaware.io.csv import read_cells
 from roadaware.io.sources import to_printable
-from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.schema import CORNERS, PEOPLE
 from roadaware.scenes.store import is_saved, open_predictions, open_scenes, scan_tables
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 _log = logging.getLogger("roadaware")
+T = TypeVar("T", Scenes, Predictions)
 
 PLACES: dict[str, tuple[str, ...]] = {
     "video": ("video", "video_id", "video_name", "sequence", "seq", "clip", "file", "filename", "camera"),
@@ -42,7 +44,6 @@ PLACES: dict[str, tuple[str, ...]] = {
 FILES_OF_TRACKERS = ("tracks", "MOT")
 """What `meta.dataset` says of tracks that a tracker wrote, whose boxes tremble."""
 _CORNERS, _EXTENT = ("x1", "y1", "x2", "y2"), ("left", "top", "width", "height")
-_PEOPLE = frozenset({"ped", "pedestrian", "person", "people", "adult", "child", "man", "woman"})
 _TABLES, _MOT, _JSON = (".csv", ".parquet"), (".txt",), (".json",)
 _UNIT = 1.5
 """Boxes none of whose corners lie beyond it are taken for shares of the image."""
@@ -90,12 +91,14 @@ def open_tracks(
     Raises:
         UsageError, InputError, FindingsError: as `read_track_file` and readers raise them.
     """
+    source = source or TrackSource()
     if reader is not None:
-        return open_dataset(reader, path)
+        return _fill_videos(open_dataset(reader, path), source)
     for place in (path / "predictions", path):
         if is_saved(place):
             kind, *_ = scan_tables(place)
-            return open_predictions(place) if kind == Predictions.__name__ else open_scenes(place)
+            claimed = kind == Predictions.__name__
+            return _fill_videos(open_predictions(place) if claimed else open_scenes(place), source)
     return read_track_file(path, source, strict=strict)
 
 
@@ -302,25 +305,21 @@ def _keep_people(table: pl.DataFrame, where: str) -> pl.DataFrame:
     if "label" not in table.columns:
         return table
     words = table["label"].str.to_lowercase()
-    if not words.is_in(list(_PEOPLE)).any():
+    if not words.is_in(list(PEOPLE)).any():
         known = ", ".join(words.unique(maintain_order=True).head(8).to_list())
         _log.warning(
             "%s: no class is one of people (%s); every track is asked about", where, to_printable(known, 200)
         )
         return table
-    kept = table.filter(words.is_in(list(_PEOPLE)))
+    kept = table.filter(words.is_in(list(PEOPLE)))
     if len(kept) < len(table):
         _log.info("%s: %d rows that are no people are left out", where, len(table) - len(kept))
     return kept
 
 
-def _complete_videos(scenes: Scenes, source: TrackSource, path: Path) -> Scenes:
-    """The scenes with the rate and size of their videos, which predictors need.
-
-    Raises:
-        UsageError: if one is known neither by the file nor by `source`.
-    """
-    videos = scenes.videos
+def _fill_videos(tables: T, source: TrackSource) -> T:
+    """The tables with the rate and size of their videos where only `source` says them."""
+    videos = tables.videos
     for column in ("width_px", "height_px"):
         if column not in videos.columns:
             videos = videos.with_columns(pl.lit(None, pl.Int64).alias(column))
@@ -333,13 +332,22 @@ def _complete_videos(scenes: Scenes, source: TrackSource, path: Path) -> Scenes:
         )
     if source.fps is not None:
         videos = videos.with_columns(fps=pl.col("fps").fill_null(source.fps))
-    where = to_printable(str(path))
-    if videos["width_px"].null_count() or videos["height_px"].null_count():
+    return tables.with_tables(videos=videos)
+
+
+def _complete_videos(scenes: Scenes, source: TrackSource, path: Path) -> Scenes:
+    """The scenes with the rate and size of their videos, which predictors need.
+
+    Raises:
+        UsageError: if one is known neither by the file nor by `source`.
+    """
+    scenes, where = _fill_videos(scenes, source), to_printable(str(path))
+    if scenes.videos["width_px"].null_count() or scenes.videos["height_px"].null_count():
         raise UsageError(
             f"{where} does not say how large its images are, which predictors need: --size 1920x1080"
         )
-    if videos["fps"].null_count():
+    if scenes.videos["fps"].null_count():
         raise UsageError(
             f"{where} does not say how many frames a second it has, which predictors need: --fps 30"
         )
-    return scenes.with_tables(videos=videos)
+    return scenes

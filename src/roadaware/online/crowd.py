@@ -25,11 +25,10 @@ from roadaware.online.events import CROWD, EVENTS, read_events
 from roadaware.online.setup import CROWDS, WEIGHTS
 from roadaware.online.tables import build_stream_row
 from roadaware.online.times import TABLES
-from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.schema import CORNERS, PEOPLE
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 from roadaware.tasks.crowd import (
-    PERSONS,
     CrowdSet,
     CrowdVideo,
     GroundedQuery,
@@ -308,7 +307,7 @@ def _read_people(
         agents = (event.get("labels") or {}).get("agent")
         if event.get("tube") is not None and agents is not None:
             # The newest word counts: what a tube is becomes surer.
-            people[int(event["tube"])] = any(name.lower() in PERSONS for name in agents)
+            people[int(event["tube"])] = any(name.lower() in PEOPLE for name in agents)
     with VideoReader(film) as reader:
         rate, count = reader.fps, len(reader)
         height, width = reader.height_px, reader.width_px

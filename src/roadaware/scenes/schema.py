@@ -598,3 +598,7 @@ def _refuse(name: str, what: str, frame: pl.DataFrame, wrong: pl.Expr) -> None:
     key = [c for c in TABLES[name].key if c in rows.columns]
     shown = rows.select("row", *key).head(_SHOWN).rows(named=True)
     raise InputError(f"table {name}: {what} in {len(rows)} rows, first {shown}")
+
+
+PEOPLE = frozenset({"ped", "pedestrian", "person", "people", "adult", "child", "baby", "man", "woman"})
+"""Names of agents that are people on foot, in lower case."""

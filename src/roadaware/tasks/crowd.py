@@ -22,13 +22,11 @@ from roadaware.metrics.grounding.config import GroundingConfig
 from roadaware.metrics.grounding.evaluate import convert_frame_rate, sample_frames
 from roadaware.models.crowd.config import Task, Vocabulary
 from roadaware.scenes.dense_scores import set_score_layout
-from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.schema import CORNERS, PEOPLE
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 from roadaware.tasks.videos import Film
 
 _log = logging.getLogger("roadaware")
-PERSONS = frozenset({"ped", "pedestrian", "person", "people", "adult", "child", "baby", "man", "woman"})
-"""Names of agents that are people, in lower case."""
 _USUAL_FPS = 25.0
 _WINDOW_S = 1.5
 """A sound is heard so long before and behind the moment that is asked about."""
@@ -226,7 +224,7 @@ def _find_actions(scenes: Scenes, vocabulary: Vocabulary, told: Counter[str]) ->
 def _find_persons(scenes: Scenes) -> set[int] | None:
     """Numbers of the boxes that are people; None for all of them, where boxes name no agent."""
     words = scenes.meta.vocabularies.get("agent", ())
-    people = [number for number, name in enumerate(words) if name.lower() in PERSONS]
+    people = [number for number, name in enumerate(words) if name.lower() in PEOPLE]
     rows = scenes.labels.filter(pl.col("kind").cast(pl.String) == "agent")
     if not people or rows.is_empty():
         return None

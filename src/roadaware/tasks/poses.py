@@ -17,7 +17,7 @@ from roadaware.io.files import remove_stale_files, write_atomically
 from roadaware.io.parquet import read_parquet
 from roadaware.io.sources import is_outside, to_printable
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
-from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.schema import CORNERS, PEOPLE
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.tasks.resumable_runs import open_run_folder
 from roadaware.tasks.videos import Film, iterate_shots
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from roadaware.models.graphs.movenet import PoseReader
 
 FORMAT, RECORD, PARTS, TABLE = "roadaware-poses", "poses.json", "parts", "poses.parquet"
-PERSON = "Ped"
-AGENT = "agent"
+AGENT, OBJECT = "agent", "object"
 _SURE = 0.25
 _SCHEMA: dict[str, pl.DataType] = {
     "video": pl.String(),
@@ -54,8 +53,11 @@ def people_in(tables: Scenes | Predictions) -> pl.DataFrame:
     Raises:
         InputError: if nobody is there.
     """
-    words = tables.meta.vocabularies.get(AGENT)
-    boxes = tables.boxes if words is None else _pedestrians(tables, tuple(words))
+    words, objects = tables.meta.vocabularies.get(AGENT), tables.meta.vocabularies.get(OBJECT)
+    if words is None and objects is not None:
+        boxes = _select_objects(tables, tuple(objects))
+    else:
+        boxes = tables.boxes if words is None else _pedestrians(tables, tuple(words))
     if isinstance(tables, Predictions):
         boxes = _sure(tables.boxes, boxes)
     if boxes.is_empty():
@@ -82,20 +84,26 @@ def _sure(every: pl.DataFrame, boxes: pl.DataFrame) -> pl.DataFrame:
     return boxes.filter(pl.col("score") >= _SURE) if "score" in boxes.columns else boxes
 
 
+def _select_objects(tables: Scenes | Predictions, words: tuple[str, ...]) -> pl.DataFrame:
+    """Boxes of sets about objects (KITTI, nuScenes, ONCE) that are people on foot."""
+    people = [place for place, word in enumerate(words) if "pedestrian" in word.lower()]
+    labels = tables.labels.filter((pl.col("kind").cast(pl.String) == OBJECT) & pl.col("label").is_in(people))
+    return tables.boxes.join(labels.select("box").unique(), on="box", how="semi", maintain_order="left")
+
+
 def _pedestrians(tables: Scenes | Predictions, words: tuple[str, ...]) -> pl.DataFrame:
     """Boxes whose agent is a pedestrian: by label, else by the best score."""
-    if PERSON not in words:
-        raise InputError(f"agents are {', '.join(words)[:200]}; {PERSON} is not among them")
+    people = [place for place, word in enumerate(words) if word.lower() in PEOPLE]
+    if not people:
+        raise InputError(f"agents are {', '.join(words)[:200]}; none of them is a person")
     boxes = tables.boxes
     if isinstance(tables, Predictions) and "scores" in boxes.columns:
         columns = get_score_layout(tables.meta, "boxes")
         if AGENT in columns.kinds and len(boxes):
             scores = convert_to_matrix(boxes["scores"], columns.width)[:, columns.columns(AGENT)]
-            best = scores.argmax(axis=1) == columns.kinds[AGENT].index(PERSON)
-            return boxes.filter(pl.Series(best))
-    labels = tables.labels.filter(
-        (pl.col("kind").cast(pl.String) == AGENT) & (pl.col("label") == words.index(PERSON))
-    )
+            known = [place for place, word in enumerate(columns.kinds[AGENT]) if word.lower() in PEOPLE]
+            return boxes.filter(pl.Series(np.isin(scores.argmax(axis=1), known)))
+    labels = tables.labels.filter((pl.col("kind").cast(pl.String) == AGENT) & pl.col("label").is_in(people))
     return boxes.join(labels.select("box").unique(), on="box", how="semi", maintain_order="left")
 
 
