@@ -141,6 +141,9 @@ SIMULATION = Output(folder=True, rule=_record("simulation.json", "roadaware-simu
 PROPOSALS = Output(folder=True, rule=_record("proposals.json", "roadaware-proposals"))
 ABLATION = Output(folder=True, rule=_record("ablation.json", "roadaware-ablation"))
 ABLATED_CROWDS = Output(folder=True, rule=_record("study.json", "roadaware-crowd-ablation"))
+TIMES = Output(folder=True, rule=_record("study.json", "roadaware-crossing-time"))
+STUDY = Output(folder=True)
+"""Of one of several studies, whose own rule is asked once it is known which."""
 MASKS = Output(folder=True, rule=_record("masks.json", "roadaware-masks"))
 POSES = Output(folder=True, rule=_record("poses.json", "roadaware-poses"))
 PRELABELS = Output(folder=True, rule=_record("prelabels.json", "roadaware-prelabels"))

@@ -21,7 +21,7 @@ from roadaware.cli.options import (
     Several,
     validate_range,
 )
-from roadaware.cli.outputs import ABLATED_CROWDS, check_paths
+from roadaware.cli.outputs import ABLATED_CROWDS, STUDY, TIMES, check_paths
 from roadaware.cli.results import write_page
 from roadaware.errors import UsageError
 from roadaware.io import folders
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from roadaware.protocols.iv2024 import Reproduction
     from roadaware.tasks.pedestrians import Baseline
 
-_DATA = "Folder that holds jaad/ and pie/. [default: ROADAWARE_DATA_DIR]"
+_DATA = "Folder that holds jaad/ and pie/; when: JAAD itself. [default: ROADAWARE_DATA_DIR]"
 _BASELINES = "Train the models without pixels and show them beside."
 _SCENES = "crowd: a simulated folder with the splits default/train and default/val."
 _UNSEEN = "crowd: a simulated folder of a town that is not learnt from; all of its scenes are judged."
-_OUT = "crowd: folder of the study; the same command goes on there. [default: runs/crowd-ablation]"
-_SEEDS = "crowd: trainings of each row."
+_OUT = "crowd, when: folder of the study; the same command goes on there. [default: runs/crowd-ablation, runs/when]"
+_SEEDS = "crowd, when: trainings of each row."
 _STEPS = "crowd: steps of each task."
 _ROWS = "crowd: rows with commas: alone,shared,blocks-2,blocks-4,random-paths,shuffled. [default: all]"
 _PROCESSES = "crowd: trainings side by side."
@@ -45,7 +45,7 @@ _SET = "crowd: fields of the recipe configs/crowd/intellicare.yaml, such as mode
 
 
 def reproduce(
-    experiment: Annotated[Literal["iv2024", "crowd"], Parameter(help="Which experiment.")],
+    experiment: Annotated[Literal["iv2024", "crowd", "when"], Parameter(help="Which experiment.")],
     /,
     *,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,
@@ -54,7 +54,7 @@ def reproduce(
     baselines: Annotated[bool, Parameter(help=_BASELINES, negative="--no-baselines")] = True,
     scenes: Annotated[Path | None, Parameter(help=_SCENES)] = None,
     unseen: Annotated[Path | None, Parameter(help=_UNSEEN)] = None,
-    out: Annotated[Path | None, Output, Parameter(help=_OUT), ABLATED_CROWDS] = None,
+    out: Annotated[Path | None, Output, Parameter(help=_OUT), STUDY] = None,
     seeds: Annotated[int, Parameter(help=_SEEDS, validator=validate_range(1, 1000))] = 3,
     steps: Annotated[int, Parameter(help=_STEPS, validator=validate_range(1, 10_000_000))] = 800,
     rows: Annotated[str | None, Parameter(help=_ROWS)] = None,
@@ -72,6 +72,9 @@ def reproduce(
     trunk, learnt paths through 2 and 4 blocks, fixed random paths and shuffled tasks, with equal steps of each task.
     Interrupted, the same command goes on.
 
+    `when` asks at every moment of every track of JAAD when somebody begins to cross: networks of the time (three, fitted here
+    in about two minutes), the bundled classifier, constant velocity and the prior, with intervals and warning times.
+
     For example:
 
         roadaware reproduce iv2024 --data DATA --html tables.html
@@ -79,7 +82,15 @@ def reproduce(
         ROADAWARE_DATA_DIR=DATA roadaware reproduce iv2024 --json cells.json
 
         roadaware reproduce crowd --scenes crowds --output runs/crowd-ablation
+
+        roadaware reproduce when --data JAAD-JAAD_2.0.zip --output runs/when
     """
+    if experiment == "when":
+        folder = out or Path("runs/when")
+        TIMES.check(folder)
+        source = _find_jaad(data)
+        check_paths(reproduce, {"data": source, "out": folder, "html": html, "common": common})
+        return _study_time(source, folder, seeds, draws, html)
     if experiment == "crowd":
         if scenes is None:
             raise UsageError(
@@ -111,6 +122,36 @@ def reproduce(
     shown = [format_reproduction(found), *(f"{name}\n{format_headline(pair)}" for name, pair in pairs)]
     compared = [{"protocol": name, **build_comparison_json(pair)} for name, pair in pairs]
     return Outcome("\n\n".join(shown), {**found.as_dict(), "comparisons": compared})
+
+
+def _find_jaad(data: Path | None) -> Path:
+    """JAAD: what is named, or jaad/ in a folder of data."""
+    source = _find_data_folder(data) if data is None else data
+    return source / "jaad" if (source / "jaad").exists() else source
+
+
+def _study_time(source: Path, out: Path, seeds: int, draws: int, html: Path | None) -> Outcome:
+    """The study of when pedestrians begin to cross; its page, networks and results lie in its folder."""
+    from roadaware.datasets.loading import open_dataset
+    from roadaware.models.crossing.ensemble import EnsemblePredictor
+    from roadaware.online.setup import PREDICTORS, WEIGHTS
+    from roadaware.protocols.crossing_time import run_time_study
+    from roadaware.reports.crossing_time import build_time_section, format_time_study
+    from roadaware.reports.page import report
+
+    scenes = open_dataset("jaad", source)
+    classifier = EnsemblePredictor.open([WEIGHTS / PREDICTORS[0]])
+    with console.show_progress("networks of the time") as progress:
+        found = run_time_study(
+            scenes, out, classifier, seeds=tuple(range(seeds)), draws=draws, progress=progress
+        )
+    page = report(
+        [build_time_section(found)], title="When pedestrians begin to cross", subtitle="JAAD, test split"
+    )
+    for path in filter(None, (out / "report.html", html)):
+        folders.write_text(path, page)
+    text = f"{format_time_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
+    return Outcome(text, {"folder": str(out), **found.as_dict()})
 
 
 def _ablate_crowds(

@@ -333,7 +333,7 @@ def predict_tracks(predictor: Asked, asked: AskedTracks, *, spread: bool = True)
         InputError: if it reads what the tracks lack.
     """
     scenes, samples = asked.scenes, asked.scenes.samples
-    table = _list_newest(asked)
+    table = list_newest(asked)
     if not len(samples):
         empty = {
             "probability": pl.Float64,
@@ -364,8 +364,8 @@ def predict_tracks(predictor: Asked, asked: AskedTracks, *, spread: bool = True)
     return table.with_columns(within_limits=share >= max(heights, default=0.0)).drop("height_px")
 
 
-def _list_newest(asked: AskedTracks) -> pl.DataFrame:
-    """The newest box of each sample, with whose it is."""
+def list_newest(asked: AskedTracks) -> pl.DataFrame:
+    """The newest box of each moment, with whose it is, and the height of its image."""
     scenes = asked.scenes
     rate = float(scenes.videos["fps"][0]) if len(scenes.videos) else 1.0
     boxes = scenes.boxes.select("tube", "frame", *CORNERS).with_columns(

@@ -1,0 +1,237 @@
+"""The page of a study of when pedestrians begin to cross: a table, warning times, calibration in time, and strips."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from roadaware.metrics.time_to_event import calibration_error, read_warning_time
+from roadaware.protocols.crossing_time import (
+    CLASSIFIER,
+    FAR_S,
+    HAZARD,
+    METRICS,
+    NEAR_S,
+    PRIOR,
+    RATES,
+    Number,
+    TimeStudy,
+)
+from roadaware.reports.page import Facts, Note, Pictures, Points, Section, Table
+from roadaware.reports.picture import (
+    BLUE,
+    DOTTED,
+    FULL,
+    GREEN,
+    GREY,
+    ORANGE,
+    PALE,
+    VERMILLION,
+    Picture,
+    create_canvas,
+    set_style,
+)
+from roadaware.reports.terminal import format_table
+from roadaware.tasks.crossing_time import EDGES_S
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_TONES = (BLUE, ORANGE, GREEN, GREY)
+_STRIPS = 5
+_NAMES = {
+    "concordance": "concordance",
+    "integrated_brier": "integrated Brier score",
+    "near_far_auc": "near from far crossers, AUC",
+    "calibration_error": "calibration error in time",
+}
+
+
+def _format(number: Number, unit: str = "video") -> str:
+    if number.value is None:
+        return "-"
+    ends = number.video if unit == "video" else number.pedestrian
+    return f"{number.value:.3f}" + (f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else "")
+
+
+def _list_rows(study: TimeStudy) -> list[list[str]]:
+    rows = []
+    for name, each in study.judged.items():
+        cells = [_format(each.numbers[metric]) for metric in METRICS]
+        for rate in RATES[1:3]:
+            _, median, warned = read_warning_time(each.warnings, rate)
+            cells.append(f"{median:.1f} s, {100 * warned:.0f} %")
+        rows.append([name, *cells])
+    return rows
+
+
+def _list_columns() -> list[str]:
+    warned = [f"warning at {rate:g} false alarms/h" for rate in RATES[1:3]]
+    return ["", *(_NAMES[metric] for metric in METRICS), *warned]
+
+
+def format_time_study(study: TimeStudy) -> str:
+    """The study as tables of text, for a terminal."""
+    test = study.counts["test"]
+    lines = [
+        f"when pedestrians of JAAD begin to cross: {test['people']:,} people, {test['crossers']:,} of whom cross, at "
+        f"{test['moments']:,} moments",
+        "",
+        format_table(_list_columns(), _list_rows(study)),
+        "",
+        *(
+            f"{pair}, {_NAMES[metric]}: {_format(number)}"
+            for (pair, metric), number in study.differences.items()
+        ),
+        "95 % intervals over videos. Warning: the median over all who cross of the seconds between the alarm and the event, "
+        "and how many are warned of.",
+    ]
+    return "\n".join(lines)
+
+
+def plot_warnings(study: TimeStudy) -> Picture:
+    """Median warning time, and the share of crossers who are warned of, against false alarms an hour."""
+    with set_style():
+        figure, axes = create_canvas(FULL, 3.4)
+        figure.delaxes(axes)
+        left, right = figure.subplots(1, 2)
+        for (name, each), tone in zip(study.judged.items(), _TONES, strict=False):
+            curve = each.warnings
+            if name == PRIOR or not len(curve.threshold):
+                continue
+            order = np.argsort(curve.false_per_hour, kind="stable")
+            rate = np.maximum(curve.false_per_hour[order], 1.0)
+            left.plot(rate, np.maximum.accumulate(curve.warning_s[order]), color=tone, label=name)
+            right.plot(rate, 100 * np.maximum.accumulate(curve.warned[order]), color=tone, label=name)
+        for panel, label in ((left, "median warning, s"), (right, "crossers warned of, %")):
+            panel.set(xscale="log", xlabel="false alarms an hour", ylabel=label)
+            panel.grid(visible=True)
+        left.legend(loc="upper left", fontsize=8)
+    hours = study.counts["test"]["hours"]
+    caption = (
+        "An alarm that lasts until the event warns from its beginning; one without an event in 6 s is false. Test has "
+        f"{hours:.2f} hours of video, so that one false alarm in it is {1 / max(hours, 1e-9):.0f} an hour: less cannot be "
+        "told on JAAD."
+    )
+    return Picture("Warning time against false alarms", caption, figure)
+
+
+def plot_calibration(study: TimeStudy) -> Picture:
+    """Predicted against found probability at four horizons, of the networks and the classifier."""
+    horizons = [EDGES_S.index(horizon) for horizon in (1.0, 2.0, 3.0, 5.0)]
+    with set_style():
+        figure, axes = create_canvas(FULL, 2.6)
+        figure.delaxes(axes)
+        panels: Sequence[Axes] = figure.subplots(1, len(horizons), sharey=False)
+        for panel, place in zip(panels, horizons, strict=True):
+            top = 0.02
+            for name, tone in ((HAZARD, BLUE), (CLASSIFIER, ORANGE)):
+                curve = study.judged[name].calibration[place]
+                panel.plot(
+                    curve[:, 0], curve[:, 1], color=tone, marker="o", markersize=3, linewidth=1, label=name
+                )
+                top = max(top, float(np.nanmax(curve[:, :2])))
+            panel.plot([0, top], [0, top], color=GREY, linestyle=DOTTED, linewidth=0.8)
+            panel.set_title(f"within {EDGES_S[place]:g} s", fontsize=9)
+            panel.set_xlabel("predicted", fontsize=8)
+        panels[0].set_ylabel("found")
+        panels[0].legend(fontsize=7)
+    gaps = ", ".join(
+        f"{name} {calibration_error(study.judged[name].calibration).mean():.3f}"
+        for name in (HAZARD, CLASSIFIER)
+    )
+    caption = (
+        f"Tenths of the moments by prediction; found by Kaplan and Meier. Mean gap over horizons: {gaps}."
+    )
+    return Picture("Calibration in time", caption, figure)
+
+
+def plot_strips(study: TimeStudy, count: int = _STRIPS) -> Picture:
+    """The probability over time of some who cross, those with the longest tracks, up to the event."""
+    test = study.test
+    crossers = np.flatnonzero(np.isfinite(test.event_s))
+    lengths = np.bincount(test.person, minlength=len(test.people))[crossers]
+    chosen = crossers[np.argsort(-lengths, kind="stable")[:count]]
+    survival = study.judged[HAZARD].survival
+    t_s = test.table["t_s"].to_numpy()
+    with set_style():
+        figure, axes = create_canvas(FULL, 1.15 * len(chosen) + 0.4)
+        figure.delaxes(axes)
+        panels = np.atleast_1d(figure.subplots(len(chosen), 1))
+        for panel, person in zip(panels, chosen.tolist(), strict=True):
+            rows = np.flatnonzero(test.person == person)
+            left = t_s[rows] - test.event_s[person]
+            for horizon, tone in ((1.0, VERMILLION), (2.0, BLUE), (4.0, PALE)):
+                place = EDGES_S.index(horizon)
+                panel.plot(
+                    left, 1 - survival[rows, place], color=tone, linewidth=1.4, label=f"within {horizon:g} s"
+                )
+            panel.set(xlim=(-8, 0.2), ylim=(-0.03, 1.03))
+            panel.axvline(0, color=VERMILLION, linewidth=1.2)
+            panel.set_ylabel(test.people[person][1][:14], fontsize=7)
+            panel.grid(visible=True)
+        panels[0].legend(loc="upper left", fontsize=7, ncols=3)
+        panels[-1].set_xlabel("seconds to the event")
+    caption = (
+        "The probability that somebody begins to cross within one, two and four seconds, at each moment up to the "
+        "event."
+    )
+    return Picture("People who cross, up to the event", caption, figure)
+
+
+def build_time_section(study: TimeStudy) -> Section:
+    """The section of the page."""
+    says = []
+    for metric, better in (("concordance", "higher"), ("integrated_brier", "lower")):
+        number = study.differences.get((f"{HAZARD} - {CLASSIFIER}", metric))
+        if number is None or number.value is None:
+            continue
+        ends = number.video
+        clear = ends is not None and (ends[0] > 0 or ends[1] < 0)
+        good = (number.value > 0) == (better == "higher")
+        verdict = ("better" if good else "worse") if clear else "not different"
+        says.append(
+            f"In {_NAMES[metric]} the networks are {verdict} than today's classifier: {_format(number)} ({better} is better)."
+        )
+    near = study.judged[HAZARD].numbers["near_far_auc"]
+    says.append(
+        f"They tell crossers {NEAR_S[0]:g} to {NEAR_S[1]:g} s before the event from those more than {FAR_S:g} s before with "
+        f"an AUC of {_format(near)}."
+    )
+    facts = tuple(
+        (
+            split,
+            f"{held['people']:,} people, {held['crossers']:,} cross, {held['moments']:,} moments, {held['hours']:.2f} hours",
+        )
+        for split, held in study.counts.items()
+    )
+    columns = tuple(_list_columns())
+    table = Table(
+        columns,
+        tuple(map(tuple, _list_rows(study))),
+        "l" + "r" * (len(columns) - 1),
+        title="Every moment of every track",
+        caption="In brackets 95 % intervals over videos. Lower is better for Brier score and calibration error.",
+    )
+    pairs = tuple(
+        f"{pair}, {_NAMES[metric]}: {_format(number)}" for (pair, metric), number in study.differences.items()
+    )
+    left = tuple(f"{count:,} {why}" for why, count in study.counts["test"]["left_out"].items())
+    return Section(
+        "When they begin to cross",
+        tuple(says),
+        (
+            Facts(facts),
+            table,
+            Pictures((plot_warnings(study), plot_calibration(study), plot_strips(study))),
+            Points(pairs, title="Paired differences"),
+            Points(left, title="Left out of test"),
+            Note(
+                "Constant velocity asks when a box enters the middle third of the image, since no kerb is annotated. A score "
+                "that is no time (of the classifier, of constant velocity) is read as the Kaplan-Meier curve of "
+                "validation's moments with such scores."
+            ),
+        ),
+    )
