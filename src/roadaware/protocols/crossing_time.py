@@ -31,8 +31,8 @@ from roadaware.metrics.time_to_event import (
 )
 from roadaware.scenes.sampling import get_protocol
 from roadaware.statistics.intervals import Units
-from roadaware.tasks.crossing_time import EDGES_S, TimedTracks, collect_times, estimate_lane_time, survive
-from roadaware.tasks.crossing_tracks import Moments
+from roadaware.tasks.crossing_time import EDGES_S, TimedTracks, collect_times, estimate_lane_time
+from roadaware.tasks.crossing_tracks import Moments, survive
 
 if TYPE_CHECKING:
     from roadaware.models.crossing.predictor import Predictor

@@ -16,8 +16,6 @@ from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs import build_inputs
 from roadaware.tasks.crossing_tracks import PUBLISHED_FPS, SPLIT, Moments, cut_moments, list_newest
 
-TASK = "time"
-"""What a predictor of the time is asked, beside action, intention and risk."""
 EDGES_S: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0)
 """Ends of the spans in which an event is told apart; behind the last one it is `later`."""
 _NEVER_S = 60.0
@@ -33,11 +31,6 @@ def name_spans(edges_s: tuple[float, ...] = EDGES_S) -> tuple[str, ...]:
     """
     starts = (0.0, *edges_s[:-1])
     return (*(f"{low:g} to {high:g} s" for low, high in zip(starts, edges_s, strict=True)), "later")
-
-
-def survive(probabilities: Floats) -> Floats:
-    """(n, k - 1) that nothing has happened by the end of each span but the last one, of (n, k) probabilities of spans."""
-    return np.clip(1 - np.cumsum(probabilities[:, :-1], axis=1), 0.0, 1.0)
 
 
 def mark_spans(time_s: Floats, event: Bools, edges_s: tuple[float, ...] = EDGES_S) -> Bools:

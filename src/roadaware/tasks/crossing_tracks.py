@@ -19,11 +19,14 @@ from roadaware.tasks.poses import people_in
 from roadaware.tasks.resampling import Pace, Paced
 
 SPLIT = "test"
+TIME = "time"
+"""The task of a predictor that says when, in spans of time; beside action, intention and risk."""
 _SAME_RATE = 0.01
 """Rates that differ by no more are one: files round them."""
 DETECTED_STEADY_S = 0.5
 """Over which detected boxes are smoothed, as `watch` does."""
 _PASSES = 30
+_SOON_S = 2.0
 _INNER = 0.9
 
 
@@ -325,6 +328,8 @@ def predict_tracks(predictor: Asked, asked: AskedTracks, *, spread: bool = True)
 
         - of action and intention: `probability` of the second label, `low` and `high` (the middle 90 % of passes, null
           where all are equal);
+        - of the time: `within_1s` and others, the probability that the person begins to cross within so many seconds, and as
+          `probability` that of two seconds;
         - of risk: `region` with the largest probability, counted from the left, and that probability.
 
         `within_limits` is false for boxes smaller than those that the predictor learnt from.
@@ -349,6 +354,13 @@ def predict_tracks(predictor: Asked, asked: AskedTracks, *, spread: bool = True)
         table = table.with_columns(
             region=pl.Series(best), probability=pl.Series(scores[np.arange(len(best)), best])
         )
+    elif predictor.task == TIME:
+        edges = [float(edge) for edge in list_members(predictor)[0].facts["edges_s"]]
+        came = 1 - survive(scores)
+        within = {f"within_{edge:g}s": pl.Series(came[:, place]) for place, edge in enumerate(edges)}
+        # The alarm of the study of it, and what people are ranked by: the next two seconds, or the first span behind them.
+        soon = next((place for place, edge in enumerate(edges) if edge >= _SOON_S), len(edges) - 1)
+        table = table.with_columns(**within, probability=pl.Series(came[:, soon]))
     else:
         # Of two labels one column, that of the second; of three (intention with `unsure`) the last.
         table = table.with_columns(probability=pl.Series(scores[:, -1]))
@@ -362,6 +374,11 @@ def predict_tracks(predictor: Asked, asked: AskedTracks, *, spread: bool = True)
     heights = [float(one.facts.get("limits", {}).get("height") or 0.0) for one in list_members(predictor)]
     share = (pl.col("y2_px") - pl.col("y1_px")) / pl.col("height_px")
     return table.with_columns(within_limits=share >= max(heights, default=0.0)).drop("height_px")
+
+
+def survive(probabilities: Floats) -> Floats:
+    """(n, k - 1) that nothing has happened by the end of each span but the last one, of (n, k) probabilities of spans."""
+    return np.clip(1 - np.cumsum(probabilities[:, :-1], axis=1), 0.0, 1.0)
 
 
 def list_newest(asked: AskedTracks) -> pl.DataFrame:

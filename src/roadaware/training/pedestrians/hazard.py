@@ -19,7 +19,8 @@ from roadaware.models import create, get_crossing_entry
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import Predictor
-from roadaware.tasks.crossing_time import EDGES_S, TASK, TimedTracks, mark_spans, name_spans
+from roadaware.tasks.crossing_time import EDGES_S, TimedTracks, mark_spans, name_spans
+from roadaware.tasks.crossing_tracks import TIME
 from roadaware.training.pedestrians.folds import flip_inputs
 from roadaware.training.recipe_files import replace_fields
 
@@ -146,7 +147,7 @@ def fit_hazard(
         "edges_s": list(recipe.edges_s), "seed": seed, "criterion": "likelihood", "validation": best, "curve": curve,
         "version": __version__, **(facts or {}),
     }  # fmt: skip
-    return Predictor(network, recipe.network, TASK, labels, told)
+    return Predictor(network, recipe.network, TIME, labels, told)
 
 
 def measure_likelihood(network: CrossingNet, of: TimedTracks, spans: Bools, batch: int = 4096) -> float:
