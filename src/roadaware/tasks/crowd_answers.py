@@ -156,6 +156,7 @@ class Footing:
         self._weights = ""
         self._open: dict[Path, npt.NDArray[Any]] = {}
         self._waves: dict[str, npt.NDArray[Any]] = {}
+        self._last_colours: dict[str, npt.NDArray[Any]] = {}
 
     def use(self, network: IntelliCare) -> None:
         """Say whose maps are kept.
@@ -244,6 +245,32 @@ class Footing:
         if kept is None:
             raise InputError("the map of this video was not made", where=self.of.videos[video].film.video)
         return torch.from_numpy(np.ascontiguousarray(kept[:, slots]))
+
+    def colours(self, video: int, slots: Ints) -> Tensor:
+        """(12, T, h, w) the colours of cells in -1 to 1, see `models.crowd.grounding.measure_colours`; kept like maps."""
+        import torch
+
+        from roadaware.models.crowd.grounding import measure_colours
+
+        film, padded = self.of.videos[video].film, pad_size(self.sizes[video])
+        frames = self.of.videos[video].frames
+        seen = hashlib.blake2b(frames.astype(np.int64).tobytes(), digest_size=8).hexdigest()
+        path = self._path(video, "colours", self.sizes[video], seen)
+        own = f"{film.path}:{seen}"
+        kept = self._last_colours.get(own) if path is None else self._read(path)
+        if kept is None:
+            parts = [
+                measure_colours(
+                    self.pictures(video, np.arange(start, min(len(frames), start + _AT_ONCE))), padded
+                )
+                for start in range(0, len(frames), _AT_ONCE)
+            ]
+            kept = torch.cat(parts, dim=1).numpy()
+            if path is not None:
+                self._write(path, kept)
+            else:
+                self._last_colours = {own: kept}
+        return torch.from_numpy(np.ascontiguousarray(kept[:, slots])).float() / 127.5 - 1
 
     def sound(self, video: int) -> npt.NDArray[np.int16] | None:
         """(n, 2) samples of a film's sound at 16,000 a second; None where it has none."""
@@ -570,8 +597,9 @@ class Answerer:
         owner = torch.zeros(len(tubes), dtype=torch.int64)
         clip = torch.zeros(len(words.ids), dtype=torch.int64)
         matched = self.network.heads["grounding"](
-            map, words.ids, words.mask, self._scaled(number, tracks), owner, clip
-        )
+            map, words.ids, words.mask, self._scaled(number, tracks), owner, clip,
+            colours=self.footing.colours(number, slots).unsqueeze(0),
+        )  # fmt: skip
         inside = matched.inside.sigmoid()
         for number_asked, person in enumerate(matched.who.argmax(dim=1).tolist()):
             span, _ = read_span(matched.spans[number_asked, person])

@@ -284,6 +284,33 @@ def test_bad_people_are_refused() -> None:
         _match(head, torch.randn(2, 16, 6, 2, 3), SENTENCES[:2], *_people(frames=6))
 
 
+def test_colours_of_clothes_have_a_say() -> None:
+    head, map = _matching_head(), torch.randn(1, 16, 5, 2, 3)
+    boxes, owner = _people((3,))
+    grey = _match(head, map, SENTENCES[:1], boxes, owner)
+    red = torch.zeros(1, 12, 5, 2, 3)
+    assert torch.allclose(_match(head, map, SENTENCES[:1], boxes, owner, None, None, red).who, grey.who)
+    red[:, ::4] = 1
+    assert not torch.allclose(
+        _match(head, map, SENTENCES[:1], boxes, owner, None, None, red).who, grey.who, atol=1e-4
+    )
+    with pytest.raises(UsageError, match="colours"):
+        _match(head, map, SENTENCES[:1], boxes, owner, None, None, red[:, :3])
+
+
+def test_colours_are_means_of_quarters_of_cells() -> None:
+    pictures = torch.randint(0, 256, (2, 20, 33, 3), dtype=torch.uint8)
+    found = grounding.measure_colours(pictures, (32, 48))
+    assert found.shape == (12, 2, 2, 3)
+    padded = torch.zeros(2, 32, 48, 3)
+    padded[:, :20, :33] = pictures.float()
+    for channel in range(3):
+        for quarter in range(4):
+            row, column = 16 + 8 * (quarter // 2), 16 + 8 * (quarter % 2)
+            wanted = padded[1, row : row + 8, column : column + 8, channel].mean()
+            assert float(found[4 * channel + quarter, 1, 1, 1]) == pytest.approx(float(wanted), abs=0.51)
+
+
 def test_tracks_are_described_in_parts_of_the_image() -> None:
     boxes = torch.tensor([[[10.0, 10, 20, 50], [14, 10, 24, 50], [14, 0, 34, 80]]])
     found = grounding.describe_tracks(boxes, torch.tensor([100.0, 200, 100, 200]))[0]

@@ -31,7 +31,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "grounding_width": (4, 8192), "attention_heads": (1, 64), "encoder_layers": (0, 64),
     "decoder_layers": (1, 64), "feed_forward": (1, 65536), "slow_stride": (1, 1000), "max_frames": (1, 100_000),
     "text_width": (4, 8192), "text_layers": (1, 64), "text_heads": (1, 64), "max_tokens": (3, 510),
-    "sound_width": (4, 8192), "map_size": (4, 256), "cycles": (0, 64), "head_width": (4, 8192),
+    "sound_width": (4, 8192), "map_size": (4, 256), "cycles": (0, 64), "head_width": (0, 8192),
 }  # fmt: skip
 """What numbers of a config can be; a file of weights is read by it before anything is made."""
 
@@ -88,7 +88,8 @@ class CrowdConfig:
         map_size: cells of the localisation map in each direction.
         cycles: predictions of the sound by the image, each corrected by its error, after the first.
         audio: `vggish` (mono, the published layers) or `small` (two channels).
-        head_width: numbers of the projections that the self-supervised loss compares.
+        head_width: numbers of the projections that the self-supervised loss compares; 0 for none, where sounds are
+            learnt from boxes.
 
     Raises:
         UsageError: if a value is impossible.
@@ -135,7 +136,7 @@ class CrowdConfig:
     map_size: int = 28
     cycles: int = 2
     audio: Literal["small", "vggish"] = "small"
-    head_width: int = 256
+    head_width: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what no network can be made of."""

@@ -401,7 +401,7 @@ class SoundHead(nn.Module):
         self.scale, self.shift = nn.Parameter(torch.tensor(10.0)), nn.Parameter(torch.tensor(-2.0))
         self.classes = nn.Linear(128, sounds) if self.asked_for else None
         self.heard = nn.Linear(2 * width + 1, 1) if self.asked_for else None
-        self.siamese = SimSiam(width, config.head_width)
+        self.siamese = SimSiam(width, config.head_width) if config.head_width else None
 
     def forward(self, map: Tensor, examples: Tensor, asked: Tensor | None = None) -> Located:
         """Localisation maps of one sound for each clip.

@@ -177,6 +177,10 @@ class CrowdLearner:
 
     def __init__(self, recipe: CrowdRecipe, of: CrowdSet) -> None:
         config = recipe.build_config()
+        if recipe.sound_loss == "sspl" and "sound" in config.tasks and not config.head_width:
+            raise UsageError(
+                "sound_loss: sspl compares projections: set model.fields.head_width, such as to 256"
+            )
         self.parts = tuple(config.tasks)
         self.vocabulary = of.vocabulary
         torch.manual_seed(recipe.seed)

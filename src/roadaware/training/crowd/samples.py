@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 
 from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.errors import InputError
-from roadaware.models.crowd.config import CrowdConfig, Task
+from roadaware.models.crowd.config import STRIDE_PX, CrowdConfig, Task
 from roadaware.models.crowd.grounding import WordReader
 from roadaware.models.crowd.people import choose_pairs
 from roadaware.models.crowd.sound import RATE, SECONDS, hear
@@ -62,6 +62,7 @@ class CrowdItem:
         size: height and width of the network's image, padded.
         ears: (E, 2, S, 96, 64) log-mels of moments that are only heard, of sound.
         present: (E, sounds) bool, which classes are heard there.
+        colours: (12, T, h, w) of cells, where sentences are compared with people.
     """
 
     asked: list[Asked]
@@ -69,6 +70,7 @@ class CrowdItem:
     size: tuple[int, int]
     ears: Tensor | None = None
     present: Tensor | None = None
+    colours: Tensor | None = None
 
     @property
     def name(self) -> str:
@@ -163,6 +165,8 @@ class CrowdClips(Dataset[CrowdItem]):
         item = CrowdItem(asked, seen, pad_size(footing.sizes[first.video]))
         if examples is not None:
             self._listen(item, first, examples, rng)
+        if first.people is not None and self.recipe.build_config().grounding == "people":
+            item.colours = footing.colours(first.video, first.slots)
         return item
 
     def _listen(self, item: CrowdItem, first: CrowdSample, own: Tensor, rng: np.random.Generator) -> None:
@@ -267,6 +271,16 @@ def build_question(
             [torch.full((len(p),), n, dtype=torch.int64) for n, p in enumerate(people)]
         )
         asked["clip"] = torch.tensor(clip)
+        held = [item.colours for item in items if item.colours is not None]
+        cells = (size[0] // STRIDE_PX, size[1] // STRIDE_PX)
+        asked["colours"] = torch.stack(
+            [
+                functional.pad(
+                    c, (0, cells[1] - c.shape[3], 0, cells[0] - c.shape[2], 0, frames - c.shape[1])
+                )
+                for c in held
+            ]
+        )
         asked["frames"] = torch.stack([torch.arange(frames) < len(each.sample.slots) for each in firsts])
         clip = list(range(len(items)))
     if task == "sound" and config.form == "compact":
