@@ -54,7 +54,13 @@ _Trained = dict[str, dict[str, "Baseline"]]
 _HEADLINES = ("accuracy", "balanced_accuracy", "f1", "average_precision", "auc", "soft_f1", "hard_f1")
 _WHERE: dict[ConfigName, str] = {"reference": "", "default": " where the labels are honest"}
 _DATA, _PAGE, _SCORES, _SAMPLES = "data", "report.html", "scores.csv", "samples.csv"
-_SYNTHETIC = (synthetic.FOLDER, synthetic.EVENTS_FOLDER, synthetic.CHAOS_FOLDER, watching.FOLDER)
+_SYNTHETIC = (
+    synthetic.FOLDER,
+    synthetic.EVENTS_FOLDER,
+    synthetic.CHAOS_FOLDER,
+    watching.FOLDER,
+    watching.CROWD_FOLDER,
+)
 _FOLDER = "Where dataset, runs and report go; an earlier demo there, finished or not, is replaced."
 _ALL = "Every step, not these alone: also read, audit, train, link, and score a crowd; takes some minutes."
 _SEED = "Seed of the synthetic scenes and of the resamples."
@@ -118,6 +124,7 @@ def _run_synthetic(demo: Demo) -> dict[str, Any]:
     watched, of_films = watching.watch_scenes(demo, where["road"], made["road"])
     wanted, of_wishes = _run_intention(demo, where["crossing"], made["crossing"])
     events, of_road = synthetic.run_events(demo, where["road"], made["road"])
+    seen = watching.watch_crowd_film(demo, where["chaos"], made["chaos"])
     chaos, of_crowd = synthetic.run_chaos(demo, where["chaos"], made["chaos"])
     planted, of_planted = _run_planted_defects(demo)
     shown = [synthetic.build_scenes_section(demo, made), *of_films]
@@ -126,7 +133,7 @@ def _run_synthetic(demo: Demo) -> dict[str, Any]:
     sizes = {
         preset: {name: len(rows) for name, rows in each.filled().items()} for preset, each in made.items()
     }
-    found = {"watched": watched, "intention": wanted, "events": events, "chaos": chaos}
+    found = {"watched": watched, "intention": wanted, "events": events, "chaos": {**chaos, "watched": seen}}
     return {"made_up": sizes, **found, **planted}
 
 

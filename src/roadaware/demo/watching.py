@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from roadaware.cli.watch import (
     apply_detector_advice,
@@ -42,10 +45,11 @@ if TYPE_CHECKING:
 
     from roadaware.analysis.evaluation.runs import EventRun
     from roadaware.demo.steps import Demo
+    from roadaware.online.crowd import CrowdQuestions
     from roadaware.reports.page import Section
     from roadaware.scenes.tables import Predictions, Scenes
 
-FOLDER, TABLES = "watched", "predictions"
+FOLDER, TABLES, CROWD_FOLDER = "watched", "predictions", "watched-crowd"
 _TUBE_OVERLAP = "0.2"
 _CURVES = ("agent",)
 _SHOWN, _SHOWN_FROM = 3, 0.4
@@ -86,6 +90,44 @@ def watch_scenes(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any
     demo.say(format_event_runs([run]))
     data = {"weights": weights.name, "films": told, "values": get_means(run)}
     return data, [build_watched_section(run, demo, films, scenes, told, select_seed(demo.seed))]
+
+
+def watch_crowd_film(demo: Demo, truth: Path, scenes: Scenes) -> dict[str, Any]:
+    """Watch the first video of a crowd, and ask the bundled network of crowds what happens in it.
+
+    Args:
+        demo: under way.
+        truth: where the videos lie.
+        scenes: what is true of them; a sentence and a sound of the video are asked for.
+
+    Returns:
+        What was found, JSON-ready; where nothing can watch, why.
+    """
+    from roadaware.online.crowd import open_crowd_questions
+
+    name, film = next(iter(find_films(scenes, truth).items()))
+    here = pl.col("video").cast(pl.String) == name
+    find = tuple(scenes.queries.filter(here)["text"].head(1).to_list())
+    listen = tuple(
+        scenes.sounds.filter(here, pl.col("label").is_not_null())["label"].cast(pl.String).head(1).to_list()
+    )
+    words = [f"--find {shlex.quote(text)}" for text in find] + [
+        f"--listen {shlex.quote(text)}" for text in listen
+    ]
+    root = demo.folder / CROWD_FOLDER
+    command = " ".join(["watch", str(film), "--crowd", *words, "--output", str(root / name)])
+    demo.step(
+        "Watch a crowd: who does what to whom, when a sentence happens, where a sound comes from", command
+    )
+    try:
+        weights = find_detector()
+        questions = open_crowd_questions(None, find, listen)
+        told = watch_videos(root, {name: film}, weights, questions)[name]
+    except (InputError, UsageError) as error:
+        demo.say(f"   left out: {error}")
+        return {"left_out": str(error)}
+    demo.say("\n".join(f"   {line}" for line in told["crowd"]["says"]))
+    return {"film": name, "find": list(find), "listen": list(listen), **told["crowd"]}
 
 
 def find_films(scenes: Scenes, truth: Path) -> dict[str, Path]:
@@ -137,13 +179,16 @@ def format_watched(told: Mapping[str, Mapping[str, Any]]) -> str:
     return terminal.format_table(columns, rows, left=1)
 
 
-def watch_videos(root: Path, films: Mapping[str, Path], weights: Path) -> dict[str, dict[str, Any]]:
+def watch_videos(
+    root: Path, films: Mapping[str, Path], weights: Path, questions: CrowdQuestions | None = None
+) -> dict[str, dict[str, Any]]:
     """Video to the summary of its watch; the tables of all of them are saved as one set.
 
     Args:
         root: gets a folder for each video, and the tables.
         films: video to its file.
         weights: of the detector.
+        questions: what a network of crowds is asked of each; None for nothing.
 
     Raises:
         UsageError, InputError: if the detector cannot be used.
@@ -157,7 +202,9 @@ def watch_videos(root: Path, films: Mapping[str, Path], weights: Path) -> dict[s
             prepare(root / name)
             draw = build_drawing(detector)
             crossing = build_annotator((), detector, clock)
-            found[name] = watch_source(source, detector, config, root / name, clock, draw, name, crossing)
+            found[name] = watch_source(
+                source, detector, config, root / name, clock, draw, name, crossing, questions=questions
+            )
         tables.append(open_predictions(root / name / TABLES))
     save(concat(tables), root / TABLES, overwrite=True)
     return found

@@ -97,8 +97,9 @@ def open_tracks(
     for place in (path / "predictions", path):
         if is_saved(place):
             kind, *_ = scan_tables(place)
-            claimed = kind == Predictions.__name__
-            return _fill_videos(open_predictions(place) if claimed else open_scenes(place), source)
+            if kind == Predictions.__name__:
+                return _fill_videos(open_predictions(place), source)
+            return _fill_videos(open_scenes(place), source)
     return read_track_file(path, source, strict=strict)
 
 

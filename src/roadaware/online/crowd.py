@@ -67,15 +67,15 @@ class CrowdRule:
     Args:
         action: in [0, 1], of each action for itself.
         relation: in [0, 1], of each predicate for itself.
-        sentence: in [0, 1], the probability of the first frame times that of the last one; of a clip with few frames
-            four times what a network without any idea gives, to which all of them are alike.
+        sentence: in [0, 1]; of networks that compare it with people how surely somebody does it, of others (`CELLS`) the
+            probability of the first frame times that of the last one.
         sound: in [0, 1], that a sound is heard and its source seen.
         every_s: seconds between two moments at which a sound is asked for.
     """
 
     action: float = 0.5
     relation: float = 0.5
-    sentence: float = 0.02
+    sentence: float = 0.5
     sound: float = 0.5
     every_s: float = 1.0
 
@@ -192,7 +192,8 @@ def open_crowd_questions(
     words = None
     if sentences:
         words = WordReader(network.vocabulary.words, network.config.max_tokens).encode(sentences)
-    return CrowdQuestions(network, path, facts, _read_clips(facts), sentences, words, listened)
+    rule = _read_rule(facts, by_people=network.config.grounding == "people")
+    return CrowdQuestions(network, path, facts, _read_clips(facts), sentences, words, listened, rule)
 
 
 def _list_sounds(known: Sequence[str], sounds: Sequence[str]) -> tuple[str, ...]:
@@ -220,7 +221,27 @@ def _read_clips(facts: dict[str, Any]) -> ClipConfig:
         size_px=(int(number(sides[0], 32, 4096, 360)), int(number(sides[1], 32, 4096, 640))),
         frames=int(number(held.get("frames"), 1, 1000, usual.frames)),
         most_frames=int(number(held.get("most_frames"), 1, 1000, usual.most_frames)),
+        sentence_s=number(held.get("sentence_s"), 0.1, 3600, usual.sentence_s),
     )
+
+
+CELLS = 0.02
+"""The least score of a sentence that is looked for in cells: four times that of a network without any idea, in a clip with
+few frames."""
+
+
+def _read_rule(facts: dict[str, Any], by_people: bool) -> CrowdRule:
+    """From which scores on something is found, as the file says; the usual ones where it does not."""
+    notes = facts.get("notes")
+    told = notes.get("least") if isinstance(notes, dict) else None
+    usual = CrowdRule() if by_people else CrowdRule(sentence=CELLS)
+    given = {
+        name: float(value)
+        for name, value in (told.items() if isinstance(told, dict) else ())
+        if name in ("action", "relation", "sentence", "sound")
+        and isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    }  # fmt: skip
+    return replace(usual, **given)
 
 
 # The second look.
@@ -352,7 +373,7 @@ def _cut_parts(video: CrowdVideo, questions: CrowdQuestions, *, heard: bool) -> 
     A sentence is looked for in clips of the length that was learnt, of which each begins in the middle of the one before;
     those that begin in a part reach over its end.
     """
-    total, most = len(video), min(questions.clips.most_frames, questions.network.config.max_frames)
+    total, most = len(video), max(1, round(questions.clips.sentence_s * questions.clips.fps))
     hop = max(1, most // 2)
     begins = [start for start in range(0, total, hop) if start == 0 or start + most - hop < total]
     step = max(1, round(questions.rule.every_s * questions.clips.fps))

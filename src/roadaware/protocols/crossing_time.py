@@ -328,7 +328,8 @@ class PersonSums:
         def share(over: Floats, under: Floats) -> Floats:
             top = np.einsum("wp,pq,wq->w", weight, over, weight, optimize=True)
             bottom = np.einsum("wp,pq,wq->w", weight, under, weight, optimize=True)
-            return np.divide(top, bottom, out=np.full(len(weight), np.nan), where=bottom > 0)
+            shares: Floats = np.divide(top, bottom, out=np.full(len(weight), np.nan), where=bottom > 0)
+            return shares
 
         if metric == "concordance":
             return share(self.concordant, self.comparable)
@@ -345,7 +346,7 @@ def sum_by_person(test: TimedTracks, moments: TimedMoments, risk: Floats) -> Per
         risk[some], test.time_s[some], test.event[some], test.person[some], people
     )
     terms = integrate_brier(np.nan_to_num(brier_terms(moments)), moments.horizon_s)
-    brier = np.bincount(test.person, weights=terms, minlength=people)
+    brier = np.bincount(test.person, weights=terms, minlength=people).astype(np.float64)
     count = np.bincount(test.person, minlength=people).astype(np.float64)
     near = test.event & (test.time_s >= NEAR_S[0]) & (test.time_s <= NEAR_S[1])
     far = test.event & (test.time_s > FAR_S)

@@ -89,7 +89,8 @@ def choose_crops(table: pl.DataFrame, video: str, name: str, count: int = CROPS)
     """The moments of somebody whose images are shown, evenly spread from the first to the last one."""
     rows = table.filter((pl.col("video") == video) & (pl.col("name") == name)).sort("t_s")
     places = np.unique(np.linspace(0, max(0, len(rows) - 1), min(count, len(rows))).round().astype(int))
-    return rows[places.tolist()]
+    chosen: pl.DataFrame = rows[places.tolist()]
+    return chosen
 
 
 def cut_crop(picture: npt.NDArray[np.uint8], box: Sequence[float]) -> npt.NDArray[np.uint8]:

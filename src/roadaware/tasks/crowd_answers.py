@@ -67,13 +67,15 @@ class ClipConfig:
         fps: frames a second that are looked at.
         size_px: height and width that images are made to fit in; they are padded to multiples of 32.
         frames: of a clip, but for sentences.
-        most_frames: of a clip that a sentence is looked for in.
+        most_frames: of a clip that a sentence is looked for in, evenly spread over it.
+        sentence_s: length of the clips of a film that a sentence is looked for in.
     """
 
     fps: float = 5.0
     size_px: tuple[int, int] = (360, 640)
     frames: int = 8
     most_frames: int = 100
+    sentence_s: float = 12.0
 
 
 # What is seen: images, and the maps before the first dynamic layer.
@@ -578,8 +580,8 @@ class Answerer:
                 words = self.reader.encode([video.queries[row]["text"] for row in part])
                 ask = self._match_people if by_people else self._look_in_cells
                 for row, (boxes, span, score) in zip(part, ask(number, slots, map, words), strict=True):
-                    query = int(video.queries[row]["query"])
-                    found[row] = GroundedQuery(query, number, slots, boxes, span, score)
+                    asked = int(video.queries[row]["query"])
+                    found[row] = GroundedQuery(asked, number, slots, boxes, span, score)
         return [found[row] for row in range(len(video.queries))]
 
     def _match_people(

@@ -575,7 +575,7 @@ class PeopleGroundingHead(nn.Module):
         moments = (owner[:, None] * time + torch.arange(time, device=map.device)).flatten()
         bodies = pool_boxes(maps, boxes.flatten(0, 1), moments, self.cells).flatten(1)
         image = map.new_tensor([width, height, width, height]) * STRIDE_PX
-        each = functional.relu(self.body(bodies)).unflatten(0, (len(boxes), time))
+        each = functional.relu(self.body(bodies)).view(len(boxes), time, -1)
         each = self.norm(each + self.place(describe_tracks(boxes, image)))
         look = self.look(each)
         lost = ~frames[owner]

@@ -462,8 +462,8 @@ class SoundHead(nn.Module):
             examples = examples.mean(dim=1, keepdim=True)
         elif examples.shape[1] == 1:
             examples = examples.expand(-1, 2, -1, -1, -1)
-        each = self.hearing(examples.transpose(1, 2).flatten(0, 1))
-        return each.unflatten(0, (batch, -1)) if batch else each.new_zeros(0, 1, 128)
+        each: Tensor = self.hearing(examples.transpose(1, 2).flatten(0, 1))
+        return each.view(batch, -1, 128) if batch else each.new_zeros(0, 1, 128)
 
     def _ask(self, spoken: Tensor, asked: Tensor | None) -> Tensor:
         """(B, width) what is looked for in the image, of (B, S, 128) and the classes that are asked for."""

@@ -73,7 +73,7 @@ class CrowdClipsRecipe(ClipConfig):
     """How videos are looked at and cut.
 
     Args:
-        fps, size_px, frames, most_frames: as of `ClipConfig`.
+        fps, size_px, frames, most_frames, sentence_s: as of `ClipConfig`; in training a clip is that of the data.
         most_people: of a moment to learn from.
         batch: clips of one task at a time.
         questions: about each clip, at most: moments with people, sentences, or classes of sound; a clip costs far more
@@ -180,7 +180,7 @@ class CrowdRecipe:
             (all(good), "the share of a task is a number above 0"),
             (min(self.temperature) > 0, "temperatures are above 0"),
             (bool(self.data.roots), "data.roots names at least one folder"),
-            (0 < clips.fps <= 1000, "clips.fps is above 0"),
+            (0 < clips.fps <= 1000 and 0 < clips.sentence_s <= 3600, "clips.fps and sentence_s are above 0"),
             (all(32 <= side <= 4096 for side in clips.size_px), "clips.size_px lies in 32 to 4096"),
             (min(counts) >= 1, "clips.frames, most_frames, most_people, batch, questions and accumulate are at least 1"),
             (min(clips.crop_frames, clips.ears) >= 0, "clips.crop_frames and ears are at least 0"),

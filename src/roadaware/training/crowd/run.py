@@ -132,17 +132,16 @@ class CrowdTrainee(nn.Module):
 
     def _sound(self, map: Tensor, question: Question) -> tuple[Tensor, Tensor]:
         network, answer, count = self.network, question.answer, torch.tensor(len(question.clip))
+        head: Any = network.heads["sound"]
         if self.sound_loss == "sspl":
             # Two views of each clip, as published: a part of the image, mirrored or not.
             pooled = [self._answer(_draw_view(map), question).pooled for _ in range(2)]
-            head: Any = network.heads["sound"]
             return losses.simsiam(*head.siamese(*pooled)), count
         found = self._answer(map, question)
         loss = losses.sound_map(found.logits, answer["target"])
         if network.config.form == "compact":
             each = functional.binary_cross_entropy_with_logits
             loss = loss + each(found.heard, answer["heard"])
-            head: Any = network.heads["sound"]
             # Two or three of all classes are heard at a time.
             loss = loss + 4 * each(head.classify(answer["ears"]), answer["present"].float())
         return loss, count
@@ -471,7 +470,7 @@ class CrowdRun(Run[CrowdRecipe]):
                 "name": recipe.name, "recipe": digest(recipe), "data": meta.dataset, "licence": meta.licence,
                 "videos": len(self.footing.of.videos), "seed": recipe.seed, "step": self.step, "steps": self.steps,
                 "fps": recipe.clips.fps, "size_px": list(recipe.clips.size_px), "frames": recipe.clips.frames,
-                "most_frames": recipe.clips.most_frames, "metrics": dict(metrics),
+                "most_frames": recipe.clips.most_frames, "sentence_s": recipe.clips.sentence_s, "metrics": dict(metrics),
             }  # fmt: skip
             save_crowd(path, self._copy(weights), notes)
             write_atomically(self.out / CARD, self._card(metrics).encode())
