@@ -218,7 +218,7 @@ def test_a_formula_stays_text(tmp_path: Path) -> None:
         (HEAD + "0,a,90\n2,a,80\n", 3, "class 0..1"),
         (HEAD + "-1,a,90\n", 2, "class 0..1"),
         (HEAD + "0.5,a,90\n", 2, "class 0..1"),
-        (HEAD + "0,a,-1\n", 2, "whole number of frames"),
+        (HEAD + "0,a,-1.5\n", 2, "whole number of frames"),
         (HEAD + "0,a,2.5\n", 2, "whole number of frames"),
         (HEAD + '0,"a,90\n', 2, "quotes"),
         (HEAD + "0,a\x00,90\n", 2, "NUL"),
