@@ -30,7 +30,9 @@ _FIELDS, _SCORED = 17, 18
 _WHOLE = re.compile(r"-?\d{1,7}", re.ASCII)
 _FILE = re.compile(r"(^|/)\d{4}\.txt$", re.ASCII)
 _PLACES = ("training/label_02", "label_02", "")
-_WANTED = "KITTI tracking needs its annotations, files such as 0000.txt in 'training/label_02/' or 'label_02/',"
+_WANTED = (
+    "KITTI tracking needs its annotations, files such as 0000.txt in 'training/label_02/' or 'label_02/',"
+)
 _HINT = "Point at the folder that holds 'training/' or 'label_02/'."
 
 
