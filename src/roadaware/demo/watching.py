@@ -108,9 +108,9 @@ def watch_crowd_film(demo: Demo, truth: Path, scenes: Scenes) -> dict[str, Any]:
     name, film = next(iter(find_films(scenes, truth).items()))
     here = pl.col("video").cast(pl.String) == name
     find = tuple(scenes.queries.filter(here)["text"].head(1).to_list())
-    listen = tuple(
-        scenes.sounds.filter(here, pl.col("label").is_not_null())["label"].cast(pl.String).head(1).to_list()
-    )
+    names = scenes.meta.vocabularies.get("sound", ())
+    heard = scenes.sounds.filter(here, pl.col("label").is_not_null())["label"].head(1).to_list()
+    listen = tuple(names[label] for label in heard if label < len(names))
     words = [f"--find {shlex.quote(text)}" for text in find] + [
         f"--listen {shlex.quote(text)}" for text in listen
     ]
