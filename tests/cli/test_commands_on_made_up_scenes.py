@@ -9,9 +9,9 @@ from small_files import Command
 
 from roadaware.datasets import read
 from roadaware.demo_data.detector import Detector, simulate_detections
-from roadaware.demo_data.watched import simulate_predictions
 from roadaware.errors import UsageError
 from roadaware.scenes.store import save
+from simulated_answers import simulate_predictions
 
 PERFECT = Detector(0, 0, 0, 0, 0, 0, 0, sharpness=12.0, size=None)
 HEADLINES = {"actions": "map@0.5", "relations": "recall@100", "grounding": "m_viou", "sound": "success@0.5"}

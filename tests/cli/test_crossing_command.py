@@ -59,6 +59,23 @@ def test_scores_people_and_a_page_come_out(
     assert len(pl.read_parquet(out / "scores.parquet")) == 2 * 3
 
 
+def test_the_watch_of_another_video_is_not_taken(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watched = tmp_path / "out-watch"
+    watched.mkdir()
+    (watched / "summary.json").write_text("{}")
+    film = folder / "tracks.mp4"
+    for record in (
+        {"source": "tracks.mp4", "bytes": 1},
+        {"source": "other.mp4", "bytes": film.stat().st_size},
+        {},
+    ):
+        (watched / "watch.json").write_text(json.dumps(record))
+        assert ask(film, "--output", tmp_path / "out") == 2
+        assert "watch of another video" in capsys.readouterr().err
+
+
 def test_risk_is_a_region(folder: Path, tmp_path: Path) -> None:
     given = [folder / "tracks.csv", "--fps", 30, "--size", "320x180", "--weights", "risk-jaad"]
     assert ask(*given, "--output", tmp_path / "out") == 0

@@ -17,7 +17,6 @@ from roadaware.analysis.evaluation.runs import Run, SceneRun
 from roadaware.analysis.scene_tasks import CORNER_CASES, TASKS, get_task
 from roadaware.analysis.tube_errors import list_box_errors
 from roadaware.cli import main
-from roadaware.demo_data.watched import simulate_predictions
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.corner_cases.evaluate import evaluate as evaluate_corners
 from roadaware.metrics.detection.config import DetectionConfig, list_box_kinds
@@ -33,6 +32,7 @@ from roadaware.viewer.findings import find_place
 from roadaware.viewer.index import Index
 from roadaware.viewer.items import list_items, list_metrics
 from roadaware.viewer.opening import Opened, TableSource, open_paths
+from simulated_answers import simulate_predictions
 
 
 def as_source(tables: Scenes | Predictions) -> TableSource:

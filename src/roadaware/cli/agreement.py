@@ -31,9 +31,7 @@ from roadaware.reports.terminal import format_row_interval, format_table
 from roadaware.scenes.sampling import Iv2024, list_task_answers
 
 _SCORES = "The scores of both tasks, as `evaluate pedestrians` takes them."
-_SAMPLES = (
-    "The samples of both tasks, in the same order: their truths; or one file, where only the task differs."
-)
+_SAMPLES = "The samples of both tasks, in the same order: the ground truth of each."
 _TASKS = "What each asks: action, intention or risk."
 _FOLDER = "Write the table into this folder, as csv and Parquet."
 
@@ -111,8 +109,7 @@ def _build_section(found: Agreement, tasks: list[TaskName]) -> Section:
         Table(
             tuple(_list_columns(tasks)), tuple(map(tuple, _list_rows(found, unit))), "llrrrrr",
             title=f"Intervals over {unit}s",
-            caption="Per cent of the samples of each combination of true classes, with 95 % intervals. ! the value is an "
-            "end of its own interval; ? few units, or one that decides.",
+            caption="Per cent of the samples of each combination of true classes, with 95 % intervals.",
         )
         for unit in ("pedestrian", "video")
     )  # fmt: skip

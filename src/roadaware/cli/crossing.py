@@ -231,12 +231,15 @@ def _open_tracks(
 
 
 def _watch(film: Path, folder: Path) -> Predictions:
-    """The tubes of a video, beside the result; a watch that is there already is taken as it is."""
+    """The tubes of a video, beside the result; a watch of the same video that is there already is taken as it is."""
     from roadaware.cli.watch import watch
+    from roadaware.online.run_folder import is_watch_of
     from roadaware.scenes.store import open_predictions
 
     watched = folder.with_name(f"{folder.name}-watch")
     if (watched / "summary.json").is_file():
+        if not is_watch_of(watched, film):
+            raise UsageError(f"{watched} holds the watch of another video; name another --output")
         console.print_note(f"{watched} holds a watch already, whose tubes are taken")
     else:
         watch(str(film), out=watched, crossing=("none",), no_video=True)
@@ -255,6 +258,7 @@ def _draw(
     """The page as bytes."""
     from roadaware.reports.crossing_tracks import build_section, collect_person
     from roadaware.reports.page import report
+    from roadaware.tasks.crossing_tracks import TIME
 
     facts = {
         "predictor": data["predictor"],
@@ -271,7 +275,8 @@ def _draw(
         said = (f"{data['people']:,} people were asked about.",)
         section = Section("Where people will be", said, (Facts(tuple(facts.items())), told))
     else:
-        positive = predictor.labels[-1]
+        # The last label of a predictor of the time is that nothing happens.
+        positive = "crossing soon" if predictor.task == TIME else predictor.labels[-1]
         chosen = [(row["video"], row["name"]) for row in people.head(top).iter_rows(named=True)]
         wrong = _find_worst(table, top // 2)
         drawn = [collect_person(table, *who) for who in (*chosen, *wrong)]

@@ -125,8 +125,8 @@ _FIND = (
     "implies --crowd."
 )
 _LISTEN = (
-    "A sound that the network of crowds knows: when is it heard, and where does it come from, such as siren. Again for "
-    "another one; implies --crowd."
+    "A sound that the network of crowds knows: when is it heard, and where does it come from. A first word stands for all "
+    "kinds: siren for those of police and others. Again for another one; implies --crowd."
 )
 
 

@@ -121,6 +121,8 @@ def read_track_file(path: Path, source: TrackSource | None = None, *, strict: bo
     kind = path.suffix.lower()
     if path.is_dir():
         scenes = read_sequences(path, strict=strict)
+        # What MOT marks as not to be considered is nobody's track.
+        scenes = scenes.with_tables(boxes=scenes.boxes.filter(~pl.col("ignore").fill_null(value=False)))
     elif kind in _MOT:
         found = read_tracks({path.stem: path}, unknown_score=1.0, strict=strict)
         scenes = Scenes(videos=found.videos, boxes=found.boxes.drop("score"), tubes=found.tubes.drop("score"),

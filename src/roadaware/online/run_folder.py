@@ -279,6 +279,15 @@ def _is_begun(folder: Path, record: Mapping[str, Any] | None) -> bool:
         return False
 
 
+def is_watch_of(folder: Path, film: Path) -> bool:
+    """Whether the folder of a watch says that a video file was watched, by its name and size."""
+    try:
+        record = json.loads((folder / RECORD).read_bytes())
+        return (record["source"], record["bytes"]) == (film.name, film.stat().st_size)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def prepare(folder: Path, *, overwrite: bool = False, record: Mapping[str, Any] | None = None) -> None:
     """Make a folder that a watch can write to; only files of an earlier watch are removed.
 

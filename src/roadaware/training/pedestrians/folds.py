@@ -105,10 +105,18 @@ def compute_moments(fold: Fold) -> dict[str, tuple[Tensor, Tensor]]:
     Args:
         fold: of the train split.
     """
+    shapes = fold.inputs.shapes
+    return measure_sequences({n: v for n, v in load_sequences(fold).items() if len(shapes[n]) == 2})
+
+
+def measure_sequences(sequences: Mapping[str, Tensor]) -> dict[str, tuple[Tensor, Tensor]]:
+    """Mean and deviation of sequences over samples and frames, unknown numbers left out.
+
+    Args:
+        sequences: by name, (n, t, d).
+    """
     found = {}
-    for name, values in load_sequences(fold).items():
-        if len(fold.inputs.shapes[name]) != 2:
-            continue
+    for name, values in sequences.items():
         flat = values.reshape(-1, values.shape[-1]).double()
         known = ~flat.isnan()
         count = known.sum(dim=0).clamp(min=1)

@@ -16,16 +16,14 @@ from roadaware import __version__
 from roadaware.arrays import Bools
 from roadaware.errors import InputError
 from roadaware.models import create, get_crossing_entry
-from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.tasks.crossing_time import EDGES_S, TimedTracks, mark_spans, name_spans
 from roadaware.tasks.crossing_tracks import TIME
-from roadaware.training.pedestrians.folds import flip_inputs
+from roadaware.training.pedestrians.folds import flip_inputs, measure_sequences
 from roadaware.training.recipe_files import replace_fields
 
 _log = logging.getLogger("roadaware")
-_SPREAD = 1e-6
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,11 @@ def fit_hazard(
     network: CrossingNet = create(
         recipe.network, config=config, shapes=train.inputs.shapes, labels=len(labels), tasks={}
     )
-    _standardise(network, train.inputs)
+    sequences = {
+        n: torch.from_numpy(np.asarray(v)) for n, v in train.inputs.take(np.arange(len(train))).items()
+    }
+    for name, (mean, spread) in measure_sequences(sequences).items():
+        network.standardise(name, mean, spread)
     rng = np.random.default_rng(seed)
     spans = {
         name: mark_spans(of.time_s, of.event, recipe.edges_s)
@@ -160,16 +162,3 @@ def measure_likelihood(network: CrossingNet, of: TimedTracks, spans: Bools, batc
             x = {name: torch.from_numpy(np.asarray(values)) for name, values in of.inputs.take(rows).items()}
             total += float(censored_loss(network(x)["label"], torch.from_numpy(spans[rows])).sum())
     return total / len(of)
-
-
-def _standardise(network: CrossingNet, given: InputSet) -> None:
-    """Let sequences be brought to mean 0 and deviation 1 of training; what is unknown becomes the mean."""
-    for name, values in given.take(np.arange(len(given))).items():
-        held = torch.from_numpy(np.asarray(values)).double()
-        flat = held.reshape(-1, held.shape[-1])
-        known = ~flat.isnan()
-        count = known.sum(dim=0).clamp(min=1)
-        mean = flat.nan_to_num(0.0).sum(dim=0) / count
-        spread = ((flat - mean).nan_to_num(0.0).square().sum(dim=0) / count).sqrt()
-        spread = torch.where(spread > _SPREAD, spread, torch.ones_like(spread))
-        network.standardise(name, mean.float(), spread.float())
