@@ -6,7 +6,6 @@ import logging
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
 
 import hypothesis
 import pytest
@@ -75,10 +74,9 @@ def _spread(cross: list[pytest.Function]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _restore_logger() -> Iterator[None]:
-    """What `-q` of a command that a test gives makes silent speaks again in the next test."""
+def _reset_logger() -> None:
+    """No test hears what the command of another has set: its loudness, its handler."""
     logger = logging.getLogger("roadaware")
-    level, propagate = logger.level, logger.propagate
-    yield
-    logger.setLevel(level)
-    logger.propagate = propagate
+    logger.setLevel(logging.NOTSET)
+    logger.propagate = True
+    logger.handlers.clear()
