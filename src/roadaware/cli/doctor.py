@@ -6,16 +6,26 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from cyclopts import Parameter
 
+from roadaware.analysis.corrected_scores import (
+    CORRECTED_TASKS,
+    CorrectedScores,
+    CorrectedTask,
+    Source,
+    correct_file,
+)
 from roadaware.analysis.doctor import Diagnosis, check_pedestrian_scores, check_scene_folder, extract_samples
 from roadaware.analysis.doctor.environment import LOW_BYTES, describe_environment, is_writable
 from roadaware.analysis.doctor.predictions import check_predictions
+from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, parse_size
 from roadaware.analysis.evaluation.scenes import Reading, open_predictions, open_truth
 from roadaware.analysis.scene_tasks import TASKS
-from roadaware.cli.options import USUAL, Common, Outcome, Switch, TaskName
+from roadaware.cli import outputs
+from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch, TaskName
+from roadaware.cli.results import Images, ImageSize
 from roadaware.datasets import READERS
 from roadaware.datasets.loading import open_dataset
 from roadaware.errors import InputError, UsageError
@@ -23,11 +33,15 @@ from roadaware.formats.score_tables import read_numbers, read_raw_samples
 from roadaware.reports.terminal import apply_style, format_bullets, format_bytes, format_cell, format_table
 
 _DATASETS = ("jaad", "pie")
-_SUBJECT = "environment, pedestrians, actions, relations, grounding, sound, or a dataset: jaad, pie, ..."
+_SUBJECT = (
+    "environment, pedestrians, road, ucf24, actions, relations, grounding, sound, corner-cases, or a dataset: "
+    "jaad, pie, ..."
+)
 _DATA = "DATASET=PATH, to compare names, order and truth with the dataset's own."
-_TRUTH = "For actions, relations, grounding, sound: what is true, as `evaluate` takes it."
+_TRUTH = "For road events, actions, relations, grounding, sound, corner cases: what is true, as `evaluate` takes it."
 _CLAIMS = "For these: the predictions."
 _LABELS = "For actions: the label map."
+_OUT = "For road, ucf24, actions, corner-cases: write the corrected file (or folder of detections) here."
 _STRICT = "Exit with 1 if anything is wrong or suspicious."
 
 
@@ -43,7 +57,11 @@ def doctor(
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     predictions: Annotated[Path | None, Parameter(help=_CLAIMS)] = None,
     labels: Annotated[Path | None, Parameter(help=_LABELS)] = None,
+    images: Images = None,
+    size: ImageSize = NETWORK_SIZE,
+    out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.CONVERTED] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
+    overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Find out why something does not work, or why a number is 0.
@@ -53,9 +71,13 @@ def doctor(
     looks for what is wrong with the folder: frame base, scale of boxes, splits, refused rows. With
     `pedestrians` it looks at your own scores and samples: names that do not exist, classes from 1,
     percent or logits, reversed columns, shuffled rows, seconds for frames, the wrong split or frame rate.
-    With `actions`, `relations`, `grounding` or `sound` it looks at predictions beside the truth: names that
-    differ, boxes of another size or written as sides, frames and labels shifted by one, numbers of persons
-    for scores, subjects and objects exchanged, spans in seconds, maps that lie on their side.
+    With `road`, `ucf24`, `actions` or `corner-cases` it corrects a whole file of predictions and scores it before
+    and after: videos named otherwise, boxes as sides, centres, y before x, shares, per cent or pixels of other
+    images, frames that are late, early or seconds, scores that are logits, per cent or costs, classes that
+    are numbered or ordered otherwise. --output keeps the corrected file.
+    With `actions`, `relations`, `grounding` or `sound` it looks for what is odd beside the truth: names that
+    differ, numbers of persons for scores, subjects and objects exchanged, spans in seconds, maps that lie
+    on their side.
 
     For example:
 
@@ -68,6 +90,9 @@ def doctor(
 
         roadaware doctor actions --truth gt.csv --labels action_list.pbtxt \\
             --predictions pred.csv
+
+        roadaware doctor road --truth road_trainval_v1.0.json \\
+            --predictions detections --output corrected
     """
     if subject == "environment":
         facts = describe_environment()
@@ -77,11 +102,22 @@ def doctor(
         found = _check_pedestrians(scores, samples, task, data)
         names = [path.name if path is not None else "" for path in (scores, samples)]
         return _tell(found, " against ".join(names), strict=strict)
+    if out is not None and subject not in CORRECTED_TASKS:
+        raise UsageError(f"--output is for {', '.join(CORRECTED_TASKS)}: nothing is corrected of {subject!r}")
+    if path is None and subject in CORRECTED_TASKS and _is_corrected(subject, predictions):
+        if truth is None or predictions is None:
+            dataset = f", or the path of the dataset: doctor {subject} PATH" if subject in READERS else ""
+            raise UsageError(f"doctor {subject} needs --truth TRUTH and --predictions PREDICTIONS{dataset}")
+        task_name = cast(CorrectedTask, subject)
+        source = Source(task_name, truth, predictions, images, labels, parse_size(size))
+        scores_found = correct_file(source, out)
+        if scores_found.findings or subject not in TASKS:
+            return _report_corrections(scores_found, predictions.name, out, strict=strict)
     if subject in TASKS:
         found = _check_predictions(subject, truth, predictions, labels)
         return _tell(found, predictions.name if predictions is not None else "", strict=strict)
     if subject not in READERS:
-        known = ["environment", "pedestrians", *TASKS, *READERS]
+        known = ["environment", "pedestrians", *dict.fromkeys([*CORRECTED_TASKS, *TASKS]), *READERS]
         near = difflib.get_close_matches(subject, known, n=1)
         guess = f" Did you mean {near[0]}?" if near else ""
         raise UsageError(f"doctor looks at {', '.join(known)}, not at {subject!r}.{guess}")
@@ -90,11 +126,35 @@ def doctor(
     return _tell(check_scene_folder(open_dataset(subject, path)), str(path), strict=strict)
 
 
+def _is_corrected(subject: str, predictions: Path | None) -> bool:
+    """Whether a whole file is corrected: of a task on scenes that is no saved table."""
+    return subject not in TASKS or (predictions is not None and predictions.is_file())
+
+
 def _tell(found: Sequence[Diagnosis], subject: str, *, strict: bool) -> Outcome:
     serious = sum(item.severity != "note" for item in found)
     data = {"subject": subject, "diagnoses": [asdict(item) for item in found]}
     failed = f"--strict: {serious} findings" if strict and serious else None
     return Outcome(format_diagnoses(found, subject), data, failed)
+
+
+def _report_corrections(found: CorrectedScores, subject: str, out: Path | None, *, strict: bool) -> Outcome:
+    """The mistakes of a file, and what it scores with and without them."""
+    told = _tell(found.findings, subject, strict=strict)
+    score = {"metric": found.metric, "before": found.before, "after": found.after, "reason": found.reason}
+    lines = [f"{found.metric} as written: {_format_score(found.before)}"]
+    if found.findings:
+        lines.append(f"{found.metric} corrected:  {_format_score(found.after)}")
+    if found.reason:
+        lines.append(f"why there is no score: {format_cell(found.reason)}")
+    if out is not None:
+        lines.append(f"wrote {out}" if found.findings else "nothing was corrected, and nothing written")
+    data = {**told.data, "score": score}
+    return Outcome("\n\n".join([told.text, "\n".join(lines)]), data, told.failed)
+
+
+def _format_score(value: float | None) -> str:
+    return "none" if value is None else f"{value:.4f}"
 
 
 def _check_pedestrians(

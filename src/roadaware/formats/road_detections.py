@@ -518,7 +518,7 @@ def _read_all(
     for video, files in listed.items():
         for file in files:
             try:
-                main, ego = _arrays(file)
+                main, ego = read_frame_arrays(file)
             except InputError as error:
                 findings.reject_file(file.name, error)
                 read.errors.append(error)
@@ -535,7 +535,7 @@ def _read_all(
     return read
 
 
-def _arrays(file: FrameFile) -> tuple[Numbers, Numbers]:
+def read_frame_arrays(file: FrameFile) -> tuple[Numbers, Numbers]:
     """(n, 5 + classes) boxes with scores and (k,) scores of the frame.
 
     Raises:

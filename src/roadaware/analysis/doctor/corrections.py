@@ -1,0 +1,671 @@
+"""Mistakes that a whole file of predictions makes, found by how much better the corrected rows fit the ground truth.
+
+Names of videos first, then corners and frames together (a wrong frame hides a wrong corner), then scores, then classes:
+each is looked for in the rows as the corrections before it leave them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.analysis.doctor.diagnosis import Diagnosis
+from roadaware.arrays import Bools, Floats, Ints
+from roadaware.formats.raw_predictions import RawPredictions
+from roadaware.geometry.boxes import paired_iou
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Scenes
+
+_MOST_ROWS, _MANY = 3000, 1.5
+"""Rows that are compared, those with the highest scores: a mistake that is made everywhere shows in them. Rows are many
+where they are so many times as many as true boxes."""
+_SHIFTS = (-25, -10, -5, -2, -1, 1, 2, 5, 10, 25)
+_UNITS = ((1, 1), (100, 100))
+_SIZES = (
+    *((682, 512), (320, 240), (416, 416), (512, 512), (640, 360), (640, 384), (640, 480), (640, 640)),
+    *((960, 540), (1000, 1000), (1024, 1024), (1280, 720), (1280, 960), (1920, 1080), (1920, 1280)),
+)
+"""Images that people give to networks; beside them shares of the image and per cent."""
+_LEAST, _CLEARLY, _TIMES = 0.15, 0.05, 1.25
+"""Another reading has to reach this mean IoU, and to raise it by so much and so many times."""
+_SHIFT_GAIN, _SHIFT_Z = 0.005, 4.0
+"""Frames are called late where that raises the mean IoU by so much, and so many standard errors."""
+_MATCHED, _FEW, _SHARE = 0.5, 20, 0.1
+"""Rows meet a true box by half; fewer of them than these, or a smaller share of all, say nothing."""
+_INVERTED = 0.25
+"""Area under the ROC curve of the score for having met a true box, below which high scores are the bad ones."""
+_LABEL_TIMES, _LABEL_LEAST = 1.5, 0.2
+_OUTSIDE = 0.05
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class TrueBoxes:
+    """What predictions are compared with, in the words of their file.
+
+    Args:
+        boxes: `video`, `frame` and corners in pixels, one row for each true box, whatever its labels.
+        labels: (rows of boxes) the class numbers that a box has in the file; empty where classes are left aside.
+        columns: kind to its labels in the order of columns of scores, and `kinds` of each box, for rows that score
+            all classes: kind to (rows of boxes) the labels' places.
+        fps: of the videos, where they say.
+    """
+
+    boxes: pl.DataFrame
+    labels: Sequence[frozenset[int]] = ()
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kinds: Mapping[str, Sequence[frozenset[int]]] = field(default_factory=dict)
+    fps: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """One mistake, in words, and how it is undone.
+
+    Args:
+        finding: what is the matter, what shows it, what to do.
+        apply: the rows as they should be.
+    """
+
+    finding: Diagnosis
+    apply: Callable[[RawPredictions], RawPredictions]
+
+
+def collect_true_boxes(
+    scenes: Scenes,
+    *,
+    images: Mapping[tuple[str, int], int] | None = None,
+    numbers: tuple[str, Mapping[int, int]] | None = None,
+    columns: Sequence[str] = (),
+) -> TrueBoxes:
+    """The true boxes as a file of predictions should name them.
+
+    Args:
+        scenes: the ground truth.
+        images: (video, frame) to the image's number, where files number images and do not name videos.
+        numbers: kind of the classes that rows name, and place in its vocabulary to the file's number.
+        columns: kinds of classes that rows score, in the order of columns.
+    """
+    boxes = scenes.boxes.select(
+        "box", pl.col("video").cast(pl.String), "frame", *(pl.col(c).cast(pl.Float64) for c in CORNERS)
+    )
+    if images is not None:
+        table = pl.DataFrame(
+            [(video, frame, image) for (video, frame), image in images.items()],
+            schema={"video": pl.String, "frame": boxes.schema["frame"], "image": pl.Int64},
+            orient="row",
+        )
+        boxes = boxes.join(table, on=["video", "frame"]).with_columns(video=pl.lit(""), frame=pl.col("image"))
+    named = scenes.labels.with_columns(pl.col("kind").cast(pl.String))
+
+    def collect(kind: str, change: Mapping[int, int] | None) -> list[frozenset[int]]:
+        rows = named.filter(pl.col("kind") == kind).group_by("box").agg("label")
+        held = dict(rows.select("box", "label").iter_rows())
+        return [
+            frozenset(
+                change[n] if change is not None else n
+                for n in held.get(box, ())
+                if change is None or n in change
+            )
+            for box in boxes["box"]
+        ]
+
+    videos = scenes.videos
+    rates = videos["fps"].drop_nulls().unique().sort().to_list() if "fps" in videos.columns else []
+    vocabularies = scenes.meta.vocabularies
+    return TrueBoxes(
+        boxes.select("video", "frame", *CORNERS),
+        collect(*numbers) if numbers is not None else (),
+        {kind: vocabularies[kind] for kind in columns},
+        {kind: collect(kind, None) for kind in columns},
+        tuple(float(rate) for rate in rates[:3]),
+    )
+
+
+def find_corrections(raw: RawPredictions, truth: TrueBoxes) -> tuple[list[Correction], RawPredictions]:
+    """The mistakes of a file, in the order in which they are undone, and its rows without them.
+
+    Args:
+        raw: the rows as they stand.
+        truth: what they are compared with.
+    """
+    found: list[Correction] = []
+    if not len(raw.video) or truth.boxes.is_empty():
+        return found, raw
+    for look in (_find_names, _find_places, _find_scores, _find_classes):
+        for correction in look(raw, truth):
+            found.append(correction)
+            raw = correction.apply(raw)
+    return found, raw
+
+
+# Names of videos.
+
+_NORMALISED: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("without their folders", lambda name: name.replace("\\", "/").rpartition("/")[2]),
+    ("without their endings", lambda name: re.sub(r"\.[A-Za-z0-9]{2,4}$", "", name)),
+    (
+        "without folders and endings",
+        lambda name: re.sub(r"\.[A-Za-z0-9]{2,4}$", "", name.replace("\\", "/").rpartition("/")[2]),
+    ),
+    (
+        "in letters and digits alone",
+        lambda name: re.sub(
+            r"[^a-z0-9]",
+            "",
+            re.sub(r"\.[A-Za-z0-9]{2,4}$", "", name.replace("\\", "/").rpartition("/")[2]).lower(),
+        ),
+    ),
+)
+
+
+def _find_names(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
+    """Videos that are named otherwise."""
+    mine, theirs = (list(dict.fromkeys(table.to_list())) for table in (raw.video, truth.boxes["video"]))
+    if len(set(mine) & set(theirs)) * 2 >= len(mine):
+        return []
+    for says, normalise in _NORMALISED:
+        places: dict[str, list[str]] = {}
+        for name in theirs:
+            places.setdefault(normalise(name), []).append(name)
+        renamed = {
+            name: places[normalise(name)][0] for name in mine if len(places.get(normalise(name), ())) == 1
+        }
+        if len(renamed) * 2 >= len(mine) and len(set(renamed.values())) == len(renamed):
+            one = next(name for name in mine if renamed.get(name, name) != name)
+            finding = Diagnosis(
+                "names",
+                "wrong",
+                f"Videos have other names than in the ground truth; {says} they are the same.",
+                f"{len(renamed)} of {len(mine)} are known then: {one!r} is {renamed[one]!r}",
+                f"Name videos as the ground truth does: {renamed[one]!r}.",
+            )
+            return [Correction(finding, partial(_rename_videos, names=renamed))]
+    return []
+
+
+def _rename_videos(rows: RawPredictions, names: Mapping[str, str]) -> RawPredictions:
+    return rows.with_changes(video=rows.video.replace(names))
+
+
+# Corners and frames.
+
+_FORMS: dict[str, tuple[str, str, Callable[[Floats], Floats]]] = {
+    "corners": ("", "", lambda box: box),
+    "sides": (
+        "Boxes hold width and height where the second corner is due.",
+        "Write x1, y1, x1 + width, y1 + height.",
+        lambda box: np.hstack([box[:, :2], box[:, :2] + box[:, 2:]]),
+    ),
+    "centre": (
+        "Boxes hold their centre, width and height where corners are due.",
+        "Write x - width / 2, y - height / 2, x + width / 2, y + height / 2.",
+        lambda box: np.hstack([box[:, :2] - box[:, 2:] / 2, box[:, :2] + box[:, 2:] / 2]),
+    ),
+    "exchanged": ("Boxes have x and y exchanged.", "Write x before y.", lambda box: box[:, [1, 0, 3, 2]]),
+    # A file that should hold sides and holds corners: what was read as a corner is twice too far.
+    "from corners": (
+        "Boxes hold their second corner where width and height are due.",
+        "Write left, top, x2 - x1, y2 - y1.",
+        lambda box: np.hstack([box[:, :2], box[:, 2:] - box[:, :2]]),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class _Place:
+    """How corners and frames of a file are read: form, size of the images of its corners (None: as due), and time."""
+
+    form: str = "corners"
+    size: tuple[float, float] | None = None
+    shift: int = 0
+    rate: float | None = None
+
+    def convert(self, corners: Floats, unit_px: Floats, image_px: Floats) -> Floats:
+        """(n, 4) corners in the file's due unit."""
+        corners = _FORMS[self.form][2](corners)
+        if self.size is None:
+            return corners
+        # unit_px brings due units to the truth's pixels; a pixel of an image of `size` is image_px / size of those.
+        scaled: Floats = corners * np.tile(image_px / np.array(self.size) / unit_px, 2)
+        return scaled
+
+    def move(self, frame: Ints, first: int) -> Ints:
+        """(n,) the frames that are meant."""
+        if self.rate is not None:
+            frame = np.round((frame + first) * self.rate).astype(np.int64)
+        return frame + self.shift
+
+
+def _find_places(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
+    """Corners in another form or unit, and frames that are late, early or seconds."""
+    some = _select_rows(raw)
+    held = _Compared(raw, truth, some)
+    as_is = held.mean(_Place())
+    forms = [name for name in _FORMS if name == "corners" or held.is_plausible(name, None)]
+    sizes = [None, *(size for size in held.list_sizes() if any(held.is_plausible(f, size) for f in _FORMS))]
+    times = [(shift, None) for shift in (0, *_SHIFTS)] + [(0, rate) for rate in truth.fps if rate > 1]
+    tried = [
+        _Place(form, size, shift, rate)
+        for size, (shift, rate) in product(sizes, times)
+        for form in (forms if size is None else [f for f in _FORMS if held.is_plausible(f, size)])
+    ]
+    best = max(tried, key=held.mean, default=_Place())
+    fit = held.mean(best)
+    still = _Place(shift=best.shift, rate=best.rate)
+    found: list[Correction] = []
+    boxes_differ = (best.form, best.size) != ("corners", None)
+    if boxes_differ and not (_is_clear(fit, held.mean(still)) and held.share(best) >= _SHARE):
+        best, boxes_differ = (
+            max((p for p in tried if (p.form, p.size) == ("corners", None)), key=held.mean),
+            False,
+        )
+        fit = held.mean(best)
+    if boxes_differ:
+        evidence = f"boxes meet true ones with a mean IoU of {held.mean(still):.2f} as written and {fit:.2f} if read so"
+        says, remedy = _describe_boxes(best, held.due)
+        finding = Diagnosis("boxes", "wrong", says, evidence, remedy)
+        place = _Place(best.form, best.size)
+        found.append(
+            Correction(
+                finding,
+                lambda rows: rows.with_changes(
+                    corners=place.convert(rows.corners, rows.unit_px, rows.image_px)
+                ),
+            )
+        )
+    moved = _Place(best.form, best.size)
+    if (best.shift or best.rate is not None) and held.share(best) >= _SHARE and held.is_better(best, moved):
+        before = held.mean(moved) if boxes_differ else as_is
+        evidence = f"boxes meet true ones with a mean IoU of {before:.3f} as written and {fit:.3f} if moved"
+        late = "late" if best.shift < 0 else "early"
+        says = f"{raw.moments} are {abs(best.shift)} {late}."
+        remedy = f"Add {best.shift:+d} to all of them."
+        if best.rate is not None:
+            says, remedy = "Frames are seconds.", f"Multiply them by the frame rate, {best.rate:g}."
+        time = _Place(shift=best.shift, rate=best.rate)
+        first = held.first
+        found.append(
+            Correction(
+                Diagnosis("frames", "wrong", says, evidence, remedy),
+                lambda rows: rows.with_changes(frame=time.move(rows.frame, first)),
+            )
+        )
+    return found
+
+
+def _is_clear(fit: float, as_is: float) -> bool:
+    return fit >= _LEAST and fit - as_is >= _CLEARLY and fit >= _TIMES * as_is
+
+
+def _describe_boxes(place: _Place, due: tuple[float, float]) -> tuple[str, str]:
+    says, remedy = _FORMS[place.form][:2]
+    if place.size is None:
+        return says, remedy
+    width, height = place.size
+    if (width, height) == (1, 1):
+        unit = "shares of the image"
+    elif (width, height) == (100, 100):
+        unit = "per cent of the image"
+    else:
+        unit = f"pixels of images of {width:g}x{height:g}"
+    wanted = "shares of the image" if due == (1, 1) else f"pixels of images of {due[0]:g}x{due[1]:g}"
+    told = f"Boxes are {unit} where {wanted} are due."
+    factors = f"Multiply x by {due[0] / width:.6g} and y by {due[1] / height:.6g}."
+    return f"{says} {told}".strip(), f"{remedy} {factors}".strip()
+
+
+class _Compared:
+    """The overlap of some rows with the true boxes, read in any way.
+
+    Where there are many more rows than true boxes, most of them meet nothing however they are read: then the best
+    overlap of each true box is what counts, else that of each row.
+
+    Args:
+        raw: the rows.
+        truth: the true boxes.
+        some: the numbers of the rows that are compared.
+    """
+
+    def __init__(self, raw: RawPredictions, truth: TrueBoxes, some: Ints) -> None:
+        self.truth = truth
+        self.video = raw.video.gather(some)
+        self.frame, self.corners, self.unit_px = raw.frame[some], raw.corners[some], raw.unit_px[some]
+        self.image_px = raw.image_px[some]
+        width, height = np.median(self.image_px / self.unit_px, axis=0)
+        self.due = (round(float(width), 6), round(float(height), 6))
+        # Seconds are told from the number that the file gives to frame 0, which is 1 where frames count from 1.
+        self.first = 1 if len(self.frame) and raw.frame.min() >= -1 and raw.label is None else 0
+        self._boxes = truth.boxes[list(CORNERS)].to_numpy()
+        self._known = np.flatnonzero(truth.boxes["video"].is_in(self.video.unique().implode()).to_numpy())
+        self._by_truth = len(some) > _MANY * len(self._known) > 0
+        self._pairs: dict[tuple[int, float | None], tuple[Ints, Ints]] = {}
+        self._values: dict[_Place, tuple[Floats, Floats]] = {}
+
+    def list_sizes(self) -> list[tuple[float, float]]:
+        """Sizes of images that corners may be pixels of, other than the one that is due."""
+        sizes = [(float(w), float(h)) for w, h in (*_UNITS, *_SIZES, np.median(self.image_px, axis=0))]
+        return [size for size in dict.fromkeys(sizes) if size != self.due]
+
+    def is_plausible(self, form: str, size: tuple[float, float] | None) -> bool:
+        """Whether the boxes then are upright, and fill the image rather than a corner of it or far beyond."""
+        boxes = _Place(form, size).convert(self.corners, self.unit_px, self.image_px)
+        boxes = boxes * np.tile(self.unit_px, 2)
+        with np.errstate(invalid="ignore"):
+            upright = (boxes[:, 2] >= boxes[:, 0]) & (boxes[:, 3] >= boxes[:, 1])
+        reach = np.nanquantile(boxes[:, 2:], 0.95, axis=0)
+        ratio = reach / np.maximum(np.quantile(self._boxes[:, 2:], 0.95, axis=0), 1e-6)
+        return bool(upright.mean() >= 0.9 and (ratio <= 1.7).all() and (ratio >= 0.6).all())
+
+    def mean(self, place: _Place) -> float:
+        """Mean over rows, or true boxes, of the best overlap in the same frame."""
+        return float(self.values(place).mean())
+
+    def share(self, place: _Place) -> float:
+        """Share of rows, or true boxes, that meet one of the other side by half."""
+        return float((self.values(place) >= _MATCHED).mean())
+
+    def is_better(self, one: _Place, other: _Place) -> bool:
+        """Whether boxes overlap more in one reading than in another, far beyond chance, by rows or by true boxes.
+
+        Boxes of a frame say nearly the same, and so do neighbouring frames: their mean is taken, and two count as one.
+        """
+        key = ["video", "frame"]
+        frames = (
+            pl.DataFrame({"video": self.video, "frame": self.frame}),
+            self.truth.boxes.select(key)[self._known],
+        )
+        for table, mine, others in zip(frames, self._measure(one), self._measure(other), strict=True):
+            gain = table.with_columns(gain=pl.Series(mine - others)).group_by(key).agg(pl.col("gain").mean())
+            error = gain["gain"].to_numpy().std() / np.sqrt(max(len(gain) / 2, 1))
+            if len(gain) >= _FEW and float(gain["gain"].to_numpy().mean()) >= max(
+                _SHIFT_GAIN, _SHIFT_Z * error
+            ):
+                return True
+        return False
+
+    def values(self, place: _Place) -> Floats:
+        """(rows or true boxes,) the best overlap of each; 0 in frames without another."""
+        return self._measure(place)[self._by_truth]
+
+    def _measure(self, place: _Place) -> tuple[Floats, Floats]:
+        """(rows,) and (true boxes of the rows' videos,) the best overlap of each."""
+        if place not in self._values:
+            rows, boxes = self._pair(place)
+            best = np.zeros(len(self.frame)), np.zeros(len(self._boxes))
+            if len(rows):
+                mine = place.convert(self.corners, self.unit_px, self.image_px)[rows]
+                mine = mine * np.tile(self.unit_px[rows], 2)
+                overlap = np.nan_to_num(paired_iou(mine, self._boxes[boxes]), nan=0.0)
+                overlap[(mine[:, 2] < mine[:, 0]) | (mine[:, 3] < mine[:, 1])] = 0
+                np.maximum.at(best[0], rows, overlap)
+                np.maximum.at(best[1], boxes, overlap)
+            self._values[place] = best[0], best[1][self._known]
+        return self._values[place]
+
+    def match(self) -> tuple[Ints, Ints]:
+        """(m,) rows that meet a true box by half, as they stand, and (m,) the number of that box."""
+        rows, boxes = self._pair(_Place())
+        mine = self.corners[rows] * np.tile(self.unit_px[rows], 2)
+        overlap = np.nan_to_num(paired_iou(mine, self._boxes[boxes]), nan=0.0) if len(rows) else np.zeros(0)
+        order = np.lexsort((-overlap, rows))
+        first = np.ones(len(order), dtype=np.bool_)
+        first[1:] = rows[order][1:] != rows[order][:-1]
+        kept = order[first]
+        kept = kept[overlap[kept] >= _MATCHED]
+        return rows[kept], boxes[kept]
+
+    def _pair(self, place: _Place) -> tuple[Ints, Ints]:
+        key = (place.shift, place.rate)
+        if key not in self._pairs:
+            frame = place.move(self.frame, self.first)
+            rows = pl.DataFrame({"video": self.video, "frame": frame}).with_row_index("row")
+            boxes = self.truth.boxes.select("video", pl.col("frame").cast(pl.Int64)).with_row_index("at")
+            pairs = rows.join(boxes, on=["video", "frame"], maintain_order="left")
+            self._pairs[key] = (
+                pairs["row"].to_numpy().astype(np.int64),
+                pairs["at"].to_numpy().astype(np.int64),
+            )
+        return self._pairs[key]
+
+
+def _select_rows(raw: RawPredictions) -> Ints:
+    """Numbers of the rows with the highest scores, in the order of the file."""
+    first = np.nan_to_num(raw.scores[:, 0], nan=1.0)
+    if len(first) <= _MOST_ROWS:
+        return np.arange(len(first))
+    kept = np.argpartition(-first, _MOST_ROWS)[:_MOST_ROWS]
+    return np.sort(kept).astype(np.int64)
+
+
+# Scores.
+
+
+def _find_scores(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
+    """Scores of another scale, or that are low where the model is sure."""
+    scores = raw.scores[np.isfinite(raw.scores)]
+    if not len(scores):
+        return []
+    low, high = float(scores.min()), float(scores.max())
+    outside = float(np.mean((scores < -_ROUNDING) | (scores > 1 + _ROUNDING)))
+    evidence = f"they run from {low:.4g} to {high:.4g}"
+    if outside > _OUTSIDE and low < 0:
+        finding = Diagnosis(
+            "logits",
+            "wrong",
+            "Scores are logits, not probabilities.",
+            evidence,
+            "Write the sigmoid of each score.",
+        )
+        return [Correction(finding, lambda rows: rows.with_changes(scores=_apply_sigmoid(rows.scores)))]
+    if outside > _OUTSIDE and high <= 100 * (1 + _ROUNDING):
+        finding = Diagnosis(
+            "percent",
+            "wrong",
+            "Scores are per cent, not probabilities.",
+            evidence,
+            "Divide each score by 100.",
+        )
+        return [Correction(finding, lambda rows: rows.with_changes(scores=rows.scores / 100))]
+    if outside > _OUTSIDE:
+        return []
+    everything = np.arange(len(raw.video))
+    some = everything if len(everything) <= _MOST_ROWS else everything[:: len(everything) // _MOST_ROWS]
+    rows, boxes = _Compared(raw, truth, some).match()
+    if raw.label is not None and truth.labels:
+        named = np.array(
+            [label in truth.labels[at] for label, at in zip(raw.label[some[rows]], boxes, strict=True)]
+        )
+        rows = rows[named.astype(np.bool_)]
+    met = np.zeros(len(some), dtype=np.bool_)
+    met[rows] = True
+    area = _measure_auc(np.nan_to_num(raw.scores[some, 0], nan=1.0), met)
+    if area is None or area > _INVERTED:
+        return []
+    finding = Diagnosis(
+        "inverted",
+        "wrong",
+        "Scores are low where boxes are right: costs or distances, not probabilities.",
+        f"a box that meets a true one has a higher score than one that does not in {area:.0%} of pairs",
+        "Write 1 - score.",
+    )
+    return [Correction(finding, lambda rows: rows.with_changes(scores=1 - rows.scores))]
+
+
+def _apply_sigmoid(values: Floats) -> Floats:
+    return 1 / (1 + np.exp(-np.clip(values, -700, 700)))
+
+
+def _measure_auc(score: Floats, right: Bools) -> float | None:
+    """Share of pairs of a right and a wrong row in which the right one has the higher score; None of too few."""
+    n, m = int(right.sum()), int((~right).sum())
+    if min(n, m) < _FEW:
+        return None
+    values, place = np.unique(score, return_inverse=True)
+    counts = np.bincount(place, minlength=len(values))
+    rank = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    return float((rank[right].sum() - n * (n + 1) / 2) / (n * m))
+
+
+# Classes.
+
+
+def _find_classes(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
+    """Classes that are numbered otherwise, or columns of classes in another order."""
+    some = _select_rows(raw)
+    held = _Compared(raw, truth, some)
+    rows, boxes = held.match()
+    if len(rows) < _FEW or held.share(_Place()) < _SHARE:
+        return []
+    if raw.label is not None:
+        if not truth.labels:
+            return []
+        weights = np.clip(np.nan_to_num(raw.scores[some[rows], 0], nan=1.0), 0, 1)
+        return _find_numbers(raw.label[some[rows]], [truth.labels[at] for at in boxes], weights)
+    found: list[Correction] = []
+    begin = 1
+    for kind, labels in truth.columns.items():
+        scores = raw.scores[some[rows], begin : begin + len(labels)]
+        found += _find_order(kind, labels, scores, [truth.kinds[kind][at] for at in boxes], begin)
+        begin += len(labels)
+    return found
+
+
+def _find_numbers(claimed: Ints, true: Sequence[frozenset[int]], weights: Floats) -> list[Correction]:
+    """Numbers of classes that are one too high or low, or stand for others.
+
+    Args:
+        claimed: (n,) class of each row on a true box.
+        true: (n) classes of that box.
+        weights: (n,) scores: a row may name every class, and be sure of one.
+    """
+    mine, theirs = np.unique(claimed), sorted(frozenset().union(*true))
+    if not theirs or weights.sum() <= 0:
+        return []
+    several = np.array([[label in held for label in theirs] for held in true], dtype=np.float64)
+    place = {label: at for at, label in enumerate(theirs)}
+
+    def measure(meant: Ints) -> float:
+        """Share of the weight on rows whose class, if it were so, is one of the true box."""
+        at = np.array([place.get(int(label), -1) for label in meant])
+        return float((weights * np.where(at >= 0, several[np.arange(len(at)), at], 0)).sum() / weights.sum())
+
+    right = {step: measure(claimed + step) for step in (-1, 0, 1)}
+    best = max((-1, 1), key=lambda step: right[step])
+    if right[best] >= max(_LABEL_LEAST, _LABEL_TIMES * right[0]):
+        finding = Diagnosis(
+            "label_shift",
+            "wrong",
+            f"Class numbers are {'high' if best < 0 else 'low'} by one.",
+            f"{right[0]:.0%} of the scores on true boxes are of a right class as written, {right[best]:.0%} if {best:+d}",
+            f"Add {best:+d} to every class number.",
+        )
+        return [Correction(finding, lambda held: held.with_changes(label=_add(held.label, best)))]
+    column = np.searchsorted(mine, claimed)
+    counts = np.zeros((2, len(mine), len(theirs)))
+    np.add.at(counts, (np.arange(len(claimed)) % 2, column), several * weights[:, None])
+    # The share of a class's scores, not their sum: a class that is named in every row would take the most frequent one.
+    fitted = counts / np.maximum(counts.sum(axis=2, keepdims=True), 1e-9)
+    half = {int(mine[a]): theirs[b] for a, b in _assign(fitted[0]) if counts[0, a, b] > 0}
+    judged = np.arange(len(claimed)) % 2 == 1
+    meant = np.array([half.get(int(label), -1) for label in claimed])
+    weights = np.where(judged, weights, 0)
+    share, as_is = measure(meant), measure(claimed)
+    if share < max(_LABEL_LEAST, 2 * _LABEL_TIMES * as_is):
+        return []
+    whole = counts.sum(axis=0)
+    whole_fitted = whole / np.maximum(whole.sum(axis=1, keepdims=True), 1e-9)
+    mapping = {int(mine[a]): theirs[b] for a, b in _assign(whole_fitted) if whole[a, b] > 0}
+    listed = ", ".join(f"{a} is {b}" for a, b in list(mapping.items())[:6])
+    finding = Diagnosis(
+        "label_numbers",
+        "wrong",
+        "Classes are numbered otherwise than in the ground truth.",
+        f"{as_is:.0%} of the scores on true boxes are of a right class as written, {share:.0%} if {listed}",
+        f"Write the ground truth's numbers: {listed}{', ...' if len(mapping) > 6 else ''}.",
+    )
+    return [Correction(finding, lambda held: held.with_changes(label=_rename(held.label, mapping)))]
+
+
+def _add(label: Ints | None, step: int) -> Ints | None:
+    return None if label is None else label + step
+
+
+def _rename(label: Ints | None, mapping: Mapping[int, int]) -> Ints | None:
+    return None if label is None else np.array([mapping.get(n, n) for n in label.tolist()], dtype=np.int64)
+
+
+def _find_order(
+    kind: str, labels: tuple[str, ...], scores: Floats, true: Sequence[frozenset[int]], begin: int
+) -> list[Correction]:
+    """The order that the columns of one kind are in, where it is not that of the ground truth."""
+    labelled = np.array([bool(held) for held in true])
+    if labelled.sum() < _FEW or scores.shape[1] != len(labels):
+        return []
+    scores, held = scores[labelled], [each for each in true if each]
+    several = np.zeros((len(held), len(labels)), dtype=np.float64)
+    for row, each in enumerate(held):
+        several[row, list(each)] = 1
+    top = scores.argmax(axis=1)
+    counts = np.zeros((2, len(labels), len(labels)))
+    np.add.at(counts, (np.arange(len(held)) % 2, top), several)
+    # Column c of the file holds class order[c]. An order that is fitted to half of the rows is judged on the others.
+    tried: dict[str, Ints] = {
+        "moved by one to the right": np.roll(np.arange(len(labels)), 1),
+        "moved by one to the left": np.roll(np.arange(len(labels)), -1),
+        "in the order of the alphabet": np.argsort(np.array(labels), kind="stable"),
+        "reversed": np.arange(len(labels))[::-1],
+        "in another order": _complete(counts[0]),
+    }
+    judged = np.arange(1, len(held), 2)
+    as_is = float(several[judged, top[judged]].mean())
+    right = {name: float(several[judged, order[top[judged]]].mean()) for name, order in tried.items()}
+    name = max(right, key=lambda each: right[each])  # the first of equals: a named order before a fitted one
+    if right[name] < max(_LABEL_LEAST, _LABEL_TIMES * as_is):
+        return []
+    order = _complete(counts.sum(axis=0)) if name == "in another order" else tried[name]
+    seen = counts.sum(axis=(0, 2)) > 0
+    first = ", ".join(
+        f"{labels[k]!r} in place of {labels[c]!r}" for c, k in enumerate(order[:20]) if c != k and seen[c]
+    )
+    finding = Diagnosis(
+        "class_order",
+        "wrong",
+        f"Columns of {kind} scores are {name}.",
+        f"{as_is:.0%} of the boxes on true ones have a right {kind} as written, {right[name]:.0%} so",
+        f"Write columns in the order of the ground truth's labels; now there stands {first[:200]}.",
+    )
+    inverse = np.argsort(order)
+
+    def apply(rows: RawPredictions) -> RawPredictions:
+        changed = rows.scores.copy()
+        changed[:, begin : begin + len(labels)] = rows.scores[:, begin + inverse]
+        return rows.with_changes(scores=changed)
+
+    return [Correction(finding, apply)]
+
+
+def _complete(counts: Floats) -> Ints:
+    """(k,) the class of each column: the assignment with most hits; columns without evidence fill what is left."""
+    order = np.full(len(counts), -1, dtype=np.int64)
+    for column, label in _assign(counts):
+        if counts[column, label] > 0:
+            order[column] = label
+    free = [n for n in range(len(counts)) if n not in set(order.tolist())]
+    for empty in np.flatnonzero(order < 0).tolist():
+        order[empty] = free.pop(free.index(empty) if empty in free else 0)
+    return order
+
+
+def _assign(counts: npt.NDArray[np.generic]) -> list[tuple[int, int]]:
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = linear_sum_assignment(np.asarray(counts, dtype=np.float64), maximize=True)
+    return list(zip(rows.tolist(), columns.tolist(), strict=True))

@@ -1,0 +1,235 @@
+"""Files of predictions as they stand, unchecked: what readers would refuse is read, corrected and written again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from roadaware.arrays import Floats, Ints
+from roadaware.datasets.issues import Findings
+from roadaware.errors import InputError
+from roadaware.formats.coco import CocoIndex, read_json_document
+from roadaware.formats.detection_folders import find_detection_folder, list_frame_files
+from roadaware.formats.road_detections import encode_pickle, read_frame_arrays, write_folder
+from roadaware.io.csv import decode, format_csv, iterate_line_batches, split_cells
+from roadaware.io.files import write_atomically
+from roadaware.io.sources import is_outside, read_file, to_printable
+
+# The four numbers before class scores in a row of a detection file.
+_CORNERS = 4
+_CSV_CELLS = 8
+_MOST_BYTES = 1 << 31
+
+
+@dataclass(frozen=True, eq=False)
+class RawPredictions:
+    """Rows of predictions, in the order of the file.
+
+    Args:
+        video: (n,) text.
+        frame: (n,) as the ground truth counts, if the file were written as it should be.
+        corners: (n, 4) x1, y1, x2, y2, if it were.
+        scores: (n, k) every score of a row: one, or agentness and class scores. NaN where there is none.
+        label: (n,) the number of the row's class; None where each row scores all classes.
+        unit_px: (n, 2) pixels of the ground truth's images to one unit of x and of y.
+        image_px: (n, 2) width and height of the row's image.
+        write: writes the file anew with other arrays in place of these.
+        moments: what `frame` counts in this form, in the plural.
+    """
+
+    video: pl.Series
+    frame: Ints
+    corners: Floats
+    scores: Floats
+    label: Ints | None
+    unit_px: Floats
+    image_px: Floats
+    write: Callable[[RawPredictions, Path], None] = field(repr=False)
+    moments: str = "Frames"
+
+    def with_changes(self, **changes: Any) -> RawPredictions:
+        """The same rows with other arrays."""
+        return replace(self, **changes)
+
+    def build_boxes(self) -> pl.DataFrame:
+        """`video`, `frame` and corners in pixels of the ground truth's images, one row each."""
+        x1, y1, x2, y2 = (self.corners * np.tile(self.unit_px, 2)).T
+        columns = {"x1_px": x1, "y1_px": y1, "x2_px": x2, "y2_px": y2}
+        return pl.DataFrame({"video": self.video, "frame": self.frame, **columns})
+
+
+def load_detection_folder(
+    folder: Path, sizes: Mapping[str, tuple[float, float]], size_px: tuple[int, int]
+) -> RawPredictions:
+    """The rows of per-frame pickles as 3D-RetinaNet writes them.
+
+    Args:
+        folder: holds `<video>/<frame from 1, five digits>.pkl`.
+        sizes: video to width and height of the ground truth's images; the mean of them stands for other videos.
+        size_px: width and height of the images that corners are pixels of.
+
+    Raises:
+        DatasetNotFoundError: if there are no such files.
+        InputError: if a file is damaged, or rows have different numbers of scores.
+    """
+    folder = find_detection_folder(Path(folder))
+    listed = list_frame_files(folder, first_frame=0, findings=Findings())
+    places, mains, egos = [], [], []
+    for name, files in listed.items():
+        for file in files:
+            main, ego = read_frame_arrays(file)
+            places.append((name, file.frame - 1))
+            mains.append(main)
+            egos.append(ego)
+    widths = {main.shape[1] for main in mains if len(main)}
+    if len(widths) != 1:
+        found = "no box at all" if not widths else f"rows of {', '.join(map(str, sorted(widths)))} numbers"
+        raise InputError(f"{found}; each row should have as many", where=to_printable(str(folder)))
+    counts = np.array([len(main) for main in mains])
+    rows = np.concatenate([main for main in mains if len(main)])
+    at = np.repeat(np.arange(len(places)), counts)
+    video = pl.Series([name for name, _ in places], dtype=pl.String).gather(at)
+    frame = np.array([number for _, number in places], dtype=np.int64)
+
+    def write(changed: RawPredictions, target: Path) -> None:
+        lines = np.hstack([changed.corners, changed.scores]).astype(rows.dtype)
+        # A file without a box is moved and renamed as its neighbours are.
+        names = dict(zip(video.to_list(), changed.video.to_list(), strict=True))
+        late = int(np.median(changed.frame - frame[at])) if len(at) else 0
+        ends = np.cumsum(counts)
+        rescaled = changed.scores is not held.scores
+
+        def encode_files() -> Iterator[tuple[str, bytes]]:
+            for place, (name, number) in enumerate(places):
+                begin = int(ends[place] - counts[place])
+                moved = int(changed.frame[begin]) if counts[place] else number + late
+                path = f"{names.get(name, name)}/{moved + 1:05d}.pkl"
+                if is_outside(path) or moved < 0:
+                    continue
+                main = lines[begin : int(ends[place])] if counts[place] else mains[place]
+                ego = _convert_like(held.scores, changed.scores, egos[place]) if rescaled else egos[place]
+                yield path, encode_pickle({"ego": ego, "main": main})
+
+        write_folder(target, encode_files())
+
+    image_px = _collect_image_sizes(video.to_list(), sizes)
+    unit_px = image_px / np.array(size_px, dtype=np.float64)
+    numbers = rows.astype(np.float64)
+    corners, scores = numbers[:, :_CORNERS], numbers[:, _CORNERS:]
+    held = RawPredictions(video, frame[at], corners, scores, None, unit_px, image_px, write)
+    return held
+
+
+def _convert_like(before: Floats, after: Floats, ego: Any) -> Any:
+    """Scores of the vehicle's action, changed as the same numbers are among the scores of boxes."""
+    if not ego.size or before.shape != after.shape:
+        return ego
+    if before.min() < 0 and after.min() >= 0:
+        return _sigmoid(ego.astype(np.float64)).astype(ego.dtype)
+    return ego / 100 if before.max() > 1 >= after.max() else ego
+
+
+def load_coco_results(path: Path, index: CocoIndex, *, agnostic: bool) -> RawPredictions:
+    """The rows of a list of COCO results; `frame` is the number of the image, `video` is empty.
+
+    Args:
+        path: the file.
+        index: what ids stand for.
+        agnostic: whether categories are left aside.
+
+    Raises:
+        InputError: if it is no list of results with a box of four numbers and a score each.
+    """
+    listed, where = read_json_document(path), to_printable(str(path))
+    if not isinstance(listed, list) or not listed:
+        raise InputError("expected a list of COCO results", where=where)
+    try:
+        boxes = np.array([row["bbox"] for row in listed], dtype=np.float64).reshape(len(listed), _CORNERS)
+        scores = np.array([[row["score"]] for row in listed], dtype=np.float64)
+        images = np.array([row["image_id"] for row in listed], dtype=np.int64)
+        named = None if agnostic else np.array([row["category_id"] for row in listed], dtype=np.int64)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            "a result should have image_id, category_id, bbox (four numbers) and score", where=where
+        ) from error
+
+    def write(changed: RawPredictions, target: Path) -> None:
+        x1, y1, x2, y2 = changed.corners.T
+        sides = np.stack([x1, y1, x2 - x1, y2 - y1], axis=1).tolist()
+        labels = changed.label.tolist() if changed.label is not None else [None] * len(listed)
+        rows = [
+            {**row, "image_id": image, "bbox": box, "score": score}
+            | ({} if label is None else {"category_id": label})
+            for row, image, box, score, label in zip(
+                listed, changed.frame.tolist(), sides, changed.scores[:, 0].tolist(), labels, strict=True
+            )
+        ]
+        write_atomically(target, json.dumps(rows, allow_nan=False).encode())
+
+    corners = np.hstack([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]])
+    video = pl.Series([""] * len(listed), dtype=pl.String)
+    sizes = {image: index.sizes[name] for image, (name, _) in index.images.items() if index.sizes.get(name)}
+    image_px = _collect_image_sizes(images.tolist(), sizes)
+    return RawPredictions(
+        video, images, corners, scores, named, np.ones((len(listed), 2)), image_px, write, "Image numbers"
+    )
+
+
+def load_action_csv(path: Path, sizes: Mapping[str, tuple[float, float]], first_frame: int) -> RawPredictions:
+    """The rows of AVA's csv of detections: video, timestamp, corners in shares of the image, action, score.
+
+    Args:
+        path: the file.
+        sizes: video to width and height of the ground truth's images.
+        first_frame: the number that files give to frame 0.
+
+    Raises:
+        InputError: if a row has other than numbers in these cells.
+    """
+    where = to_printable(str(path))
+    text = decode(read_file(Path(path), where, _MOST_BYTES), where)
+    pieces = [split_cells(lines, where, _CSV_CELLS) for lines in iterate_line_batches(text, where)]
+    cells = pl.concat(pieces)
+    numbers = cells.select(
+        *(pl.col(f"c{k}").cast(pl.Float64, strict=False) for k in range(1, _CSV_CELLS)), line="line"
+    )
+    good = numbers.select(pl.all_horizontal(pl.col(f"c{k}").is_not_null() for k in range(1, _CSV_CELLS - 1)))
+    if numbers.is_empty() or not good.to_series().all():
+        line = numbers["line"][int((~good.to_series()).arg_true()[0])] if len(numbers) else 1
+        raise InputError("a row should be video,timestamp,x1,y1,x2,y2,action,score", where=f"{where}:{line}")
+    values = numbers.drop("line").to_numpy()
+    video = cells["c0"].cast(pl.String)
+
+    def write(changed: RawPredictions, target: Path) -> None:
+        corners = dict(zip(("x1", "y1", "x2", "y2"), changed.corners.T, strict=True))
+        table = pl.DataFrame(
+            {
+                "video": changed.video,
+                "timestamp": pl.Series(changed.frame + first_frame).cast(pl.String).str.zfill(4),
+                **corners,
+                "action": changed.label,
+                "score": pl.Series(changed.scores[:, 0]).fill_nan(None),
+            }
+        )
+        write_atomically(target, format_csv(table, header=False).encode())
+
+    times = np.round(values[:, 0]).astype(np.int64) - first_frame
+    label = np.round(values[:, 5]).astype(np.int64)
+    image_px = _collect_image_sizes(video.to_list(), sizes)
+    return RawPredictions(video, times, values[:, 1:5], values[:, 6:7], label, image_px, image_px, write)
+
+
+def _collect_image_sizes(names: Sequence[Any], sizes: Mapping[Any, Any]) -> Floats:
+    """(n, 2) width and height of each row's image; the mean over those that are known for one that is not."""
+    mean = np.mean([tuple(size) for size in sizes.values()], axis=0) if sizes else np.ones(2)
+    return np.array([sizes.get(name, mean) for name in names], dtype=np.float64).reshape(-1, 2)
+
+
+def _sigmoid(values: Floats) -> Floats:
+    return 1 / (1 + np.exp(-np.clip(values, -700, 700)))
