@@ -106,6 +106,7 @@ CASES: dict[tuple[str, ...], Case] = {
     ("label", "agree"): _case("IN/label/labels --draws 5 -o OUT", "-o:folder"),
     ("export",): _case("IN/tiny.safetensors --out OUT --stream --size 64x48", "--out:file", torch=True),
     ("link",): _case("IN/events/detections --out OUT", "--out:folder"),
+    ("submit",): _case("road IN/events/claims --truth IN/events/road.json --split all -o OUT", "-o:file"),
     ("evaluate", "pedestrians"): _case(f"--scores IN/ped/action.csv {_SCORED} -o OUT", "-o:folder"),
     ("evaluate", "agreement"): _case(
         "--scores IN/ped/intention.csv IN/ped/action.csv --tasks intention action --draws 5 -o OUT "

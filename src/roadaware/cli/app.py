@@ -77,6 +77,7 @@ COMMANDS = {
         "report": "Make the HTML report of run folders: one file, offline, printable.",
         "convert": "Write runs and datasets as the file of another tool, a recording of Rerun.",
         "draw": "Draw boxes, agents, actions and locations on synthetic videos.",
+        "submit": "Check tubes and write the zip for a server of the ROAD challenges.",
         "doctor": "Find out why something does not work, or why a number is 0.",
         "demo": "Watch videos, judge what was found, show it on a page; --all takes every step.",
     },

@@ -52,6 +52,7 @@ class TrueBoxes:
 
     Args:
         boxes: `video`, `frame` and corners in pixels, one row for each true box, whatever its labels.
+        half: (rows of boxes) which half of the objects a box is of: what is fitted to one is judged on the other.
         labels: (rows of boxes) the class numbers that a box has in the file; empty where classes are left aside.
         columns: kind to its labels in the order of columns of scores, and `kinds` of each box, for rows that score
             all classes: kind to (rows of boxes) the labels' places.
@@ -59,6 +60,7 @@ class TrueBoxes:
     """
 
     boxes: pl.DataFrame
+    half: Ints
     labels: Sequence[frozenset[int]] = ()
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kinds: Mapping[str, Sequence[frozenset[int]]] = field(default_factory=dict)
@@ -93,8 +95,17 @@ def collect_true_boxes(
         numbers: kind of the classes that rows name, and place in its vocabulary to the file's number.
         columns: kinds of classes that rows score, in the order of columns.
     """
-    boxes = scenes.boxes.select(
-        "box", pl.col("video").cast(pl.String), "frame", *(pl.col(c).cast(pl.Float64) for c in CORNERS)
+    # Boxes without a track are told apart by their frames.
+    track = pl.col("tube") if "tube" in scenes.boxes.columns else pl.lit(None, pl.Int64)
+    boxes = scenes.boxes.with_columns(
+        object=pl.coalesce(track, -1 - pl.struct("video", "frame").rank("dense").cast(pl.Int64))
+    )
+    boxes = boxes.select(
+        "box",
+        "object",
+        pl.col("video").cast(pl.String),
+        "frame",
+        *(pl.col(c).cast(pl.Float64) for c in CORNERS),
     )
     if images is not None:
         table = pl.DataFrame(
@@ -122,6 +133,7 @@ def collect_true_boxes(
     vocabularies = scenes.meta.vocabularies
     return TrueBoxes(
         boxes.select("video", "frame", *CORNERS),
+        (boxes["object"].rank("dense").to_numpy().astype(np.int64)) % 2,
         collect(*numbers) if numbers is not None else (),
         {kind: vocabularies[kind] for kind in columns},
         {kind: collect(kind, None) for kind in columns},
@@ -528,23 +540,30 @@ def _find_classes(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
         if not truth.labels:
             return []
         weights = np.clip(np.nan_to_num(raw.scores[some[rows], 0], nan=1.0), 0, 1)
-        return _find_numbers(raw.label[some[rows]], [truth.labels[at] for at in boxes], weights)
+        return _find_numbers(
+            raw.label[some[rows]], [truth.labels[at] for at in boxes], weights, truth.half[boxes]
+        )
     found: list[Correction] = []
     begin = 1
     for kind, labels in truth.columns.items():
         scores = raw.scores[some[rows], begin : begin + len(labels)]
-        found += _find_order(kind, labels, scores, [truth.kinds[kind][at] for at in boxes], begin)
+        found += _find_order(
+            kind, labels, scores, [truth.kinds[kind][at] for at in boxes], truth.half[boxes], begin
+        )
         begin += len(labels)
     return found
 
 
-def _find_numbers(claimed: Ints, true: Sequence[frozenset[int]], weights: Floats) -> list[Correction]:
+def _find_numbers(
+    claimed: Ints, true: Sequence[frozenset[int]], weights: Floats, half: Ints
+) -> list[Correction]:
     """Numbers of classes that are one too high or low, or stand for others.
 
     Args:
         claimed: (n,) class of each row on a true box.
         true: (n) classes of that box.
         weights: (n,) scores: a row may name every class, and be sure of one.
+        half: (n,) of which half of the true objects.
     """
     mine, theirs = np.unique(claimed), sorted(frozenset().union(*true))
     if not theirs or weights.sum() <= 0:
@@ -552,12 +571,12 @@ def _find_numbers(claimed: Ints, true: Sequence[frozenset[int]], weights: Floats
     several = np.array([[label in held for label in theirs] for held in true], dtype=np.float64)
     place = {label: at for at, label in enumerate(theirs)}
 
-    def measure(meant: Ints) -> float:
+    def measure(meant: Ints, weights: Floats) -> float:
         """Share of the weight on rows whose class, if it were so, is one of the true box."""
         at = np.array([place.get(int(label), -1) for label in meant])
         return float((weights * np.where(at >= 0, several[np.arange(len(at)), at], 0)).sum() / weights.sum())
 
-    right = {step: measure(claimed + step) for step in (-1, 0, 1)}
+    right = {step: measure(claimed + step, weights) for step in (-1, 0, 1)}
     best = max((-1, 1), key=lambda step: right[step])
     if right[best] >= max(_LABEL_LEAST, _LABEL_TIMES * right[0]):
         finding = Diagnosis(
@@ -570,14 +589,15 @@ def _find_numbers(claimed: Ints, true: Sequence[frozenset[int]], weights: Floats
         return [Correction(finding, lambda held: held.with_changes(label=_add(held.label, best)))]
     column = np.searchsorted(mine, claimed)
     counts = np.zeros((2, len(mine), len(theirs)))
-    np.add.at(counts, (np.arange(len(claimed)) % 2, column), several * weights[:, None])
+    np.add.at(counts, (half, column), several * weights[:, None])
     # The share of a class's scores, not their sum: a class that is named in every row would take the most frequent one.
     fitted = counts / np.maximum(counts.sum(axis=2, keepdims=True), 1e-9)
-    half = {int(mine[a]): theirs[b] for a, b in _assign(fitted[0]) if counts[0, a, b] > 0}
-    judged = np.arange(len(claimed)) % 2 == 1
-    meant = np.array([half.get(int(label), -1) for label in claimed])
-    weights = np.where(judged, weights, 0)
-    share, as_is = measure(meant), measure(claimed)
+    first = {int(mine[a]): theirs[b] for a, b in _assign(fitted[0]) if counts[0, a, b] > 0}
+    meant = np.array([first.get(int(label), -1) for label in claimed])
+    judged = np.where(half == 1, weights, 0)
+    if judged.sum() <= 0:
+        return []
+    share, as_is = measure(meant, judged), measure(claimed, judged)
     if share < max(_LABEL_LEAST, 2 * _LABEL_TIMES * as_is):
         return []
     whole = counts.sum(axis=0)
@@ -603,20 +623,29 @@ def _rename(label: Ints | None, mapping: Mapping[int, int]) -> Ints | None:
 
 
 def _find_order(
-    kind: str, labels: tuple[str, ...], scores: Floats, true: Sequence[frozenset[int]], begin: int
+    kind: str, labels: tuple[str, ...], scores: Floats, true: Sequence[frozenset[int]], half: Ints, begin: int
 ) -> list[Correction]:
-    """The order that the columns of one kind are in, where it is not that of the ground truth."""
+    """The order that the columns of one kind are in, where it is not that of the ground truth.
+
+    Args:
+        kind: of the labels.
+        labels: in the order that is due.
+        scores: (n, labels) of rows on true boxes.
+        true: (n) classes of those boxes.
+        half: (n,) of which half of the true objects.
+        begin: the first column of the kind among all scores.
+    """
     labelled = np.array([bool(held) for held in true])
     if labelled.sum() < _FEW or scores.shape[1] != len(labels):
         return []
-    scores, held = scores[labelled], [each for each in true if each]
+    scores, half, held = scores[labelled], half[labelled], [each for each in true if each]
     several = np.zeros((len(held), len(labels)), dtype=np.float64)
     for row, each in enumerate(held):
         several[row, list(each)] = 1
     top = scores.argmax(axis=1)
     counts = np.zeros((2, len(labels), len(labels)))
-    np.add.at(counts, (np.arange(len(held)) % 2, top), several)
-    # Column c of the file holds class order[c]. An order that is fitted to half of the rows is judged on the others.
+    np.add.at(counts, (half, top), several)
+    # Column c of the file holds class order[c]. An order that is fitted to half of the objects is judged on the others.
     tried: dict[str, Ints] = {
         "moved by one to the right": np.roll(np.arange(len(labels)), 1),
         "moved by one to the left": np.roll(np.arange(len(labels)), -1),
@@ -624,7 +653,9 @@ def _find_order(
         "reversed": np.arange(len(labels))[::-1],
         "in another order": _complete(counts[0]),
     }
-    judged = np.arange(1, len(held), 2)
+    judged = np.flatnonzero(half == 1)
+    if not len(judged):
+        return []
     as_is = float(several[judged, top[judged]].mean())
     right = {name: float(several[judged, order[top[judged]]].mean()) for name, order in tried.items()}
     name = max(right, key=lambda each: right[each])  # the first of equals: a named order before a fitted one
