@@ -91,9 +91,14 @@ def correct_file(source: Source, output: Path | None = None) -> CorrectedScores:
     if not corrections:
         return CorrectedScores((), metric, before, None, reason)
     with tempfile.TemporaryDirectory() as folder:
-        place = output or Path(folder) / source.predictions.name
+        place = Path(folder) / source.predictions.name
         corrected.write(corrected, place)
         named, after, failed = _score(source, place)
+    if before is not None and after is not None and after < before:
+        # What fits better and scores less was no mistake.
+        return CorrectedScores((), metric, before, None, reason)
+    if output is not None:
+        corrected.write(corrected, output)
     findings = tuple(each.finding for each in corrections)
     return CorrectedScores(findings, named or metric, before, after, failed or reason)
 

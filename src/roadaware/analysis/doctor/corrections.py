@@ -41,7 +41,8 @@ _MATCHED, _FEW, _SHARE = 0.5, 20, 0.1
 """Rows meet a true box by half; fewer of them than these, or a smaller share of all, say nothing."""
 _INVERTED = 0.25
 """Area under the ROC curve of the score for having met a true box, below which high scores are the bad ones."""
-_LABEL_TIMES, _LABEL_LEAST = 1.5, 0.2
+_LABEL_TIMES, _LABEL_LEAST, _OBJECTS = 1.5, 0.2, 8
+"""Another numbering has to be right so many times as often, in this share of cases, of so many objects at least."""
 _OUTSIDE = 0.05
 _ROUNDING = 1e-6
 
@@ -52,7 +53,8 @@ class TrueBoxes:
 
     Args:
         boxes: `video`, `frame` and corners in pixels, one row for each true box, whatever its labels.
-        half: (rows of boxes) which half of the objects a box is of: what is fitted to one is judged on the other.
+        objects: (rows of boxes) the object that a box is of: they count alike, however long they are seen, and what is
+            fitted to half of them is judged on the others.
         labels: (rows of boxes) the class numbers that a box has in the file; empty where classes are left aside.
         columns: kind to its labels in the order of columns of scores, and `kinds` of each box, for rows that score
             all classes: kind to (rows of boxes) the labels' places.
@@ -60,7 +62,7 @@ class TrueBoxes:
     """
 
     boxes: pl.DataFrame
-    half: Ints
+    objects: Ints
     labels: Sequence[frozenset[int]] = ()
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kinds: Mapping[str, Sequence[frozenset[int]]] = field(default_factory=dict)
@@ -133,7 +135,7 @@ def collect_true_boxes(
     vocabularies = scenes.meta.vocabularies
     return TrueBoxes(
         boxes.select("video", "frame", *CORNERS),
-        (boxes["object"].rank("dense").to_numpy().astype(np.int64)) % 2,
+        boxes["object"].rank("dense").to_numpy().astype(np.int64),
         collect(*numbers) if numbers is not None else (),
         {kind: vocabularies[kind] for kind in columns},
         {kind: collect(kind, None) for kind in columns},
@@ -541,21 +543,21 @@ def _find_classes(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
             return []
         weights = np.clip(np.nan_to_num(raw.scores[some[rows], 0], nan=1.0), 0, 1)
         return _find_numbers(
-            raw.label[some[rows]], [truth.labels[at] for at in boxes], weights, truth.half[boxes]
+            raw.label[some[rows]], [truth.labels[at] for at in boxes], weights, truth.objects[boxes]
         )
     found: list[Correction] = []
     begin = 1
     for kind, labels in truth.columns.items():
         scores = raw.scores[some[rows], begin : begin + len(labels)]
         found += _find_order(
-            kind, labels, scores, [truth.kinds[kind][at] for at in boxes], truth.half[boxes], begin
+            kind, labels, scores, [truth.kinds[kind][at] for at in boxes], truth.objects[boxes], begin
         )
         begin += len(labels)
     return found
 
 
 def _find_numbers(
-    claimed: Ints, true: Sequence[frozenset[int]], weights: Floats, half: Ints
+    claimed: Ints, true: Sequence[frozenset[int]], weights: Floats, objects: Ints
 ) -> list[Correction]:
     """Numbers of classes that are one too high or low, or stand for others.
 
@@ -563,9 +565,11 @@ def _find_numbers(
         claimed: (n,) class of each row on a true box.
         true: (n) classes of that box.
         weights: (n,) scores: a row may name every class, and be sure of one.
-        half: (n,) of which half of the true objects.
+        objects: (n,) which object each true box is of.
     """
     mine, theirs = np.unique(claimed), sorted(frozenset().union(*true))
+    half, share_of_object = _split_objects(objects)
+    weights = weights * share_of_object
     if not theirs or weights.sum() <= 0:
         return []
     several = np.array([[label in held for label in theirs] for held in true], dtype=np.float64)
@@ -595,7 +599,7 @@ def _find_numbers(
     first = {int(mine[a]): theirs[b] for a, b in _assign(fitted[0]) if counts[0, a, b] > 0}
     meant = np.array([first.get(int(label), -1) for label in claimed])
     judged = np.where(half == 1, weights, 0)
-    if judged.sum() <= 0:
+    if judged.sum() <= 0 or len(np.unique(objects[half == 1])) < _OBJECTS:
         return []
     share, as_is = measure(meant, judged), measure(claimed, judged)
     if share < max(_LABEL_LEAST, 2 * _LABEL_TIMES * as_is):
@@ -623,7 +627,12 @@ def _rename(label: Ints | None, mapping: Mapping[int, int]) -> Ints | None:
 
 
 def _find_order(
-    kind: str, labels: tuple[str, ...], scores: Floats, true: Sequence[frozenset[int]], half: Ints, begin: int
+    kind: str,
+    labels: tuple[str, ...],
+    scores: Floats,
+    true: Sequence[frozenset[int]],
+    objects: Ints,
+    begin: int,
 ) -> list[Correction]:
     """The order that the columns of one kind are in, where it is not that of the ground truth.
 
@@ -632,19 +641,20 @@ def _find_order(
         labels: in the order that is due.
         scores: (n, labels) of rows on true boxes.
         true: (n) classes of those boxes.
-        half: (n,) of which half of the true objects.
+        objects: (n,) which object each true box is of.
         begin: the first column of the kind among all scores.
     """
     labelled = np.array([bool(held) for held in true])
     if labelled.sum() < _FEW or scores.shape[1] != len(labels):
         return []
-    scores, half, held = scores[labelled], half[labelled], [each for each in true if each]
+    scores, objects, held = scores[labelled], objects[labelled], [each for each in true if each]
+    half, weights = _split_objects(objects)
     several = np.zeros((len(held), len(labels)), dtype=np.float64)
     for row, each in enumerate(held):
         several[row, list(each)] = 1
     top = scores.argmax(axis=1)
     counts = np.zeros((2, len(labels), len(labels)))
-    np.add.at(counts, (half, top), several)
+    np.add.at(counts, (half, top), several * weights[:, None])
     # Column c of the file holds class order[c]. An order that is fitted to half of the objects is judged on the others.
     tried: dict[str, Ints] = {
         "moved by one to the right": np.roll(np.arange(len(labels)), 1),
@@ -653,11 +663,15 @@ def _find_order(
         "reversed": np.arange(len(labels))[::-1],
         "in another order": _complete(counts[0]),
     }
-    judged = np.flatnonzero(half == 1)
-    if not len(judged):
+    judged = np.where(half == 1, weights, 0)
+    if len(np.unique(objects[half == 1])) < _OBJECTS:
         return []
-    as_is = float(several[judged, top[judged]].mean())
-    right = {name: float(several[judged, order[top[judged]]].mean()) for name, order in tried.items()}
+    rows = np.arange(len(held))
+    as_is = float((judged * several[rows, top]).sum() / judged.sum())
+    right = {
+        name: float((judged * several[rows, order[top]]).sum() / judged.sum())
+        for name, order in tried.items()
+    }
     name = max(right, key=lambda each: right[each])  # the first of equals: a named order before a fitted one
     if right[name] < max(_LABEL_LEAST, _LABEL_TIMES * as_is):
         return []
@@ -681,6 +695,12 @@ def _find_order(
         return rows.with_changes(scores=changed)
 
     return [Correction(finding, apply)]
+
+
+def _split_objects(objects: Ints) -> tuple[Ints, Floats]:
+    """(n,) which half of the objects each row is of, and (n,) weights with which all objects count alike."""
+    _, place, counts = np.unique(objects, return_inverse=True, return_counts=True)
+    return place % 2, 1 / counts[place]
 
 
 def _complete(counts: Floats) -> Ints:
