@@ -98,7 +98,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Source]:
     root = tmp_path_factory.mktemp("sets")
-    write_road_demo(root / "road", videos=6, frames=30)
+    write_road_demo(root / "road", videos=6, frames=60)
     write_chaos(root / "chaos")
     write_corner_demo(root / "corner")
     actions, corner = root / "chaos" / "actions", root / "corner"
