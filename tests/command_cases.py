@@ -231,6 +231,8 @@ def _write_tables(root: Path) -> None:
     write_corner_demo(root / "coda", pictures=8)
     write_ucf24(root / "ucf" / "annotations.pkl")
     planted_kitti(root / "kitti", 2)
+    with (root / "kitti" / "training" / "label_2" / "000000.txt").open("a") as labels:
+        labels.write("Pedestrian 0.00 0 0.2 10.0 5.0 14.0 18.0 1.75 0.6 0.5 1.8 1.6 8.0 0.0\n")
     for seed, (name, count) in enumerate((("home", 8), ("away", 3))):
         scenes = planted_pictures(root / name / "pictures", count, seed=seed)
         save(scenes, root / name / "tables")

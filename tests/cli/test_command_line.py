@@ -185,3 +185,15 @@ def test_help_speaks_the_words_of_the_field(roadaware: Command, name: tuple[str,
     plain = re.sub(r"--?[\w-]+|`[^`]*`|[\w./-]*/[\w./-]+", " ", text)
     assert DIALECT.findall(plain) == []
     assert "[default: ()]" not in text
+
+
+def test_words_that_are_no_text_are_refused_and_paths_may_be_what_they_like(
+    roadaware: Command, tmp_path: Path
+) -> None:
+    done = roadaware(
+        "label", "export", tmp_path, "--videos", tmp_path, "-o", tmp_path / "o", "--classes", "dog", "\udcff"
+    )
+    assert done.code == 2
+    assert "expected text in UTF-8" in done.err
+    assert roadaware("watch", str(tmp_path / "no\udcff.mp4")).code == 3
+    assert roadaware("read", "jaad", str(tmp_path / "no\udcff")).code == 3

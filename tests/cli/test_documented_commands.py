@@ -13,6 +13,11 @@ from cyclopts import App
 from small_demo import Demo
 from small_files import Command
 
+from roadaware.analysis.scene_tasks import TASKS
+from roadaware.datasets.loading import open_dataset
+from roadaware.scenes.store import save
+from simulated_answers import simulate_predictions
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "command_line.md"
 EXIT_CODES = {0, 1, 2, 3, 4, 70, 130, 141, 143}
 
@@ -32,6 +37,10 @@ def test_the_commands_of_the_page_run(
     demo, *others = shown()
     assert tuple(demo) == demo_run.words
     shutil.copytree(demo_run.place / "runs", tmp_path / "runs")
+    # A demo without torch asks no network about the crowd, and has nothing that could be judged.
+    crowd = open_dataset("simulator", tmp_path / "runs" / "demo" / "made-up" / "chaos")
+    for task in TASKS:
+        save(simulate_predictions(crowd, task), tmp_path / "runs" / "demo" / "chaos" / task)
     for words in others:
         done = roadaware(*words)
         assert done.code == 0, f"roadaware {' '.join(words)}: {done.err}"
@@ -41,7 +50,7 @@ def test_the_commands_of_the_page_run(
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {
         *("demo", "tables", "audit.html", "audit.json", "risk", "mine", "difference.html", "report.html"),
         *("counts", "linked", "trimmed", "long", "test.json", "events", "published", "rounds", "checked"),
-        *("actions.json", "relations", "grounding.html", "crowd-ava"),
+        *("actions.json", "relations", "grounding.html", "crowd-ava", "handed-in", "road.zip"),
     }
 
 

@@ -12,6 +12,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
@@ -22,7 +23,7 @@ from roadaware import __version__
 from roadaware.addresses import is_address_like, keep_secret, reset_secrets
 from roadaware.cli import console
 from roadaware.cli.options import MAY_STAND_ALONE, USUAL, Common, Outcome, Output, add_command, create_app
-from roadaware.cli.outputs import FILE, check_paths
+from roadaware.cli.outputs import FILE, INPUTS_IN_WORDS, check_paths
 from roadaware.errors import RoadawareError, Terminated, UsageError, find_interrupt
 from roadaware.io import folders
 from roadaware.io.interrupts import handle_interrupts, stop_children
@@ -339,6 +340,7 @@ def _run(words: list[str]) -> int:
     ours = command.__module__.startswith("roadaware.")  # not so --help and --version
     if ours:
         _require_values(command, bound.arguments)
+        _require_text(bound.arguments)
     bound.apply_defaults()
     common: Common = bound.arguments.get("common", USUAL)
     console.configure(quiet=common.quiet, verbosity=common.verbose)
@@ -346,6 +348,22 @@ def _run(words: list[str]) -> int:
         check_paths(command, bound.arguments)
     outcome: Any = command(*bound.args, **bound.kwargs)
     return _deliver(outcome, common) if isinstance(outcome, Outcome) else 0
+
+
+def _require_text(given: Mapping[str, Any]) -> None:
+    """Refuse words that are no text, such as bytes that are not UTF-8; paths may be what they like.
+
+    Raises:
+        UsageError: naming the word.
+    """
+    for name, value in given.items():
+        if name in INPUTS_IN_WORDS:
+            continue
+        inner = vars(value) if is_dataclass(value) else {"": value}
+        for part in inner.values():
+            for word in part if isinstance(part, tuple | list) else (part,):
+                if isinstance(word, str) and any("\ud800" <= letter <= "\udfff" for letter in word):
+                    raise UsageError(f"expected text in UTF-8, found {to_printable(word, 60)!r} for {name}")
 
 
 def _require_values(command: Callable[..., Any], given: Mapping[str, Any]) -> None:

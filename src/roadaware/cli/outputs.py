@@ -194,7 +194,7 @@ _RUNS = ("a", "b", "folders")
 """Inputs that are run folders, or folders of such: they own no more than what they list."""
 _CLOSED = ("truth", "detections", "predictions", "original", "round1", "round2")
 """Inputs into whose folders nothing is written, not even something new."""
-_AS_TEXT = ("source", "data", "semantics", "detections", "domains")
+INPUTS_IN_WORDS = ("source", "data", "semantics", "detections", "domains")
 """Options that name inputs in words: an address or a path, NAME=PATH, or several with commas between."""
 _ONE_PATH = ("source",)
 """Those of them that are one path, whatever letters are in it."""
@@ -275,7 +275,7 @@ def _paths(hints: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[_
         for item in value if isinstance(value, tuple | list) else (value,):
             if isinstance(item, Path):
                 yield _Given(name if mark is None else _SPELT.get(name, f"--{name}"), item, mark)
-            elif isinstance(item, str) and name in _AS_TEXT and "://" not in item:
+            elif isinstance(item, str) and name in INPUTS_IN_WORDS and "://" not in item:
                 for part in item.split(","):
                     if place := part.partition("=")[2] or part:
                         yield _Given(name, Path(place))

@@ -52,7 +52,35 @@ def link(
         narrow = detections.agentness.astype(np.float32).astype(np.float64)
         detections = replace(detections, agentness=narrow)
     paths = _link_videos(predictions, names, detections, kinds, config, progress)
-    closing = close(paths, detections, kinds, config)
+    return _build_tubes(predictions, names, order, detections, paths, config)
+
+
+def label_paths(predictions: Predictions, path: Ints, config: LinkerConfig) -> Predictions:
+    """The predictions with tubes of paths that are known already, labelled as `link` labels its own.
+
+    Args:
+        predictions: detections with `score` and dense `scores`.
+        path: (boxes,) number of the path of each box, from 0 on; -1 for none. A path lies in one video.
+        config: how paths are labelled; it links nothing.
+
+    Raises:
+        InputError: as `link`.
+    """
+    names, order, detections = _detections(predictions, get_score_layout(predictions.meta, "boxes"))
+    paths = gather(np.asarray(path, np.int64)[order], int(np.max(path, initial=-1)) + 1)
+    return _build_tubes(predictions, names, order, detections, paths, config)
+
+
+def _build_tubes(
+    predictions: Predictions,
+    names: list[str],
+    order: Ints,
+    detections: Detections,
+    paths: Paths,
+    config: LinkerConfig,
+) -> Predictions:
+    """The predictions with paths as tubes, and their labelled tubes."""
+    closing = close(paths, detections, get_score_layout(predictions.meta, "boxes"), config)
     tubes, tube_labels = _tubes(names, closing)
     boxes = _boxes(predictions.boxes, order, closing, config)
     notes = {**predictions.meta.notes, "linker": to_dict(config)}

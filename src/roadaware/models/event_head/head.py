@@ -121,9 +121,23 @@ def save_head(head: EventHead, path: Path) -> None:
         "scene_features": SCENE_FEATURES,
         "facts": dict(head.facts),
     }
+    write_networks(about, {**head.tubes.tensors("tubes"), **head.drive.tensors("drive")}, path)
+
+
+def write_networks(about: Mapping[str, Any], tensors: Mapping[str, Floats32], path: Path) -> None:
+    """Write networks as a safetensors file.
+
+    Args:
+        about: what it says of itself, with its `format`.
+        tensors: by name.
+        path: where to.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
     header: dict[str, Any] = {"__metadata__": {"roadaware": json.dumps(about, sort_keys=True)}}
     parts, at = [], 0
-    for name, tensor in sorted({**head.tubes.tensors("tubes"), **head.drive.tensors("drive")}.items()):
+    for name, tensor in sorted(tensors.items()):
         data = np.ascontiguousarray(tensor, "<f4").tobytes()
         header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [at, at + len(data)]}
         parts.append(data)
@@ -145,18 +159,18 @@ def open_head(path: Path | None = None) -> EventHead:
     where = to_printable(str(path))
     raw = read_file(path, where, _MOST_BYTES)
     try:
-        about, tensors = _parse_head_file(raw)
+        about, tensors = parse_networks(raw, FORMAT)
         head = EventHead(
             tuple(about["actions"]),
             tuple(about["locations"]),
             tuple(about["av_actions"]),
-            _network(tensors, "tubes"),
-            _network(tensors, "drive"),
+            build_network(tensors, "tubes"),
+            build_network(tensors, "drive"),
             about["facts"],
         )
         alike = about["features"] == list(FEATURES) and about["scene_features"] == list(SCENE_FEATURES)
-        shapes = _fits(head.tubes, len(FEATURES), len(head.actions) + len(head.locations))
-        shapes = shapes and _fits(head.drive, len(SCENE_FEATURES), len(head.av_actions))
+        shapes = fits_layout(head.tubes, len(FEATURES), len(head.actions) + len(head.locations))
+        shapes = shapes and fits_layout(head.drive, len(SCENE_FEATURES), len(head.av_actions))
     except (ValueError, KeyError, TypeError, AttributeError, struct.error, RecursionError) as error:
         raise DamagedError(f"expected an event head: {str(error)[:200]}", where=where) from error
     if not (alike and shapes):
@@ -164,15 +178,19 @@ def open_head(path: Path | None = None) -> EventHead:
     return head
 
 
-def _parse_head_file(raw: bytes) -> tuple[dict[str, Any], dict[str, Floats32]]:
-    """What the file says of itself, and its tensors."""
+def parse_networks(raw: bytes, form: str) -> tuple[dict[str, Any], dict[str, Floats32]]:
+    """What a file of `write_networks` says of itself, and its tensors.
+
+    Raises:
+        ValueError, KeyError, TypeError, struct.error: if it is no such file, or of another format.
+    """
     (length,) = struct.unpack("<Q", raw[:8])
     # The length is whatever the file says; a slice beyond its end would be shortened in silence.
     if length > len(raw) - 8:
         raise ValueError("it is cut off")
     header, data = json.loads(raw[8 : 8 + length]), raw[8 + length :]
     about = json.loads(header.pop("__metadata__")["roadaware"])
-    if about["format"] != FORMAT:
+    if about["format"] != form:
         raise ValueError(f"its format is {str(about['format'])[:40]}")
     tensors = {}
     for name, entry in header.items():
@@ -185,7 +203,12 @@ def _parse_head_file(raw: bytes) -> tuple[dict[str, Any], dict[str, Floats32]]:
     return about, tensors
 
 
-def _network(tensors: Mapping[str, Floats32], prefix: str) -> SmallNetwork:
+def build_network(tensors: Mapping[str, Floats32], prefix: str) -> SmallNetwork:
+    """The networks whose tensors have a prefix.
+
+    Raises:
+        ValueError, KeyError: if there is none, or a part is missing.
+    """
     networks: list[tuple[tuple[Floats32, Floats32], ...]] = []
     while f"{prefix}.{len(networks)}.0.weight" in tensors:
         n = len(networks)
@@ -200,7 +223,7 @@ def _network(tensors: Mapping[str, Floats32], prefix: str) -> SmallNetwork:
     return SmallNetwork(layers=tuple(networks), **one)
 
 
-def _fits(network: SmallNetwork, inputs: int, labels: int) -> bool:
+def fits_layout(network: SmallNetwork, inputs: int, labels: int) -> bool:
     """Whether the layers fit each other, and what goes in and comes out."""
     for layers in network.layers:
         width = inputs
