@@ -90,7 +90,7 @@ def correct_file(source: Source, output: Path | None = None) -> CorrectedScores:
     metric, before, reason = _score(source, source.predictions)
     if not corrections:
         return CorrectedScores((), metric, before, None, reason)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="roadaware-") as folder:
         place = Path(folder) / source.predictions.name
         corrected.write(corrected, place)
         named, after, failed = _score(source, place)

@@ -125,7 +125,7 @@ def _select_split(whole: Scenes, split: str, release: Path) -> Scenes:
 
 def _score(part: Submission, release: Path, split: str, of: str) -> dict[str, dict[str, float]]:
     """Kind to video-mAP at each threshold, as the published evaluator has it, of what is handed in."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="roadaware-") as folder:
         file = Path(folder) / FILE
         file.write_bytes(encode_pickle(part.lists))
         request = events.EventRequest(
