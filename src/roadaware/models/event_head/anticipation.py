@@ -49,15 +49,15 @@ class ConstantVelocity:
     """The velocities of a stream's tubes, by a line through their fading past; constant cost a frame."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the stream."""
         self._rows: dict[int, int] = {}
         self._free = list(range(16))[::-1]
         # Weight, sums of t, t^2, of the four coordinates and of t times these; t counts back from now.
         self._sums = np.zeros((16, 3 + 4 + 4))
         self._seen_s = np.zeros(16)
-
-    def reset(self) -> None:
-        """Forget the stream."""
-        self.__init__()  # type: ignore[misc]
 
     def end(self, numbers: Iterable[int]) -> None:
         """Forget tubes that are over."""
