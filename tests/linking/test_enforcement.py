@@ -22,8 +22,9 @@ from roadaware.linking.enforcement import (
     Enforcer,
     enforce_requirements,
     extend_directionally,
+    measure_distance,
 )
-from roadaware.linking.enforcement_kernels import UNPROVEN, measure_distance
+from roadaware.linking.enforcement_kernels import UNPROVEN
 from roadaware.linking.frame_boxes import list_steps
 from roadaware.linking.link import link
 from roadaware.metrics.requirements import RequirementConfig, evaluate_requirements

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from roadaware.arrays import Bools, Floats32, Ints
+from roadaware.arrays import Bools, Floats, Floats32, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.frame_boxes import add_step_note
 from roadaware.scenes.composites import product_of_marginals
@@ -225,6 +225,14 @@ def _remove_implied(clauses: set[frozenset[int]]) -> list[frozenset[int]]:
     return kept
 
 
+def measure_distance(scores: Floats32, threshold: float, there: Bools) -> Floats:
+    """(n,) sum of |score - threshold| over the labels that change sides."""
+    limit = np.float32(threshold)
+    moved = np.abs(scores.astype(np.float64) - np.float64(limit))
+    distance: Floats = np.where((scores >= limit) != there, moved, 0.0).sum(axis=1)
+    return distance
+
+
 def _solve_maxsat(scores: Floats32, threshold: float, literals: Ints, ends: Ints) -> tuple[Bools, Ints]:
     """The nearest labels of each row by python-sat's RC2.
 
@@ -287,7 +295,7 @@ def enforce_requirements(
     Raises:
         InputError: if the predictions have tubes or no scores, or the requirements contradict each other.
     """
-    from roadaware.linking.enforcement_kernels import SATISFIED, UNPROVEN, measure_distance, place_scores
+    from roadaware.linking.enforcement_kernels import SATISFIED, UNPROVEN, place_scores
 
     config = config or EnforcementConfig()
     if not predictions.tubes.is_empty():

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.arrays import Bools, Floats, Floats32, Ints
+from roadaware.arrays import Bools, Floats32, Ints
 from roadaware.geometry.compiled import inline_kernel, kernel
 
 SATISFIED, REPAIRED, UNPROVEN = 0, 1, 2
@@ -184,11 +184,3 @@ def place_scores(scores: Floats32, there: Bools, threshold: float, margin: float
                 lowered = np.float32(threshold - min(margin, threshold) * (1.0 - share))
                 found[row, label] = min(lowered, np.nextafter(limit, np.float32(0)))
     return found
-
-
-def measure_distance(scores: Floats32, threshold: float, there: Bools) -> Floats:
-    """(n,) sum of |score - threshold| over the labels that change sides."""
-    limit = np.float32(threshold)
-    moved = np.abs(scores.astype(np.float64) - np.float64(limit))
-    distance: Floats = np.where((scores >= limit) != there, moved, 0.0).sum(axis=1)
-    return distance
