@@ -158,7 +158,8 @@ def count_violations(there: Bools, bound: BoundRequirements, video: Ints, n_vide
 def find_violating_rows(there: Bools, bound: BoundRequirements) -> Bools:
     """(n,) which rows of labels violate some requirement."""
     rows, which = group_equal_rows(there)
-    found: Bools = bound.violations(rows).any(axis=1)[which]
+    broken: Bools = np.any(bound.violations(rows), axis=1, keepdims=True)
+    found: Bools = broken[which, 0]
     return found
 
 
@@ -372,8 +373,8 @@ def _count_tubes(
     labelled: pl.DataFrame, bound: BoundRequirements, threshold: float, n_videos: int
 ) -> ViolationCounts:
     """Counts of paths: one violates a requirement if its labels do at one of the moments at which they change."""
-    at = np.float32(threshold)
-    rows = labelled.join(_column_table(bound), on=["kind", "label"]).filter(pl.col("score") >= at)
+    reached = pl.col("score") >= pl.lit(threshold, dtype=pl.Float32)
+    rows = labelled.join(_column_table(bound), on=["kind", "label"]).filter(reached)
     moments = pl.concat([rows.select("parent", at="start"), rows.select("parent", at="end")]).unique()
     active = (
         rows.select("parent", "start", "end", "column", "number")
@@ -392,7 +393,7 @@ def _count_tubes(
     np.logical_or.at(clauses, of_path, broken)
     labels = np.zeros((n_paths, len(bound.labels)), dtype=np.bool_)
     np.logical_or.at(labels, of_path, there)
-    violating = clauses.any(axis=1)
+    violating: Bools = np.any(clauses, axis=1, keepdims=True)[:, 0]
     times = np.zeros((n_videos, n_paths), dtype=np.int64)
     times[sets["number"].to_numpy()[first], np.arange(n_paths)] = 1
     return ViolationCounts(
@@ -400,7 +401,7 @@ def _count_tubes(
         times @ violating.astype(np.int64),
         times @ clauses.astype(np.int64),
         times @ labels.astype(np.int64),
-        times @ (labels & violating[:, None]).astype(np.int64),
+        times @ (labels & violating[:, np.newaxis]).astype(np.int64),
     )
 
 

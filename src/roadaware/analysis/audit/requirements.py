@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from roadaware.analysis.audit.checks import SHOWN, Audit, Example, Finding, Table
-from roadaware.arrays import Bools
+from roadaware.arrays import Bools, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.requirements import build_label_rows
 from roadaware.scenes.requirements import BoundRequirements, Requirements, bind_requirements, group_equal_rows
@@ -51,7 +51,7 @@ def audit_requirements(scenes: Scenes, requirements: Requirements) -> Audit:
     there = build_label_rows(judged, bound)
     rows, which = group_equal_rows(there)
     broken_rows = bound.violations(rows)
-    violating = broken_rows.any(axis=1)[which]
+    violating = np.any(broken_rows, axis=1, keepdims=True)[which, 0]
     findings = [
         _find_violations(judged, bound, there, broken_rows, which),
         _count_by_label(bound, there, violating),
@@ -68,7 +68,7 @@ def audit_requirements(scenes: Scenes, requirements: Requirements) -> Audit:
 
 
 def _find_violations(
-    scenes: Scenes, bound: BoundRequirements, there: Bools, broken_rows: Bools, which: np.ndarray
+    scenes: Scenes, bound: BoundRequirements, there: Bools, broken_rows: Bools, which: Ints
 ) -> Finding:
     """Each violated requirement with its boxes, tracks and examples."""
     rules, boxes = bound.requirements, scenes.boxes
@@ -77,8 +77,9 @@ def _find_violations(
     track = tracks.fill_null(-1).to_numpy()
     times = np.bincount(which, minlength=len(broken_rows))
     counts = times @ broken_rows.astype(np.int64)
-    violating = broken_rows.any(axis=1)[which]
-    table, examples = [], []
+    violating = np.any(broken_rows, axis=1, keepdims=True)[which, 0]
+    table: list[tuple[str | int | float | None, ...]] = []
+    examples: list[Example] = []
     for column in np.argsort(-counts, kind="stable").tolist():
         if not counts[column]:
             break
@@ -118,11 +119,11 @@ def _find_violations(
     )
 
 
-def _count_tracks(track: np.ndarray) -> int:
+def _count_tracks(track: Ints) -> int:
     return len(np.unique(track[track >= 0]))
 
 
-def _list_examples(scenes: Scenes, bound: BoundRequirements, there: Bools, at: np.ndarray) -> list[Example]:
+def _list_examples(scenes: Scenes, bound: BoundRequirements, there: Bools, at: Ints) -> list[Example]:
     """The first boxes of some tracks, one of each: neighbours in time are alike."""
     boxes = scenes.boxes[at.tolist()].with_row_index("row")
     if "tube" in boxes.columns:
