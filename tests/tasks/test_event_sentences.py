@@ -25,8 +25,8 @@ _NOUN = r"(?:a(?= [^aeiou])|an(?= [aeiou])) [a-z]+(?: [a-z]+){0,3}"
 _PLACE = r"(?: (?:in|on|at) (?:our|the|a) [a-z]+(?: [a-z]+){0,5})"
 _VERB = r"(?:moves|comes|walks|reverses|brakes|stands|indicates|flashes|turns|overtakes|waits|crosses|pushes|shows|is)"
 _SENTENCE = re.compile(
-    rf"{_NOUN}(?:(?:,| or) {_NOUN})*?(?:{_PLACE}(?:(?:,| and){_PLACE})*)? "
-    rf"{_VERB}(?: [a-z]+)*?(?:(?:,| and) {_VERB}(?: [a-z]+)*?)*(?:, at \d+\.\d s|, \d+\.\d to \d+\.\d s)?\."
+    rf"{_NOUN}(?:(?:,| or) {_NOUN})*?(?:{_PLACE}(?:(?:,| and| or){_PLACE})*)? "
+    rf"{_VERB}(?: [a-z]+)*?(?:(?:,| and| or) {_VERB}(?: [a-z]+)*?)*(?:, at \d+\.\d s|, \d+\.\d to \d+\.\d s)?\."
 )
 
 
@@ -97,6 +97,16 @@ def test_what_is_not_grammatical_is_found_out(wrong: str) -> None:
             {"agent": ["Car"], "action": ["MovAway", "Brake", "IncatLft"], "event": ["Car-Brake-Jun"]},
             (None, None),
             "A car moves away, brakes and indicates left.",
+        ),
+        (
+            {
+                "agent": ["Ped"],
+                "action": ["MovTow", "PushObj", "MovAway"],
+                "location": ["Jun", "LftPav", "RhtPav"],
+            },
+            (None, None),
+            "A pedestrian at the junction and on the left pavement or on the right pavement walks closer or walks away and "
+            "pushes an object.",
         ),
         ({"agent": ["unicycle"]}, (None, None), "A unicycle is there."),
         ({"agent": ["traffic_cone"]}, (None, None), "A traffic cone is there."),

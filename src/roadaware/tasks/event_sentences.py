@@ -81,6 +81,16 @@ AV_ACTIONS = {
     "AV-MovLft": "moves to the left",
     "AV-Ovtak": "overtakes",
 }
+_ALTERNATIVES = (
+    frozenset({"Red", "Amber", "Green", "Black"}),
+    frozenset({"MovAway", "MovTow", "Mov", "Rev", "Stop"}),
+    frozenset({"TurLft", "TurRht"}),
+    frozenset({"XingFmLft", "XingFmRht", "Xing", "Wait2X"}),
+    frozenset({"LftPav", "RhtPav", "Pav"}),
+    frozenset({label for label in LOCATIONS if label.endswith("Lane")}),
+    frozenset(AV_ACTIONS),
+)
+"""Labels of which a thing has one at a time: several of them are what it may be, not all of what it is."""
 _VEHICLE, _SOMEBODY, _THERE = "our vehicle", "road user", "is there"
 _AN, _A = re.compile(r"[aeiou]", re.IGNORECASE), re.compile(r"(?:uni|use|eu|one\b)", re.IGNORECASE)
 _MOST_WORD = 60
@@ -106,19 +116,28 @@ def describe_event(labels: Labels, begin_s: float | None = None, end_s: float | 
     """
     own = list(labels.get("av_action", ()))
     if own:
-        said = f"{_VEHICLE} {_join([_phrase(AV_ACTIONS, label, 'is seen to do') for label in own], 'and')}"
+        said = f"{_VEHICLE} {_join_labels({label: _phrase(AV_ACTIONS, label, 'is seen to do') for label in own})}"
         return f"{said[0].upper()}{said[1:]}{_format_time(begin_s, end_s)}."
     agents = list(labels.get("agent", ()))
     nouns = [AGENTS.get(label, _plain(label)) for label in agents] or [_SOMEBODY]
     who = _join([f"{_choose_article(noun)} {noun}" for noun in nouns], "or")
-    where = _join([_phrase(LOCATIONS, label, "at") for label in labels.get("location", ())], "and")
+    where = _join_labels({label: _phrase(LOCATIONS, label, "at") for label in labels.get("location", ())})
     on_foot = agents == ["Ped"]
-    does = [
-        _ON_FOOT[label] if on_foot and label in _ON_FOOT else _phrase(ACTIONS, label, "is seen to do")
+    does = {
+        label: _ON_FOOT[label] if on_foot and label in _ON_FOOT else _phrase(ACTIONS, label, "is seen to do")
         for label in labels.get("action", ())
-    ]
-    said = " ".join(part for part in (who, where, _join(does, "and") or _THERE) if part)
+    }
+    said = " ".join(part for part in (who, where, _join_labels(does) or _THERE) if part)
     return f"{said[0].upper()}{said[1:]}{_format_time(begin_s, end_s)}."
+
+
+def _join_labels(phrases: Mapping[str, str]) -> str:
+    """The phrases of labels joined by `and`, those that exclude each other by `or`."""
+    groups: dict[object, list[str]] = {}
+    for label, phrase in phrases.items():
+        group = next((k for k, names in enumerate(_ALTERNATIVES) if label in names), label)
+        groups.setdefault(group, []).append(phrase)
+    return _join([_join(held, "or") for held in groups.values()], "and")
 
 
 def _phrase(words: Mapping[str, str], label: str, before: str) -> str:
