@@ -139,8 +139,11 @@ class TestLabels:
 
     def test_requirements_that_nothing_satisfies_here_are_refused(self) -> None:
         bound = bind_requirements(parse_requirements("EmVeh Bus\n"), {"agent": ("Car", "Cyc")})
-        with pytest.raises(InputError, match="contradict"):
+        with pytest.raises(InputError, match="it lacks Bus, EmVeh"):
             Enforcer(bound, EnforcementConfig())
+        clash = Requirements(("Ped", "Car"), ((1,), (2,), (-1, -2)))
+        with pytest.raises(InputError, match="contradict"):
+            Enforcer(bind_requirements(clash, VOCABULARIES), EnforcementConfig())
 
     def test_directional_extension_decides_without_going_back(self) -> None:
         rng = seeded(9)

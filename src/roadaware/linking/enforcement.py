@@ -15,11 +15,11 @@ from roadaware.errors import InputError, UsageError
 from roadaware.linking.frame_boxes import add_step_note
 from roadaware.scenes.composites import product_of_marginals
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
-from roadaware.scenes.requirements import BoundRequirements, Requirements, bind_requirements
+from roadaware.scenes.requirements import BoundRequirements, Requirements, bind_requirements, find_model
 from roadaware.scenes.tables import Predictions
 
 Method = Literal["nearest", "propagation", "maxsat"]
-_MOST_DIRECTED = 20_000
+_MOST_DIRECTED, _SHOWN = 20_000, 5
 _MOST_NODES = 20_000
 """Of the search in one box; boxes of ROAD's detectors need some tens."""
 _PER_ONE = 1_000_000
@@ -106,6 +106,14 @@ class Enforcer:
         # A label that nobody can have is absent: it satisfies what asks for its absence, and helps nothing else.
         absent = [(-k,) for k, column in enumerate(self.bound.columns, 1) if column is None]
         n_labels = len(self.bound.labels)
+        # Only where labels are missing can clauses clash that hold together otherwise.
+        if absent and find_model([*held, *absent]) is None:
+            missing = ", ".join(self.bound.absent[:_SHOWN])
+            raise InputError(
+                f"no labels of this set satisfy all requirements: it lacks {missing}",
+                where=self.bound.requirements.name or None,
+                hint="Leave out the requirements that need them.",
+            )
         object.__setattr__(self, "_directed", extend_directionally([*held, *absent], n_labels))
 
     def find_labels(self, scores: Floats32) -> tuple[Bools, Ints]:
@@ -210,7 +218,7 @@ def _eliminate(
         rest |= {(one - {label}) | (other - {-label}) for one in with_it for other in without}
         if frozenset() in rest:
             raise InputError(
-                "the requirements contradict each other", hint="`open_requirements` names those that do."
+                "the requirements contradict each other", hint="`find_contradiction` names those that do"
             )
         current = _remove_implied(rest)
     return buckets
