@@ -315,7 +315,7 @@ def _in_per_cent(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of violations with its share in per cent; a mean number of violations stays."""
     if row["metric"] == "violations":
         return dict(row)
-    return row | {key: _times(row[key]) for key in ("value", "low", "high")}
+    return {**row, **{key: _times(row[key]) for key in ("value", "low", "high")}}
 
 
 def _times(value: float | None) -> float | None:
