@@ -143,6 +143,12 @@ def test_predictions_without_scores_are_refused(drive) -> None:
         RequirementConfig((0.0,))
 
 
+def test_frames_that_nobody_annotated_are_not_judged(drive) -> None:
+    scenes, claims = drive
+    none = scenes.with_tables(frames=scenes.frames.with_columns(annotated=pl.lit(False)))
+    assert evaluate_requirements(RULES, claims, None, none).summary["n"].sum() == 0
+
+
 def test_nothing_predicted_has_no_share(drive) -> None:
     scenes, claims = drive
     empty = claims.with_tables(boxes=claims.boxes.clear(), labels=claims.labels.clear())

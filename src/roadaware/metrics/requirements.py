@@ -268,7 +268,7 @@ def evaluate_requirements(
     if boxes is not None:
         bound = bind_to_predictions(requirements, boxes)
         notes += bound.notes
-        found = _select_judged_boxes(boxes, scenes, videos)
+        found = _select_judged_boxes(boxes, bound, scenes, videos)
         for threshold in config.thresholds:
             counts = _count_boxes(found, bound, threshold, config, len(videos))
             rows += _summarize("boxes", threshold, counts, bound, units)
@@ -296,34 +296,33 @@ def evaluate_requirements(
 
 @dataclass(frozen=True, eq=False)
 class _JudgedBoxes:
+    """The boxes that are judged: (n,) video and own score, (n, labels) scores of labels."""
+
     video: Ints
     own: Floats32
-    tables: Predictions
+    scores: Floats32
 
 
-def _select_judged_boxes(boxes: Predictions, scenes: Scenes, videos: Sequence[str]) -> _JudgedBoxes:
-    """The boxes in annotated frames, not interpolated, with the score of each."""
+def _select_judged_boxes(
+    boxes: Predictions, bound: BoundRequirements, scenes: Scenes, videos: Sequence[str]
+) -> _JudgedBoxes:
+    """The boxes in annotated frames, not interpolated; one without a score of its own counts as predicted."""
     number = pl.DataFrame({"video": videos, "number": np.arange(len(videos))})
-    frames = scenes.frames.select(
-        pl.col("video").cast(pl.String), "frame", *_columns(scenes.frames, "annotated")
-    )
-    if "annotated" in frames.columns:
-        frames = frames.filter(pl.col("annotated").fill_null(value=False))
-    table = boxes.boxes.with_columns(pl.col("video").cast(pl.String))
+    table = boxes.boxes.with_columns(pl.col("video").cast(pl.String)).with_row_index("row")
     if "interpolated" in table.columns:
         table = table.filter(~pl.col("interpolated").fill_null(value=False))
-    if not frames.is_empty():
+    if not scenes.frames.is_empty():
+        frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
+        if "annotated" in frames.columns:
+            frames = frames.filter(pl.col("annotated").fill_null(value=False))
         table = table.join(frames.select("video", "frame"), on=["video", "frame"], how="semi")
     table = table.join(number, on="video", maintain_order="left")
     own = table["score"] if "score" in table.columns else pl.Series([None] * len(table), dtype=pl.Float32)
-    scores = own.fill_null(1.0).to_numpy().astype(np.float32)
-    empty = {
-        "labels": boxes.labels.clear(),
-        "tubes": boxes.tubes.clear(),
-        "tube_labels": boxes.tube_labels.clear(),
-    }
-    kept = boxes.with_tables(boxes=table.drop("number", "tube", strict=False), **empty)
-    return _JudgedBoxes(table["number"].to_numpy().astype(np.int64), scores, kept)
+    return _JudgedBoxes(
+        table["number"].to_numpy().astype(np.int64),
+        own.fill_null(1.0).to_numpy().astype(np.float32),
+        build_score_rows(boxes, bound)[table["row"].to_numpy()],
+    )
 
 
 def _columns(frame: pl.DataFrame, *names: str) -> list[str]:
@@ -338,9 +337,8 @@ def _count_boxes(
     n_videos: int,
 ) -> ViolationCounts:
     at = np.float32(threshold)
-    scores = build_score_rows(found.tables, bound)
     kept = found.own >= at if config.boxes == "predicted" else np.ones(len(found.own), dtype=np.bool_)
-    return count_violations(scores[kept] >= at, bound, found.video[kept], n_videos)
+    return count_violations(found.scores[kept] >= at, bound, found.video[kept], n_videos)
 
 
 def _collect_labelled_spans(tubes: Predictions, videos: Sequence[str]) -> pl.DataFrame | None:
