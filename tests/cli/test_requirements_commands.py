@@ -144,6 +144,7 @@ class TestEvaluate:
         assert share["value"] == pytest.approx(100 * expected.value(0.5))
         assert share["low"] <= share["value"] <= share["high"]
 
+    @pytest.mark.slow
     def test_damaged_runs_are_refused(self, roadaware: Command, events: Events, rules, tmp_path) -> None:
         words = (
             "--truth",
