@@ -106,7 +106,8 @@ CASES: dict[tuple[str, ...], Case] = {
     ("label", "agree"): _case("IN/label/labels --draws 5 -o OUT", "-o:folder"),
     ("export",): _case("IN/tiny.safetensors --out OUT --stream --size 64x48", "--out:file", torch=True),
     ("enforce",): _case(
-        "IN/events/detections --requirements IN/events/rules.txt --truth IN/events/road.json --out OUT", "--out:folder"
+        "IN/events/detections --requirements IN/events/rules.txt --truth IN/events/road.json --out OUT",
+        "--out:folder",
     ),
     ("link",): _case("IN/events/detections --out OUT", "--out:folder"),
     ("evaluate", "pedestrians"): _case(f"--scores IN/ped/action.csv {_SCORED} -o OUT", "-o:folder"),
