@@ -105,6 +105,10 @@ CASES: dict[tuple[str, ...], Case] = {
     ("label", "import"): _case(f"IN/label/tasks {_STREETS}/corrected.json -o OUT", "-o:folder"),
     ("label", "agree"): _case("IN/label/labels --draws 5 -o OUT", "-o:folder"),
     ("export",): _case("IN/tiny.safetensors --out OUT --stream --size 64x48", "--out:file", torch=True),
+    ("enforce",): _case(
+        "IN/events/detections --requirements IN/events/rules.txt --truth IN/events/road.json --out OUT",
+        "--out:folder",
+    ),
     ("link",): _case("IN/events/detections --out OUT", "--out:folder"),
     ("submit",): _case("road IN/events/claims --truth IN/events/road.json --split all -o OUT", "-o:file"),
     ("evaluate", "pedestrians"): _case(f"--scores IN/ped/action.csv {_SCORED} -o OUT", "-o:folder"),
@@ -224,6 +228,7 @@ def _write_tables(root: Path) -> None:
     write_files(root / "ped", "intention", people=12)
     _write_tracks(root / "tracks.csv")
     write_events(root / "events")
+    (root / "events" / "rules.txt").write_text("not Car not Cyc\nPushObj not Mov Ped\n", encoding="utf-8")
     write_demo(root / "jaad")
     shutil.copytree(root / "jaad", root / "data" / "jaad")
     _zipped(root / "jaad", root / "jaad.zip")

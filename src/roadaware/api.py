@@ -24,16 +24,19 @@ import polars as pl
 
 from roadaware import datasets
 from roadaware.analysis import scene_tasks
+from roadaware.analysis.evaluation.event_inputs import add_dense_scores
 from roadaware.analysis.evaluation.tables import TASKS, Evaluation, TaskName, evaluate_tables
 from roadaware.config import ConfigName, check_config_name, check_options, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.config import LinkerConfig, build_linker
+from roadaware.linking.enforcement import EnforcementConfig, enforce_requirements
 from roadaware.linking.link import link as _link
 from roadaware.metrics.detection.evaluate import DetectionResult
 from roadaware.metrics.metric_state import SceneResult
 from roadaware.scenes import tables
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.dense_scores import set_score_layout
+from roadaware.scenes.requirements import open_requirements
 from roadaware.scenes.tables import Meta, Scenes
 
 if TYPE_CHECKING:
@@ -257,6 +260,36 @@ def link(
     if not isinstance(config, LinkerConfig):
         config = build_linker(check_config_name(config), dataset, get_advice(predictions.meta))
     found = _link(predictions, config) if len(predictions.boxes) else predictions  # nothing makes no tubes
+    return Predictions(**found.tables(), meta=found.meta)
+
+
+def enforce(
+    predictions: tables.Predictions,
+    requirements: Path | str | Sequence[Path | str],
+    *,
+    threshold: float = 0.5,
+    method: Literal["nearest", "propagation", "maxsat"] = "nearest",
+) -> Predictions:
+    """Detections whose labels satisfy logical requirements, by the least change, as `roadaware enforce` makes them.
+
+    Args:
+        predictions: detections with scores of labels, not linked.
+        requirements: a file of them, as ROAD-R's; several have to say the same.
+        threshold: a label is there where its score is at least this; requirements hold there, of boxes whose own
+            score is at least this.
+        method: `nearest`, `propagation` (faster, changes more) or `maxsat` (needs python-sat).
+
+    Raises:
+        UsageError: if an option is out of range, or python-sat is asked for and not installed.
+        InputError: if the file cannot be read, contradicts itself or is over other labels, or there are no such scores.
+
+    Source: Giunchiglia et al., Machine Learning 112, 2023.
+    """
+    _check_kind(predictions, tables.Predictions, "enforce takes predictions")
+    config = EnforcementConfig(threshold, method)
+    given = (requirements,) if isinstance(requirements, str | Path) else requirements
+    rules = open_requirements([_as_path("requirements", each) for each in given])
+    found, _ = enforce_requirements(add_dense_scores(predictions), rules, config)
     return Predictions(**found.tables(), meta=found.meta)
 
 

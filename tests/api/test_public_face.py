@@ -72,6 +72,24 @@ def test_ten_lines_from_arrays_to_numbers_pictures_and_a_page(scenes: ra.Scenes,
     assert difference == pytest.approx(1 - worse.value("frame_map@0.5:agent"))  # type: ignore[operator]
 
 
+def test_requirements_are_enforced_from_python(scenes: ra.Scenes, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.txt"
+    rules.write_text("Car\n", encoding="utf-8")
+    predictions = ra.Predictions.from_numpy(**_arrays(scenes))  # type: ignore[arg-type]
+    found = ra.enforce(predictions, rules, threshold=0.5)
+    car = list(scenes.meta.vocabularies["agent"]).index("Car")
+    scores = np.array(found.boxes["scores"].to_list())
+    before = np.array(predictions.boxes["scores"].to_list())
+    column = scores.shape[1] - len(scenes.meta.vocabularies["agent"]) + car
+    assert (scores[:, column] >= np.float32(0.5)).all()
+    assert (before[:, column] < np.float32(0.5)).any()
+    assert isinstance(ra.link(found), ra.Predictions)
+    with pytest.raises(UsageError, match="threshold"):
+        ra.enforce(predictions, rules, threshold=2.0)
+    with pytest.raises(InputError, match=r"none\.txt"):
+        ra.enforce(predictions, tmp_path / "none.txt")
+
+
 def _shifted(scenes: ra.Scenes) -> ra.Predictions:
     """Every third box stands elsewhere."""
     held = _arrays(scenes)

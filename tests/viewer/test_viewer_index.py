@@ -17,7 +17,7 @@ from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.scenes import store
 from roadaware.scenes.store import save, scan_tables
-from roadaware.viewer.index import Index
+from roadaware.viewer.index import Index, build_sentences
 from roadaware.viewer.opening import open_paths
 
 
@@ -59,6 +59,8 @@ def test_tubes_carry_their_labels_parts_and_scores(sets: Path) -> None:
     assert told["a"]["paths"][2] == [2, "t2", 70, 90, 0.7, [["agent", "Car", 0.7]]]
     assert [path[0] for path in told["truth"]["paths"]] == [0, 1, 2]
     assert told["a"]["gaps"] == []
+    assert set(told["truth"]["says"]) == {"0", "1", "2"}
+    assert told["truth"]["says"]["1"].startswith("A car is there")
 
 
 def test_errors_are_sorted_by_what_each_alone_costs() -> None:
@@ -185,3 +187,21 @@ def test_proposals_are_all_shown_and_have_no_errors_of_tubes(tmp_path: Path, set
     assert len(index.boxes("one", 0, 5)["a"]["box"]) == 5
     told = index.describe()
     assert (told["sides"]["a"]["min_score"], told["error_kinds"]) == (0.0, [])
+
+
+def test_a_path_is_said_in_words_by_what_it_has_longest() -> None:
+    paths = [
+        [7, "t7", 10, 60, 0.9, [["agent", "Car", 0.4], ["agent", "Bus", 0.6]]],
+        [8, None, 0, 5, None, [["agent", "person", None]]],
+        [9, None, None, None, None, [["agent", "Ped", None]]],
+    ]
+    parts = [
+        [1, 7, [[10, 20], [40, 60]], 0.9, [["action", "Stop", None]]],
+        [2, 7, [[20, 45]], 0.9, [["action", "MovAway", None]]],
+        [3, 7, [[10, 60]], 0.5, [["location", "Jun", 0.5], ["duplex", "Bus-Stop", 0.5]]],
+    ]
+    assert build_sentences(paths, parts, 10.0) == {
+        "7": "A bus at the junction stands still, 1.0 to 6.0 s.",
+        "9": "A pedestrian is there.",
+    }
+    assert build_sentences(paths, parts, None)["7"] == "A bus at the junction stands still."

@@ -52,6 +52,7 @@ COMMANDS = {
     },
     "Predict and track": {
         "predict": "Detect road events in every frame of videos, as tables.",
+        "enforce": "Correct scores so that the labels of each box satisfy logical requirements.",
         "link": "Link detections to tubes and label them, as published or as we recommend.",
         "watch": "Watch a video or a camera: tubes of agents, their actions and locations, as they happen.",
         "crossing": "Say who will cross, of the tracks of any tracker, dataset, watch or video.",

@@ -127,6 +127,10 @@ _COMPOSITES = (
 _ONLY = "Judge only boxes and the vehicle's action (frame), or only tubes (video)."
 _TRACKING = "Also HOTA, identity and CLEAR metrics of the paths, whatever their labels."
 _MIN_SCORE = "Lowest score of a box in the paths that --tracking judges. [default: the detector's threshold]"
+_REQUIREMENTS = (
+    "Also how often boxes and tubes violate these logical requirements, by threshold: ROAD-R's in either form, or "
+    "your own; two files have to say the same."
+)
 _CLOCK = Group("Streaming accuracy", sort_key=50)
 _LATENCY = (
     "Seconds from the start of work on a frame to its output: judge also what was known at each frame on a "
@@ -162,6 +166,7 @@ class EventOptions:
     only: Annotated[events.Level | None, Parameter(help=_ONLY)] = None
     tracking: Annotated[bool, Parameter(help=_TRACKING), Switch] = False
     min_score: Annotated[float | None, Parameter(help=_MIN_SCORE)] = None
+    requirements: Annotated[tuple[Path, ...], Parameter(help=_REQUIREMENTS), Several] = ()
     latency: Annotated[float | None, Parameter(help=_LATENCY, group=_CLOCK)] = None
     scheduler: Annotated[events.Scheduler | None, Parameter(help=_SCHEDULER, group=_CLOCK)] = None
     fps: Annotated[float | None, Parameter(help=_FPS, group=_CLOCK)] = None

@@ -260,6 +260,10 @@ def _describe_step(step: dict[str, Any]) -> str:
         weights = ", ".join(f"{weight:g}" for weight in config["weights"] or ()) or "1 each"
         became = f"{step['boxes']:,} boxes of {step['models']} sets become {step['fused']:,}"
         return f"fused at IoU {config['iou']:g}, weights {weights}: {became}"
+    if step["step"] == "enforced":
+        changed = f"{step['raised']:,} scores raised, {step['lowered']:,} lowered"
+        held = f"{step['violating']:,} of {step['boxes']:,} boxes violated some of {step['requirements']}"
+        return f"requirements enforced at {config['threshold']:g}: {held}; {changed}"
     if step["step"] == "interpolated":
         kept = f"{step['tubes_kept']:,} of {step['tubes']:,} paths and tubes stay"
         return f"shorter than {config['min_length']} left out: {kept}"

@@ -58,7 +58,7 @@ _SHARED = Group("Shared options", sort_key=100)
 TaskName = Literal["action", "intention", "risk"]
 DatasetKind = Literal["kitti", "nuscenes", "once", "simulator"]
 OPTION = "OPTION=VALUE: an option of the reader, such as first_frame=0 or fps=25."
-Dataset = Annotated[str, Parameter(help="Which dataset it is: jaad or pie.")]
+Dataset = Annotated[str, Parameter(help="Which dataset it is, such as jaad or pie.")]
 DatasetPath = Annotated[Path, Parameter(help="Its folder or zip, or tables that `read -o` saved.")]
 
 

@@ -15,6 +15,7 @@ from roadaware.io.files import build_disk_error
 from roadaware.online.frame_stats import Happening
 from roadaware.online.frames import Clock
 from roadaware.online.tubes import LiveTube, Told
+from roadaware.tasks.event_sentences import describe_event, order_labels
 
 Event = dict[str, Any]
 _SYNC_S = 1.0
@@ -39,13 +40,17 @@ def make_tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: 
         more: further fields.
     """
     said = {**more, **({"notes": _format_notes(tube.notes)} if tube.notes else {})}
+    labels = tube.labels.told()
+    # A tube that has ended is told from its first box to its last, whatever the frame in which that became known.
+    span = (tube.first_t_s, tube.last_t_s) if event == "end" else (t_s, None)
     expected = {} if tube.outlook is None else tube.outlook.fields()
     return {
         "event": event,
         "tube": tube.number,
         "frame": frame,
         "t_s": round(t_s, 4),
-        "labels": tube.labels.told(),
+        "labels": labels,
+        "text": describe_event(order_labels(labels), *span),
         "score": round(tube.score, 4),
         "box": [round(float(side), 1) for side in tube.box],
         "first_frame": tube.first_frame,
@@ -70,6 +75,7 @@ def make_vehicle_event(event: str, labels: Told, frame: int, t_s: float) -> Even
         "frame": frame,
         "t_s": round(t_s, 4),
         "labels": labels,
+        "text": describe_event(order_labels(labels), t_s),
         "score": max(scores, default=0.0),
         "box": None,
     }

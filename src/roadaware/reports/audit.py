@@ -9,6 +9,7 @@ import polars as pl
 
 from roadaware.analysis.audit import Audit, Example, Finding
 from roadaware.analysis.audit.checks import SEVERITIES
+from roadaware.analysis.audit.requirements import REQUIREMENTS
 from roadaware.analysis.road_counts import count_table
 from roadaware.reports.bars import Share, plot_shares
 from roadaware.reports.configs import format_config
@@ -39,7 +40,10 @@ def audit_section(audit: Audit, *, title: str | None = None) -> Section:
         audit: what `audit` gave.
         title: heading; the dataset's name where not given.
     """
-    blocks: list[Block] = [Facts((("samples by", format_config(audit.protocol)),))]
+    how = ("samples by", format_config(audit.protocol))
+    if audit.protocol.get("task") == REQUIREMENTS:
+        how = ("held against", f"{audit.protocol['requirements']} requirements of {audit.protocol['type']}")
+    blocks: list[Block] = [Facts((how,))]
     if audit.findings:
         drawn = plot_shares([Share(_name(found), found.count, found.out_of) for found in audit.findings])
         blocks += [Pictures((drawn,)), _overview(audit)]

@@ -29,6 +29,7 @@ from roadaware.reports.event_tables import (
     build_tracking_table,
 )
 from roadaware.reports.page import Block, Pictures, report
+from roadaware.reports.requirements import build_violation_blocks
 from roadaware.reports.text import capitalize_text
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ def build_event_run_section(run: EventRun, curves: Sequence[str] | None = None) 
     if streaming := facts.get("streaming"):
         names, values = build_streaming_rows(run.summary, streaming)
         more.append(build_streaming_table(names, values, describe_clock(streaming)))
+    if violations := facts.get("requirements"):
+        more += build_violation_blocks(violations)
     more += [] if run.faults is None else build_error_blocks(run.faults)
 
     named = facts.get("config_name")

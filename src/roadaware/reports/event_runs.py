@@ -36,13 +36,13 @@ from roadaware.reports.runs import read_table
 
 _CLASSES, _INDEX, _STRIPS, _PAGE = runs.EVENT_ROWS, "matches.json", "tubes.json", "report.html"
 _FAULTS = "faults.parquet"
-_BESIDE = ("tracking", "streaming", "calibration")
+_BESIDE = ("tracking", "streaming", "calibration", "requirements")
 _COUNTS = ("switches", "fragmentations")
 _MOST_TRUTH = 1 << 40
 """More true boxes than any video has."""
 _FACTS = (
     *("split", "truth", "claims", "dropped", "findings", "linker", "config_name"),
-    *("tracking", "tracked", "streaming", "calibration"),
+    *("tracking", "tracked", "streaming", "calibration", "requirements"),
 )
 
 
@@ -167,6 +167,18 @@ def _check_facts(facts: dict[str, Any]) -> dict[str, Any]:
         right.append(_are(int | float | None, *(found["mean"] for found in kinds)))
         right.append(_are(int | float, streaming["clock"]["latency_s"]))
         right.append(_are(str, streaming["clock"]["scheduler"]))
+    if held := facts.get("requirements"):
+        right.append(
+            _are(str, held["file"], *held["notes"]) and _are(int, held["requirements"], held["judged"])
+        )
+        right.append(_are(str, *(text for each in held["clauses"].values() for text in each.values())))
+        for row in held["rows"]:
+            right.append(_are(str, row["level"], row["metric"]) and _are(int, row["n"], row["count"]))
+            right.append(
+                _are(int | float, row["threshold"]) and _are(str | None, row["name"], row["caution"])
+            )
+            right.append(_are(int | float | None, row["value"], row["low"], row["high"]))
+            right.append(row["metric"] != "clause" or row["name"] in held["clauses"])
     if facts.get("linker"):
         from_dict(LinkerConfig, facts["linker"])
     if not all(right):
@@ -288,12 +300,22 @@ def build_event_run_json(run: EventRun) -> dict[str, Any]:
             else row | {key: _times(row[key]) for key in ("value", "low", "high")}
             for metric, row in beside["tracking"].items()
         }
+    if "requirements" in beside:
+        held = beside["requirements"]
+        beside["requirements"] = held | {"rows": [_in_per_cent(row) for row in held["rows"]]}
     groups = {}
     for name in run.summary["group"].drop_nulls().unique(maintain_order=True).to_list():
         whole = run.summary.filter(pl.col("group") == name).with_columns(group=pl.lit(None, pl.String))
         groups[str(name)] = build_metrics_json(replace(run, summary=whole))
     others = {name: value for name, value in facts.items() if name not in _BESIDE}
     return {**build_metrics_json(run), **beside, "run": {**others, "groups": groups}}
+
+
+def _in_per_cent(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of violations with its share in per cent; a mean number of violations stays."""
+    if row["metric"] == "violations":
+        return dict(row)
+    return {**row, **{key: _times(row[key]) for key in ("value", "low", "high")}}
 
 
 def _times(value: float | None) -> float | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from roadaware.analysis import event_results as events
 from roadaware.analysis.event_results import select_headline
 from roadaware.reports.event_pages import build_streaming_rows, describe_clock
+from roadaware.reports.requirements import format_violations
 from roadaware.reports.terminal import (
     format_bullets,
     format_cell,
@@ -40,6 +41,7 @@ def format_event_run(run: EventRun) -> str:
         format_event_result(run.summary, intervals=intervals),
         format_tracking(facts.get("tracking"), facts.get("tracked", ""), intervals=intervals),
         format_streaming(run.summary, facts.get("streaming")),
+        format_violations(facts.get("requirements"), intervals=intervals),
         _describe_units(run),
     ]
     return "\n\n".join(part for part in parts if part)

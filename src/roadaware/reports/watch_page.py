@@ -34,6 +34,7 @@ from roadaware.reports.picture import (
     set_style,
 )
 from roadaware.reports.text import sanitize_text
+from roadaware.tasks.event_sentences import Stretch, collect_stretches
 from roadaware.tasks.videos import Film
 
 # The page of a watch: timeline, highlights, and what is uncertain.
@@ -210,6 +211,7 @@ def render_watch_page(
 def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Section]:
 
     told = summarise_events(read_events(folder / EVENTS), summary.get("height_px"))
+    stretches = collect_stretches(read_events(folder / EVENTS))
     blocks: list[Block] = []
     if summary.get("notice"):
         blocks.append(Note(f"{str(summary['notice']).capitalize()}.", "bad"))
@@ -218,6 +220,8 @@ def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Se
     blocks += _film(folder, beside, told.moments)
     if told.spans or told.driving:
         blocks.append(Pictures((plot_timeline(told, float(summary["stream_s"]), _agents(summary)),)))
+    if stretches:
+        blocks.append(_build_sentences(stretches))
     looks: list[Block] = []
     clips = _clips(folder, told.moments, summary)
     thumbs = _thumbnails(folder, told.moments[len(clips) :], summary)
@@ -238,6 +242,23 @@ def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Se
         Section("What is uncertain", (), (Points(doubts or ("Nothing in particular.",)),)),
         Section("How it was made", (), tuple(models)),
     ]
+
+
+def _build_sentences(stretches: Sequence[Stretch]) -> Table:
+    """What happened in words: the longest stretches over which nothing changed, in their order."""
+    longest = sorted(stretches, key=lambda each: each.begin_s - each.end_s)[:MOST_ROWS]
+    shown = sorted(longest, key=lambda each: (each.begin_s, -1 if each.tube is None else each.tube))
+    rows = tuple(
+        (
+            format_clock(each.begin_s),
+            "own vehicle" if each.tube is None else f"#{each.tube}",
+            sanitize_text(each.text),
+        )
+        for each in shown
+    )
+    left = f" The {len(shown)} longest of {len(stretches):,}." if len(shown) < len(stretches) else ""
+    caption = f"A line for each stretch over which the labels that were reported stay the same.{left}"
+    return Table(("from", "who", "what happened"), rows, "lll", "In words", caption)
 
 
 def _crowd(summary: Mapping[str, Any]) -> tuple[Block, ...]:

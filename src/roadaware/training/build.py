@@ -30,11 +30,13 @@ from roadaware.models.object_detectors import (
 from roadaware.models.retinanet3d import config as configs
 from roadaware.models.retinanet3d.config import PUBLISHED, DetectRule, RetinaNetConfig
 from roadaware.models.retinanet3d.detector import Fit, StreamDetector, WindowDetector
+from roadaware.models.retinanet3d.logic_loss import LogicLoss
 from roadaware.models.retinanet3d.loss import Trainee
 from roadaware.models.retinanet3d.network import RetinaNet3D
+from roadaware.scenes.requirements import bind_requirements, open_requirements
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, Fitting, prepare_batch
-from roadaware.training.recipe import OBJECTS, ModelRecipe, Recipe
+from roadaware.training.recipe import OBJECTS, LossRecipe, ModelRecipe, Recipe
 
 # The interface between the loop and a model.
 
@@ -360,17 +362,20 @@ class RoadLearner:
         InputError: if the weights to begin with cannot be read.
     """
 
-    parts = ("boxes", "classes", "av")
     by_chance = False
 
     def __init__(self, recipe: Recipe, classes: Classes) -> None:
         self.classes, config = classes, build_network_config(recipe.model)
         self.divisors = {"boxes": 1.0, "classes": config.class_weight, "av": config.av_weight}
+        logic = build_logic_loss(recipe.loss, classes)
+        if logic is not None:
+            self.divisors["logic"] = 1 / recipe.loss.weight
+        self.parts = tuple(self.divisors)
         self.fit = Fit.of(config)
         self.config: dict[str, Any] = to_dict(config)
         network = build_detector_network(recipe, config, classes)
         self.network: nn.Module = network
-        self.trainee: nn.Module = Trainee(network, recipe.model.likeliest or None)
+        self.trainee: nn.Module = Trainee(network, recipe.model.likeliest or None, logic, recipe.loss.weight)
 
     def losses(
         self, model: nn.Module, batch: Batch, device: torch.device, *, channels_last: bool
@@ -379,7 +384,7 @@ class RoadLearner:
         x, targets = prepare_batch(batch, self.fit, device, channels_last=channels_last)
         found = model(x, targets.boxes, targets.classes, targets.av, targets.labelled)
         boxes = found["matched"].to(x.device)
-        counts = {"boxes": boxes, "classes": boxes, "av": (targets.av >= 0).sum().to(boxes)}
+        counts = {"boxes": boxes, "classes": boxes, "av": (targets.av >= 0).sum().to(boxes), "logic": boxes}
         return {name: Part(found[name], counts[name], self.divisors[name]) for name in self.parts}
 
     def detector(self, network: nn.Module, rule: DetectRule) -> Detector:
@@ -401,6 +406,37 @@ def _road(network: nn.Module) -> RetinaNet3D:
     if not isinstance(network, RetinaNet3D):
         raise TypeError(f"road events are learnt by a RetinaNet3D, not by a {type(network).__name__}")
     return network
+
+
+def build_logic_loss(recipe: LossRecipe, classes: Classes) -> LogicLoss | None:
+    """The part of the loss that logical requirements make; None where the recipe names none.
+
+    Args:
+        recipe: names the file.
+        classes: of the detector; requirements that need a kind it does not learn are left out.
+
+    Raises:
+        InputError: if the file cannot be read, contradicts itself, or is over other labels.
+    """
+    if not recipe.requirements:
+        return None
+    bound = bind_requirements(open_requirements([Path(recipe.requirements)]), classes.kinds)
+    for note in bound.notes:
+        _log.warning("loss.requirements: %s", note)
+    column = {name: place for place, name in enumerate(classes.names, 1)}
+    of_label = [
+        None if held is None else column[held[0], classes.kinds[held[0]][held[1]]] for held in bound.columns
+    ]
+    clauses = []
+    for k in bound.judged:
+        literals = [(of_label[abs(literal) - 1], literal > 0) for literal in bound.requirements.clauses[k]]
+        # A label that nobody can have is absent: the clause holds anyway, or the label does not help.
+        if any(place is None and not there for place, there in literals):
+            continue
+        known = [place if there else -place for place, there in literals if place is not None]
+        if known:
+            clauses.append(known)
+    return LogicLoss(clauses, recipe.logic)
 
 
 def build_network_config(recipe: ModelRecipe) -> RetinaNetConfig:

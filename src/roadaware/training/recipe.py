@@ -256,6 +256,24 @@ class TeacherRecipe:
 
 
 @dataclass(frozen=True)
+class LossRecipe:
+    """Logical requirements as a part of the loss: boxes whose labels violate them cost more.
+
+    Of each anchor that stands for a box it is the mean over requirements of 1 less their truth, which a fuzzy logic
+    reckons from the probabilities of labels.
+
+    Args:
+        requirements: a file of them, in either form of ROAD-R's (default: none).
+        logic: `product`, `godel` or `lukasiewicz`: whose t-norm.
+        weight: of this part in the whole loss.
+    """
+
+    requirements: str = ""
+    logic: Literal["product", "godel", "lukasiewicz"] = "product"
+    weight: float = 10.0
+
+
+@dataclass(frozen=True)
 class MachineRecipe:
     """Hardware of a run; it changes rounding alone, but for devices and nodes, which multiply a step's clips.
 
@@ -297,7 +315,7 @@ class Recipe:
     Args:
         name: of what comes out.
         seed: of the first weights, the order of clips and all that is drawn by chance.
-        model, data, clips, schedule, augment, validation, teacher, machine: its parts.
+        model, data, clips, schedule, augment, loss, validation, teacher, machine: its parts.
 
     Raises:
         UsageError: if a value is impossible.
@@ -312,6 +330,7 @@ class Recipe:
     clips: ClipsRecipe = field(default_factory=ClipsRecipe)
     schedule: ScheduleRecipe = field(default_factory=ScheduleRecipe)
     augment: AugmentRecipe = field(default_factory=AugmentRecipe)
+    loss: LossRecipe = field(default_factory=LossRecipe)
     validation: ValidationRecipe = field(default_factory=ValidationRecipe)
     teacher: TeacherRecipe = field(default_factory=TeacherRecipe)
     machine: MachineRecipe = field(default_factory=MachineRecipe)
@@ -347,6 +366,8 @@ class Recipe:
             (not self.teacher.weights or (machine.devices, machine.nodes) == (1, 1), _ALONE),
             (not model.is_objects or bool(model.weights or model.fields.get("type")), _TYPE),
             (not model.is_objects or (model.base, model.likeliest) == ("default", 0), _NOT_OBJECTS),
+            (0 < self.loss.weight < float("inf"), "loss.weight is above 0"),
+            (not model.is_objects or not self.loss.requirements, _NO_LOGIC),
             (not model.is_objects or len(self.data.kinds) <= 1, "an object detector tells one of data.kinds"),
         ):
             if not holds:
@@ -361,4 +382,5 @@ _COUNTS = "validation.every_steps and videos are 0 or more, top at least 1"
 _NO_TEACHER = "teacher.films are looked at by teacher.weights, which names nothing"
 _ALONE = "a teacher is asked by one process: machine.devices and nodes are 1"
 _TYPE = "an object detector has model.weights, a folder, or model.fields.type, such as rt_detr"
+_NO_LOGIC = "loss.requirements are over several kinds of labels, and an object detector tells one"
 _NOT_OBJECTS = "model.base and model.likeliest are not for object detectors"

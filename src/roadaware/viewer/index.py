@@ -27,6 +27,7 @@ from roadaware.scenes.advice import get_advice
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
+from roadaware.tasks.event_sentences import AGENTS, describe_event
 from roadaware.viewer.box_index import (
     HUNDREDTHS,
     BoxIndex,
@@ -818,6 +819,7 @@ class _Side:
             "size": [facts.get("width_px"), facts.get("height_px")],
             "paths": paths,
             "parts": parts,
+            "says": build_sentences(paths, parts, facts.get("fps")),
             "av": self._av_actions(video),
             "gaps": self._gaps(video),
             "events": self._events(video),
@@ -988,3 +990,39 @@ def round_finite(values: pl.Series, digits: int) -> list[float | None]:
     numbers = values.cast(pl.Float64)
     rounded: list[float | None] = numbers.set(~numbers.is_finite(), None).round(digits).to_list()
     return rounded
+
+
+def build_sentences(
+    paths: Sequence[Sequence[Any]], parts: Sequence[Sequence[Any]], fps: float | None
+) -> dict[str, str]:
+    """Path, as text, to a sentence on it: the agent, action and place that it has longest, and from when to when.
+
+    Args:
+        paths: tube, name, first frame, end, score and labels (kind, label, score) of each.
+        parts: tube, path, spans of frames, score and labels of each.
+        fps: frames per second; without them no times are said.
+    """
+    weights: dict[int, dict[tuple[str, str], float]] = {}
+
+    def add(path: int, labels: Sequence[Sequence[Any]], frames: int, score: float | None) -> None:
+        held = weights.setdefault(path, {})
+        for kind, label, own in labels:
+            value = next((each for each in (own, score) if each is not None), 1.0)
+            held[kind, label] = held.get((kind, label), 0.0) + value * frames
+
+    for tube, _, first, end, score, labels in paths:
+        add(tube, labels, max(1, (end or 0) - (first or 0)), score)
+    for _, path, spans, score, labels in parts:
+        add(path, labels, sum(end - start for start, end in spans or []) or 1, score)
+    found: dict[str, str] = {}
+    for tube, _, first, end, *_ in paths:
+        best: dict[str, str] = {}
+        for (kind, label), _ in sorted(weights[tube].items(), key=lambda item: -item[1]):
+            best.setdefault(kind, label)
+        if best.get("agent") not in AGENTS:
+            continue
+        labels = {kind: [best[kind]] for kind in ("agent", "action", "location") if kind in best}
+        known = bool(fps) and first is not None and end is not None
+        times = (first / fps, end / fps) if known and fps else (None, None)
+        found[str(tube)] = describe_event(labels, *times)
+    return found

@@ -39,16 +39,19 @@ from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.errors import build_error_table
 from roadaware.metrics.detection.evaluate import DetectionResult, as_json, evaluate
 from roadaware.metrics.detection.frame import add_product_scores
+from roadaware.metrics.requirements import evaluate_requirements
 from roadaware.metrics.streaming import StreamingConfig, apply_latency, select_processed_frames
 from roadaware.metrics.tracking.config import TrackingConfig
 from roadaware.metrics.tracking.evaluate import evaluate_tracks
 from roadaware.scenes.advice import get_advice
+from roadaware.scenes.requirements import open_requirements
 from roadaware.steps import log_step, show_progress
 
 if TYPE_CHECKING:
     from roadaware.analysis.excerpts import Excerpt
     from roadaware.analysis.worst_tubes import Strip
     from roadaware.metrics.detection.matches import Matches
+    from roadaware.scenes.requirements import Requirements
     from roadaware.scenes.tables import Predictions, Scenes
 
 Overlap = Literal["stiou", "siou", "tiou"]
@@ -87,6 +90,7 @@ class EventRequest:
         size_px: (width, height) of the images that the boxes of detection files are in.
         clips: how many moments are cut out of the films, for the report.
         media: where films lie; with files beside the ground truth where empty.
+        requirements: files of logical requirements that predictions are held against; several have to say the same.
     """
 
     dataset: EventSet
@@ -111,6 +115,7 @@ class EventRequest:
     size_px: tuple[int, int] = (682, 512)
     clips: int = 0
     media: tuple[Path, ...] = ()
+    requirements: tuple[Path, ...] = ()
 
     def check(self) -> None:
         """Refuse what has no meaning, before anything is opened.
@@ -187,6 +192,7 @@ def evaluate_events(
     """
 
     request = replace(request, kinds=event_inputs.convert_kinds(request.kinds, scenes))
+    requirements = open_requirements(request.requirements) if request.requirements else None
     boxes, tubes = _sides(opened, request.only)
     config, notes = select_composites(request, boxes, tubes)
     left = LeftOut()
@@ -240,6 +246,10 @@ def evaluate_events(
     if request.tracking:
         tracking, words = summarize_tracking(of_tubes, scenes, request)
         facts |= {"tracking": tracking, "tracked": words} if tracking is not None else {}
+    if requirements is not None:
+        facts["requirements"] = _hold_against_requirements(
+            requirements, boxes, of_boxes, of_tubes, scenes, request
+        )
     faults: pl.DataFrame | None = None
     strips: tuple[Strip, ...] = ()
     if request.details:
@@ -267,6 +277,28 @@ def evaluate_events(
         faults,
         excerpts,
     )
+
+
+def _hold_against_requirements(
+    requirements: Requirements,
+    given: EventPredictions | None,
+    boxes: Predictions | None,
+    tubes: Predictions | None,
+    scenes: Scenes,
+    request: EventRequest,
+) -> dict[str, Any]:
+    """Violations of requirements by boxes and by tubes, JSON-ready."""
+    of_boxes = None if given is None or request.only == "video" else boxes
+    with log_step("requirements"):
+        found = evaluate_requirements(
+            requirements,
+            None if of_boxes is None else add_dense_scores(of_boxes),
+            None if request.only == "frame" else tubes,
+            scenes,
+            draws=request.draws,
+            seed=request.seed,
+        )
+    return found.to_dict()
 
 
 def explain_zero(summary: pl.DataFrame, predictions: Predictions, scenes: Scenes, where: str) -> None:

@@ -13,6 +13,7 @@ from roadaware.models.retinanet3d.anchors import BACKGROUND, IGNORED, Targets, e
 from roadaware.models.retinanet3d.config import RetinaNetConfig
 from roadaware.models.retinanet3d.fast_inference import to_at_least_float32
 from roadaware.models.retinanet3d.layers import TimeConv
+from roadaware.models.retinanet3d.logic_loss import LogicLoss
 from roadaware.models.retinanet3d.network import Head, RetinaNet3D
 
 # The focal loss of many logits, nearly all of them background, in one pass over memory; imports torch.
@@ -271,11 +272,20 @@ class Trainee(nn.Module):
     Args:
         network: what learns.
         likeliest: anchors of a frame beside the matched ones; None for classes everywhere, as published.
+        logic: how far the classes of matched anchors are from logical requirements, a further part of the loss; None
+            for none.
+        logic_weight: of that part in the total.
     """
 
-    def __init__(self, network: RetinaNet3D, likeliest: int | None = None) -> None:
+    def __init__(
+        self,
+        network: RetinaNet3D,
+        likeliest: int | None = None,
+        logic: LogicLoss | None = None,
+        logic_weight: float = 1.0,
+    ) -> None:
         super().__init__()
-        self.network, self.likeliest = network, likeliest
+        self.network, self.likeliest, self.logic, self.logic_weight = network, likeliest, logic, logic_weight
 
     def forward(
         self,
@@ -285,7 +295,8 @@ class Trainee(nn.Module):
         av: Tensor,
         labelled: Tensor,
     ) -> dict[str, Tensor]:
-        """The loss as `compute_losses` gives it; whoever spreads the network over devices passes on plain tensors.
+        """The loss as `compute_losses` gives it, with `logic` where requirements are learnt; whoever spreads the network
+        over devices passes on plain tensors.
 
         Args:
             x: (B, 3, T, H, W) normalised and padded.
@@ -300,8 +311,25 @@ class Trainee(nn.Module):
                 av_logits=to_at_least_float32(said.av_logits),
                 offsets=to_at_least_float32(said.offsets),
             )
-            return compute_losses(said, targets, self.network.config)
+            losses = compute_losses(said, targets, self.network.config)
+            if self.logic is None:
+                return losses
+            matches = match_anchors(targets, said.anchors, self.network.config)
+            logits = said.class_logits.flatten(0, 1)[matches.frame, matches.anchor]
+            return self._add_logic(losses, logits)
         return self._lean(x, targets, self.likeliest)
+
+    def _add_logic(self, losses: dict[str, Tensor], logits: Tensor) -> dict[str, Tensor]:
+        """The losses with that of the requirements, a mean over matched anchors.
+
+        Args:
+            losses: of a batch.
+            logits: (k, C) of the anchors that stand for a box, agentness first.
+        """
+        if self.logic is None:
+            return losses
+        logic = self.logic(logits) / max(1, len(logits))
+        return losses | {"logic": logic, "total": losses["total"] + self.logic_weight * logic}
 
     def _lean(self, x: Tensor, targets: Targets, likeliest: int) -> dict[str, Tensor]:
         network, config = self.network, self.network.config
@@ -324,8 +352,15 @@ class Trainee(nn.Module):
         )
         flat = torch.cat([_flat(level, 4) for level in offsets], dim=2)
         av = network.av_logits(features.ego)
-        return aggregate_losses(
+        losses = aggregate_losses(
             to_at_least_float32(flat), total, to_at_least_float32(av), anchors, targets, matches, config
+        )
+        if self.logic is None:
+            return losses
+        # Agentness, which no requirement is over, stands before the classes.
+        of_classes = to_at_least_float32(logits[: len(matches.row)])
+        return self._add_logic(
+            losses, torch.cat([of_classes.new_zeros(len(of_classes), 1), of_classes], dim=1)
         )
 
 

@@ -203,6 +203,7 @@ function showChosen() {
     if (crossing !== null && crossing !== undefined) row("crossing", crossing.toFixed(3));
   }
   parts.push(facts);
+  if (tube?.says) parts.push(make("p", { text: tube.says }));
   if (tube) parts.push(make("p", {}, make("button", { type: "button", text: "first frame", click: () => player.seek(tube.first) }), document.createTextNode(" "), make("button", { type: "button", text: "last frame", click: () => player.seek(tube.end - 1) })));
   if (about.parentElement !== box) box.replaceChildren(about, judged);
   refill(about, parts);

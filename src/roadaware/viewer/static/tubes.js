@@ -16,7 +16,7 @@ export function colourOf(word) {
 export function buildTubes(side, told) {
   const tubes = new Map();
   for (const [tube, name, first, end, score, labels] of told.paths) {
-    tubes.set(tube, { side, tube, name: name ?? String(tube), first: first ?? 0, end: end ?? 0, score, labels, parts: [] });
+    tubes.set(tube, { side, tube, name: name ?? String(tube), first: first ?? 0, end: end ?? 0, score, labels, parts: [], says: told.says?.[tube] });
   }
   for (const [tube, parent, spans, score, labels] of told.parts) {
     const owner = tubes.get(parent);
