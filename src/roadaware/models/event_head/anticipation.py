@@ -215,7 +215,8 @@ def measure_shifts(places: Floats, now: Floats, true: Floats) -> Floats:
     shifts = np.concatenate(
         [(true[..., :2] - places[..., :2]) / size, true[..., 2:] - places[..., 2:]], axis=-1
     )
-    return np.clip(shifts, -_MOST_SHIFT, _MOST_SHIFT)
+    bounded: Floats = np.clip(shifts, -_MOST_SHIFT, _MOST_SHIFT)
+    return bounded
 
 
 def save_anticipation(head: AnticipationHead, path: Path) -> None:
