@@ -8,6 +8,7 @@ so that one comparison is left for each pair of pixels."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,6 +129,49 @@ def find_clusters(
     found = np.empty(len(points), dtype=np.int32)
     assign_cluster_labels(grid.row, grid.column, np.ascontiguousarray(solid), labels, found)
     return measure_clusters(points, grid, labels, found, count, heights=heights)
+
+
+WINDOW = (3, 1, 1)
+"""How many columns to each side neighbours are looked for in a return's own row and the two above it. Wider windows find
+hardly more (docs/corner_cases.md) and take as much longer as they are wider."""
+
+
+def find_reach_clusters(
+    points: Floats32,
+    grid: Grid,
+    solid: npt.NDArray[np.bool_],
+    reaches: Sequence[float],
+    *,
+    heights: Floats32 | None = None,
+) -> tuple[Clusters, ...]:
+    """Clusters of returns that lie within some metres of each other in space: those of each reach.
+
+    Only neighbours in the range image are asked, which stand for all returns nearby: the result is nearly that of DBSCAN
+    without noise, at a small part of its cost.
+
+    Args:
+        points: (n, 3) metres.
+        grid: where they lie in the image.
+        solid: (n,) returns that are no ground.
+        reaches: metres, rising.
+        heights: (n,) metres above the ground, where there is one.
+    """
+    from roadaware.corner_cases.kernels import assign_cluster_labels, fill_points, label_within_reach
+
+    solid = np.ascontiguousarray(solid)
+    image, spots = np.zeros(grid.shape, np.float32), np.empty((*grid.shape, 3), np.float32)
+    fill_points(grid.row, grid.column, grid.ranges, points, solid, image, spots)
+    labels = np.empty((len(reaches), *grid.shape), np.int32)
+    # In a narrow image a window may not reach around to the pixel itself.
+    window = np.minimum(np.array(WINDOW, np.int32), (grid.columns - 1) // 2)
+    parent, counts = np.empty((len(reaches), image.size + 1), np.int32), np.zeros(len(reaches), np.int64)
+    label_within_reach(image, spots, np.array(reaches, np.float32), window.astype(np.int32), parent, labels, counts)
+    made = []
+    for own, count in zip(labels, counts.tolist(), strict=True):
+        found = np.empty(len(points), dtype=np.int32)
+        assign_cluster_labels(grid.row, grid.column, solid, own, found)
+        made.append(measure_clusters(points, grid, own, found, count, heights=heights))
+    return tuple(made)
 
 
 def measure_clusters(

@@ -325,6 +325,109 @@ def label(image: Any, up: Any, left: Any, parent: Any, labels: Any) -> int:
     return _label_components(image, parent, labels)
 
 
+@kernel
+def fill_points(row: Any, column: Any, ranges: Any, points: Any, solid: Any, image: Any, spots: Any) -> None:
+    """Write the nearest solid return of each pixel, and where in space it lies.
+
+    Args:
+        row: (n,) i32, -1 for returns that are in no pixel.
+        column: (n,) i32.
+        ranges: (n,) f32 metres.
+        points: (n, 3) f32 metres.
+        solid: (n,) bool; others are ground.
+        image: (r, c) f32 of zeros; becomes metres, 0 where no return is written.
+        spots: (r, c, 3) f32; becomes the return's place where one is written.
+    """
+    for i in range(len(row)):
+        if not solid[i] or row[i] < 0 or column[i] < 0:
+            continue
+        there, here = image[row[i], column[i]], ranges[i]
+        if there == 0.0 or here < there:
+            image[row[i], column[i]] = here
+            for k in range(3):
+                spots[row[i], column[i], k] = points[i, k]
+
+
+@kernel
+def label_within_reach(image: Any, spots: Any, reaches: Any, window: Any, parent: Any, labels: Any, counts: Any) -> None:
+    """Join each return with those before it in a window of the range image that lie within some metres, in space.
+
+    Several reaches are asked at once: each pair's distance is computed once. Columns go round. A return takes the number
+    of the first neighbour within reach, so that most pairs are seen to belong together without a search for roots.
+
+    Args:
+        image: (r, c) f32 metres, 0 for nothing.
+        spots: (r, c, 3) f32 metres, the place of each pixel's return.
+        reaches: (h,) f32 metres, rising.
+        window: (w,) i32 how many columns to each side are looked at 0, 1, ... w - 1 rows further up.
+        parent: (h, r * c + 1) i32 scratch.
+        labels: (h, r, c) i32; become the cluster, counted from 1 in the order of first pixels; 0 for none.
+        counts: (h,) i64 of zeros; become the number of clusters.
+    """
+    rows, columns = image.shape
+    count = len(reaches)
+    widest = reaches[count - 1]
+    square = reaches * reaches
+    mine = np.empty(count, np.int32)
+    for i in range(rows):
+        for j in range(columns):
+            here = image[i, j]
+            if here <= 0.0:
+                for h in range(count):
+                    labels[h, i, j] = 0
+                continue
+            x, y, z = spots[i, j, 0], spots[i, j, 1], spots[i, j, 2]
+            mine[:] = 0
+            for up in range(min(len(window), i + 1)):
+                wide = window[up]
+                # In its own row the left neighbours alone, but at the seam, where those to the right have come before.
+                last = wide if up > 0 or j + wide >= columns else -1
+                for step in range(-wide, last + 1):
+                    k = j + step
+                    if up == 0 and (step == 0 or k < 0 or (step > 0 and k < columns)):
+                        continue
+                    if k < 0:
+                        k += columns
+                    elif k >= columns:
+                        k -= columns
+                    there = image[i - up, k]
+                    # The difference of ranges is no more than the distance, and needs no place.
+                    if there <= 0.0 or abs(here - there) >= widest:
+                        continue
+                    a, b, c = spots[i - up, k, 0] - x, spots[i - up, k, 1] - y, spots[i - up, k, 2] - z
+                    apart = a * a + b * b + c * c
+                    for h in range(count - 1, -1, -1):
+                        # Reaches rise: beyond one of them is beyond all before it.
+                        if apart >= square[h]:
+                            break
+                        other = labels[h, i - up, k]
+                        if mine[h] == 0:
+                            mine[h] = other
+                        elif mine[h] != other:
+                            _join(parent[h], mine[h], other)
+            for h in range(count):
+                if mine[h] == 0:
+                    counts[h] += 1
+                    mine[h] = counts[h]
+                    parent[h, mine[h]] = mine[h]
+                labels[h, i, j] = mine[h]
+    for h in range(count):
+        own = parent[h]
+        made = 0
+        # Roots are the earliest numbers of their trees: numbered in order, each tree's is there when it is asked for.
+        for p in range(1, counts[h] + 1):
+            if own[p] == p:
+                made += 1
+                own[p] = made
+            else:
+                own[p] = own[own[p]]
+        for i in range(rows):
+            for j in range(columns):
+                if labels[h, i, j] > 0:
+                    labels[h, i, j] = own[labels[h, i, j]]
+        counts[h] = made
+
+
 @inline_kernel
 def _join(parent: Any, a: int, b: int) -> None:
     """Give two trees one root, the earlier one."""
@@ -514,3 +617,174 @@ def _reach(edges: Any, at: int, spot: Any, size: Any) -> None:
     if across:
         edges[at, 1] = min(edges[at, 1], max(spot[1], 0.0))
         edges[at, 3] = max(edges[at, 3], min(spot[1], size[1]))
+
+
+@kernel
+def group_by_cluster(found: Any, slot: Any, starts: Any, members: Any) -> None:
+    """Returns in the order of their clusters: a counting sort.
+
+    Args:
+        found: (n,) i32 cluster of each return, 0 for none.
+        slot: (k + 1,) i32 place of a cluster in the order; -1 for clusters that are left out.
+        starts: (m + 1,) i64 of zeros; becomes where the returns of each begin, and the end.
+        members: (n,) i32; becomes the returns, those of each cluster in their own order; only the first ones are written.
+    """
+    for i in range(len(found)):
+        if slot[found[i]] >= 0:
+            starts[slot[found[i]] + 1] += 1
+    for k in range(1, len(starts)):
+        starts[k] += starts[k - 1]
+    filled = starts[:-1].copy()
+    for i in range(len(found)):
+        at = slot[found[i]]
+        if at >= 0:
+            members[filled[at]] = i
+            filled[at] += 1
+
+
+@kernel
+def fit_rectangles(points: Any, members: Any, starts: Any, turns: Any, heights: Any, plane: Any, standing: float,
+                   judges: int, cuboids: Any) -> None:  # fmt: skip
+    """The turned rectangle whose edges the returns of each cluster lie closest to, and how high they reach.
+
+    Args:
+        points: (n, 3) f32 metres.
+        members: (n,) i32 returns in the order of their clusters.
+        starts: (m + 1,) i64 where the returns of each begin, and the end.
+        turns: (a, 2) f64 cosine and sine of the angles that are tried.
+        heights: (n,) f32 metres above the ground; empty where there is none.
+        plane: (4,) f64 normal and offset of the ground.
+        standing: metres; a cluster whose lowest return is less than this above the ground reaches down to it.
+        judges: returns of a cluster that the angle is chosen by, evenly drawn.
+        cuboids: (m, 7) f64 of zeros; become centre, sizes along and across the angle and upwards, and the angle.
+    """
+    nearest = 0.03  # nearer than a LiDAR's own noise is no closer
+    for k in range(len(starts) - 1):
+        first, end = starts[k], starts[k + 1]
+        if end == first:
+            continue
+        step = max(1, (end - first) // judges)
+        best, chosen = -1.0, 0
+        for t in range(len(turns)):
+            cos, sin = turns[t, 0], turns[t, 1]
+            low1, high1, low2, high2 = np.inf, -np.inf, np.inf, -np.inf
+            for m in range(first, end, step):
+                x, y = points[members[m], 0], points[members[m], 1]
+                along, across = cos * x + sin * y, cos * y - sin * x
+                low1, high1 = min(low1, along), max(high1, along)
+                low2, high2 = min(low2, across), max(high2, across)
+            score = 0.0
+            for m in range(first, end, step):
+                x, y = points[members[m], 0], points[members[m], 1]
+                along, across = cos * x + sin * y, cos * y - sin * x
+                # Each return counts for the nearest of the four edges.
+                apart = min(min(along - low1, high1 - along), min(across - low2, high2 - across))
+                score += 1.0 / max(apart, nearest)
+            if score > best:
+                best, chosen = score, t
+        cos, sin = turns[chosen, 0], turns[chosen, 1]
+        low1, high1, low2, high2 = np.inf, -np.inf, np.inf, -np.inf
+        bottom, top, lowest = np.inf, -np.inf, np.inf
+        for m in range(first, end):
+            i = members[m]
+            x, y, z = np.float64(points[i, 0]), np.float64(points[i, 1]), np.float64(points[i, 2])
+            along, across = cos * x + sin * y, cos * y - sin * x
+            low1, high1 = min(low1, along), max(high1, along)
+            low2, high2 = min(low2, across), max(high2, across)
+            bottom, top = min(bottom, z), max(top, z)
+            if len(heights):
+                lowest = min(lowest, np.float64(heights[i]))
+        along, across = (low1 + high1) / 2, (low2 + high2) / 2
+        x, y = cos * along - sin * across, sin * along + cos * across
+        if len(heights) and lowest < standing and plane[2] > 0.0:
+            # Where the plane lies under the middle: what stands on the ground begins there.
+            bottom = min(bottom, -(plane[0] * x + plane[1] * y + plane[3]) / plane[2])
+        cuboids[k, 0], cuboids[k, 1], cuboids[k, 2] = x, y, (bottom + top) / 2
+        cuboids[k, 3], cuboids[k, 4], cuboids[k, 5] = high1 - low1, high2 - low2, top - bottom
+        cuboids[k, 6] = np.arctan2(sin, cos)
+
+
+@kernel
+def find_local_ground(column: Any, ranges: Any, heights: Any, columns: int, bin_m: float, rise: float, most: float,
+                      slack: float, levels: Any, known: Any) -> None:  # fmt: skip
+    """How far the ground lies above the plane, in bins of direction and range, followed outwards from the LiDAR.
+
+    The lowest return of a bin is ground where the ground may have risen or fallen to it since the last such bin; what
+    stands higher hides the ground, what lies lower is a stray return, and both leave the level as it was.
+
+    Args:
+        column: (n,) i32, -1 where a return is not usable.
+        ranges: (n,) f32 metres.
+        heights: (n,) f32 metres above the plane.
+        columns: in a turn.
+        bin_m: length of a bin.
+        rise: metres by which the ground rises or falls in a metre at most.
+        most: metres by which it does so at most where nothing is seen for some way.
+        slack: metres by which returns of one stretch of ground differ.
+        levels: (s, b) f32; become metres.
+        known: (s, b) i32; become the number of returns that each level is the mean of, 0 where it is carried on.
+    """
+    sectors, bins = levels.shape
+    levels[:] = np.inf
+    known[:] = 0
+    for i in range(len(column)):
+        if column[i] < 0:
+            continue
+        b = int(ranges[i] / bin_m)
+        if b < bins:
+            s = column[i] * sectors // columns
+            levels[s, b] = min(levels[s, b], heights[i])
+    for s in range(sectors):
+        # The plane was fitted to the road near the vehicle, so that the walk begins on it.
+        level, since = np.float32(0.0), 0
+        for b in range(bins):
+            since += 1
+            if abs(levels[s, b] - level) <= slack + min(rise * bin_m * since, most):
+                level, since = levels[s, b], 0
+                known[s, b] = 1
+            levels[s, b] = level
+    sums = np.zeros((sectors, bins), np.float32)
+    counts = np.zeros((sectors, bins), np.int32)
+    for i in range(len(column)):
+        if column[i] < 0:
+            continue
+        b = int(ranges[i] / bin_m)
+        if b < bins:
+            s = column[i] * sectors // columns
+            # The lowest of many returns lies below the ground by their noise: the mean of those near it does not.
+            if known[s, b] > 0 and heights[i] < levels[s, b] + slack:
+                sums[s, b] += heights[i]
+                counts[s, b] += 1
+    for s in range(sectors):
+        for b in range(bins):
+            if counts[s, b] > 0:
+                levels[s, b] = sums[s, b] / counts[s, b]
+            elif b > 0:
+                levels[s, b] = levels[s, b - 1]
+            known[s, b] = counts[s, b]
+
+
+@kernel
+def subtract_local_ground(column: Any, ranges: Any, heights: Any, columns: int, bin_m: float, levels: Any,
+                          found: Any) -> None:  # fmt: skip
+    """Heights above the ground of each return's bin, between the middles of bins in a line.
+
+    Args:
+        column: (n,) i32, -1 where a return is not usable.
+        ranges: (n,) f32 metres.
+        heights: (n,) f32 metres above the plane.
+        columns: in a turn.
+        bin_m: length of a bin.
+        levels: (s, b) f32 of `find_local_ground`.
+        found: (n,) f32; becomes metres; 0 where a return is not usable.
+    """
+    sectors, bins = levels.shape
+    for i in range(len(column)):
+        if column[i] < 0:
+            found[i] = 0.0
+            continue
+        s = column[i] * sectors // columns
+        place = min(max(ranges[i] / bin_m - 0.5, 0.0), bins - 1.0)
+        b = min(int(place), bins - 2)
+        share = place - b
+        found[i] = heights[i] - (levels[s, b] * (1.0 - share) + levels[s, b + 1] * share)
