@@ -550,7 +550,7 @@ def extract_geometry(capture: Capture, config: CopgConfig | None = None) -> Geom
     grid = build_grid(points, checked, capture, config)
     ground = estimate_local_ground(ground, checked, grid, config)
     image, clusters = extract_clusters(points, checked, ground, grid, config)
-    reached = extract_reach_clusters(points, checked, ground, grid, config)
+    reached = extract_reach_clusters(points, checked, ground, grid, image, config)
     return build_geometry(points, checked, ground, grid, image, clusters, reached, config)
 
 
@@ -601,7 +601,12 @@ def estimate_local_ground(ground: Ground, checked: PointCheck, grid: Grid, confi
 
 
 def extract_reach_clusters(
-    points: Floats32, checked: PointCheck, ground: Ground, grid: Grid, config: CopgConfig
+    points: Floats32,
+    checked: PointCheck,
+    ground: Ground,
+    grid: Grid,
+    image: Floats32,
+    config: CopgConfig,
 ) -> tuple[Clusters, ...]:
     """The clusters of each reach of the configuration.
 
@@ -610,12 +615,13 @@ def extract_reach_clusters(
         checked: which of them are usable.
         ground: which of them are ground.
         grid: where they lie in the image.
+        image: the range image without ground.
         config: the parameters.
     """
     if not config.reach_m:
         return ()
     solid = checked.usable & ~ground.removed
-    return find_reach_clusters(points, grid, solid, config.reach_m, heights=ground.heights)
+    return find_reach_clusters(points, grid, image, solid, config.reach_m, heights=ground.heights)
 
 
 def estimate_ground(points: Floats32, checked: PointCheck, capture: Capture, config: CopgConfig) -> Ground:

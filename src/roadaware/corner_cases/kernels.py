@@ -326,8 +326,8 @@ def label(image: Any, up: Any, left: Any, parent: Any, labels: Any) -> int:
 
 
 @kernel
-def fill_points(row: Any, column: Any, ranges: Any, points: Any, solid: Any, image: Any, spots: Any) -> None:
-    """Write the nearest solid return of each pixel, and where in space it lies.
+def fill_spots(row: Any, column: Any, ranges: Any, points: Any, solid: Any, image: Any, spots: Any) -> None:
+    """Write where in space the return of each pixel of a range image lies.
 
     Args:
         row: (n,) i32, -1 for returns that are in no pixel.
@@ -335,97 +335,101 @@ def fill_points(row: Any, column: Any, ranges: Any, points: Any, solid: Any, ima
         ranges: (n,) f32 metres.
         points: (n, 3) f32 metres.
         solid: (n,) bool; others are ground.
-        image: (r, c) f32 of zeros; becomes metres, 0 where no return is written.
-        spots: (r, c, 3) f32; becomes the return's place where one is written.
+        image: (r, c) f32 metres of `fill`.
+        spots: (r, c, 3) f32; becomes the return's place where the pixel has one.
     """
     for i in range(len(row)):
-        if not solid[i] or row[i] < 0 or column[i] < 0:
-            continue
-        there, here = image[row[i], column[i]], ranges[i]
-        if there == 0.0 or here < there:
-            image[row[i], column[i]] = here
+        if solid[i] and row[i] >= 0 and column[i] >= 0 and image[row[i], column[i]] == ranges[i]:
             for k in range(3):
                 spots[row[i], column[i], k] = points[i, k]
 
 
 @kernel
-def label_within_reach(image: Any, spots: Any, reaches: Any, window: Any, parent: Any, labels: Any, counts: Any) -> None:
-    """Join each return with those before it in a window of the range image that lie within some metres, in space.
+def label_within_reach(image: Any, spots: Any, reach: float, wide: int, tall: int, parent: Any, labels: Any) -> int:
+    """Join each return with its neighbours to the left and above that lie within some metres, in space.
 
-    Several reaches are asked at once: each pair's distance is computed once. Columns go round. A return takes the number
-    of the first neighbour within reach, so that most pairs are seen to belong together without a search for roots.
+    To the left the search goes on over `wide` columns up to the first neighbour within reach, upwards over `tall` rows,
+    with one column to each side, up to a neighbour straight above: what lies behind it is that neighbour's to find. A
+    return takes the number of the first neighbour within reach, so that most pairs are seen to belong together without a
+    search for roots. Columns go round.
 
     Args:
-        image: (r, c) f32 metres, 0 for nothing.
+        image: (r, c) f32 metres, 0 or less for nothing.
         spots: (r, c, 3) f32 metres, the place of each pixel's return.
-        reaches: (h,) f32 metres, rising.
-        window: (w,) i32 how many columns to each side are looked at 0, 1, ... w - 1 rows further up.
-        parent: (h, r * c + 1) i32 scratch.
-        labels: (h, r, c) i32; become the cluster, counted from 1 in the order of first pixels; 0 for none.
-        counts: (h,) i64 of zeros; become the number of clusters.
+        reach: metres, f32.
+        wide: columns to the left.
+        tall: rows upwards.
+        parent: (r * c + 1,) i32 scratch.
+        labels: (r, c) i32; become the cluster, counted from 1 in the order of first pixels; 0 for none.
+
+    Returns:
+        The number of clusters.
     """
     rows, columns = image.shape
-    count = len(reaches)
-    widest = reaches[count - 1]
-    square = reaches * reaches
-    mine = np.empty(count, np.int32)
+    square = reach * reach
+    count = 0
     for i in range(rows):
         for j in range(columns):
             here = image[i, j]
             if here <= 0.0:
-                for h in range(count):
-                    labels[h, i, j] = 0
+                labels[i, j] = 0
                 continue
             x, y, z = spots[i, j, 0], spots[i, j, 1], spots[i, j, 2]
-            mine[:] = 0
-            for up in range(min(len(window), i + 1)):
-                wide = window[up]
-                # In its own row the left neighbours alone, but at the seam, where those to the right have come before.
-                last = wide if up > 0 or j + wide >= columns else -1
-                for step in range(-wide, last + 1):
-                    k = j + step
-                    if up == 0 and (step == 0 or k < 0 or (step > 0 and k < columns)):
-                        continue
-                    if k < 0:
-                        k += columns
-                    elif k >= columns:
-                        k -= columns
-                    there = image[i - up, k]
-                    # The difference of ranges is no more than the distance, and needs no place.
-                    if there <= 0.0 or abs(here - there) >= widest:
-                        continue
-                    a, b, c = spots[i - up, k, 0] - x, spots[i - up, k, 1] - y, spots[i - up, k, 2] - z
-                    apart = a * a + b * b + c * c
-                    for h in range(count - 1, -1, -1):
-                        # Reaches rise: beyond one of them is beyond all before it.
-                        if apart >= square[h]:
-                            break
-                        other = labels[h, i - up, k]
-                        if mine[h] == 0:
-                            mine[h] = other
-                        elif mine[h] != other:
-                            _join(parent[h], mine[h], other)
-            for h in range(count):
-                if mine[h] == 0:
-                    counts[h] += 1
-                    mine[h] = counts[h]
-                    parent[h, mine[h]] = mine[h]
-                labels[h, i, j] = mine[h]
-    for h in range(count):
-        own = parent[h]
-        made = 0
-        # Roots are the earliest numbers of their trees: numbered in order, each tree's is there when it is asked for.
-        for p in range(1, counts[h] + 1):
-            if own[p] == p:
-                made += 1
-                own[p] = made
-            else:
-                own[p] = own[own[p]]
-        for i in range(rows):
-            for j in range(columns):
-                if labels[h, i, j] > 0:
-                    labels[h, i, j] = own[labels[h, i, j]]
-        counts[h] = made
+            mine = 0
+            for step in range(1, min(wide, j) + 1):
+                k = j - step
+                # The difference of ranges is no more than the distance, and needs no place.
+                if image[i, k] > 0.0 and abs(image[i, k] - here) < reach:
+                    a, b, c = x - spots[i, k, 0], y - spots[i, k, 1], z - spots[i, k, 2]
+                    if a * a + b * b + c * c < square:
+                        mine = labels[i, k]
+                        break
+            for up in range(1, min(tall, i) + 1):
+                above = False
+                for side in range(3):
+                    k = j if side == 0 else (j - 1 if side == 1 else j + 1)
+                    k = columns - 1 if k < 0 else (0 if k == columns else k)
+                    if image[i - up, k] > 0.0 and abs(image[i - up, k] - here) < reach:
+                        a, b, c = x - spots[i - up, k, 0], y - spots[i - up, k, 1], z - spots[i - up, k, 2]
+                        if a * a + b * b + c * c < square:
+                            other = labels[i - up, k]
+                            if mine == 0:
+                                mine = other
+                            elif mine != other:
+                                _join(parent, mine, other)
+                            if side == 0:
+                                above = True
+                                break
+                if above:
+                    break
+            if mine == 0:
+                count += 1
+                mine = count
+                parent[mine] = mine
+            labels[i, j] = mine
+        # The first columns of a row come before the last ones, which lie to their left.
+        for j in range(min(wide, columns)):
+            for step in range(j + 1, min(wide, columns - 1) + 1):
+                k = columns + j - step
+                if image[i, j] > 0.0 and image[i, k] > 0.0:
+                    a, b, c = (spots[i, j, 0] - spots[i, k, 0], spots[i, j, 1] - spots[i, k, 1],
+                               spots[i, j, 2] - spots[i, k, 2])  # fmt: skip
+                    if a * a + b * b + c * c < square:
+                        _join(parent, labels[i, j], labels[i, k])
+                        break
+    made = 0
+    # Roots are the earliest numbers of their trees: numbered in order, each tree's is there when it is asked for.
+    for p in range(1, count + 1):
+        if parent[p] == p:
+            made += 1
+            parent[p] = made
+        else:
+            parent[p] = parent[parent[p]]
+    parent[0] = 0
+    for i in range(rows):
+        for j in range(columns):
+            labels[i, j] = parent[labels[i, j]]
+    return made
 
 
 @inline_kernel
@@ -493,7 +497,7 @@ def measure(points: Any, row: Any, ranges: Any, heights: Any, found: Any, counts
         heights: (n,) f32 metres above the ground, or empty where there is none.
         found: (n,) i32 cluster of each return, 0 for none.
         counts: (k,) i32 of zeros; cluster 1 comes first.
-        extents: (k, 8) f32 of inf and -inf in turn; become least and greatest range, height, row, and
+        extents: (k, 7) f32 of inf and -inf in turn; become least and greatest range, height and row, and the greatest
             horizontal distance from the cluster's middle.
     """
     # Double precision: the rounding of float32 sums grows with the number of returns.
@@ -509,13 +513,20 @@ def measure(points: Any, row: Any, ranges: Any, heights: Any, found: Any, counts
         _stretch(extents, k, 4, np.float32(row[i]))
         if len(heights):
             _stretch(extents, k, 2, heights[i])
-    # A second walk: distances from the middle need the middle first.
+    for k in range(len(counts)):
+        middles[k, 0] /= counts[k]
+        middles[k, 1] /= counts[k]
+    # A second walk: distances from the middle need the middle first. Squares are compared, and a root is drawn of the
+    # greatest alone.
+    squares = np.zeros(len(counts))
     for i in range(len(found)):
         k = found[i] - 1
         if k >= 0:
-            x = points[i, 0] - middles[k, 0] / counts[k]
-            y = points[i, 1] - middles[k, 1] / counts[k]
-            _stretch(extents, k, 6, np.float32(np.sqrt(x * x + y * y)))
+            x = points[i, 0] - middles[k, 0]
+            y = points[i, 1] - middles[k, 1]
+            squares[k] = max(squares[k], x * x + y * y)
+    for k in range(len(counts)):
+        extents[k, 6] = np.sqrt(squares[k])
 
 
 @inline_kernel
@@ -727,12 +738,15 @@ def find_local_ground(column: Any, ranges: Any, heights: Any, columns: int, bin_
     sectors, bins = levels.shape
     levels[:] = np.inf
     known[:] = 0
+    per_bin = np.float32(1.0 / bin_m)
+    # A table instead of a division for each return.
+    sector = np.arange(columns) * sectors // columns
     for i in range(len(column)):
         if column[i] < 0:
             continue
-        b = int(ranges[i] / bin_m)
+        b = int(ranges[i] * per_bin)
         if b < bins:
-            s = column[i] * sectors // columns
+            s = sector[column[i]]
             levels[s, b] = min(levels[s, b], heights[i])
     for s in range(sectors):
         # The plane was fitted to the road near the vehicle, so that the walk begins on it.
@@ -748,9 +762,9 @@ def find_local_ground(column: Any, ranges: Any, heights: Any, columns: int, bin_
     for i in range(len(column)):
         if column[i] < 0:
             continue
-        b = int(ranges[i] / bin_m)
+        b = int(ranges[i] * per_bin)
         if b < bins:
-            s = column[i] * sectors // columns
+            s = sector[column[i]]
             # The lowest of many returns lies below the ground by their noise: the mean of those near it does not.
             if known[s, b] > 0 and heights[i] < levels[s, b] + slack:
                 sums[s, b] += heights[i]
@@ -779,12 +793,14 @@ def subtract_local_ground(column: Any, ranges: Any, heights: Any, columns: int, 
         found: (n,) f32; becomes metres; 0 where a return is not usable.
     """
     sectors, bins = levels.shape
+    sector = np.arange(columns) * sectors // columns
+    per_bin, half, last = np.float32(1.0 / bin_m), np.float32(0.5), np.float32(bins - 1)
     for i in range(len(column)):
         if column[i] < 0:
             found[i] = 0.0
             continue
-        s = column[i] * sectors // columns
-        place = min(max(ranges[i] / bin_m - 0.5, 0.0), bins - 1.0)
+        s = sector[column[i]]
+        place = min(max(ranges[i] * per_bin - half, np.float32(0.0)), last)
         b = min(int(place), bins - 2)
-        share = place - b
-        found[i] = heights[i] - (levels[s, b] * (1.0 - share) + levels[s, b + 1] * share)
+        low = levels[s, b]
+        found[i] = heights[i] - (low + (levels[s, b + 1] - low) * (place - np.float32(b)))

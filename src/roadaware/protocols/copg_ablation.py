@@ -90,7 +90,7 @@ BEFORE: Mapping[str, tuple[str, ...]] = {
     "grid": ("check",),
     "local ground": ("check", "ground", "grid"),
     "clusters": ("check", "ground", "grid", "local ground"),
-    "reach": ("check", "ground", "grid", "local ground"),
+    "reach": ("check", "ground", "grid", "local ground", "clusters"),
     "projection": _OF_BOXES,
     "background": (*_OF_BOXES, "projection"),
     "overlaps": (*_OF_BOXES, "projection"),
@@ -179,7 +179,7 @@ class Bench:
         grid = once("grid", lambda: build_grid(points, checked, capture, config))
         ground = once("local ground", lambda: estimate_local_ground(plane, checked, grid, config))
         image, clusters = once("clusters", lambda: extract_clusters(points, checked, ground, grid, config))
-        reached = once("reach", lambda: extract_reach_clusters(points, checked, ground, grid, config))
+        reached = once("reach", lambda: extract_reach_clusters(points, checked, ground, grid, image, config))
         return build_geometry(points, checked, ground, grid, image, clusters, reached, config)
 
     def _proposals(
