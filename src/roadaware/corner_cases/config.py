@@ -103,9 +103,13 @@ class CopgConfig:
     most: int | None = 25
 
     @classmethod
-    def angle(cls) -> CopgConfig:
-        """One way to cluster, by the angle, above a plane, with the paper's thresholds: the default up to 0.9."""
-        return cls(**_ANGLE)
+    def angle(cls, **changes: Any) -> CopgConfig:
+        """One way to cluster, by the angle, above a plane, with the paper's thresholds: the default up to 0.9.
+
+        Args:
+            changes: parameters that are other than that.
+        """
+        return cls(**{**_ANGLE, **changes})
 
     @classmethod
     def reference(cls) -> CopgConfig:
@@ -113,7 +117,7 @@ class CopgConfig:
 
         What the paper does not say (the plane, the nearest range, what is too steep) is as in `angle`.
         """
-        return cls(**_ANGLE, background_by="box", reach_columns=1, standing_m=0.0, margin_px=0.0)
+        return cls.angle(background_by="box", reach_columns=1, standing_m=0.0, margin_px=0.0)
 
     @property
     def united(self) -> bool:

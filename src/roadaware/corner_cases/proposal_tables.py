@@ -9,12 +9,11 @@ import numpy as np
 import polars as pl
 
 from roadaware.corner_cases.copg import DROPS, FEW, KEPT, REASONS, Proposals, select_cluster_values
+from roadaware.formats.cuboid_labels import CUBOID
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions
 
 Stage = Literal["initial", "intermediate", "final"]
-CUBOID = ("x_m", "y_m", "z_m", "length_m", "width_m", "height_m", "yaw_rad")
-"""Middle, sizes and turn of a cuboid in the LiDAR's frame: x ahead, y left, z up."""
 SCHEMA: dict[str, pl.DataType] = {
     "video": pl.String(),
     "frame": pl.Int64(),
@@ -152,7 +151,8 @@ def merge_proposal_rows(rows: Iterable[pl.DataFrame], meta: Meta | None = None) 
         meta: what holds for all of them.
     """
     held = [each for each in rows if len(each)]
-    boxes = pl.concat(held) if held else pl.DataFrame(schema=SCHEMA)
+    # Diagonally: parts of versions up to 0.9 have no cuboids.
+    boxes = pl.concat(held, how="diagonal") if held else pl.DataFrame(schema=SCHEMA)
     boxes = boxes.with_columns(corner_case=pl.lit(value=True)).with_row_index("box")
     return Predictions(boxes=boxes.cast({"box": pl.Int64}), meta=meta or Meta())
 

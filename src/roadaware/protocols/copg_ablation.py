@@ -21,7 +21,7 @@ from roadaware.config import to_dict
 from roadaware.corner_cases import checkpointed_parts
 from roadaware.corner_cases.captures import Capture
 from roadaware.corner_cases.checkpointed_parts import describe_sources
-from roadaware.corner_cases.config import CopgConfig
+from roadaware.corner_cases.config import CopgConfig, complete_saved_config
 from roadaware.corner_cases.copg import (
     Geometry,
     Proposals,
@@ -315,7 +315,9 @@ def _run(
 ) -> GridFound:
     held = load_run_inputs(order.source)
     places = split_parts(order.source)
-    checkpointed_parts.prepare_result_folder(folder, MAIN, _head(order), "an ablation", overwrite=overwrite)
+    checkpointed_parts.prepare_result_folder(
+        folder, MAIN, _head(order), "an ablation", overwrite=overwrite, complete=_complete_head
+    )
     due = find_due_parts(order.source, folder)
     done = len(held.moments) - sum(len(places[number]) for number in due)
     if progress is not None:
@@ -384,6 +386,18 @@ def _head(order: GridOrder) -> dict[str, Any]:
         "pictures": len(held.moments),
         **describe_sources(held.semantics, held.detections),
     }
+
+
+def _complete_head(known: Any) -> Any:
+    """The request of an earlier version, whose configurations had fewer parameters."""
+    saved = known.get("order") if isinstance(known, dict) else None
+    variants = saved.get("variants") if isinstance(saved, dict) else None
+    source = saved.get("source") if isinstance(saved, dict) else None
+    if not isinstance(variants, list) or not isinstance(source, dict):
+        return known
+    variants = [{**each, "config": complete_saved_config(each["config"])} for each in variants]
+    source = {**source, "config": complete_saved_config(source["config"])}
+    return {**known, "order": {**saved, "variants": variants, "source": source}}
 
 
 def _gather_parts(order: GridOrder, folder: Path, due: list[int], seconds: float) -> GridFound:
