@@ -172,7 +172,9 @@ def complete_saved_config(saved: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         saved: what `roadaware.config.to_dict` gave.
     """
-    return {**to_dict(CopgConfig.angle()), **saved}
+    known = to_dict(CopgConfig.angle())
+    # Within an order a configuration does not name its class.
+    return {name: saved.get(name, value) for name, value in known.items() if name != "type"} | dict(saved)
 
 
 def open_saved_config(saved: Mapping[str, Any]) -> CopgConfig:

@@ -84,3 +84,15 @@ def fit_cuboids(
     sizes[across, :2] = sizes[across, 1::-1]
     yaw = np.where(across, yaw - np.pi / 2, yaw)
     return Cuboids(found[:, :3], sizes, yaw)
+
+
+def compute_cuboid_corners(cuboid: Floats) -> Floats:
+    """(8, 3) corners of a cuboid in its own frame.
+
+    Args:
+        cuboid: (7,) x, y, z of its middle, length, width, height, and the turn about the axis up.
+    """
+    cos, sin = np.cos(cuboid[6]), np.sin(cuboid[6])
+    signs = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
+    found: Floats = (signs * cuboid[3:6]) @ np.array([[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]])
+    return found + cuboid[:3]

@@ -15,6 +15,7 @@ from scipy.optimize import linear_sum_assignment
 
 from roadaware.arrays import Floats
 from roadaware.corner_cases.captures import Camera
+from roadaware.corner_cases.cuboids import compute_cuboid_corners
 from roadaware.corner_cases.loader import Captures
 from roadaware.corner_cases.ranking import select_best_boxes
 from roadaware.errors import InputError, UsageError
@@ -304,18 +305,6 @@ def _move_cuboid(cuboid: Floats, frame: int, other: int, views: dict[int, _View]
     way = invert_pose(views[other].world_lidar) @ views[frame].world_lidar
     ahead = way[:3, :3] @ np.array([np.cos(cuboid[6]), np.sin(cuboid[6]), 0.0])
     return np.array([*(way[:3, :3] @ cuboid[:3] + way[:3, 3]), *cuboid[3:6], np.arctan2(ahead[1], ahead[0])])
-
-
-def compute_cuboid_corners(cuboid: Floats) -> Floats:
-    """(8, 3) corners of a cuboid in its own frame.
-
-    Args:
-        cuboid: (7,) x, y, z of its middle, length, width, height, and the turn about the axis up.
-    """
-    cos, sin = np.cos(cuboid[6]), np.sin(cuboid[6])
-    signs = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
-    found: Floats = (signs * cuboid[3:6]) @ np.array([[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]])
-    return found + cuboid[:3]
 
 
 def project_cuboid(cuboid: Floats, camera: Camera) -> Floats | None:
