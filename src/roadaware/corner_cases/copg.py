@@ -474,7 +474,8 @@ def fit_proposal_cuboids(found: Geometry, boxes: Boxes, config: CopgConfig) -> C
         boxes: (m) of any way to cluster.
         config: the parameters.
     """
-    centres, sizes, yaw = np.zeros((len(boxes), 3)), np.zeros((len(boxes), 3)), np.zeros(len(boxes))
+    count = len(boxes)
+    whole = Cuboids(*(np.zeros((count, 3)) for _ in range(2)), np.zeros(count), np.zeros((count, 3)))
     for place, each in enumerate(found.hypotheses):
         own = boxes.hypothesis == place
         held = fit_cuboids(
@@ -484,8 +485,9 @@ def fit_proposal_cuboids(found: Geometry, boxes: Boxes, config: CopgConfig) -> C
             ground=each.ground,
             standing_m=config.standing_m,
         )
-        centres[own], sizes[own], yaw[own] = held.centres, held.sizes, held.yaw
-    return Cuboids(centres, sizes, yaw)
+        for name, values in vars(held).items():
+            getattr(whole, name)[own] = values
+    return whole
 
 
 def compute_object_overlap(boxes: Boxes, capture: Capture, config: CopgConfig) -> Floats | None:

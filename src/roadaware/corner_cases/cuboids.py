@@ -17,6 +17,8 @@ ANGLES = 30
 """Directions that are tried within a quarter turn: steps of 3 degrees."""
 LEAST_SIDE_M = 0.05
 """No thing is thinner; a single row of returns spans nothing across."""
+STRAY = 0.02
+"""Share of the returns that a cuboid leaves out at each end."""
 # Returns of one cluster that say how it is turned; more say the same and cost time.
 _JUDGES = 256
 
@@ -32,11 +34,14 @@ class Cuboids:
         sizes: (m, 3) metres: length along its own direction, width across, height; the length is the longer side.
         yaw: (m,) radians counter-clockwise from ahead to the length, from -pi/2 to pi/2; which end is the front is
             not known.
+        spans: (m, 3) metres: sizes with every return in them, the longer side first. A cuboid leaves out a fiftieth at
+            each end, where there are fifty returns or more: a few beams slip past a thing and end far behind it.
     """
 
     centres: Floats
     sizes: Floats
     yaw: Floats
+    spans: Floats
 
     def __len__(self) -> int:
         return len(self.yaw)
@@ -73,17 +78,18 @@ def fit_cuboids(
     heights = np.empty(0, dtype=np.float32)
     if ground is not None and ground.plane is not None and ground.heights is not None:
         plane, heights = ground.plane, ground.heights
-    found = np.zeros((count, 7))
+    found = np.zeros((count, 9))
     angles = np.arange(ANGLES) * (np.pi / 2 / ANGLES)
     turns = np.column_stack([np.cos(angles), np.sin(angles)])
-    fit_rectangles(points, members, starts, turns, heights, plane, float(standing_m), _JUDGES, found)
+    fit_rectangles(points, members, starts, turns, heights, plane, float(standing_m), _JUDGES, STRAY, found)
     sizes = np.maximum(found[:, 3:6], LEAST_SIDE_M)
     yaw = found[:, 6]
     across = sizes[:, 1] > sizes[:, 0]
     # The longer side is the length, so that equal things have equal sizes however they are turned.
     sizes[across, :2] = sizes[across, 1::-1]
     yaw = np.where(across, yaw - np.pi / 2, yaw)
-    return Cuboids(found[:, :3], sizes, yaw)
+    spans = np.maximum(np.column_stack([np.sort(found[:, 7:], axis=1)[:, ::-1], found[:, 5]]), LEAST_SIDE_M)
+    return Cuboids(found[:, :3], sizes, yaw, spans)
 
 
 def compute_cuboid_corners(cuboid: Floats) -> Floats:

@@ -655,7 +655,7 @@ def group_by_cluster(found: Any, slot: Any, starts: Any, members: Any) -> None:
 
 @kernel
 def fit_rectangles(points: Any, members: Any, starts: Any, turns: Any, heights: Any, plane: Any, standing: float,
-                   judges: int, cuboids: Any) -> None:  # fmt: skip
+                   judges: int, stray: float, cuboids: Any) -> None:  # fmt: skip
     """The turned rectangle whose edges the returns of each cluster lie closest to, and how high they reach.
 
     Args:
@@ -667,7 +667,9 @@ def fit_rectangles(points: Any, members: Any, starts: Any, turns: Any, heights: 
         plane: (4,) f64 normal and offset of the ground.
         standing: metres; a cluster whose lowest return is less than this above the ground reaches down to it.
         judges: returns of a cluster that the angle is chosen by, evenly drawn.
-        cuboids: (m, 7) f64 of zeros; become centre, sizes along and across the angle and upwards, and the angle.
+        stray: share of the returns that are left out at each end, along and across, where there are enough of them.
+        cuboids: (m, 9) f64 of zeros; become centre, sizes along and across the angle and upwards, the angle, and the sizes
+            along and across with every return in them.
     """
     nearest = 0.03  # nearer than a LiDAR's own noise is no closer
     for k in range(len(starts) - 1):
@@ -705,6 +707,19 @@ def fit_rectangles(points: Any, members: Any, starts: Any, turns: Any, heights: 
             bottom, top = min(bottom, z), max(top, z)
             if len(heights):
                 lowest = min(lowest, np.float64(heights[i]))
+        cuboids[k, 7], cuboids[k, 8] = high1 - low1, high2 - low2
+        count = (end - first + step - 1) // step
+        left_out = int(stray * count)
+        if left_out > 0:
+            # A beam that slips past a thing ends far behind it, and would make it as deep as that.
+            places = np.empty((2, count))
+            for m in range(count):
+                x, y = points[members[first + m * step], 0], points[members[first + m * step], 1]
+                places[0, m], places[1, m] = cos * x + sin * y, cos * y - sin * x
+            places[0].sort()
+            places[1].sort()
+            low1, high1 = places[0, left_out], places[0, count - 1 - left_out]
+            low2, high2 = places[1, left_out], places[1, count - 1 - left_out]
         along, across = (low1 + high1) / 2, (low2 + high2) / 2
         x, y = cos * along - sin * across, sin * along + cos * across
         if len(heights) and lowest < standing and plane[2] > 0.0:

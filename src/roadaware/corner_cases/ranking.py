@@ -156,14 +156,14 @@ def build_features(
     # Alone, a way agrees with itself.
     others = np.where(own, 0.0, agreement).sum(axis=1) / (hypotheses - 1) if hypotheses > 1 else np.ones(len(boxes))
     least = np.where(own, 1.0, agreement).min(axis=1, initial=1.0)
-    height = cuboids.sizes[:, 2]
+    height = cuboids.spans[:, 2]
     feet, head = np.asarray(feet_m, dtype=np.float64), np.asarray(head_m, dtype=np.float64)
     return np.column_stack(
         [
             np.log(np.asarray(counts, dtype=np.float64)),
             np.asarray(nearest_m, dtype=np.float64),
-            np.log(cuboids.sizes[:, 0]),
-            np.log(cuboids.sizes[:, 1]),
+            np.log(cuboids.spans[:, 0]),
+            np.log(cuboids.spans[:, 1]),
             height,
             np.where(np.isnan(feet), 0.0, feet),
             np.where(np.isnan(head), height, head),
