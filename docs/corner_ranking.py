@@ -65,7 +65,10 @@ def rows(root: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         whole = np.ones(len(capture.points), dtype=np.bool_)
         thin = (capture.ring % 2 == rng.integers(2)) & (rng.random(len(whole)) > 0.05)
         halved = replace(
-            capture, points=capture.points[thin], ring=capture.ring[thin] // 2, layout="32 rings x 900 columns"
+            capture,
+            points=capture.points[thin],
+            ring=capture.ring[thin] // 2,
+            layout="32 rings x 900 columns",
         )
         for seen, kept in ((capture, whole), (halved, thin)):
             yield _judged(seen, truth, labelled, sweep.instance[kept], sweep.semantic[kept])
@@ -94,7 +97,10 @@ def _judged(
         fit_proposal_cuboids(geometry, boxes, config),
         (capture.camera.width_px, capture.camera.height_px),
         hypotheses=len(geometry.hypotheses),
-        **{name: select_cluster_values(geometry, boxes, name) for name in ("counts", "nearest_m", "feet_m", "head_m")},
+        **{
+            name: select_cluster_values(geometry, boxes, name)
+            for name in ("counts", "nearest_m", "feet_m", "head_m")
+        },
     )
     best = iou(boxes.edges, truth).max(axis=1, initial=0.0) if len(truth) else np.zeros(len(boxes))
     says = np.ones(len(boxes), dtype=np.bool_)
@@ -138,7 +144,9 @@ def learn(features: np.ndarray, worth: np.ndarray) -> dict[str, Any]:
     return held
 
 
-def _complete(nodes: Any, at: int, place: int, asked: list[int], limits: list[float], leaves: list[float]) -> None:
+def _complete(
+    nodes: Any, at: int, place: int, asked: list[int], limits: list[float], leaves: list[float]
+) -> None:
     """Write a node and all below it into a complete tree; a leaf that comes early stands at all places below."""
     node = nodes[at]
     if place >= len(asked):

@@ -50,7 +50,10 @@ def variants(capture: Any) -> Iterator[tuple[str, Any]]:
     geometry = extract_geometry(capture, united)
     yield "united, learnt score", propose(capture, united, geometry)
     yield "united, learnt score, geometry alone", propose(blind, united, geometry)
-    yield "united, hand formula", formula(propose(capture, replace(united, duplicate_iou=1.0, most=None), geometry))
+    yield (
+        "united, hand formula",
+        formula(propose(capture, replace(united, duplicate_iou=1.0, most=None), geometry)),
+    )
     hard = replace(united, ranking="returns", max_background=0.45, max_common_iou=0.25)
     yield "united, score and thresholds of angle", propose(capture, hard, geometry)
 
@@ -72,10 +75,19 @@ def formula(found: Any) -> Any:
         hypotheses=len(found.geometry.hypotheses),
         **{name: select_cluster_values(found.geometry, found.boxes, name) for name in names},
     )
-    returns, away, length, height, feet, agreement = np.exp(rows[:, 0]), rows[:, 1], rows[:, 2], rows[:, 4], rows[:, 5], rows[:, 9]
+    returns, away, length, height, feet, agreement = (
+        np.exp(rows[:, 0]),
+        rows[:, 1],
+        rows[:, 2],
+        rows[:, 4],
+        rows[:, 5],
+        rows[:, 9],
+    )
     compact = np.exp(-0.5 * (np.maximum(length, np.log(height)) / 0.9) ** 2)
     stands = np.clip(1.5 - feet, 0.05, 1)
-    geometric = (1 + 2 * agreement) / 3 * compact * stands * returns / (returns + 8) * np.clip(1 - away / 100, 0, 1)
+    geometric = (
+        (1 + 2 * agreement) / 3 * compact * stands * returns / (returns + 8) * np.clip(1 - away / 100, 0, 1)
+    )
     scores = apply_image_cues(geometric, found.background, found.overlap)
     final = select_best_boxes(
         found.boxes.edges, scores, np.ones(len(scores), dtype=np.bool_), duplicate_iou=0.6, most=25
@@ -107,7 +119,9 @@ def make(root: Path, folder: Path) -> None:
     lost = []
     for moment, opened in iterate_captures(order):
         sweep = open_sweep(scenes, root, moment.scene, moment.frame)
-        held = every.filter((pl.col("video") == moment.video) & (pl.col("frame") == moment.frame)).filter("corner_case")
+        held = every.filter((pl.col("video") == moment.video) & (pl.col("frame") == moment.frame)).filter(
+            "corner_case"
+        )
         boxes = held.select(CORNERS).to_numpy().astype(float).reshape(-1, 4)
         for name, proposals in variants(opened()):
             found.setdefault(name, []).append(build_proposal_rows(proposals, moment.video, moment.frame))
@@ -198,9 +212,7 @@ def main(made: Path, out: Path) -> None:
         pictures += len(next(iter(parts[town].values())).items)
         lost.append(pl.read_parquet(out / town / "losses.parquet"))  # noqa: TID251
     first, second = (parts[town] for town in TOWNS)
-    both = {
-        name: rename_videos(first[name], "a/").merge(rename_videos(second[name], "b/")) for name in first
-    }
+    both = {name: rename_videos(first[name], "a/").merge(rename_videos(second[name], "b/")) for name in first}
     text, data = {}, {}
     means = {name: count / pictures for name, count in counts.items()}
     for name, states in (("both towns", both), *parts.items()):

@@ -224,7 +224,9 @@ def test_any_returns_give_proposals_or_an_error_of_ours(seed, count, kind, ringe
     common = CommonObjects(rng.normal(0, 300, (3, 4)), rng.random(3))
     seen = Capture(points, camera, ring, str(layout), semantics, common)
     with contextlib.suppress(InputError):
-        found = propose(seen, CopgConfig.angle(min_points=1, min_visible=1, theta_deg=float(rng.uniform(1, 80))))
+        found = propose(
+            seen, CopgConfig.angle(min_points=1, min_visible=1, theta_deg=float(rng.uniform(1, 80)))
+        )
         edges = found.boxes.edges
         assert np.isfinite(edges).all()
         assert (edges >= 0).all()

@@ -98,7 +98,9 @@ def test_reach_joins_what_lies_near_in_space(seed, reach):
     image[rng.random(shape) < 0.1] *= -1
     angle = 2 * np.pi * np.arange(shape[1]) / shape[1]
     flat = np.abs(image)
-    spots = np.stack([flat * np.cos(angle), flat * np.sin(angle), 0.4 * np.arange(shape[0])[:, None] + 0 * flat], -1)
+    spots = np.stack(
+        [flat * np.cos(angle), flat * np.sin(angle), 0.4 * np.arange(shape[0])[:, None] + 0 * flat], -1
+    )
     # Ranges as of the places: the kernel may ask them first.
     spots = spots.astype(np.float32)
     held = np.sign(image) * np.linalg.norm(spots, axis=-1).astype(np.float32)
@@ -134,7 +136,9 @@ def test_united_proposals_find_what_is_planted_and_keep_one_box_of_each():
 
 def test_a_road_that_rises_is_followed():
     rng = np.random.default_rng(0)
-    up, around = np.meshgrid(np.radians(np.linspace(1, -24, 64)), np.radians(np.arange(0, 360, 0.4)), indexing="ij")
+    up, around = np.meshgrid(
+        np.radians(np.linspace(1, -24, 64)), np.radians(np.arange(0, 360, 0.4)), indexing="ij"
+    )
     # Level for 15 m, then a slope of 3 %: a plane over all of it leaves returns of the road far above it, or below.
     points = []
     for elevation, azimuth in zip(up.ravel(), around.ravel(), strict=True):
@@ -162,7 +166,9 @@ def test_ground_that_is_not_there_is_given_back():
     checked = check(held)
     none = find_ground(held, checked)
     assert none.plane is None
-    assert follow_ground(none, checked, np.zeros(3, np.int32), np.ones(3, np.float32), 8, within_m=0.1) is none
+    assert (
+        follow_ground(none, checked, np.zeros(3, np.int32), np.ones(3, np.float32), 8, within_m=0.1) is none
+    )
 
 
 def test_the_ground_does_not_climb_onto_a_low_thing():
@@ -267,9 +273,7 @@ def test_masks_and_detections_lower_a_score_and_drop_nothing():
     seen = replace(plain, semantics=SemanticMap(classes), common=CommonObjects(second[None], np.array([0.9])))
     blind, found = propose(plain), propose(seen)
     for wanted in (first, second):
-        before, after = (
-            each.scores[iou([wanted], each.boxes.edges)[0].argmax()] for each in (blind, found)
-        )
+        before, after = (each.scores[iou([wanted], each.boxes.edges)[0].argmax()] for each in (blind, found))
         assert after < 0.3 * before
     assert len(found) == len(blind)
     scores = np.array([0.5, 0.5, -1.0, 3.0])
@@ -307,7 +311,11 @@ def test_saved_configurations_of_earlier_versions_are_the_angle():
     new = ("local_ground_m", "reach_m", "duplicate_iou", "ranking", "most")
     old = {name: value for name, value in saved.items() if name not in new}
     assert open_saved_config(old) == CopgConfig.angle(theta_deg=10.0)
-    assert from_dict(CopgConfig, to_dict(CopgConfig())) == CopgConfig() == open_saved_config(to_dict(CopgConfig()))
+    assert (
+        from_dict(CopgConfig, to_dict(CopgConfig()))
+        == CopgConfig()
+        == open_saved_config(to_dict(CopgConfig()))
+    )
     assert digest(CopgConfig()) != digest(CopgConfig.angle())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -27,7 +27,7 @@ from roadaware.cli.options import (
 )
 from roadaware.cli.predict import predict
 from roadaware.config import digest, to_dict
-from roadaware.corner_cases.config import CopgConfig
+from roadaware.corner_cases.config import PRESETS, CopgConfig
 from roadaware.corner_cases.proposal_sets import (
     CUBOIDS,
     TRACKS,
@@ -96,8 +96,8 @@ def propose(
 
     Ground is removed from a sweep, its returns are clustered in several ways, clusters become boxes in the
     image and cuboids in space, and the best of each image are kept, ranked by their shape, and by masks and
-    detections where these are given. Interrupted, the same command goes on where it was. An image with a broken sweep or calibration is counted and left
-    out; once its file is corrected, the same command adds it.
+    detections where these are given. Interrupted, the same command goes on where it was. An image with a
+    broken sweep or calibration is counted and left out; once its file is corrected, the same command adds it.
 
     For example:
 
@@ -193,19 +193,12 @@ def describe_lost(skipped: Mapping[str, int], refused: int) -> str | None:
     return f"--strict: {' and '.join(told)}" if told else None
 
 
-CONFIGS: Mapping[str, Callable[[], CopgConfig]] = {
-    "default": CopgConfig,
-    "angle": CopgConfig.angle,
-    "reference": CopgConfig.reference,
-}
-
-
 def configure_copg(knobs: tuple[str, ...], base: str = "default") -> CopgConfig:
     """A configuration with some parameters changed.
 
     Args:
         knobs: NAME=VALUE each.
-        base: a name of `CONFIGS`.
+        base: a name of `corner_cases.config.PRESETS`.
 
     Raises:
         UsageError: if there is no such parameter, or its value is none.
@@ -223,4 +216,4 @@ def configure_copg(knobs: tuple[str, ...], base: str = "default") -> CopgConfig:
         except (ValueError, RecursionError):
             read = value.split(",") if name == "background" else value
         changes[name] = tuple(read) if isinstance(read, list) else read
-    return dataclasses.replace(CONFIGS[base](), **changes)
+    return dataclasses.replace(PRESETS[base](), **changes)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 from roadaware.config import from_dict, to_dict
@@ -145,9 +146,12 @@ class CopgConfig:
         reaches = self.reach_m
         sound = isinstance(reaches, tuple) and len(reaches) <= MOST_REACHES
         if not sound or not all(
-            isinstance(each, int | float) and not isinstance(each, bool) and 0.01 <= each <= 10 for each in reaches
+            isinstance(each, int | float) and not isinstance(each, bool) and 0.01 <= each <= 10
+            for each in reaches
         ):
-            raise UsageError(f"reach_m should be up to {MOST_REACHES} lengths of 0.01 to 10 m, not {reaches!r}")
+            raise UsageError(
+                f"reach_m should be up to {MOST_REACHES} lengths of 0.01 to 10 m, not {reaches!r}"
+            )
         if list(reaches) != sorted(set(reaches)):
             raise UsageError(f"reach_m should rise, not {reaches!r}")
 
@@ -164,6 +168,12 @@ _ANGLE: dict[str, Any] = {
     "ranking": "returns",
     "most": None,
 }
+
+
+PRESETS: Mapping[str, Callable[[], CopgConfig]] = MappingProxyType(
+    {"default": CopgConfig, "angle": CopgConfig.angle, "reference": CopgConfig.reference}
+)
+"""Configurations by the names that commands know them by."""
 
 
 def complete_saved_config(saved: Mapping[str, Any]) -> dict[str, Any]:

@@ -274,7 +274,9 @@ def follow_ground(
     if ground.heights is None:
         return ground
     levels, known = np.empty((SECTORS, BINS), np.float32), np.empty((SECTORS, BINS), np.int32)
-    find_local_ground(column, ranges, ground.heights, columns, BIN_M, RISE, MOST_RISE_M, SLACK_M, levels, known)
+    find_local_ground(
+        column, ranges, ground.heights, columns, BIN_M, RISE, MOST_RISE_M, SLACK_M, levels, known
+    )
     heights = np.empty(len(ranges), dtype=np.float32)
     subtract_local_ground(column, ranges, ground.heights, columns, BIN_M, levels, heights)
     return replace(ground, heights=heights, removed=(heights < within_m) & checked.usable)

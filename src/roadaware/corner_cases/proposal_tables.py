@@ -97,7 +97,9 @@ def build_dropped_rows(proposals: Proposals, video: str, frame: int) -> pl.DataF
         video: the image's.
         frame: the image's.
     """
-    parts = [_build_dropped_rows(proposals, video, frame, n) for n in range(len(proposals.geometry.hypotheses))]
+    parts = [
+        _build_dropped_rows(proposals, video, frame, n) for n in range(len(proposals.geometry.hypotheses))
+    ]
     return pl.concat(parts)
 
 

@@ -1,8 +1,8 @@
 """Ranking: how much like an object each proposal looks, by a score learnt from geometry alone, and which boxes are copies.
 
-The score is a sum of small regression trees (Friedman, "Greedy function approximation: a gradient boosting machine", Annals of
-Statistics 2001), learnt by `docs/corner_ranking.py` on synthetic scenes: how well a box fits any labelled object. It knows
-no image; masks and detections come in as factors afterwards."""
+The score is a sum of small regression trees (Friedman, "Greedy function approximation: a gradient boosting machine",
+Annals of Statistics 2001), learnt by `docs/corner_ranking.py` on synthetic scenes: how well a box fits any labelled
+object. It knows no image; masks and detections come in as factors afterwards."""
 
 from __future__ import annotations
 
@@ -102,7 +102,9 @@ def parse_trees(data: bytes, where: str = MODEL) -> Trees:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"expected a ranking's trees, found: {error}", where=where) from error
     if asked != FEATURES:
-        raise InputError(f"expected trees about {', '.join(FEATURES)}, found {', '.join(map(str, asked))}", where=where)
+        raise InputError(
+            f"expected trees about {', '.join(FEATURES)}, found {', '.join(map(str, asked))}", where=where
+        )
     nodes, leaves = trees.feature.shape[1:], trees.value.shape[1:]
     if trees.threshold.shape != trees.feature.shape or leaves[0] != nodes[0] + 1 or leaves[0] & nodes[0]:
         raise InputError(f"expected complete trees, found {nodes} nodes and {leaves} leaves", where=where)
@@ -154,7 +156,11 @@ def build_features(
         agreement[:, place] = overlaps[:, mine].max(axis=1, initial=0.0)
     own = np.arange(hypotheses) == boxes.hypothesis[:, None]
     # Alone, a way agrees with itself.
-    others = np.where(own, 0.0, agreement).sum(axis=1) / (hypotheses - 1) if hypotheses > 1 else np.ones(len(boxes))
+    others = (
+        np.where(own, 0.0, agreement).sum(axis=1) / (hypotheses - 1)
+        if hypotheses > 1
+        else np.ones(len(boxes))
+    )
     least = np.where(own, 1.0, agreement).min(axis=1, initial=1.0)
     height = cuboids.spans[:, 2]
     feet, head = np.asarray(feet_m, dtype=np.float64), np.asarray(head_m, dtype=np.float64)

@@ -113,7 +113,9 @@ def track_proposals(
     """
     missing = [name for name in CUBOID if name not in proposals.boxes.columns]
     if missing:
-        raise UsageError(f"these proposals have no cuboids ({', '.join(missing)}); propose again with this version")
+        raise UsageError(
+            f"these proposals have no cuboids ({', '.join(missing)}); propose again with this version"
+        )
     views = _open_views(captures, proposals)
     boxes = proposals.boxes.with_columns(pl.col("video").cast(pl.String)).sort("video", "frame", "box")
     made: list[dict[str, Any]] = []
@@ -241,7 +243,9 @@ def _track_video(
                 base |= {"video": video, "frame": frame, "box": -1, "n_returns": 0, "distance_m": away}
                 base |= {"corner_case": True, "score": CARRIED * top * persistence, "carried": True, **facts}
                 base |= dict(zip(CORNERS, edges.tolist(), strict=True))
-                base |= dict(zip(CUBOID, _move_cuboid(solid[best], rows[best]["frame"], frame, views), strict=True))
+                base |= dict(
+                    zip(CUBOID, _move_cuboid(solid[best], rows[best]["frame"], frame, views), strict=True)
+                )
                 made.append(base)
         velocity = track.velocity if moves else np.zeros(2)
         frames = [*track.frames, *(missed if carry and len(track.rows) > 1 else [])]

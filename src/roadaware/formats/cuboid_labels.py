@@ -1,4 +1,4 @@
-"""Cuboids of proposals as files of other tools: labels of KITTI, one text per image, and the detections of nuScenes, one JSON."""
+"""Cuboids of proposals as files of other tools: labels of KITTI, a text per image, and detections of nuScenes, one JSON."""
 
 from __future__ import annotations
 
@@ -110,7 +110,9 @@ def write_cuboids(
     boxes = proposals.boxes.with_columns(pl.col("video").cast(pl.String))
     missing = [name for name in CUBOID if name not in boxes.columns]
     if missing:
-        raise UsageError(f"these proposals have no cuboids ({', '.join(missing)}); propose again with this version")
+        raise UsageError(
+            f"these proposals have no cuboids ({', '.join(missing)}); propose again with this version"
+        )
     if "tube" in boxes.columns and "velocity_x_m_s" in proposals.tubes.columns:
         speeds = proposals.tubes.select("tube", "velocity_x_m_s", "velocity_y_m_s")
         boxes = boxes.join(speeds, on="tube", how="left", maintain_order="left")

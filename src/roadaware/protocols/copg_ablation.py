@@ -21,7 +21,7 @@ from roadaware.config import to_dict
 from roadaware.corner_cases import checkpointed_parts
 from roadaware.corner_cases.captures import Capture
 from roadaware.corner_cases.checkpointed_parts import describe_sources
-from roadaware.corner_cases.config import CopgConfig, complete_saved_config
+from roadaware.corner_cases.config import PRESETS, CopgConfig, complete_saved_config
 from roadaware.corner_cases.copg import (
     Geometry,
     Proposals,
@@ -453,9 +453,7 @@ GRID: Mapping[str, tuple[Any, ...]] = MappingProxyType(
     }
 )
 """Parameters and values of Tables 5 to 7."""
-BASES = MappingProxyType(
-    {"default": CopgConfig, "angle": CopgConfig.angle, "reference": CopgConfig.reference}
-)
+BASES = PRESETS
 """Configurations whose parameters are turned."""
 INPUTS = "inputs"
 """The rows that leave steps away instead of turning a parameter."""

@@ -215,7 +215,9 @@ def draw_from_above(proposals: Proposals, camera: Camera, size: tuple[int, int])
         size: height and width of the drawing.
     """
     height, width = size
-    far = float(np.max(proposals.geometry.clusters.nearest_m, initial=10.0, where=proposals.geometry.limited == 0))
+    far = float(
+        np.max(proposals.geometry.clusters.nearest_m, initial=10.0, where=proposals.geometry.limited == 0)
+    )
     scale = height / min(max(far, 10.0) + 5.0, _FAR)
     axis = camera.camera_SE3_lidar[2, :2] / max(float(np.linalg.norm(camera.camera_SE3_lidar[2, :2])), 1e-9)
 
@@ -237,7 +239,12 @@ def draw_from_above(proposals: Proposals, camera: Camera, size: tuple[int, int])
     shown = Image.fromarray(found)
     pen = ImageDraw.Draw(shown)
     for away in range(10, int(height / scale) + 1, 10):
-        box = [width / 2 - away * scale, height - away * scale, width / 2 + away * scale, height + away * scale]
+        box = [
+            width / 2 - away * scale,
+            height - away * scale,
+            width / 2 + away * scale,
+            height + away * scale,
+        ]
         pen.arc(box, 180, 360, fill=(70, 70, 70))
         pen.text((width / 2 + 3, height - away * scale + 2), f"{away} m", fill=DROPPED, font=load_font(12))
     for corners in _list_corners(proposals):
