@@ -475,7 +475,7 @@ def fit_proposal_cuboids(found: Geometry, boxes: Boxes, config: CopgConfig) -> C
         config: the parameters.
     """
     count = len(boxes)
-    whole = Cuboids(*(np.zeros((count, 3)) for _ in range(2)), np.zeros(count), np.zeros((count, 3)))
+    whole = Cuboids(np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(count), np.zeros((count, 3)))
     for place, each in enumerate(found.hypotheses):
         own = boxes.hypothesis == place
         held = fit_cuboids(

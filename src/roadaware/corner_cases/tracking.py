@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.optimize import linear_sum_assignment
 
 from roadaware.arrays import Floats
 from roadaware.corner_cases.captures import Camera
@@ -271,6 +270,8 @@ def _link(
     by_frame: dict[int, list[int]], views: dict[int, _View], centres: Floats, solid: Floats
 ) -> list[_Track]:
     """Tracks of the boxes of a video: frame by frame, each thing takes the nearest box that it could have become."""
+    from scipy.optimize import linear_sum_assignment
+
     tracks: list[_Track] = []
     for frame in sorted(by_frame):
         places, time_s = by_frame[frame], views[frame].time_s

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from scipy.spatial.transform import Rotation
 
 from roadaware.arrays import Floats
 from roadaware.errors import UsageError
@@ -61,6 +60,8 @@ def build_nuscenes_results(boxes: pl.DataFrame, poses: Mapping[tuple[str, int], 
         boxes: rows with their cuboids.
         poses: video and frame to the (4, 4) pose of the LiDAR in the world.
     """
+    from scipy.spatial.transform import Rotation
+
     results: dict[str, list[dict[str, Any]]] = {f"{video}/{frame:06d}": [] for video, frame in sorted(poses)}
     moving = "velocity_x_m_s" in boxes.columns
     for row in boxes.sort("video", "frame", "score", descending=[False, False, True]).iter_rows(named=True):

@@ -393,7 +393,7 @@ def _complete_head(known: Any) -> Any:
     saved = known.get("order") if isinstance(known, dict) else None
     variants = saved.get("variants") if isinstance(saved, dict) else None
     source = saved.get("source") if isinstance(saved, dict) else None
-    if not isinstance(variants, list) or not isinstance(source, dict):
+    if not isinstance(saved, dict) or not isinstance(variants, list) or not isinstance(source, dict):
         return known
     variants = [{**each, "config": complete_saved_config(each["config"])} for each in variants]
     source = {**source, "config": complete_saved_config(source["config"])}
