@@ -346,7 +346,7 @@ def fill_spots(row: Any, column: Any, ranges: Any, points: Any, solid: Any, imag
 
 @kernel
 def label_within_reach(
-    image: Any, spots: Any, reach: float, wide: int, tall: int, parent: Any, labels: Any
+    image: Any, spots: Any, reach: Any, wide: int, tall: int, parent: Any, labels: Any
 ) -> int:
     """Join each return with its neighbours to the left and above that lie within some metres, in space.
 
