@@ -38,7 +38,7 @@ PAGE = Path(__file__).with_suffix(".md")
 IMAGES = PAGE.parent / "images"
 BEGIN, END = "<!-- of the runs: begin -->", "<!-- of the runs: end -->"
 TOWNS = ("city-a", "city-b")
-BASES = ("reference", "default")
+BASES = ("reference", "angle")
 EPS_M = (0.5, 1.0)
 PART, SHOWN, FAULTY = 50, 6, 30
 FAULTS = {
@@ -58,6 +58,7 @@ def town(root: Path, out: Path) -> Town:
         root: its scenes.
         out: where results of it go.
     """
+    from roadaware.corner_cases.config import CopgConfig
     from roadaware.corner_cases.runner import Order, load_run_inputs
     from roadaware.protocols.copg_ablation import BASES as CONFIGS
     from roadaware.protocols.copg_ablation import (
@@ -71,7 +72,14 @@ def town(root: Path, out: Path) -> Town:
         run_grid,
     )
 
-    erring = Order("simulator", str(root.resolve()), semantics="erring", detections="erring", part=PART)
+    erring = Order(
+        "simulator",
+        str(root.resolve()),
+        CopgConfig.angle(),
+        semantics="erring",
+        detections="erring",
+        part=PART,
+    )
     rows, _ = build_cells(BASES)
     variants, places = collect_variants(rows)
     grid = run_grid(GridOrder(erring, variants), out / "knobs")
@@ -114,10 +122,10 @@ def dbscan(order: Any, folder: Path) -> dict[str, Any]:
         for moment, opened in iterate_captures(order):
             capture = opened()
             for eps in EPS_M:
-                geometry = extract_dbscan_geometry(capture, CopgConfig(), eps_m=eps)
+                geometry = extract_dbscan_geometry(capture, CopgConfig.angle(), eps_m=eps)
                 for both in (False, True):
                     seen = capture if both else replace(capture, semantics=None, common=None)
-                    told = propose(seen, CopgConfig(), geometry)
+                    told = propose(seen, CopgConfig.angle(), geometry)
                     found[names[eps, both]].append(build_proposal_rows(told, moment.video, moment.frame))
         for number, rows in enumerate(found.values()):
             save(merge_proposal_rows(rows), folder / str(number))
@@ -131,6 +139,7 @@ def faulty(order: Any, folder: Path) -> dict[str, Any]:
         order: set, masks and detections.
         folder: where the proposals are kept.
     """
+    from roadaware.corner_cases.config import CopgConfig
     from roadaware.corner_cases.copg import extract_geometry, propose
     from roadaware.corner_cases.proposal_tables import build_proposal_rows, merge_proposal_rows
     from roadaware.corner_cases.runner import iterate_captures, load_run_inputs
@@ -145,13 +154,13 @@ def faulty(order: Any, folder: Path) -> dict[str, Any]:
         found: dict[str, list[pl.DataFrame]] = {name: [] for name in FAULTS}
         for moment, opened in iterate_captures(some):
             capture, at = opened(), (moment.video, moment.frame)
-            geometry = extract_geometry(capture)
+            geometry = extract_geometry(capture, CopgConfig.angle())
             for name, (edge_px, missed, wrong) in FAULTS.items():
                 model = ErrorModel(edge_px, missed, wrong)
                 semantics = simulate_semantics(scenes, root, *at, model)
                 common = simulate_common_objects(scenes, *at, model)
                 seen = replace(capture, semantics=semantics, common=common)
-                found[name].append(build_proposal_rows(propose(seen, geometry=geometry), *at))
+                found[name].append(build_proposal_rows(propose(seen, CopgConfig.angle(), geometry), *at))
         for number, rows in enumerate(found.values()):
             save(merge_proposal_rows(rows), folder / str(number))
     claims = [open_predictions(folder / str(number)) for number in range(len(FAULTS))]
@@ -199,10 +208,10 @@ def _lost(order: Any, given: str) -> Iterator[dict[str, Any]]:
         capture = opened()
         runs = {f"{base}, {given}": each for base, each in zip(BASES, bench.propose(capture), strict=True)}
         if given == "truth":
-            wide = extract_dbscan_geometry(capture, CopgConfig(), eps_m=EPS_M[-1])
-            runs[f"DBSCAN {EPS_M[-1]:g} m, {given}"] = propose(capture, CopgConfig(), wide)
+            wide = extract_dbscan_geometry(capture, CopgConfig.angle(), eps_m=EPS_M[-1])
+            runs[f"DBSCAN {EPS_M[-1]:g} m, {given}"] = propose(capture, CopgConfig.angle(), wide)
         for name, found in runs.items():
-            told = assign_losses(found, boxes, held["instance"].to_list(), sweep.instance, CopgConfig())
+            told = assign_losses(found, boxes, held["instance"].to_list(), sweep.instance, CopgConfig.angle())
             for row, loss in zip(held.iter_rows(named=True), told, strict=True):
                 kept = {key: row[key] for key in ("video", "frame", "distance_m", "visible_share", *CORNERS)}
                 kept["kind"] = row["name"].rpartition("-")[0]
@@ -269,7 +278,7 @@ def examples(made: Path, towns: Mapping[str, Town]) -> None:
     from roadaware.reports.drawing import build_contact_sheet
 
     name = TOWNS[0]
-    lost = towns[name].lost["default, erring"].filter(pl.col("visible_share") > 0.5)
+    lost = towns[name].lost["angle, erring"].filter(pl.col("visible_share") > 0.5)
     crops = []
     for loss in LOSSES:
         rows = lost.filter(pl.col("loss") == loss).unique(["video"], maintain_order=True)
@@ -297,7 +306,7 @@ def _crop(root: Path, row: Mapping[str, Any], loss: str) -> Any:
 
     order = Order("simulator", str(root.resolve()), videos=(row["video"],))
     opened = next(held for moment, held in iterate_captures(order) if moment.frame == row["frame"])
-    boxes = propose(opened(), CopgConfig()).boxes.edges
+    boxes = propose(opened(), CopgConfig.angle()).boxes.edges
     own = np.array([row[side] for side in CORNERS])
     middle, half = (own[:2] + own[2:]) / 2, max(1.1 * float((own[2:] - own[:2]).max()), 30.0)
     picture = Image.fromarray(open_frame(load_run_inputs(order).scenes, root, row["video"], row["frame"]))
@@ -328,7 +337,7 @@ def write(towns: Mapping[str, Town], out: Path) -> None:
         data[name] = own_data
         parts += [f"### {name}, {held.pictures} images", own]
     knobs = knobs_of(whole)
-    usual = whole.lost["default, erring"]
+    usual = whole.lost["angle, erring"]
     parts += ["### Parameters", "![](images/corner_knobs.png)", knob_lines(knobs)]
     parts += [f"### What faults cost, {FAULTY} scenes of each town", fault_lines(whole.faults)]
     parts += [f"### What is proposed, without faults, {FAULTY} scenes of each town", kind_lines(whole.kinds)]

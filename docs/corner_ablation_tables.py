@@ -13,15 +13,15 @@ DRAWS = 1000
 STEPS = ("geometry alone", "background removed", "common objects suppressed", "both")
 BOUND = "both, without faults"
 PAIRS = (
-    ("default: both", "reference: both"),
-    ("default: geometry alone", "reference: geometry alone"),
-    ("default: geometry alone", "DBSCAN 0.5 m: geometry alone"),
-    ("default: geometry alone", "DBSCAN 1 m: geometry alone"),
-    ("default: both", "DBSCAN 0.5 m: both"),
-    ("default: both", "DBSCAN 1 m: both"),
-    ("default: both", "random boxes"),
-    ("default: both", "default: geometry alone"),
-    (f"default: {BOUND}", "default: both"),
+    ("angle: both", "reference: both"),
+    ("angle: geometry alone", "reference: geometry alone"),
+    ("angle: geometry alone", "DBSCAN 0.5 m: geometry alone"),
+    ("angle: geometry alone", "DBSCAN 1 m: geometry alone"),
+    ("angle: both", "DBSCAN 0.5 m: both"),
+    ("angle: both", "DBSCAN 1 m: both"),
+    ("angle: both", "random boxes"),
+    ("angle: both", "angle: geometry alone"),
+    (f"angle: {BOUND}", "angle: both"),
 )
 """Rows that are compared on the same draws of scenes."""
 METRICS = {"AP": "ap", "AR": "ar", "AR50": "ar50", "AR30": "ar30"}
@@ -135,7 +135,7 @@ def knob_lines(table: pl.DataFrame) -> str:
     heads += ["reference: AP", "AR", "proposals", "pictures", "printed: AP", "AR", "proposals", "scenes"]
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     other = {(r["knob"], r["value"]): r for r in table.filter(config="reference").iter_rows(named=True)}
-    for row in table.filter(config="default").filter(pl.col("knob") != "inputs").iter_rows(named=True):
+    for row in table.filter(config="angle").filter(pl.col("knob") != "inputs").iter_rows(named=True):
         ref = other[row["knob"], row["value"]]
         star = " *" if row["unchanged"] else ""
         gain = "" if row["unchanged"] else _ends(row, "ar_gain", "+")

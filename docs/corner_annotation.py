@@ -25,9 +25,9 @@ SETS = {"with": (4, 71, 30), "without": (0, 72, 60)}
 """Things on the road in each scene, the seed, and how many scenes."""
 _COMMON = ("person", "rider", "car", "truck", "bus", "train", "motorcycle", "bicycle")
 WAYS = {
-    "errs": ("erring", CopgConfig()),
-    "errs, knows common classes": ("erring", CopgConfig(background=(*BACKGROUND, *_COMMON))),
-    "exact": ("truth", CopgConfig()),
+    "errs": ("erring", CopgConfig.angle()),
+    "errs, knows common classes": ("erring", CopgConfig.angle(background=(*BACKGROUND, *_COMMON))),
+    "exact": ("truth", CopgConfig.angle()),
 }
 """What segmenter and detector are, and the parameters."""
 _DRAWS = 1000

@@ -10,7 +10,7 @@ import operator
 import os
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -702,6 +702,7 @@ def propose(
     semantics: str | Path | None = None,
     detections: str | Path | tables.Predictions | None = None,
     stage: Stage = "final",
+    config: Literal["default", "angle", "reference"] = "default",
     processes: int = 1,
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -709,8 +710,8 @@ def propose(
 ) -> Predictions:
     """Proposals of corner cases, as `roadaware propose` makes them: boxes around what stands on the road.
 
-    Ground is removed from each LiDAR sweep, its returns are clustered, clusters become boxes in the image, and
-    background and common objects are dropped; a step whose input is not given is left out.
+    Ground is removed from each LiDAR sweep, its returns are clustered in several ways, clusters become boxes in the
+    image and cuboids in space, and the best of each image are kept.
 
     Args:
         path: folder of a dataset with sweeps and calibration.
@@ -721,6 +722,8 @@ def propose(
         detections: common objects to suppress: `truth` or `erring` of synthetic scenes, Predictions, or a
             folder of saved ones.
         stage: after which step: `initial` (geometry alone), `intermediate` (background removed), `final`.
+        config: what the parameters are of: the default, one way to cluster by the angle (`angle`, the default up to
+            0.9), or the steps as published (`reference`).
         processes: images at a time.
         overwrite: do the work in `out` again, whatever was there.
         progress: called with how many images are done, of how many.
@@ -728,7 +731,8 @@ def propose(
 
     Returns:
         Boxes by falling score in each frame: corners in pixels, `score`, `distance_m`, `n_returns`,
-        `background_share`, `common_iou`. `.meta.notes["proposals"]` says which images were left out, and why.
+        `background_share`, `common_iou`, and the cuboid in the LiDAR's frame (`x_m`, ..., `yaw_rad`).
+        `.meta.notes["proposals"]` says which images were left out, and why.
 
     Raises:
         UsageError: if a parameter or an option is not known, or `out` holds something else.
@@ -737,10 +741,11 @@ def propose(
     Source: Li et al., ECCV 2022 (CODA), section 4.2.
     """
     from roadaware.corner_cases import runner
-    from roadaware.corner_cases.config import CopgConfig
+    from roadaware.corner_cases.config import PRESETS, CopgConfig
     from roadaware.datasets.detect_format import SWEEP_READERS
     from roadaware.scenes.store import save
 
+    _check_word("config", config, tuple(PRESETS))
     names = [each.name for each in fields(CopgConfig)]
     check_options(knobs, names)
     _check_word("reader", reader, (*SWEEP_READERS, None))
@@ -760,7 +765,7 @@ def propose(
             semantics=None if semantics is None else str(semantics),
             detections=None if detections is None else str(detections),
             stage=stage,
-            config=CopgConfig(**knobs),
+            config=replace(PRESETS[config](), **knobs),
         )
         work = kept or Path(spare) / "work"
         found, tally = runner.propose_set(

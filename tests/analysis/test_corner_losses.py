@@ -33,7 +33,7 @@ def told(*things, config=None, background=(), common=()):
     known = CommonObjects(boxes[list(common)].reshape(-1, 4), np.ones(len(common)))
     capture = Capture(points, ahead(), ring=ring, layout="40 rings x 900 columns")
     capture = replace(capture, semantics=SemanticMap(classes), common=known)
-    config = config or CopgConfig()
+    config = config or CopgConfig.angle()
     found = assign_losses(propose(capture, config), boxes, range(1, len(things) + 1), instances, config)
     assert set(found) <= set(LOSSES)
     return found
@@ -46,16 +46,16 @@ def test_what_is_found_is_met():
 @pytest.mark.parametrize(
     ("loss", "things", "config"),
     [
-        ("few returns", (CART, Thing(40, 6, width=0.3, length=0.3, height=0.3)), CopgConfig()),
-        ("ground", (CART, Thing(10, 3, width=2.0, height=0.12)), CopgConfig()),
-        ("too far", (CART, Thing(30, 4, width=2.0, height=2.0)), CopgConfig(max_distance_m=25.0)),
-        ("shape", (CART, Thing(15, 5, width=4.0, height=1.5)), CopgConfig(max_width_m=3.0)),
+        ("few returns", (CART, Thing(40, 6, width=0.3, length=0.3, height=0.3)), CopgConfig.angle()),
+        ("ground", (CART, Thing(10, 3, width=2.0, height=0.12)), CopgConfig.angle()),
+        ("too far", (CART, Thing(30, 4, width=2.0, height=2.0)), CopgConfig.angle(max_distance_m=25.0)),
+        ("shape", (CART, Thing(15, 5, width=4.0, height=1.5)), CopgConfig.angle(max_width_m=3.0)),
         (
             "merged",
             (Thing(12, -0.9, width=0.6, height=0.7), Thing(12, 1.4, width=4.0, height=2.0)),
-            CopgConfig(),
+            CopgConfig.angle(),
         ),
-        ("box", (CART,), CopgConfig(margin_px=80.0)),
+        ("box", (CART,), CopgConfig.angle(margin_px=80.0)),
     ],
 )
 def test_geometry_that_loses_an_object(loss, things, config):
@@ -77,6 +77,8 @@ def test_the_step_that_removed_a_fitting_box_is_named():
 
 
 def test_pictures_without_objects_lose_none():
-    found = propose(Capture(np.zeros((0, 3), np.float32), ahead()))
-    assert assign_losses(found, np.zeros((0, 4)), [], np.zeros(0, np.int32), CopgConfig()) == []
-    assert assign_losses(found, np.ones((1, 4)), [3], np.zeros(0, np.int32), CopgConfig()) == ["few returns"]
+    found = propose(Capture(np.zeros((0, 3), np.float32), ahead()), CopgConfig.angle())
+    assert assign_losses(found, np.zeros((0, 4)), [], np.zeros(0, np.int32), CopgConfig.angle()) == []
+    assert assign_losses(found, np.ones((1, 4)), [3], np.zeros(0, np.int32), CopgConfig.angle()) == [
+        "few returns"
+    ]

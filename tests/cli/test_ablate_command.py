@@ -78,7 +78,9 @@ def test_a_set_without_corner_cases_is_counted_only(root, tmp_path, capsys):
     told = capsys.readouterr().out
     assert "AP and AR are unknown: nothing says which objects are corner cases" in told
     assert "reference: min_points" in told
-    assert "runs of steps: check 4, ground 4, grid 4, clusters 8, projection 8" in told
+    assert (
+        "runs of steps: check 4, ground 4, grid 4, local ground 4, clusters 8, reach 8, projection 8" in told
+    )
 
 
 @pytest.mark.parametrize(

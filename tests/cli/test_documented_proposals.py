@@ -22,11 +22,15 @@ def test_commands_for_proposals_run_as_written(
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
-    assert len(lines) == 4
+    assert len(lines) == 6
     for line in lines:
         done = roadaware(*shlex.split(line)[2:])
         assert done.code == 0, done.err
     assert len(list((tmp_path / "runs" / "proposals" / "steps").glob("*.png"))) == 1
+    tracked = tmp_path / "runs" / "tracked"
+    assert (tracked / "tracks").is_dir()
+    assert (tracked / "cuboids" / "nuscenes.json").is_file()
+    assert list((tracked / "cuboids" / "kitti").glob("*/*.txt"))
 
 
 def test_every_knob_of_proposals_is_named() -> None:

@@ -48,6 +48,40 @@ def test_a_dataset_is_proposed_for_and_drawn(root, tmp_path, capsys):
     assert open_predictions(out / "proposals") == found
 
 
+def test_cuboids_are_written_for_other_tools_and_poses_are_asked_for(root, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert (
+        main(["propose", str(root), "--out", str(out), "--most", "1", "--as", "kitti", "-q", "--json", "-"])
+        == 0
+    )
+    told = json.loads(capsys.readouterr().out)
+    found = open_predictions(out / "proposals")
+    assert told["cuboids"] == {"kitti": len(found.boxes)}
+    lines = [path.read_text() for path in (out / "cuboids" / "kitti").rglob("*.txt")]
+    assert len(lines) == 4
+    assert sum(text.count("\n") for text in lines) == len(found.boxes) <= 4
+    for more in (["--track"], ["--as", "nuscenes"]):
+        assert main(["propose", str(root), "--out", str(tmp_path / "none"), *more]) == 2
+        assert "need poses of the vehicle" in capsys.readouterr().err
+        assert not (tmp_path / "none").exists()
+
+
+def test_a_run_of_an_earlier_version_goes_on_as_the_angle(root, tmp_path, capsys):
+    out = tmp_path / "out"
+    words = ["propose", str(root), "--out", str(out), "-q", "--json", "-"]
+    assert main([*words, "--config", "angle"]) == 0
+    head = json.loads((out / "proposals.json").read_text())
+    for name in ("local_ground_m", "reach_m", "duplicate_iou", "ranking", "most"):
+        del head["order"]["config"][name]
+    (out / "proposals.json").write_text(json.dumps(head))
+    capsys.readouterr()
+    assert main([*words, "--config", "angle"]) == 0
+    assert json.loads(capsys.readouterr().out)["made"] == 0
+    (out / "proposals.json").write_text(json.dumps(head))
+    assert main(words) == 2
+    assert "holds proposals of another order" in capsys.readouterr().err
+
+
 def test_another_order_needs_another_folder_or_overwrite(root, tmp_path, capsys):
     words = ["propose", str(root), "--out", str(tmp_path / "out"), "-q", "--json", "-", "--draw", "1"]
     assert main(words) == 0
@@ -167,5 +201,7 @@ def test_knobs_are_numbers_names_and_nothing():
     assert (found.max_width_m, found.margin_px, found.seed) == (4.5, None, 7)
     assert found.background == ("road", "sky")
     assert configure_copg(()) == CopgConfig()
+    assert configure_copg(("reach_m=0.4,2", "most=null")) == CopgConfig(reach_m=(0.4, 2), most=None)
+    assert configure_copg(("reach_m=0.4",), "angle") == CopgConfig.angle(reach_m=(0.4,))
     with pytest.raises(UsageError, match="not 'seed'"):
         configure_copg(("seed",))

@@ -15,6 +15,7 @@ from planted_kitti import planted_kitti
 from sets import SETS
 
 from roadaware.corner_cases.captures import SemanticMap
+from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import extract_geometry
 from roadaware.corner_cases.loader import (
     LEFT_OUT,
@@ -117,7 +118,7 @@ def spoilt(root: Path, changes: list[Change]) -> Path:
 def test_every_bad_picture_is_left_out_with_its_reason(tmp_path):
     changes = [change for change, _ in LEFT.values()]
     root = spoilt(tmp_path / "kitti", [*changes, ODD["nothing wrong"][0]])
-    found, tally = run(Order("kitti", str(root), part=4), tmp_path / "out")
+    found, tally = run(Order("kitti", str(root), CopgConfig.angle(), part=4), tmp_path / "out")
     assert set(found.boxes["video"]) == {f"training/{len(LEFT):06d}", "testing/000000"}
     assert sum(tally.skipped.values()) == len(LEFT)
     told = {each["video"]: each["reason"] for each in found.meta.notes["proposals"]["skipped"]}
@@ -131,7 +132,7 @@ def test_every_bad_picture_is_left_out_with_its_reason(tmp_path):
 
 def test_what_is_odd_is_counted_and_proposed_for(tmp_path):
     root = spoilt(tmp_path / "kitti", [change for change, _ in ODD.values()])
-    found, tally = run(Order("kitti", str(root), part=4), tmp_path / "out")
+    found, tally = run(Order("kitti", str(root), CopgConfig.angle(), part=4), tmp_path / "out")
     assert (tally.skipped, tally.refused) == ({}, 0)
     assert tally.odd == Counter(word for _, words in ODD.values() for word in words)
     counts = dict(found.boxes.group_by("video").len().iter_rows())
@@ -142,7 +143,7 @@ def test_what_is_odd_is_counted_and_proposed_for(tmp_path):
 
 def test_masks_in_a_foreign_numbering_are_odd():
     seen = capture(World(columns=600))
-    found = extract_geometry(seen)
+    found = extract_geometry(seen, CopgConfig.angle())
     classes = np.zeros((seen.camera.height_px, seen.camera.width_px), np.uint8)
     for share, told in ((0.19, []), (0.21, [NO_NAMES])):
         classes[: round(share * len(classes))] = 255

@@ -13,9 +13,10 @@ from planted import HEIGHT_M, Thing, World, ahead, capture, corners_in, sweep
 
 from example_counts import tried
 from roadaware.config import digest, from_dict, to_dict
+from roadaware.corner_cases import copg
 from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, SemanticMap
 from roadaware.corner_cases.config import BACKGROUND, CopgConfig
-from roadaware.corner_cases.copg import REASONS, check_cluster_limits, extract_geometry, propose
+from roadaware.corner_cases.copg import REASONS, check_cluster_limits
 from roadaware.corner_cases.ground import check, validate_lidar_points
 from roadaware.corner_cases.proposal_tables import build_proposal_rows, merge_proposal_rows
 from roadaware.errors import InputError, UsageError
@@ -29,6 +30,15 @@ THINGS = (
     Thing(25, -8, width=4.0, height=2.5),
 )
 WORLD = World(THINGS, rings=64, columns=900, noise_m=0.01)
+
+
+def propose(seen, config=None, geometry=None):
+    """Proposals of the angle alone; the united ways to cluster stand in test_united.py."""
+    return copg.propose(seen, config or CopgConfig.angle(), geometry)
+
+
+def extract_geometry(seen):
+    return copg.extract_geometry(seen, CopgConfig.angle())
 
 
 def best(proposals, world=WORLD):
@@ -89,7 +99,7 @@ def test_background_is_removed_and_common_objects_suppressed():
     classes[y1:y2, x1 : x1 + round(0.6 * (x2 - x1))] = 8
     common = CommonObjects(np.stack([places[2], places[4]]), np.array([0.9, 0.2]))
     seen = replace(plain, semantics=SemanticMap(classes), common=common)
-    found = propose(seen, CopgConfig(min_common_score=0.5, background_by="box"))
+    found = propose(seen, CopgConfig.angle(min_common_score=0.5, background_by="box"))
     assert len(found.boxes) == 5
     assert int(found.intermediate.sum()) == 4
     assert len(found) == 3
@@ -98,9 +108,9 @@ def test_background_is_removed_and_common_objects_suppressed():
     assert found.background[~found.intermediate][0] == pytest.approx(0.6, abs=0.06)
     common_one = found.intermediate & ~found.final
     assert found.overlap[common_one][0] > 0.8
-    lenient = propose(seen, CopgConfig(max_background=0.9, max_common_iou=1.0, background_by="box"))
+    lenient = propose(seen, CopgConfig.angle(max_background=0.9, max_common_iou=1.0, background_by="box"))
     assert len(lenient) == 5
-    strict = propose(seen, CopgConfig(max_background=0.9, background_by="box"))
+    strict = propose(seen, CopgConfig.angle(max_background=0.9, background_by="box"))
     assert len(strict) == 3
     assert (found.scores[found.final] == propose(plain).scores[found.final]).all()
     assert found.scores[common_one][0] < propose(plain).scores[common_one][0]
@@ -118,7 +128,7 @@ def test_returns_tell_a_thing_from_the_road_around_it():
     classes = np.zeros((480, 640), np.uint8)
     classes[pixels[:, 1], pixels[:, 0]] = 13
     shown = replace(plain, semantics=SemanticMap(classes))
-    by_box, by_returns = (propose(shown, CopgConfig(background_by=each)) for each in ("box", "returns"))
+    by_box, by_returns = (propose(shown, CopgConfig.angle(background_by=each)) for each in ("box", "returns"))
     assert by_box.background[number] > 0.45
     assert by_returns.background[number] == 0
     assert by_returns.intermediate.tolist() == [n == number for n in range(len(initial.boxes))]
@@ -150,7 +160,7 @@ def test_one_geometry_serves_all_cameras():
 
 def test_feet_are_not_cut_off_by_the_ground():
     low = World((Thing(10, 0, width=1.5, height=0.4),), rings=64, columns=900, noise_m=0.01)
-    standing, cut = (propose(capture(low), CopgConfig(standing_m=m, margin_px=0.0)) for m in (1.0, 0.0))
+    standing, cut = (propose(capture(low), CopgConfig.angle(standing_m=m, margin_px=0.0)) for m in (1.0, 0.0))
     assert best(standing, low)[0] > best(cut, low)[0] + 0.15
 
 
@@ -214,7 +224,9 @@ def test_any_returns_give_proposals_or_an_error_of_ours(seed, count, kind, ringe
     common = CommonObjects(rng.normal(0, 300, (3, 4)), rng.random(3))
     seen = Capture(points, camera, ring, str(layout), semantics, common)
     with contextlib.suppress(InputError):
-        found = propose(seen, CopgConfig(min_points=1, min_visible=1, theta_deg=float(rng.uniform(1, 80))))
+        found = propose(
+            seen, CopgConfig.angle(min_points=1, min_visible=1, theta_deg=float(rng.uniform(1, 80)))
+        )
         edges = found.boxes.edges
         assert np.isfinite(edges).all()
         assert (edges >= 0).all()
@@ -271,7 +283,7 @@ def test_proposals_are_predictions():
 
 
 def test_the_defaults_are_those_of_the_paper():
-    config = CopgConfig()
+    config = CopgConfig.angle()
     assert (config.theta_deg, config.max_distance_m) == (8.0, 50.0)
     assert (config.max_background, config.max_common_iou) == (0.45, 0.25)
     assert config.min_points in (5, 10)
@@ -297,4 +309,4 @@ def test_the_defaults_are_those_of_the_paper():
 )
 def test_knobs_outside_their_range_are_refused(knobs):
     with pytest.raises(UsageError, match=next(iter(knobs))):
-        CopgConfig(**knobs)
+        CopgConfig.angle(**knobs)

@@ -21,19 +21,20 @@ WORLD = World(THINGS, rings=40, columns=900)
 
 def test_things_apart_are_clusters():
     seen = capture(WORLD)
-    found, ours = extract_dbscan_geometry(seen), extract_geometry(seen)
+    angle = CopgConfig.angle()
+    found, ours = extract_dbscan_geometry(seen), extract_geometry(seen, angle)
     assert len(found.clusters) == len(THINGS)
     assert found.clusters.counts.sum() == (found.clusters.of_return > 0).sum()
     np.testing.assert_array_equal(found.ground.removed, ours.ground.removed)
     wanted = np.stack([corners_in(ahead(), WORLD, thing) for thing in THINGS])
-    assert (iou(wanted, propose(seen, geometry=found).boxes.edges).max(1) > 0.7).all()
+    assert (iou(wanted, propose(seen, angle, found).boxes.edges).max(1) > 0.7).all()
 
 
 def test_a_wider_reach_joins_more_and_limits_hold():
     near = World(tuple(Thing(10, y, length=0.4) for y in (-0.9, 0.9)), rings=40, columns=900)
     counts = [len(extract_dbscan_geometry(capture(near), eps_m=eps).clusters) for eps in (0.5, 1.0)]
     assert counts == [2, 1]
-    far = extract_dbscan_geometry(capture(WORLD), CopgConfig(max_distance_m=11.0))
+    far = extract_dbscan_geometry(capture(WORLD), CopgConfig.angle(max_distance_m=11.0))
     assert sorted(far.limited.tolist()) == [0, 2, 2]
 
 

@@ -1,4 +1,4 @@
-"""Sweeps of KITTI and nuScenes by the default configuration: rings, ground, clusters, what is found."""
+"""Sweeps of KITTI and nuScenes by the angle alone and by the united ways: rings, ground, clusters, what is found."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from plain_labels import plain_labels
 
 from roadaware.corner_cases.captures import Capture
 from roadaware.corner_cases.clusters import label
+from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import Proposals, propose
 from roadaware.corner_cases.ground import check
 from roadaware.corner_cases.loader import Captures
@@ -27,26 +28,29 @@ pytestmark = pytest.mark.skipif(not REAL, reason="ROADAWARE_DATA_DIR is not set"
 
 
 @cache
-def opened(name: str) -> tuple[Scenes, dict[str, tuple[Capture, Proposals]]]:
+def opened(name: str, united: bool = False) -> tuple[Scenes, dict[str, tuple[Capture, Proposals]]]:
     """A set, and each image with its proposals by the end of the image's name."""
+    config = CopgConfig() if united else CopgConfig.angle()
     root = Path(REAL) / name
     scenes = read(name, root, cache=False)
     captures = Captures(scenes, root)
     found = {}
     for moment in captures.moments:
         capture = captures.open(moment)
-        found[moment.video] = (capture, propose(capture))
+        found[moment.video] = (capture, propose(capture, config))
     return scenes, found
 
 
-def best(name: str) -> pl.DataFrame:
-    """Each labelled box with the overlap of the best proposal of its image, and how far it is."""
-    scenes, found = opened(name)
+def best(name: str, united: bool = False, most: int | None = None) -> pl.DataFrame:
+    """Each labelled box with the overlap of the best of the final proposals of its image, and how far it is."""
+    scenes, found = opened(name, united)
     words = scenes.meta.vocabularies["object"]
     of = {box: words[number] for box, number in scenes.labels.select("box", "label").iter_rows()}
     told = []
     for row in scenes.boxes.iter_rows(named=True):
-        edges = found[row["video"]][1].boxes.edges
+        held = found[row["video"]][1]
+        order = np.argsort(-held.scores, kind="stable")
+        edges = held.boxes.edges[order[held.final[order]]][:most]
         overlap = float(iou([[row[corner] for corner in CORNERS]], edges).max())
         away = row["z_m"] if name == "kitti" else row["depth_m"]
         told.append({"what": of[row["box"]], "overlap": overlap, "away": away})
@@ -59,6 +63,22 @@ def test_the_corner_case_of_kitti_is_found():
     assert found["Pedestrian"] >= 0.8
     # 34 m away: the ground takes the lower half, and the returns are few.
     assert 0.3 <= found["Car"] < 0.5
+
+
+def test_united_ways_find_more_of_kitti_in_fewer_boxes():
+    found = dict(best("kitti", united=True).select("what", "overlap").iter_rows())
+    assert found["Car"] >= 0.5
+    first = dict(best("kitti", united=True, most=5).select("what", "overlap").iter_rows())
+    assert first["Misc"] >= 0.74
+    assert first["Pedestrian"] >= 0.88
+    counts = [len(proposals) for _, proposals in opened("kitti", united=True)[1].values()]
+    assert counts == [25, 25]
+
+
+def test_united_ways_find_no_less_of_nuscenes_in_as_many_boxes():
+    near = best("nuscenes", united=True).filter(pl.col("away") <= 50)
+    assert int((near["overlap"] >= 0.5).sum()) >= 10
+    assert sum(len(proposals) for _, proposals in opened("nuscenes", united=True)[1].values()) == 150
 
 
 def test_rings_and_ground_of_kitti():

@@ -52,6 +52,11 @@ TURNED = {
     "margin_px": (0.0, 9.0),
     "min_side_px": (40.0,),
     "seed": (1,),
+    "local_ground_m": (0.2,),
+    "reach_m": ((0.7,), (0.4, 1.5)),
+    "duplicate_iou": (0.3,),
+    "ranking": ("learnt", "returns"),
+    "most": (2,),
 }
 
 
@@ -70,7 +75,7 @@ def seen(ringed=True):
 def variants():
     """Each parameter of both configurations turned by itself, and one with every step left out that can be."""
     found = []
-    for base in (CopgConfig(), CopgConfig.reference()):
+    for base in (CopgConfig(), CopgConfig.angle(), CopgConfig.reference()):
         found += [
             Variant(base, semantics=s, detections=d) for s, d in itertools.product((True, False), repeat=2)
         ]
@@ -126,7 +131,7 @@ def test_several_knobs_at_once():
     for _ in range(20):
         knobs = rng.choice(list(TURNED), 6, replace=False)
         turned = {knob: TURNED[knob][rng.integers(len(TURNED[knob]))] for knob in knobs}
-        asked.append(Variant(replace(CopgConfig(), **turned)))
+        asked.append(Variant(replace(CopgConfig.angle(), **turned)))
     for variant, each in zip(asked, Bench(asked).propose(picture), strict=True):
         assert_same(each, alone(picture, variant))
 
@@ -152,7 +157,7 @@ def test_thresholds_and_limits_cost_no_step():
 
 
 def test_cameras_of_one_sweep_share_its_geometry():
-    bench = Bench([Variant(CopgConfig()), Variant(CopgConfig(theta_deg=4.0))])
+    bench = Bench([Variant(CopgConfig.angle()), Variant(CopgConfig(theta_deg=4.0))])
     for sweep in ("a", "a", "b", None, None):
         bench.propose(seen(), sweep)
     assert (bench.counts["check"], bench.counts["clusters"], bench.counts["projection"]) == (4, 8, 10)

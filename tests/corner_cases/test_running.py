@@ -35,7 +35,7 @@ def _own_cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def order(root):
-    return Order("kitti", str(root), CopgConfig(max_distance_m=40), part=2)
+    return Order("kitti", str(root), CopgConfig.angle(max_distance_m=40), part=2)
 
 
 def test_every_picture_is_proposed_for(order, tmp_path):
@@ -79,7 +79,7 @@ def test_folders_of_others_are_left_alone(order, tmp_path):
     folder = tmp_path / "out"
     run(replace(order, videos=("training/000001",)), folder)
     with pytest.raises(UsageError, match="proposals of another order"):
-        run(replace(order, videos=("training/000001",), config=CopgConfig()), folder)
+        run(replace(order, videos=("training/000001",), config=CopgConfig.angle()), folder)
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.txt").write_text("mine")
@@ -166,6 +166,7 @@ def test_masks_and_detections_from_disk(root, tmp_path):
     order = Order(
         "kitti",
         str(root),
+        CopgConfig.angle(),
         semantics=str(masks),
         detections=str(tmp_path / "claims"),
         videos=("training/000001", "training/000002"),
@@ -205,6 +206,7 @@ def beside(root, tmp_path):
     return Order(
         "kitti",
         str(root),
+        CopgConfig.angle(),
         semantics=str(masks),
         detections=str(tmp_path / "claims"),
         videos=videos,

@@ -24,11 +24,11 @@ from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions
 
 VARIANTS = (
-    Variant(CopgConfig()),
-    Variant(CopgConfig(theta_deg=4)),
-    Variant(CopgConfig(max_distance_m=10.0)),
-    Variant(CopgConfig(max_background=0.0)),
-    Variant(CopgConfig(), semantics=False),
+    Variant(CopgConfig.angle()),
+    Variant(CopgConfig.angle(theta_deg=4)),
+    Variant(CopgConfig.angle(max_distance_m=10.0)),
+    Variant(CopgConfig.angle(max_background=0.0)),
+    Variant(CopgConfig.angle(), semantics=False),
     Variant(CopgConfig.reference(), detections=False),
 )
 
@@ -80,7 +80,7 @@ def test_it_gives_what_plain_runs_give_and_repeats_no_step(order, tmp_path):
         assert found.counts[place] == tally.proposals["final"] == len(alone.boxes)
         assert found.with_one[place] == tally.with_one
     assert len(set(found.counts)) > 2
-    once = {"check": 1, "ground": 1, "grid": 1, "clusters": 3}
+    once = {"check": 1, "ground": 1, "grid": 1, "local ground": 1, "clusters": 3, "reach": 3}
     again = {"projection": 3, "background": 3, "overlaps": 2}
     assert found.runs == {step: 4 * count for step, count in (once | again).items()}
 

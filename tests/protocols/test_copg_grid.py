@@ -12,10 +12,10 @@ from roadaware.protocols.copg_ablation import GRID, INPUTS, build_cells, collect
 
 
 def test_the_usual_grid_turns_one_knob_at_a_time() -> None:
-    rows, left_out = build_cells(["default", "reference"])
+    rows, left_out = build_cells(["angle", "reference"])
     assert (len(rows), left_out) == (2 * (4 + 4 + 3 + 3 + 5 + 3), [])
     for row in rows:
-        base = CopgConfig.reference() if row.base == "reference" else CopgConfig()
+        base = CopgConfig.reference() if row.base == "reference" else CopgConfig.angle()
         if row.knob != INPUTS:
             assert row.variant.config == replace(base, **{row.knob: row.value})
         assert row.unchanged == (
@@ -27,7 +27,7 @@ def test_the_usual_grid_turns_one_knob_at_a_time() -> None:
 
 
 def test_knobs_of_steps_without_input_are_left_out() -> None:
-    rows, left_out = build_cells(["default"], semantics=False, detections=False)
+    rows, left_out = build_cells(["angle"], semantics=False, detections=False)
     assert {row.knob for row in rows} == {INPUTS, "theta_deg", "min_points", "max_distance_m"}
     assert [row.value for row in rows if row.knob == INPUTS] == ["geometry alone"]
     assert left_out == [
@@ -51,7 +51,7 @@ def test_a_configurations_own_value_is_always_there() -> None:
 @pytest.mark.parametrize(
     ("bases", "grid", "told"),
     [
-        (["best"], GRID, "configurations are default, reference; not best"),
+        (["best"], GRID, "configurations are default, angle, reference; not best"),
         ([], GRID, "not none"),
         (["default"], {"theta": (4,)}, "there is no parameter 'theta'; there are background"),
         (["default"], {"theta_deg": (0,)}, "theta_deg should lie in"),

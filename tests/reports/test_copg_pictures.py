@@ -15,6 +15,7 @@ from dataclasses import replace
 from planted import Thing, World, capture, corners_in
 
 from roadaware.corner_cases.captures import CommonObjects, SemanticMap
+from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import propose
 from roadaware.reports.copg import DROPPED, GROUND, KEPT, STEPS, build_cluster_palette, draw_sheet, draw_steps
 
@@ -31,7 +32,7 @@ def steps():
     classes[y1 - 5 : y2 + 5, x1 - 5 : x2 + 5] = 13
     common = CommonObjects(places[1][None], np.ones(1))
     seen = replace(seen, semantics=SemanticMap(classes), common=common)
-    found = propose(replace(seen, semantics=SemanticMap(np.full_like(classes, 13))))
+    found = propose(replace(seen, semantics=SemanticMap(np.full_like(classes, 13))), CopgConfig.angle())
     return draw_steps(found, seen, PICTURE), found, places
 
 
@@ -41,7 +42,7 @@ def test_every_step_has_its_picture(steps):
     assert all(picture.dtype == np.uint8 for picture in pictures.values())
     assert all(pictures[name].shape == (480, 640, 3) for name in STEPS[2:])
     bare = draw_steps(propose(capture(WORLD)), capture(WORLD), PICTURE)
-    assert tuple(bare) == STEPS[:4]
+    assert tuple(bare) == (*STEPS[:4], *STEPS[-2:])
 
 
 def test_range_images_show_ground_and_clusters(steps):
@@ -82,5 +83,18 @@ def test_a_sheet_holds_all_of_them(steps, columns):
     found = draw_sheet(pictures, width_px=500, columns=columns)
     assert found.shape[1] == 500
     room = (500 - (columns - 1) * 4) // columns
-    rows = -(-6 // columns)
+    rows = -(-8 // columns)
     assert found.shape[0] > rows * room * 480 // 640
+
+
+def test_cuboids_are_drawn_in_the_image_and_from_above(steps):
+    pictures, found, _ = steps
+    assert len(found) == 1
+    for name in ("cuboids", "from above"):
+        assert (pictures[name] == KEPT).all(2).any(), name
+    # In the image around the thing that is left; from above 10 m ahead of the middle of the lower edge.
+    rows, columns = np.nonzero((pictures["cuboids"] == KEPT).all(2))
+    box = found.boxes.edges[found.final][0]
+    middle = np.array([columns.min() + columns.max(), rows.min() + rows.max()]) / 2
+    assert np.abs(middle - (box[:2] + box[2:]) / 2).max() < 40
+    assert (pictures["from above"] == GROUND).all(2).any()

@@ -31,8 +31,8 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `kitti`, a run `near` that takes what is within 12 m, and `all`."""
     root = tmp_path_factory.mktemp("swept")
     kitti = write_swept_kitti(root / "kitti")
-    propose(kitti, root / "near", "--set", "max_distance_m=12")
-    propose(kitti, root / "all")
+    propose(kitti, root / "near", "--config", "angle", "--set", "max_distance_m=12")
+    propose(kitti, root / "all", "--config", "angle")
     return root
 
 
@@ -121,16 +121,16 @@ def test_what_was_dropped_is_kept_beside_the_proposals(swept: Path) -> None:
 
 def test_a_damaged_or_older_part_of_what_was_dropped_is_met(swept: Path, tmp_path: Path) -> None:
     kitti = swept / "kitti"
-    out = propose(kitti, tmp_path / "out", "--set", "max_distance_m=12")
+    out = propose(kitti, tmp_path / "out", "--config", "angle", "--set", "max_distance_m=12")
     first = (out / "dropped.parquet").read_bytes()
     part = next((out / "parts").glob("*-dropped.parquet"))
     part.write_bytes(b"damaged")
-    propose(kitti, out, "--set", "max_distance_m=12")
+    propose(kitti, out, "--config", "angle", "--set", "max_distance_m=12")
     assert pl.read_parquet(out / "dropped.parquet").equals(pl.read_parquet(first))
     told = json.loads((out / "parts" / "000000.json").read_text())
     del told["beside"]  # as an older roadaware wrote it
     (out / "parts" / "000000.json").write_text(json.dumps(told))
-    propose(kitti, out, "--set", "max_distance_m=12")
+    propose(kitti, out, "--config", "angle", "--set", "max_distance_m=12")
     assert not (out / "dropped.parquet").exists()
     found = Sweeps(open_paths([kitti, out]))
     assert found.describe_runs() == {"a": False}
@@ -317,7 +317,7 @@ def test_points_that_are_none_are_left_out_and_counted(tmp_path: Path) -> None:
     rows = np.frombuffer(place.read_bytes(), "<f4").reshape(-1, 4).copy()
     rows[::97, 0], rows[1::97, 2], rows[2::997, 1] = np.nan, -np.inf, 3e38
     place.write_bytes(rows.tobytes())
-    run = propose(kitti, tmp_path / "run")
+    run = propose(kitti, tmp_path / "run", "--config", "angle")
     found = Sweeps(open_paths([kitti, run]))
     for side in ("", "a"):
         head, xyz, _, _ = parse(found.points(VIDEO, 0, side))

@@ -15,7 +15,7 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats
 from roadaware.corner_cases.config import CopgConfig
-from roadaware.corner_cases.copg import FAR, FEW, KEPT, Geometry, Proposals
+from roadaware.corner_cases.copg import DROPS, FAR, FEW, KEPT, Geometry, Proposals
 from roadaware.geometry.boxes import iou
 from roadaware.metrics.corner_cases.config import GROUPS
 from roadaware.metrics.corner_cases.evaluate import IN_SLICES
@@ -297,6 +297,7 @@ LOSSES = {
     "box": "its cluster is right, the box around it is not",
     "background": "a box that fits was removed as background",
     "common": "a box that fits was suppressed as a common object",
+    "ranked": "a box that fits was taken for a copy of a better one, or ranked beyond the most",
 }
 """What can become of an object, to what that means, in the order of the steps."""
 
@@ -331,10 +332,22 @@ def assign_losses(
         if (mine & found.final).any():
             told.append("met")
         elif mine.any():
-            told.append("common" if (mine & found.intermediate).any() else "background")
+            told.append(_name_drop(found, mine))
         else:
-            told.append(_without_box(found.geometry, instances == number, config))
+            # Of several ways to cluster, the one that came farthest says what was missing.
+            reasons = [_without_box(each, instances == number, config) for each in found.geometry.hypotheses]
+            told.append(max(reasons, key=list(LOSSES).index))
     return told
+
+
+def _name_drop(found: Proposals, fits: Bools) -> str:
+    """The last step that a box which fits an object has come to."""
+    if found.dropped is None:
+        return "common" if (fits & found.intermediate).any() else "background"
+    steps = {DROPS[code] for code in found.dropped[fits].tolist()}
+    if steps & {"copy", "beyond the most"}:
+        return "ranked"
+    return "common" if "common object" in steps else "background"
 
 
 def _without_box(geometry: Geometry, own: Bools, config: CopgConfig) -> str:

@@ -71,8 +71,10 @@ def ablate(
     *,
     out: Annotated[Path, Output, Parameter(help=_OUT), outputs.ABLATION],
     grid: Annotated[tuple[str, ...], Parameter(help=_GRID, show_default=False), Several] = (),
-    config: Annotated[tuple[Literal["default", "reference"], ...], Parameter(help=_CONFIG), Several] = (
-        "default",
+    config: Annotated[
+        tuple[Literal["default", "angle", "reference"], ...], Parameter(help=_CONFIG), Several
+    ] = (
+        "angle",
         "reference",
     ),
     reader: Annotated[DatasetKind | None, Parameter(help=_READER)] = None,
@@ -97,7 +99,7 @@ def ablate(
 
         roadaware ablate synthetic --semantics erring --detections erring --output ablation
 
-        roadaware ablate synthetic --config default --grid theta_deg=4,8 standing_m=0,1 \\
+        roadaware ablate synthetic --config angle --grid theta_deg=4,8 standing_m=0,1 \\
             --output few
     """
 

@@ -27,9 +27,17 @@ from roadaware.cli.options import (
 )
 from roadaware.cli.predict import predict
 from roadaware.config import digest, to_dict
-from roadaware.corner_cases.config import CopgConfig
+from roadaware.corner_cases.config import PRESETS, CopgConfig
+from roadaware.corner_cases.proposal_sets import (
+    CUBOIDS,
+    TRACKS,
+    require_poses,
+    save_cuboids,
+    save_tracks,
+)
 from roadaware.corner_cases.runner import PROPOSALS, build_order, propose_set
 from roadaware.errors import UsageError
+from roadaware.formats.cuboid_labels import CuboidForm
 from roadaware.reports.copg import write_steps
 from roadaware.reports.corner_text import format_proposals
 from roadaware.tasks.prediction_runs import TABLES
@@ -48,6 +56,13 @@ _OBJECTS = (
     "`models list` or what `predict` takes; what it finds is kept in OUT-objects."
 )
 _KNOB = "A parameter of the configuration, NAME=VALUE, such as theta_deg=4; several may follow."
+_CONFIG = (
+    "What is changed by --set: default (several ways to cluster, a learnt score), angle (one way, as up to 0.9), "
+    "reference (the steps as the paper has them)."
+)
+_MOST = "Boxes of an image that are kept, the best first; 0 for all. [default: the configuration's, 25]"
+_TRACK = "Also follow proposals over the sweeps of each video; needs poses of the vehicle (nuScenes, synthetic scenes)."
+_FORMS = "Also write cuboids for other tools: kitti (labels of each image), nuscenes (one JSON, boxes in the world)."
 _STAGE = "After which step: initial (geometry alone), intermediate (background removed), final."
 _SPLIT = "Only the videos of this split."
 _PROCESSES = "Images at a time; 0 for as many as there are cores."
@@ -66,7 +81,11 @@ def propose(
     detections: Annotated[str | None, Parameter(help=_DETECTIONS)] = None,
     objects: Annotated[Path | None, Parameter(help=_OBJECTS)] = None,
     stage: Annotated[Literal["initial", "intermediate", "final"], Parameter(help=_STAGE)] = "final",
+    config: Annotated[Literal["default", "angle", "reference"], Parameter(help=_CONFIG)] = "default",
     knob: Annotated[tuple[str, ...], Parameter(name="--set", help=_KNOB), Several] = (),
+    most: Annotated[int | None, Parameter(help=_MOST, validator=validate_range(0, 100_000))] = None,
+    track: Annotated[bool, Parameter(help=_TRACK), Switch] = False,
+    forms: Annotated[tuple[CuboidForm, ...], Parameter(name="--as", help=_FORMS), Several] = (),
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
     processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(0, 256))] = 1,
     overwrite: Overwrite = False,
@@ -75,16 +94,20 @@ def propose(
 ) -> Outcome:
     """Propose corner cases: boxes around what stands on the road and no detector knows.
 
-    Ground is removed from a sweep, its returns are clustered, clusters become boxes in the image, and what
-    is background or a common object is dropped; a step whose input is not given is left out. Interrupted,
-    the same command goes on where it was. An image with a broken sweep or calibration is counted and left
-    out; once its file is corrected, the same command adds it.
+    Ground is removed from a sweep, its returns are clustered in several ways, clusters become boxes in the
+    image and cuboids in space, and the best of each image are kept, ranked by their shape, and by masks and
+    detections where these are given. Interrupted, the same command goes on where it was. An image with a
+    broken sweep or calibration is counted and left out; once its file is corrected, the same command adds it.
 
     For example:
 
         roadaware propose runs/synthetic --semantics truth --detections truth --output proposals
 
-        roadaware propose KITTI --output proposals --draw 4 --set theta_deg=10 max_distance_m=30
+        roadaware propose KITTI --output proposals --draw 4 --most 10 --as kitti
+
+        roadaware propose NUSCENES --output proposals --track --as nuscenes
+
+        roadaware propose KITTI --output proposals --config angle --set theta_deg=10 max_distance_m=30
 
         roadaware propose KITTI --objects street-small --output proposals
     """
@@ -95,6 +118,9 @@ def propose(
         outputs.PREDICTIONS.check(folder)
         predict((objects,), videos=[dataset], source=VideoSource(reader=reader, split=split), out=folder)
         detections = str(folder / TABLES)
+    chosen = configure_copg(knob, config)
+    if most is not None:
+        chosen = dataclasses.replace(chosen, most=most or None)
     order = build_order(
         dataset,
         reader=reader,
@@ -102,18 +128,30 @@ def propose(
         semantics=semantics,
         detections=detections,
         stage=stage,
-        config=configure_copg(knob),
+        config=chosen,
     )
+    if track or "nuscenes" in forms:
+        require_poses(order)
     target = out / PROPOSALS
     try:
         with console.show_progress("proposing") as shown:
             cores = processes or len(os.sched_getaffinity(0))
-            tally = propose_set(order, out, processes=cores, progress=shown, overwrite=overwrite)[1]
+            found, tally = propose_set(order, out, processes=cores, progress=shown, overwrite=overwrite)
     except KeyboardInterrupt:
         without = " without --overwrite" if overwrite else ""
         console.print_note(f"what is done stays in {out}; the same command{without} goes on with it")
         raise
     console.print_note(f"wrote {target}")
+    tracked: dict[str, int] = {}
+    if track:
+        with console.log_step("tracking"):
+            found, tracked = save_tracks(order, found, out / TRACKS)
+        console.print_note(f"wrote {out / TRACKS}")
+    written: dict[str, int] = {}
+    if forms:
+        with console.log_step("writing cuboids"):
+            written = save_cuboids(order, found, out / CUBOIDS, forms)
+        console.print_note(f"wrote {out / CUBOIDS}")
     drawn = 0
     if draw:
         with console.log_step("drawing"):
@@ -127,10 +165,20 @@ def propose(
         "config": to_dict(order.config),
         "config_digest": digest(order.config),
         **asdict(tally),
+        "tracks": tracked,
+        "cuboids": written,
         "drawn": drawn,
     }
     failed = describe_lost(tally.skipped, tally.refused) if strict else None
-    return Outcome(format_proposals(order, target, tally, drawn), data, failed)
+    text = format_proposals(order, target, tally, drawn)
+    if tracked:
+        text += (
+            f"\n{tracked['things']:,} things in {tracked['boxes']:,} boxes: {tracked['moving']:,} move, "
+            f"{tracked['seen_again']:,} were seen in more than one sweep; {tracked['carried']:,} boxes carried to others"
+        )
+    if written:
+        text += f"\ncuboids: {', '.join(f'{count:,} {name}' for name, count in written.items())} in {out / CUBOIDS}"
+    return Outcome(text, data, failed)
 
 
 def describe_lost(skipped: Mapping[str, int], refused: int) -> str | None:
@@ -145,8 +193,12 @@ def describe_lost(skipped: Mapping[str, int], refused: int) -> str | None:
     return f"--strict: {' and '.join(told)}" if told else None
 
 
-def configure_copg(knobs: tuple[str, ...]) -> CopgConfig:
-    """The default configuration with some parameters changed.
+def configure_copg(knobs: tuple[str, ...], base: str = "default") -> CopgConfig:
+    """A configuration with some parameters changed.
+
+    Args:
+        knobs: NAME=VALUE each.
+        base: a name of `corner_cases.config.PRESETS`.
 
     Raises:
         UsageError: if there is no such parameter, or its value is none.
@@ -157,9 +209,11 @@ def configure_copg(knobs: tuple[str, ...]) -> CopgConfig:
         name, given, value = each.partition("=")
         if not given or name not in names:
             raise UsageError(f"--set is NAME=VALUE with one of {', '.join(sorted(names))}; not {each!r}")
-        try:  # a number, nothing (`null`), a word, or names of classes with commas between them
-            read = json.loads(value)
+        # A number, nothing (`null`), a word, or names or lengths with commas between them.
+        text = f"[{value}]" if name == "reach_m" and not value.startswith("[") else value
+        try:
+            read = json.loads(text)
         except (ValueError, RecursionError):
             read = value.split(",") if name == "background" else value
         changes[name] = tuple(read) if isinstance(read, list) else read
-    return dataclasses.replace(CopgConfig(), **changes)
+    return dataclasses.replace(PRESETS[base](), **changes)

@@ -61,7 +61,13 @@ def measure_cpu_time() -> float:
 
 
 def prepare_result_folder(
-    folder: Path, main: str, head: Mapping[str, Any], what: str, *, overwrite: bool = False
+    folder: Path,
+    main: str,
+    head: Mapping[str, Any],
+    what: str,
+    *,
+    overwrite: bool = False,
+    complete: Callable[[Any], Any] = lambda known: known,
 ) -> None:
     """Write the request into a folder, or check that the folder has the same one.
 
@@ -73,6 +79,7 @@ def prepare_result_folder(
         head: what is asked for, JSON-ready, with `format`.
         what: the results, in messages.
         overwrite: drop the parts that were made by whatever order.
+        complete: adds to the head of an earlier version what that did not say.
 
     Raises:
         UsageError: if it is a file, or holds something else.
@@ -93,8 +100,8 @@ def prepare_result_folder(
             )
         if overwrite:
             _drop(folder / PARTS)
-        elif known != head and list_folder_names(folder / PARTS):
-            raise UsageError(f"{folder} holds {what} of {_difference(known, head)}; {REMEDY}")
+        elif complete(known) != head and list_folder_names(folder / PARTS):
+            raise UsageError(f"{folder} holds {what} of {_difference(complete(known), head)}; {REMEDY}")
     write_atomically(folder / main, (json.dumps(head, indent=1, sort_keys=True) + "\n").encode())
     try:
         (folder / PARTS).mkdir(exist_ok=True)

@@ -8,6 +8,7 @@ so that one comparison is left for each pair of pixels."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,6 +131,48 @@ def find_clusters(
     return measure_clusters(points, grid, labels, found, count, heights=heights)
 
 
+WIDE, TALL = 3, 2
+"""How many columns to the left and rows upwards neighbours within reach are looked for. More find hardly more (see
+docs/corner_cases.md) and take longer."""
+
+
+def find_reach_clusters(
+    points: Floats32,
+    grid: Grid,
+    image: Floats32,
+    solid: npt.NDArray[np.bool_],
+    reaches: Sequence[float],
+    *,
+    heights: Floats32 | None = None,
+) -> tuple[Clusters, ...]:
+    """Clusters of returns that lie within some metres of each other in space: those of each reach.
+
+    Only neighbours in the range image are asked, which stand for all returns nearby: the result is nearly that of DBSCAN
+    without noise, at a small part of its cost.
+
+    Args:
+        points: (n, 3) metres.
+        grid: where they lie in the image.
+        image: (rows, columns) metres of `range_image.fill`.
+        solid: (n,) returns that are no ground.
+        reaches: metres, rising.
+        heights: (n,) metres above the ground, where there is one.
+    """
+    from roadaware.corner_cases.kernels import assign_cluster_labels, fill_spots, label_within_reach
+
+    solid, image = np.ascontiguousarray(solid), np.ascontiguousarray(image)
+    spots = np.empty((*grid.shape, 3), np.float32)
+    fill_spots(grid.row, grid.column, grid.ranges, points, solid, image, spots)
+    parent = np.empty(image.size + 1, np.int32)
+    made = []
+    for reach in reaches:
+        labels, found = np.empty(grid.shape, np.int32), np.empty(len(points), np.int32)
+        count = label_within_reach(image, spots, np.float32(reach), WIDE, TALL, parent, labels)
+        assign_cluster_labels(grid.row, grid.column, solid, labels, found)
+        made.append(measure_clusters(points, grid, labels, found, int(count), heights=heights))
+    return tuple(made)
+
+
 def measure_clusters(
     points: Floats32,
     grid: Grid,
@@ -153,7 +196,7 @@ def measure_clusters(
 
     counts = np.zeros(count, np.int32)
     # Pairs of least and greatest begin crossed, so that the first value sets both.
-    extents = np.tile(np.array([np.inf, -np.inf] * 4, dtype=np.float32), (count, 1))
+    extents = np.tile(np.array([np.inf, -np.inf] * 3 + [0.0], dtype=np.float32), (count, 1))
     known = np.empty(0, np.float32) if heights is None else heights
     measure(points, grid.row, grid.ranges, known, found, counts, extents)
     if heights is None:
@@ -165,6 +208,6 @@ def measure_clusters(
         nearest_m=extents[:, 0],
         feet_m=extents[:, 2],
         head_m=extents[:, 3],
-        width_m=2 * extents[:, 7],
+        width_m=2 * extents[:, 6],
         rows=extents[:, 4:6].astype(np.int32),
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
+from roadaware.config import from_dict, to_dict
 from roadaware.errors import UsageError
 
 BACKGROUND = ("road", "sidewalk", "building", "wall", "fence", "pole", "vegetation", "terrain", "sky")
@@ -15,15 +18,20 @@ BACKGROUND = ("road", "sidewalk", "building", "wall", "fence", "pole", "vegetati
 class CopgConfig:
     """How proposals are made; the defaults are what we recommend, `reference` is as published.
 
-    The first five parameters are those of the paper's Tables 5 to 7, and so are their defaults in both.
+    By default returns are clustered in several ways, whose clusters are united, ranked by a learnt score and cut to the
+    best of an image; `angle` is the one way of the versions up to 0.9, with the paper's thresholds.
+
+    The first five parameters are those of the paper's Tables 5 to 7.
 
     Args:
         theta_deg: two returns belong together where the line between them makes at least this angle with the
             longer beam.
-        min_points: fewer returns are no object; the paper's default is 5 or 10, which give the same rows.
+        min_points: fewer returns are no object; the paper's default is 5 or 10, which give the same rows; 5 in `angle`
+            and `reference`.
         max_distance_m: from the LiDAR to the nearest return.
-        max_background: share of a box whose pixels are background; more is background.
-        max_common_iou: overlap with a detected common object; more is that object.
+        max_background: share of a box whose pixels are background; more is background. The paper's 0.45 in `angle` and
+            `reference`; a learnt score needs no such threshold, since it falls with the share.
+        max_common_iou: overlap with a detected common object; more is that object; 0.25 in `angle` and `reference`.
         background: names of the classes of pixels that count as background.
         background_by: what is asked whether it is background: the pixels of the box (`box`, as published), or
             the pixels on which the returns lie (`returns`), so that the road around a thing does not count.
@@ -50,13 +58,21 @@ class CopgConfig:
         margin_px: boxes grow by this on every side; None for half the distance between beams there.
         min_side_px: boxes that are narrower or lower are dropped.
         seed: of the draws.
+        local_ground_m: a return less than this above the ground of its surroundings is ground, which is followed
+            outwards from the plane; None for the plane itself with `ground_m`.
+        reach_m: further ways to cluster, rising: neighbours in the range image that lie within so many metres of each
+            other, in space, belong together; none for the angle alone.
+        duplicate_iou: of boxes that overlap more than this, the one with the best score is kept; 1 keeps all.
+        ranking: what a score is: learnt from the geometry of synthetic scenes (`learnt`), or the number of returns and
+            the distance (`returns`).
+        most: boxes of an image that are kept, those with the best scores; None for all.
     """
 
     theta_deg: float = 8.0
-    min_points: int = 5
+    min_points: int = 3
     max_distance_m: float = 50.0
-    max_background: float = 0.45
-    max_common_iou: float = 0.25
+    max_background: float = 1.0
+    max_common_iou: float = 1.0
     background: tuple[str, ...] = BACKGROUND
     background_by: Literal["box", "returns"] = "returns"
     min_common_score: float = 0.0
@@ -81,14 +97,33 @@ class CopgConfig:
     margin_px: float | None = None
     min_side_px: float = 0.0
     seed: int = 0
+    local_ground_m: float | None = 0.08
+    reach_m: tuple[float, ...] = (0.5, 1.0)
+    duplicate_iou: float = 0.6
+    ranking: Literal["learnt", "returns"] = "learnt"
+    most: int | None = 25
+
+    @classmethod
+    def angle(cls, **changes: Any) -> CopgConfig:
+        """One way to cluster, by the angle, above a plane, with the paper's thresholds: the default up to 0.9.
+
+        Args:
+            changes: parameters that are other than that.
+        """
+        return cls(**{**_ANGLE, **changes})
 
     @classmethod
     def reference(cls) -> CopgConfig:
         """The steps as the paper has them: four neighbours, boxes of returns alone, judged by their pixels.
 
-        What the paper does not say (the plane, the nearest range, what is too steep) is as in the default.
+        What the paper does not say (the plane, the nearest range, what is too steep) is as in `angle`.
         """
-        return cls(background_by="box", reach_columns=1, standing_m=0.0, margin_px=0.0)
+        return cls.angle(background_by="box", reach_columns=1, standing_m=0.0, margin_px=0.0)
+
+    @property
+    def united(self) -> bool:
+        """Whether there is more than one way to cluster."""
+        return bool(self.reach_m)
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense.
@@ -106,9 +141,65 @@ class CopgConfig:
             raise UsageError(f"background_by is box or returns, not {self.background_by!r}")
         if not all(isinstance(name, str) for name in self.background):
             raise UsageError(f"background should be names of classes, not {self.background!r}")
+        if self.ranking not in ("learnt", "returns"):
+            raise UsageError(f"ranking is learnt or returns, not {self.ranking!r}")
+        reaches = self.reach_m
+        sound = isinstance(reaches, tuple) and len(reaches) <= MOST_REACHES
+        if not sound or not all(
+            isinstance(each, int | float) and not isinstance(each, bool) and 0.01 <= each <= 10
+            for each in reaches
+        ):
+            raise UsageError(
+                f"reach_m should be up to {MOST_REACHES} lengths of 0.01 to 10 m, not {reaches!r}"
+            )
+        if list(reaches) != sorted(set(reaches)):
+            raise UsageError(f"reach_m should rise, not {reaches!r}")
 
 
-_OPTIONAL = ("columns", "max_width_m", "max_height_m", "margin_px")
+MOST_REACHES = 8
+"""Each reach is one more way to cluster, and costs as much again."""
+_ANGLE: dict[str, Any] = {
+    "min_points": 5,
+    "max_background": 0.45,
+    "max_common_iou": 0.25,
+    "local_ground_m": None,
+    "reach_m": (),
+    "duplicate_iou": 1.0,
+    "ranking": "returns",
+    "most": None,
+}
+
+
+PRESETS: Mapping[str, Callable[[], CopgConfig]] = MappingProxyType(
+    {"default": CopgConfig, "angle": CopgConfig.angle, "reference": CopgConfig.reference}
+)
+"""Configurations by the names that commands know them by."""
+
+
+def complete_saved_config(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a saved configuration with those that versions up to 0.9 did not have yet, as they were then.
+
+    Args:
+        saved: what `roadaware.config.to_dict` gave.
+    """
+    known = to_dict(CopgConfig.angle())
+    # Within an order a configuration does not name its class.
+    return {name: saved.get(name, value) for name, value in known.items() if name != "type"} | dict(saved)
+
+
+def open_saved_config(saved: Mapping[str, Any]) -> CopgConfig:
+    """The configuration that a run was made by, be it of an earlier version.
+
+    Args:
+        saved: what `roadaware.config.to_dict` gave.
+
+    Raises:
+        UsageError: if it is none.
+    """
+    return from_dict(CopgConfig, complete_saved_config(saved))
+
+
+_OPTIONAL = ("columns", "max_width_m", "max_height_m", "margin_px", "local_ground_m", "most")
 _RANGES = (
     ("theta_deg", 0.1, 89.0),
     ("min_points", 1, 1e6),
@@ -137,4 +228,7 @@ _RANGES = (
     ("margin_px", 0, 1000),
     ("min_side_px", 0, 10000),
     ("seed", 0, 2**63 - 1),
+    ("local_ground_m", 0, 5),
+    ("duplicate_iou", 0, 1),
+    ("most", 1, 100000),
 )

@@ -7,17 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats, Floats32
 from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, SemanticMap
-from roadaware.corner_cases.clusters import Clusters, find_clusters, measure_clusters
+from roadaware.corner_cases.clusters import Clusters, find_clusters, find_reach_clusters, measure_clusters
 from roadaware.corner_cases.config import CopgConfig
-from roadaware.corner_cases.ground import Ground, PointCheck, check, find_ground, validate_lidar_points
+from roadaware.corner_cases.cuboids import Cuboids, fit_cuboids
+from roadaware.corner_cases.ground import (
+    Ground,
+    PointCheck,
+    check,
+    find_ground,
+    follow_ground,
+    validate_lidar_points,
+)
 from roadaware.corner_cases.projection import Boxes, project
 from roadaware.corner_cases.range_image import Grid, assign_grid_cells, fill, parse_layout
+from roadaware.corner_cases.ranking import apply_image_cues, build_features, load_trees, select_best_boxes
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou
 
@@ -231,8 +241,9 @@ class Geometry:
         ground: its plane, and which returns are ground.
         grid: where returns lie in the range image.
         image: (rows, columns) metres; 0 for nothing, negative for ground.
-        clusters: returns that belong together.
+        clusters: returns that belong together, by the angle.
         limited: (k,) what each cluster is, a place in `REASONS`.
+        others: the same sweep clustered in other ways: by each reach of the configuration.
     """
 
     points: Floats32
@@ -242,6 +253,32 @@ class Geometry:
     image: Floats32
     clusters: Clusters
     limited: npt.NDArray[np.uint8]
+    others: tuple[Geometry, ...] = ()
+
+    @property
+    def hypotheses(self) -> tuple[Geometry, ...]:
+        """All ways to cluster, that of the angle first; `Boxes.hypothesis` is a place in it."""
+        return (self, *self.others)
+
+
+def select_cluster_values(geometry: Geometry, boxes: Boxes, name: str) -> npt.NDArray[Any]:
+    """(m,) what is known of the cluster of each box.
+
+    Args:
+        geometry: of the sweep.
+        boxes: (m) of any way to cluster.
+        name: a field of `Clusters` with a value for each cluster, such as `counts`.
+    """
+    values = [getattr(each.clusters, name) for each in geometry.hypotheses]
+    found = np.zeros(len(boxes), dtype=values[0].dtype)
+    for place, each in enumerate(values):
+        own = boxes.hypothesis == place
+        found[own] = each[boxes.cluster[own] - 1]
+    return found
+
+
+DROPS = ("", "background", "common object", "copy", "beyond the most")
+"""Why a box is no final proposal: the step that dropped it; a copy overlaps a better one, the last are ranked too low."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,13 +287,16 @@ class Proposals:
 
     Args:
         geometry: what the returns say.
-        boxes: (m) initial proposals.
+        boxes: (m) initial proposals, those of all ways to cluster.
         background: (m,) share of each that is background; None where no semantic map was given.
         overlap: (m,) with a detected common object; None where no detections were given.
         scores: (m,) in [0, 1].
         intermediate: (m,) which are left when background is removed.
-        final: (m,) which are left when common objects are suppressed, too.
+        final: (m,) which are left when common objects are suppressed, too, copies are dropped and the best are kept.
         name: of the capture.
+        cuboids: (m) where each stands in space; None where that was not asked.
+        kept: (m,) which are left of the initial ones when copies are dropped and the best are kept; None for all.
+        dropped: (m,) uint8 why each is no final proposal, a place in `DROPS`; None where that was not kept.
     """
 
     geometry: Geometry
@@ -267,9 +307,17 @@ class Proposals:
     intermediate: Bools
     final: Bools
     name: str = ""
+    cuboids: Cuboids | None = None
+    kept: Bools | None = None
+    dropped: npt.NDArray[np.uint8] | None = None
 
     def __len__(self) -> int:
         return int(self.final.sum())
+
+    @property
+    def initial(self) -> Bools:
+        """(m,) which are initial proposals, before any image is asked."""
+        return np.ones(len(self.boxes), dtype=np.bool_) if self.kept is None else self.kept
 
 
 def propose(
@@ -287,48 +335,112 @@ def propose(
     """
     config = config or CopgConfig()
     found = geometry or extract_geometry(capture, config)
-    boxes = project_clusters(found, capture, config, found.limited == 0)
+    boxes = project_hypotheses(found, capture, config)
+    cuboids = fit_proposal_cuboids(found, boxes, config)
     background = compute_background(found, boxes, capture, config)
     overlap = compute_object_overlap(boxes, capture, config)
-    return build_proposals(found, boxes, background, overlap, config, capture.name)
+    size = (capture.camera.width_px, capture.camera.height_px)
+    return build_proposals(found, boxes, cuboids, background, overlap, config, capture.name, size=size)
 
 
 def build_proposals(
     geometry: Geometry,
     boxes: Boxes,
+    cuboids: Cuboids,
     background: Floats | None,
     overlap: Floats | None,
     config: CopgConfig,
     name: str = "",
+    *,
+    size: tuple[int, int],
 ) -> Proposals:
-    """Build proposals from complete boxes: scores, and the two thresholds on background and overlap.
+    """Build proposals from complete boxes: scores, the two thresholds on background and overlap, and the best of each place.
 
     Args:
         geometry: what the returns say.
-        boxes: (m) of `project_clusters`.
+        boxes: (m) of `project_hypotheses`.
+        cuboids: (m) of the same.
         background: (m,) of `compute_background`.
         overlap: (m,) of `compute_object_overlap`.
         config: the parameters.
         name: of the capture.
+        size: width and height of the image in pixels.
     """
-    intermediate = np.ones(len(boxes), dtype=np.bool_)
-    if background is not None:
-        # At the threshold a box stays: the paper drops where the share is greater.
-        intermediate = background <= config.max_background
-    final = intermediate.copy()
-    if overlap is not None:
-        final &= overlap <= config.max_common_iou
-    ranked = score_proposals(
-        geometry.clusters.counts[boxes.cluster - 1],
-        geometry.clusters.nearest_m[boxes.cluster - 1],
-        max_distance_m=config.max_distance_m,
-        background=background,
-        overlap=overlap,
+    passing = np.ones(len(boxes), dtype=np.bool_)
+    # At the threshold a box stays: the paper drops where the share is greater.
+    foreground = passing if background is None else background <= config.max_background
+    unknown = foreground if overlap is None else foreground & (overlap <= config.max_common_iou)
+    counts = select_cluster_values(geometry, boxes, "counts")
+    nearest = select_cluster_values(geometry, boxes, "nearest_m")
+    if config.ranking == "learnt":
+        rows = build_features(
+            boxes,
+            cuboids,
+            size,
+            counts=counts,
+            nearest_m=nearest,
+            feet_m=select_cluster_values(geometry, boxes, "feet_m"),
+            head_m=select_cluster_values(geometry, boxes, "head_m"),
+            hypotheses=len(geometry.hypotheses),
+        )
+        scores = apply_image_cues(load_trees().predict(rows), background, overlap)
+    else:
+        scores = score_proposals(
+            counts, nearest, max_distance_m=config.max_distance_m, background=background, overlap=overlap
+        )
+
+    def select(allowed: Bools) -> Bools:
+        return select_best_boxes(
+            boxes.edges, scores, allowed, duplicate_iou=config.duplicate_iou, most=config.most
+        )
+
+    final = select(unknown)
+    dropped = np.where(final, 0, DROPS.index("beyond the most")).astype(np.uint8)
+    if config.duplicate_iou < 1 and final.any():
+        copies = iou(boxes.edges, boxes.edges[final]).max(axis=1) > config.duplicate_iou
+        dropped[copies & ~final] = DROPS.index("copy")
+    dropped[~unknown] = DROPS.index("common object")
+    dropped[~foreground] = DROPS.index("background")
+    # Each step by itself: a copy that background removal spares stands in for a better box that it does not.
+    return Proposals(
+        geometry,
+        boxes,
+        background,
+        overlap,
+        scores,
+        intermediate=select(foreground),
+        final=final,
+        name=name,
+        cuboids=cuboids,
+        kept=select(passing),
+        dropped=dropped,
     )
-    return Proposals(geometry, boxes, background, overlap, ranked, intermediate, final, name)
 
 
-def project_clusters(found: Geometry, capture: Capture, config: CopgConfig, kept: Bools) -> Boxes:
+def project_hypotheses(
+    found: Geometry, capture: Capture, config: CopgConfig, kept: Sequence[Bools] | None = None
+) -> Boxes:
+    """Boxes in the image around the clusters of all ways to cluster.
+
+    Args:
+        found: what the returns say.
+        capture: whose camera sees them.
+        config: the parameters.
+        kept: of each way (k,) which clusters (default: those that no limit dropped).
+    """
+    kept = [each.limited == KEPT for each in found.hypotheses] if kept is None else kept
+    parts = [
+        project_clusters(each, capture, config, kept[place], place)
+        for place, each in enumerate(found.hypotheses)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    return Boxes(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])})
+
+
+def project_clusters(
+    found: Geometry, capture: Capture, config: CopgConfig, kept: Bools, hypothesis: int = 0
+) -> Boxes:
     """Boxes in the image around some clusters, each independent of the others.
 
     Args:
@@ -336,6 +448,7 @@ def project_clusters(found: Geometry, capture: Capture, config: CopgConfig, kept
         capture: whose camera sees them.
         config: the parameters.
         kept: (k,) which clusters.
+        hypothesis: the way to cluster that they are of.
     """
     return project(
         found.points,
@@ -349,7 +462,32 @@ def project_clusters(found: Geometry, capture: Capture, config: CopgConfig, kept
         near_m=config.near_m,
         margin_px=config.margin_px,
         min_side_px=config.min_side_px,
+        hypothesis=hypothesis,
     )
+
+
+def fit_proposal_cuboids(found: Geometry, boxes: Boxes, config: CopgConfig) -> Cuboids:
+    """(m) where the clusters of some boxes stand in space, in the LiDAR's frame.
+
+    Args:
+        found: what the returns say.
+        boxes: (m) of any way to cluster.
+        config: the parameters.
+    """
+    count = len(boxes)
+    whole = Cuboids(np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(count), np.zeros((count, 3)))
+    for place, each in enumerate(found.hypotheses):
+        own = boxes.hypothesis == place
+        held = fit_cuboids(
+            each.points,
+            each.clusters.of_return,
+            boxes.cluster[own],
+            ground=each.ground,
+            standing_m=config.standing_m,
+        )
+        for name, values in vars(held).items():
+            getattr(whole, name)[own] = values
+    return whole
 
 
 def compute_object_overlap(boxes: Boxes, capture: Capture, config: CopgConfig) -> Floats | None:
@@ -382,15 +520,19 @@ def compute_background(found: Geometry, boxes: Boxes, capture: Capture, config: 
     if config.background_by == "box":
         size = (capture.camera.width_px, capture.camera.height_px)
         return compute_box_background(boxes.edges, capture.semantics, config.background, size=size)
-    return compute_point_background(
-        found.points,
-        found.clusters,
-        boxes,
-        capture.camera,
-        capture.semantics,
-        config.background,
-        near_m=config.near_m,
-    )
+    shares = np.zeros(len(boxes))
+    for place, each in enumerate(found.hypotheses):
+        own = boxes.hypothesis == place
+        shares[own] = compute_point_background(
+            each.points,
+            each.clusters,
+            replace(boxes, **{name: values[own] for name, values in vars(boxes).items()}),
+            capture.camera,
+            capture.semantics,
+            config.background,
+            near_m=config.near_m,
+        )
+    return shares
 
 
 def extract_geometry(capture: Capture, config: CopgConfig | None = None) -> Geometry:
@@ -408,8 +550,80 @@ def extract_geometry(capture: Capture, config: CopgConfig | None = None) -> Geom
     checked = check(points, min_range_m=config.min_range_m)
     ground = estimate_ground(points, checked, capture, config)
     grid = build_grid(points, checked, capture, config)
+    ground = estimate_local_ground(ground, checked, grid, config)
     image, clusters = extract_clusters(points, checked, ground, grid, config)
-    return Geometry(points, checked, ground, grid, image, clusters, apply_cluster_limits(clusters, config))
+    reached = extract_reach_clusters(points, checked, ground, grid, image, config)
+    return build_geometry(points, checked, ground, grid, image, clusters, reached, config)
+
+
+def build_geometry(
+    points: Floats32,
+    checked: PointCheck,
+    ground: Ground,
+    grid: Grid,
+    image: Floats32,
+    clusters: Clusters,
+    reached: Sequence[Clusters],
+    config: CopgConfig,
+) -> Geometry:
+    """The geometry of a sweep whose steps are done: limits of each way to cluster.
+
+    Args:
+        points: (n, 3) metres.
+        checked: which are usable.
+        ground: which of them are ground.
+        grid: where they lie in the image.
+        image: (rows, columns) the range image without ground.
+        clusters: by the angle.
+        reached: by each reach.
+        config: the parameters.
+    """
+
+    def build(each: Clusters, others: tuple[Geometry, ...] = ()) -> Geometry:
+        limited = apply_cluster_limits(each, config)
+        return Geometry(points, checked, ground, grid, image, each, limited, others)
+
+    return build(clusters, tuple(build(each) for each in reached))
+
+
+def estimate_local_ground(ground: Ground, checked: PointCheck, grid: Grid, config: CopgConfig) -> Ground:
+    """The ground as it rises and falls away from the plane, where that is asked for.
+
+    Args:
+        ground: the plane.
+        checked: which returns are usable.
+        grid: where they lie in the image.
+        config: the parameters.
+    """
+    if config.local_ground_m is None:
+        return ground
+    return follow_ground(
+        ground, checked, grid.column, grid.ranges, grid.columns, within_m=config.local_ground_m
+    )
+
+
+def extract_reach_clusters(
+    points: Floats32,
+    checked: PointCheck,
+    ground: Ground,
+    grid: Grid,
+    image: Floats32,
+    config: CopgConfig,
+) -> tuple[Clusters, ...]:
+    """The clusters of each reach of the configuration.
+
+    Args:
+        points: (n, 3) metres.
+        checked: which of them are usable.
+        ground: which of them are ground.
+        grid: where they lie in the image.
+        image: the range image without ground.
+        config: the parameters.
+    """
+    if not config.reach_m:
+        return ()
+    solid = checked.usable & ~ground.removed
+    return find_reach_clusters(points, grid, image, solid, config.reach_m, heights=ground.heights)
 
 
 def estimate_ground(points: Floats32, checked: PointCheck, capture: Capture, config: CopgConfig) -> Ground:
@@ -515,7 +729,7 @@ def extract_dbscan_geometry(
 
     Args:
         capture: what was seen; its camera is not asked.
-        config: the parameters; those of the range image do nothing.
+        config: the parameters (default: those of `CopgConfig.angle`); those of the range image do nothing.
         eps_m: how far neighbours lie from each other at most, in space.
 
     Raises:
@@ -528,8 +742,8 @@ def extract_dbscan_geometry(
 
     if not eps_m > 0:
         raise UsageError(f"neighbours are some way apart: eps_m should be positive, not {eps_m!r}")
-    config = config or CopgConfig()
-    found = extract_geometry(capture, config)
+    config = config or CopgConfig.angle()
+    found = replace(extract_geometry(capture, replace(config, reach_m=())), others=())
     solid = found.checked.usable & ~found.ground.removed
     numbers = np.zeros(len(found.points), dtype=np.int32)
     if solid.any():

@@ -4,12 +4,12 @@ none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.arrays import Floats, Floats32
+from roadaware.arrays import Floats, Floats32, Ints32
 from roadaware.errors import InputError, UsageError
 
 # Farther than any LiDAR on a vehicle sees; such numbers mark missing returns, or another unit.
@@ -244,3 +244,39 @@ def _plane(
             break
         plane = np.array([*normal, -normal @ middle])
     return plane, ""
+
+
+SECTORS, BIN_M, BINS = 72, 2.0, 40
+"""Directions and lengths of the bins in which the ground is followed: 5 degrees, 2 m, up to 80 m."""
+RISE, MOST_RISE_M, SLACK_M = 0.06, 0.05, 0.1
+"""How the level may change from one bin to the next: by a slope of 6 %, and by no more than 5 cm and the 10 cm by which
+returns of one stretch of road differ. A kerb is met by this, a low object is not."""
+
+
+def follow_ground(
+    ground: Ground, checked: PointCheck, column: Ints32, ranges: Floats32, columns: int, *, within_m: float
+) -> Ground:
+    """The ground where it rises and falls away from the plane: heights above the ground of the surroundings.
+
+    From the LiDAR outwards, in bins of direction and range, the level follows the lowest return of a bin where the ground
+    can have risen or fallen to it, and is carried on elsewhere. Without a plane the ground is given back as it is.
+
+    Args:
+        ground: the plane of `find_ground`.
+        checked: which returns are usable.
+        column: (n,) of the range image, -1 where a return is not usable.
+        ranges: (n,) metres.
+        columns: in a turn.
+        within_m: a return less than this above the local ground is ground; with 0 only what lies below it.
+    """
+    from roadaware.corner_cases.kernels import find_local_ground, subtract_local_ground
+
+    if ground.heights is None:
+        return ground
+    levels, known = np.empty((SECTORS, BINS), np.float32), np.empty((SECTORS, BINS), np.int32)
+    find_local_ground(
+        column, ranges, ground.heights, columns, BIN_M, RISE, MOST_RISE_M, SLACK_M, levels, known
+    )
+    heights = np.empty(len(ranges), dtype=np.float32)
+    subtract_local_ground(column, ranges, ground.heights, columns, BIN_M, levels, heights)
+    return replace(ground, heights=heights, removed=(heights < within_m) & checked.usable)

@@ -325,6 +325,115 @@ def label(image: Any, up: Any, left: Any, parent: Any, labels: Any) -> int:
     return _label_components(image, parent, labels)
 
 
+@kernel
+def fill_spots(row: Any, column: Any, ranges: Any, points: Any, solid: Any, image: Any, spots: Any) -> None:
+    """Write where in space the return of each pixel of a range image lies.
+
+    Args:
+        row: (n,) i32, -1 for returns that are in no pixel.
+        column: (n,) i32.
+        ranges: (n,) f32 metres.
+        points: (n, 3) f32 metres.
+        solid: (n,) bool; others are ground.
+        image: (r, c) f32 metres of `fill`.
+        spots: (r, c, 3) f32; becomes the return's place where the pixel has one.
+    """
+    for i in range(len(row)):
+        if solid[i] and row[i] >= 0 and column[i] >= 0 and image[row[i], column[i]] == ranges[i]:
+            for k in range(3):
+                spots[row[i], column[i], k] = points[i, k]
+
+
+@kernel
+def label_within_reach(
+    image: Any, spots: Any, reach: Any, wide: int, tall: int, parent: Any, labels: Any
+) -> int:
+    """Join each return with its neighbours to the left and above that lie within some metres, in space.
+
+    To the left the search goes on over `wide` columns up to the first neighbour within reach, upwards over `tall` rows,
+    with one column to each side, up to a neighbour straight above: what lies behind it is that neighbour's to find. A
+    return takes the number of the first neighbour within reach, so that most pairs are seen to belong together without a
+    search for roots. Columns go round.
+
+    Args:
+        image: (r, c) f32 metres, 0 or less for nothing.
+        spots: (r, c, 3) f32 metres, the place of each pixel's return.
+        reach: metres, f32.
+        wide: columns to the left.
+        tall: rows upwards.
+        parent: (r * c + 1,) i32 scratch.
+        labels: (r, c) i32; become the cluster, counted from 1 in the order of first pixels; 0 for none.
+
+    Returns:
+        The number of clusters.
+    """
+    rows, columns = image.shape
+    square = reach * reach
+    count = 0
+    for i in range(rows):
+        for j in range(columns):
+            here = image[i, j]
+            if here <= 0.0:
+                labels[i, j] = 0
+                continue
+            x, y, z = spots[i, j, 0], spots[i, j, 1], spots[i, j, 2]
+            mine = 0
+            for step in range(1, min(wide, j) + 1):
+                k = j - step
+                # The difference of ranges is no more than the distance, and needs no place.
+                if image[i, k] > 0.0 and abs(image[i, k] - here) < reach:
+                    a, b, c = x - spots[i, k, 0], y - spots[i, k, 1], z - spots[i, k, 2]
+                    if a * a + b * b + c * c < square:
+                        mine = labels[i, k]
+                        break
+            for up in range(1, min(tall, i) + 1):
+                above = False
+                for side in range(3):
+                    k = j if side == 0 else (j - 1 if side == 1 else j + 1)
+                    k = columns - 1 if k < 0 else (0 if k == columns else k)
+                    if image[i - up, k] > 0.0 and abs(image[i - up, k] - here) < reach:
+                        a, b, c = x - spots[i - up, k, 0], y - spots[i - up, k, 1], z - spots[i - up, k, 2]
+                        if a * a + b * b + c * c < square:
+                            other = labels[i - up, k]
+                            if mine == 0:
+                                mine = other
+                            elif mine != other:
+                                _join(parent, mine, other)
+                            if side == 0:
+                                above = True
+                                break
+                if above:
+                    break
+            if mine == 0:
+                count += 1
+                mine = count
+                parent[mine] = mine
+            labels[i, j] = mine
+        # The first columns of a row come before the last ones, which lie to their left.
+        for j in range(min(wide, columns)):
+            for step in range(j + 1, min(wide, columns - 1) + 1):
+                k = columns + j - step
+                if image[i, j] > 0.0 and image[i, k] > 0.0:
+                    a, b, c = (spots[i, j, 0] - spots[i, k, 0], spots[i, j, 1] - spots[i, k, 1],
+                               spots[i, j, 2] - spots[i, k, 2])  # fmt: skip
+                    if a * a + b * b + c * c < square:
+                        _join(parent, labels[i, j], labels[i, k])
+                        break
+    made = 0
+    # Roots are the earliest numbers of their trees: numbered in order, each tree's is there when it is asked for.
+    for p in range(1, count + 1):
+        if parent[p] == p:
+            made += 1
+            parent[p] = made
+        else:
+            parent[p] = parent[parent[p]]
+    parent[0] = 0
+    for i in range(rows):
+        for j in range(columns):
+            labels[i, j] = parent[labels[i, j]]
+    return made
+
+
 @inline_kernel
 def _join(parent: Any, a: int, b: int) -> None:
     """Give two trees one root, the earlier one."""
@@ -390,7 +499,7 @@ def measure(points: Any, row: Any, ranges: Any, heights: Any, found: Any, counts
         heights: (n,) f32 metres above the ground, or empty where there is none.
         found: (n,) i32 cluster of each return, 0 for none.
         counts: (k,) i32 of zeros; cluster 1 comes first.
-        extents: (k, 8) f32 of inf and -inf in turn; become least and greatest range, height, row, and
+        extents: (k, 7) f32 of inf and -inf in turn; become least and greatest range, height and row, and the greatest
             horizontal distance from the cluster's middle.
     """
     # Double precision: the rounding of float32 sums grows with the number of returns.
@@ -406,13 +515,20 @@ def measure(points: Any, row: Any, ranges: Any, heights: Any, found: Any, counts
         _stretch(extents, k, 4, np.float32(row[i]))
         if len(heights):
             _stretch(extents, k, 2, heights[i])
-    # A second walk: distances from the middle need the middle first.
+    for k in range(len(counts)):
+        middles[k, 0] /= counts[k]
+        middles[k, 1] /= counts[k]
+    # A second walk: distances from the middle need the middle first. Squares are compared, and a root is drawn of the
+    # greatest alone.
+    squares = np.zeros(len(counts))
     for i in range(len(found)):
         k = found[i] - 1
         if k >= 0:
-            x = points[i, 0] - middles[k, 0] / counts[k]
-            y = points[i, 1] - middles[k, 1] / counts[k]
-            _stretch(extents, k, 6, np.float32(np.sqrt(x * x + y * y)))
+            x = points[i, 0] - middles[k, 0]
+            y = points[i, 1] - middles[k, 1]
+            squares[k] = max(squares[k], x * x + y * y)
+    for k in range(len(counts)):
+        extents[k, 6] = np.sqrt(squares[k])
 
 
 @inline_kernel
@@ -514,3 +630,194 @@ def _reach(edges: Any, at: int, spot: Any, size: Any) -> None:
     if across:
         edges[at, 1] = min(edges[at, 1], max(spot[1], 0.0))
         edges[at, 3] = max(edges[at, 3], min(spot[1], size[1]))
+
+
+@kernel
+def group_by_cluster(found: Any, slot: Any, starts: Any, members: Any) -> None:
+    """Returns in the order of their clusters: a counting sort.
+
+    Args:
+        found: (n,) i32 cluster of each return, 0 for none.
+        slot: (k + 1,) i32 place of a cluster in the order; -1 for clusters that are left out.
+        starts: (m + 1,) i64 of zeros; becomes where the returns of each begin, and the end.
+        members: (n,) i32; becomes the returns, those of each cluster in their own order; only the first ones are written.
+    """
+    for i in range(len(found)):
+        if slot[found[i]] >= 0:
+            starts[slot[found[i]] + 1] += 1
+    for k in range(1, len(starts)):
+        starts[k] += starts[k - 1]
+    filled = starts[:-1].copy()
+    for i in range(len(found)):
+        at = slot[found[i]]
+        if at >= 0:
+            members[filled[at]] = i
+            filled[at] += 1
+
+
+@kernel
+def fit_rectangles(points: Any, members: Any, starts: Any, turns: Any, heights: Any, plane: Any, standing: float,
+                   judges: int, stray: float, cuboids: Any) -> None:  # fmt: skip
+    """The turned rectangle whose edges the returns of each cluster lie closest to, and how high they reach.
+
+    Args:
+        points: (n, 3) f32 metres.
+        members: (n,) i32 returns in the order of their clusters.
+        starts: (m + 1,) i64 where the returns of each begin, and the end.
+        turns: (a, 2) f64 cosine and sine of the angles that are tried.
+        heights: (n,) f32 metres above the ground; empty where there is none.
+        plane: (4,) f64 normal and offset of the ground.
+        standing: metres; a cluster whose lowest return is less than this above the ground reaches down to it.
+        judges: returns of a cluster that the angle is chosen by, evenly drawn.
+        stray: share of the returns that are left out at each end, along and across, where there are enough of them.
+        cuboids: (m, 9) f64 of zeros; become centre, sizes along and across the angle and upwards, the angle, and the sizes
+            along and across with every return in them.
+    """
+    nearest = 0.03  # nearer than a LiDAR's own noise is no closer
+    for k in range(len(starts) - 1):
+        first, end = starts[k], starts[k + 1]
+        if end == first:
+            continue
+        step = max(1, (end - first) // judges)
+        best, chosen = -1.0, 0
+        for t in range(len(turns)):
+            cos, sin = turns[t, 0], turns[t, 1]
+            low1, high1, low2, high2 = np.inf, -np.inf, np.inf, -np.inf
+            for m in range(first, end, step):
+                x, y = points[members[m], 0], points[members[m], 1]
+                along, across = cos * x + sin * y, cos * y - sin * x
+                low1, high1 = min(low1, along), max(high1, along)
+                low2, high2 = min(low2, across), max(high2, across)
+            score = 0.0
+            for m in range(first, end, step):
+                x, y = points[members[m], 0], points[members[m], 1]
+                along, across = cos * x + sin * y, cos * y - sin * x
+                # Each return counts for the nearest of the four edges.
+                apart = min(min(along - low1, high1 - along), min(across - low2, high2 - across))
+                score += 1.0 / max(apart, nearest)
+            if score > best:
+                best, chosen = score, t
+        cos, sin = turns[chosen, 0], turns[chosen, 1]
+        low1, high1, low2, high2 = np.inf, -np.inf, np.inf, -np.inf
+        bottom, top, lowest = np.inf, -np.inf, np.inf
+        for m in range(first, end):
+            i = members[m]
+            x, y, z = np.float64(points[i, 0]), np.float64(points[i, 1]), np.float64(points[i, 2])
+            along, across = cos * x + sin * y, cos * y - sin * x
+            low1, high1 = min(low1, along), max(high1, along)
+            low2, high2 = min(low2, across), max(high2, across)
+            bottom, top = min(bottom, z), max(top, z)
+            if len(heights):
+                lowest = min(lowest, np.float64(heights[i]))
+        cuboids[k, 7], cuboids[k, 8] = high1 - low1, high2 - low2
+        count = (end - first + step - 1) // step
+        left_out = int(stray * count)
+        if left_out > 0:
+            # A beam that slips past a thing ends far behind it, and would make it as deep as that.
+            places = np.empty((2, count))
+            for m in range(count):
+                x, y = points[members[first + m * step], 0], points[members[first + m * step], 1]
+                places[0, m], places[1, m] = cos * x + sin * y, cos * y - sin * x
+            places[0].sort()
+            places[1].sort()
+            low1, high1 = places[0, left_out], places[0, count - 1 - left_out]
+            low2, high2 = places[1, left_out], places[1, count - 1 - left_out]
+        along, across = (low1 + high1) / 2, (low2 + high2) / 2
+        x, y = cos * along - sin * across, sin * along + cos * across
+        if len(heights) and lowest < standing and plane[2] > 0.0:
+            # Where the plane lies under the middle: what stands on the ground begins there.
+            bottom = min(bottom, -(plane[0] * x + plane[1] * y + plane[3]) / plane[2])
+        cuboids[k, 0], cuboids[k, 1], cuboids[k, 2] = x, y, (bottom + top) / 2
+        cuboids[k, 3], cuboids[k, 4], cuboids[k, 5] = high1 - low1, high2 - low2, top - bottom
+        cuboids[k, 6] = np.arctan2(sin, cos)
+
+
+@kernel
+def find_local_ground(column: Any, ranges: Any, heights: Any, columns: int, bin_m: float, rise: float, most: float,
+                      slack: float, levels: Any, known: Any) -> None:  # fmt: skip
+    """How far the ground lies above the plane, in bins of direction and range, followed outwards from the LiDAR.
+
+    The lowest return of a bin is ground where the ground may have risen or fallen to it since the last such bin; what
+    stands higher hides the ground, what lies lower is a stray return, and both leave the level as it was.
+
+    Args:
+        column: (n,) i32, -1 where a return is not usable.
+        ranges: (n,) f32 metres.
+        heights: (n,) f32 metres above the plane.
+        columns: in a turn.
+        bin_m: length of a bin.
+        rise: metres by which the ground rises or falls in a metre at most.
+        most: metres by which it does so at most where nothing is seen for some way.
+        slack: metres by which returns of one stretch of ground differ.
+        levels: (s, b) f32; become metres.
+        known: (s, b) i32; become the number of returns that each level is the mean of, 0 where it is carried on.
+    """
+    sectors, bins = levels.shape
+    levels[:] = np.inf
+    known[:] = 0
+    per_bin = np.float32(1.0 / bin_m)
+    # A table instead of a division for each return.
+    sector = np.arange(columns) * sectors // columns
+    for i in range(len(column)):
+        if column[i] < 0:
+            continue
+        b = int(ranges[i] * per_bin)
+        if b < bins:
+            s = sector[column[i]]
+            levels[s, b] = min(levels[s, b], heights[i])
+    for s in range(sectors):
+        # The plane was fitted to the road near the vehicle, so that the walk begins on it.
+        level, since = np.float32(0.0), 0
+        for b in range(bins):
+            since += 1
+            if abs(levels[s, b] - level) <= slack + min(rise * bin_m * since, most):
+                level, since = levels[s, b], 0
+                known[s, b] = 1
+            levels[s, b] = level
+    sums = np.zeros((sectors, bins), np.float32)
+    counts = np.zeros((sectors, bins), np.int32)
+    for i in range(len(column)):
+        if column[i] < 0:
+            continue
+        b = int(ranges[i] * per_bin)
+        if b < bins:
+            s = sector[column[i]]
+            # The lowest of many returns lies below the ground by their noise: the mean of those near it does not.
+            if known[s, b] > 0 and heights[i] < levels[s, b] + slack:
+                sums[s, b] += heights[i]
+                counts[s, b] += 1
+    for s in range(sectors):
+        for b in range(bins):
+            if counts[s, b] > 0:
+                levels[s, b] = sums[s, b] / counts[s, b]
+            elif b > 0:
+                levels[s, b] = levels[s, b - 1]
+            known[s, b] = counts[s, b]
+
+
+@kernel
+def subtract_local_ground(column: Any, ranges: Any, heights: Any, columns: int, bin_m: float, levels: Any,
+                          found: Any) -> None:  # fmt: skip
+    """Heights above the ground of each return's bin, between the middles of bins in a line.
+
+    Args:
+        column: (n,) i32, -1 where a return is not usable.
+        ranges: (n,) f32 metres.
+        heights: (n,) f32 metres above the plane.
+        columns: in a turn.
+        bin_m: length of a bin.
+        levels: (s, b) f32 of `find_local_ground`.
+        found: (n,) f32; becomes metres; 0 where a return is not usable.
+    """
+    sectors, bins = levels.shape
+    sector = np.arange(columns) * sectors // columns
+    per_bin, half, last = np.float32(1.0 / bin_m), np.float32(0.5), np.float32(bins - 1)
+    for i in range(len(column)):
+        if column[i] < 0:
+            found[i] = 0.0
+            continue
+        s = sector[column[i]]
+        place = min(max(ranges[i] * per_bin - half, np.float32(0.0)), last)
+        b = min(int(place), bins - 2)
+        low = levels[s, b]
+        found[i] = heights[i] - (low + (levels[s, b + 1] - low) * (place - np.float32(b)))

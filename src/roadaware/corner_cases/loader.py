@@ -95,15 +95,9 @@ class Captures:
                 belongs to another image.
         """
         name = f"{to_printable(moment.video)}, frame {moment.frame}"
-        camera, lidar = (
-            self._sensor(moment.scene, each, moment.frame) for each in (moment.camera, moment.lidar)
-        )
-        ego_lidar = _pose(lidar["ego_SE3_sensor"], f"{name}: {moment.lidar}")
-        way = self._camera_from_lidar(moment, camera, ego_lidar, name)
-        width, height = self._size(moment)
-        lens = np.array(camera["intrinsics"], dtype=np.float64).reshape(3, 3)
-        seeing = Camera(lens, way, width, height)
-        validate_principal_point(seeing)
+        lidar = self._sensor(moment.scene, moment.lidar, moment.frame)
+        ego_lidar = self.vehicle_from_lidar(moment)
+        seeing = self.camera(moment)
         points = open_sweep_points(self._sweep(moment), self.root)
         return Capture(
             points.xyz,
@@ -115,6 +109,52 @@ class Captures:
             up=tuple(ego_lidar[2, :3].tolist()),
             name=name,
         )
+
+    def camera(self, moment: Moment) -> Camera:
+        """The camera of a moment, and where it sits as seen from the LiDAR; the sweep is not read.
+
+        Args:
+            moment: one of `moments`.
+
+        Raises:
+            UsageError: if there is no such moment.
+            InputError: if a pose is none, or the camera matrix belongs to another image.
+        """
+        name = f"{to_printable(moment.video)}, frame {moment.frame}"
+        camera = self._sensor(moment.scene, moment.camera, moment.frame)
+        way = self._camera_from_lidar(moment, camera, self.vehicle_from_lidar(moment), name)
+        lens = np.array(camera["intrinsics"], dtype=np.float64).reshape(3, 3)
+        found = Camera(lens, way, *self._size(moment))
+        validate_principal_point(found)
+        return found
+
+    def world_from_lidar(self, moment: Moment) -> Floats | None:
+        """(4, 4) pose of the LiDAR in the world; None where the set does not say where the vehicle is.
+
+        Args:
+            moment: one of `moments`.
+
+        Raises:
+            InputError: if a pose is none.
+        """
+        world_ego = self._sweep(moment).get("world_SE3_ego")
+        if world_ego is None:
+            return None
+        name = f"{to_printable(moment.video)}, frame {moment.frame}: the vehicle in the world"
+        found: Floats = _pose(world_ego, name) @ self.vehicle_from_lidar(moment)
+        return found
+
+    def time_s(self, moment: Moment) -> float | None:
+        """When the sweep of a moment was taken, in seconds; by the frame rate where the sweep does not say.
+
+        Args:
+            moment: one of `moments`.
+        """
+        taken = self._sweep(moment).get("t_s")
+        if taken is not None:
+            return float(taken)
+        rate = self._videos[moment.video].get("fps")
+        return None if not rate else moment.frame / float(rate)
 
     def vehicle_from_lidar(self, moment: Moment) -> Floats:
         """(4, 4) pose of the LiDAR in the vehicle.

@@ -23,12 +23,14 @@ class Boxes:
         edges: (m, 4) x1, y1, x2, y2 in pixels, within the image.
         visible: (m,) returns in the image.
         behind: (m,) returns behind the camera, which the box leaves out.
+        hypothesis: (m,) int64 the way to cluster that the cluster is of, a place in `copg.Geometry.hypotheses`.
     """
 
     cluster: npt.NDArray[np.int64]
     edges: Floats
     visible: npt.NDArray[np.int32]
     behind: npt.NDArray[np.int32]
+    hypothesis: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.cluster)
@@ -47,6 +49,7 @@ def project(
     near_m: float = 0.1,
     margin_px: float | None = 0.0,
     min_side_px: float = 0.0,
+    hypothesis: int = 0,
 ) -> Boxes:
     """Axis-aligned boxes around the returns of clusters that a camera sees.
 
@@ -65,6 +68,7 @@ def project(
         near_m: what is less than this before the camera is behind it.
         margin_px: boxes grow by this on every side; None for half the distance between beams there.
         min_side_px: narrower or lower boxes are dropped.
+        hypothesis: the way to cluster that clusters are of.
     """
     stands = ground is not None and ground.plane is not None and ground.heights is not None
     on_ground = standing_m if stands else 0.0
@@ -79,7 +83,8 @@ def project(
     edges = _pad_boxes(edges, margins, size)
     # 1e-6: a box without area has no overlap with anything.
     large = ((edges[:, 2:] - edges[:, :2]) >= max(min_side_px, 1e-6)).all(1)
-    return Boxes(numbers[large], edges[large], counts[large, 0], counts[large, 1])
+    which = np.full(int(large.sum()), hypothesis, dtype=np.int64)
+    return Boxes(numbers[large], edges[large], counts[large, 0], counts[large, 1], which)
 
 
 def _seen(

@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from roadaware.corner_cases.copg import FEW, KEPT, REASONS, Proposals
+from roadaware.corner_cases.copg import DROPS, FEW, KEPT, REASONS, Proposals, select_cluster_values
+from roadaware.formats.cuboid_labels import CUBOID
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions
 
@@ -25,11 +26,13 @@ SCHEMA: dict[str, pl.DataType] = {
     "n_returns": pl.Int64(),
     "background_share": pl.Float32(),
     "common_iou": pl.Float32(),
+    **{name: pl.Float32() for name in CUBOID},
 }
-"""Columns of `build_proposal_rows`."""
+"""Columns of `build_proposal_rows`; those in space are of the LiDAR's frame, as ONCE has them."""
 
 
-UNSEEN, BACKGROUND, COMMON = "not in the image", "background", "common object"
+UNSEEN = "not in the image"
+_, BACKGROUND, COMMON, COPY, BEYOND = DROPS
 """Steps that drop a cluster after its limits, which are named in `copg.REASONS`."""
 DROPPED_SCHEMA: dict[str, pl.DataType] = {
     "video": pl.String(),
@@ -40,15 +43,17 @@ DROPPED_SCHEMA: dict[str, pl.DataType] = {
     **{name: pl.Float32() for name in ("distance_m", "width_m", "height_m", *CORNERS)},
     "background_share": pl.Float32(),
     "common_iou": pl.Float32(),
+    "hypothesis": pl.Int64(),
 }
-"""Columns of `build_dropped_rows`."""
+"""Columns of `build_dropped_rows`; tables of versions up to 0.9 have no `hypothesis`."""
 
 
 def build_proposal_rows(proposals: Proposals, video: str, frame: int, stage: Stage = "final") -> pl.DataFrame:
     """Rows of the `boxes` table without their numbers, the highest score first.
 
     Besides the box: the distance to its nearest return, how many returns it is made of, which share of it is
-    background and how much it overlaps a common object (null where that was not asked).
+    background and how much it overlaps a common object (null where that was not asked), and its cuboid in the LiDAR's
+    frame, around what was seen.
 
     Args:
         proposals: of one image.
@@ -56,51 +61,61 @@ def build_proposal_rows(proposals: Proposals, video: str, frame: int, stage: Sta
         frame: the image's.
         stage: after which step.
     """
-    held = {"initial": np.ones(len(proposals.boxes), dtype=np.bool_)}.get(stage)
-    kept = held if held is not None else getattr(proposals, stage)
-    places = np.flatnonzero(kept)
+    places = np.flatnonzero(getattr(proposals, stage))
     # Stable: of equal scores the cluster that was found first.
     places = places[np.argsort(-proposals.scores[places], kind="stable")]
-    clusters, number = proposals.geometry.clusters, proposals.boxes.cluster[places] - 1
-    edges = proposals.boxes.edges[places]
+    geometry, boxes, cuboids = proposals.geometry, proposals.boxes, proposals.cuboids
+    edges = boxes.edges[places]
+    if cuboids is None:
+        solid = np.full((len(places), len(CUBOID)), np.nan)
+    else:
+        solid = np.column_stack([cuboids.centres, cuboids.sizes, cuboids.yaw])[places]
     columns = {
         "video": [video] * len(places),
         "frame": np.full(len(places), frame, dtype=np.int64),
         **{name: edges[:, k] for k, name in enumerate(("x1_px", "y1_px", "x2_px", "y2_px"))},
         "score": proposals.scores[places],
-        "distance_m": clusters.nearest_m[number],
-        "n_returns": clusters.counts[number],
+        "distance_m": select_cluster_values(geometry, boxes, "nearest_m")[places],
+        "n_returns": select_cluster_values(geometry, boxes, "counts")[places],
         "background_share": _or_null(proposals.background, places),
         "common_iou": _or_null(proposals.overlap, places),
+        **dict(zip(CUBOID, solid.T, strict=True)),
     }
-    return pl.DataFrame(columns, strict=False, schema_overrides=SCHEMA).cast(pl.Schema(SCHEMA))
+    found = pl.DataFrame(columns, strict=False, schema_overrides=SCHEMA).cast(pl.Schema(SCHEMA))
+    return found.with_columns(pl.col(*CUBOID).fill_nan(None))
 
 
 def build_dropped_rows(proposals: Proposals, video: str, frame: int) -> pl.DataFrame:
     """One row for each cluster that is no final proposal: the step that dropped it, and what that step looked at.
 
     Clusters of fewer returns than the least are left out: most are leaves and noise. Width and height are along and
-    above the ground, null where it is not known; corners are null of what had no box yet.
+    above the ground, null where it is not known; corners are null of what had no box yet. `hypothesis` is the way to
+    cluster: 0 the angle, 1 the first reach and so on.
 
     Args:
         proposals: of one image.
         video: the image's.
         frame: the image's.
     """
-    geometry, boxes = proposals.geometry, proposals.boxes
+    parts = [
+        _build_dropped_rows(proposals, video, frame, n) for n in range(len(proposals.geometry.hypotheses))
+    ]
+    return pl.concat(parts)
+
+
+def _build_dropped_rows(proposals: Proposals, video: str, frame: int, hypothesis: int) -> pl.DataFrame:
+    """The rows of one way to cluster."""
+    geometry, boxes = proposals.geometry.hypotheses[hypothesis], proposals.boxes
     clusters, limited = geometry.clusters, geometry.limited
+    own = np.flatnonzero(boxes.hypothesis == hypothesis)
     place = np.full(len(clusters), -1, dtype=np.int64)
-    place[boxes.cluster - 1] = np.arange(len(boxes))
-    seen, final, intermediate = (
-        place >= 0,
-        np.zeros(len(clusters), np.bool_),
-        np.zeros(len(clusters), np.bool_),
-    )
-    final[seen], intermediate[seen] = proposals.final[place[seen]], proposals.intermediate[place[seen]]
+    place[boxes.cluster[own] - 1] = own
+    seen, final = place >= 0, np.zeros(len(clusters), np.bool_)
+    final[seen] = proposals.final[place[seen]]
     step = np.array(REASONS, dtype=object)[limited]
     step[(limited == KEPT) & ~seen] = UNSEEN
-    step[seen & ~intermediate] = BACKGROUND
-    step[seen & intermediate & ~final] = COMMON
+    if proposals.dropped is not None:
+        step[seen] = np.array(DROPS, dtype=object)[proposals.dropped[place[seen]]]
     rows = np.flatnonzero((limited != FEW) & ~final)
     at = place[rows]
     edges = np.full((len(rows), 4), np.nan)
@@ -122,6 +137,7 @@ def build_dropped_rows(proposals: Proposals, video: str, frame: int) -> pl.DataF
         "height_m": clusters.head_m[rows],
         **{name: edges[:, k] for k, name in enumerate(CORNERS)},
         **shares,
+        "hypothesis": np.full(len(rows), hypothesis, dtype=np.int64),
     }
     found = pl.DataFrame(columns, strict=False, schema_overrides=DROPPED_SCHEMA).cast(
         pl.Schema(DROPPED_SCHEMA)
@@ -137,7 +153,8 @@ def merge_proposal_rows(rows: Iterable[pl.DataFrame], meta: Meta | None = None) 
         meta: what holds for all of them.
     """
     held = [each for each in rows if len(each)]
-    boxes = pl.concat(held) if held else pl.DataFrame(schema=SCHEMA)
+    # Diagonally: parts of versions up to 0.9 have no cuboids.
+    boxes = pl.concat(held, how="diagonal") if held else pl.DataFrame(schema=SCHEMA)
     boxes = boxes.with_columns(corner_case=pl.lit(value=True)).with_row_index("box")
     return Predictions(boxes=boxes.cast({"box": pl.Int64}), meta=meta or Meta())
 

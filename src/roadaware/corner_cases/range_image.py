@@ -140,6 +140,10 @@ class Grid:
         return len(self.elevations), self.columns
 
 
+RingSums = tuple[Floats, Floats, npt.NDArray[np.int64]]
+"""Of each ring: the sum of its returns' slopes, of their squares, and how many there are."""
+
+
 def assign_grid_cells(
     points: Floats32,
     checked: PointCheck,
@@ -174,8 +178,9 @@ def assign_grid_cells(
     if ring is None:
         numbered, how = _turns(azimuth, slopes, checked), RECOVERED
     else:
-        numbered, how = _given(ring, checked), GIVEN
-    found = None if numbered is None else _assign_ring_rows(numbered, slopes, strict=how == RECOVERED)
+        given, how = _given(ring, checked), GIVEN
+        numbered = given, _sum_ring_slopes(given, slopes, int(given.max(initial=-1)) + 1)
+    found = None if numbered is None else _assign_ring_rows(*numbered, strict=how == RECOVERED)
     if columns is None:
         in_turns = found is not None and how == RECOVERED
         columns = _columns(azimuth[checked.usable], layout, in_turns=in_turns)
@@ -225,52 +230,55 @@ def _given(ring: npt.NDArray[np.integer], checked: PointCheck) -> Ints32:
     return wide.astype(np.int32)
 
 
-def _turns(azimuth: Floats32, slopes: Floats32, checked: PointCheck) -> Ints32 | None:
-    """(n,) rings as turns in the order of the returns, None where these make no turns as rings do.
+def _turns(azimuth: Floats32, slopes: Floats32, checked: PointCheck) -> tuple[Ints32, RingSums] | None:
+    """(n,) rings as turns in the order of the returns, with their slopes; None where these make no turns as rings do.
 
     Rings end in one direction, and either the first ring begins or the last one ends there: the highest rings
     may look into the sky and have few returns. The better end is the one whose turns are more level.
     """
-    from roadaware.corner_cases.kernels import (
-        accumulate_ring_slopes,
-        assign_rings,
-        count_rotation_steps,
-    )
+    from roadaware.corner_cases.kernels import assign_rings, count_rotation_steps
 
-    used = np.flatnonzero(checked.usable)
-    if not len(used):
+    usable = checked.usable
+    if not usable.any():
         return None
+    first, last = int(usable.argmax()), len(usable) - 1 - int(usable[::-1].argmax())
     # LiDARs turn either way; the majority of steps says which, whatever single returns do.
     clockwise = count_rotation_steps(azimuth, checked.judged) < 0
     early = _EARLY if not clockwise else -_EARLY
-    best: Ints32 | None = None
+    best: tuple[Ints32, RingSums] | None = None
     least = np.inf
-    for seam in (float(azimuth[used[0]]) - early, float(azimuth[used[-1]]) + early):
+    for seam in (float(azimuth[first]) - early, float(azimuth[last]) + early):
         found = np.empty(len(azimuth), dtype=np.int32)
         count = assign_rings(azimuth, checked.judged, seam, clockwise, found)
         if not _FEWEST_RINGS <= count <= MOST_RINGS:
             continue
-        sums, squares, counts = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
-        accumulate_ring_slopes(found, slopes, sums, squares, counts)
+        held = _sum_ring_slopes(found, slopes, count)
+        sums, squares, counts = held
         # Within-ring variance of the slopes: a seam in the wrong place mixes two rings in each turn.
         spread = float((squares - sums * sums / np.maximum(counts, 1)).sum())
         if spread < least:
-            best, least = found, spread
+            best, least = (found, held), spread
     return best
 
 
-def _assign_ring_rows(ring: Ints32, slopes: Floats32, *, strict: bool) -> tuple[Ints32, Floats] | None:
+def _sum_ring_slopes(ring: Ints32, slopes: Floats32, count: int) -> RingSums:
+    """Sums of the slopes of each ring, of their squares, and how many there are."""
+    from roadaware.corner_cases.kernels import accumulate_ring_slopes
+
+    sums, squares, counts = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
+    accumulate_ring_slopes(ring, slopes, sums, squares, counts)
+    return sums, squares, counts
+
+
+def _assign_ring_rows(ring: Ints32, held: RingSums, *, strict: bool) -> tuple[Ints32, Floats] | None:
     """(n,) row of each return, and the rows' elevations; None where turns are no rings.
 
     Rings that were recovered must lie in order of elevation: the turns of returns in any other order do not.
     """
-    from roadaware.corner_cases.kernels import accumulate_ring_slopes
-
-    count = int(ring.max(initial=-1)) + 1
+    sums, _, counts = held
+    count = len(counts)
     if not count:
         return None
-    sums, squares, counts = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
-    accumulate_ring_slopes(ring, slopes, sums, squares, counts)
     there = counts > 0
     means = sums[there] / counts[there]
     if strict:

@@ -26,7 +26,7 @@ from roadaware.corner_cases.checkpointed_parts import (
     digest_part_files,
     is_part_current,
 )
-from roadaware.corner_cases.config import CopgConfig
+from roadaware.corner_cases.config import CopgConfig, complete_saved_config
 from roadaware.corner_cases.copg import Geometry, Proposals, extract_geometry, propose
 from roadaware.corner_cases.loader import Captures, Moment, collect_warnings
 from roadaware.corner_cases.proposal_tables import (
@@ -168,7 +168,10 @@ def _save_dropped(folder: Path, count: int) -> None:
             return
         parts.append(table)
     data = io.BytesIO()
-    pl.concat([pl.DataFrame(schema=DROPPED_SCHEMA), *parts]).write_parquet(data, compression="zstd")
+    whole = pl.concat([pl.DataFrame(schema=DROPPED_SCHEMA), *parts], how="diagonal")
+    # Parts of versions up to 0.9 knew one way to cluster.
+    whole = whole.with_columns(pl.col("hypothesis").fill_null(0))
+    whole.write_parquet(data, compression="zstd")
     write_atomically(folder / DROPPED, data.getvalue())
 
 
@@ -214,7 +217,12 @@ def _run(
     held = load_run_inputs(order)
     places = split_parts(order)
     checkpointed_parts.prepare_result_folder(
-        folder, MAIN, _head(order, held), "proposals", overwrite=overwrite
+        folder,
+        MAIN,
+        _head(order, held),
+        "proposals",
+        overwrite=overwrite,
+        complete=_complete_head,
     )
     due = find_due_parts(order, folder)
     made = sum(len(places[number]) for number in due)
@@ -295,7 +303,7 @@ def make_part(order: Order, folder: Path, number: int) -> None:
         odd.update(collect_warnings(capture, found.geometry))
         rows.append(build_proposal_rows(found, moment.video, moment.frame, order.stage))
         dropped.append(build_dropped_rows(found, moment.video, moment.frame))
-        counts["initial"] += len(found.boxes)
+        counts["initial"] += int(found.initial.sum())
         counts["intermediate"] += int(found.intermediate.sum())
         counts["final"] += len(found)
         counts["with_one"] += bool(len(found))
@@ -426,6 +434,14 @@ def _head(order: Order, held: Held) -> dict[str, Any]:
         "pictures": len(held.moments),
         **describe_sources(held.semantics, held.detections),
     }
+
+
+def _complete_head(known: Any) -> Any:
+    """The request of an earlier version, whose configuration had fewer parameters."""
+    saved = known.get("order") if isinstance(known, dict) else None
+    if not isinstance(saved, dict) or not isinstance(saved.get("config"), dict):
+        return known
+    return {**known, "order": {**saved, "config": complete_saved_config(saved["config"])}}
 
 
 def _gather_proposals(order: Order, folder: Path, told: list[dict[str, Any]], held: Held) -> Predictions:

@@ -16,6 +16,7 @@ import polars as pl
 from roadaware.datasets.label_studio_tasks import VIDEO_NAME
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.coda import KIND
+from roadaware.formats.cuboid_labels import CUBOID
 from roadaware.formats.label_studio import LOCAL_FILES, format_control, format_empty_tag
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import make_folder
@@ -27,6 +28,8 @@ UNNAMED = "unlabelled"
 """The class of a proposal that nobody has named."""
 CONTROL, IMAGE, REGION = "corner", "image", "proposal-"
 """Names in a Label Studio project: the control of boxes, the image, and what identifiers begin with."""
+ATTRIBUTES = ("n_returns", "distance_m", *CUBOID, "persistence", "speed_m_s", "moving", "carried")
+"""Columns of proposals that an annotation of COCO has as `attributes`, where they are there."""
 PICTURES = {
     "video": pl.String,
     "frame": pl.Int64,
@@ -143,7 +146,8 @@ def label_studio_config(sent: Predictions) -> bytes:
 def encode_coco_annotations(sent: Predictions) -> bytes:
     """A COCO annotation file: each proposal an annotation with its `score` and number (`proposal`).
 
-    Images have `video` and `frame`; the last category is that of proposals without a class.
+    Images have `video` and `frame`; the last category is that of proposals without a class. What is known of a proposal
+    besides (`ATTRIBUTES`: its returns, its cuboid, whether it moves) stands in `attributes`.
 
     Args:
         sent: what `select_task_proposals` gave.
@@ -159,6 +163,7 @@ def encode_coco_annotations(sent: Predictions) -> bytes:
         for each in held:
             left, top, right, bottom = (each[name] for name in CORNERS)
             bbox = [left, top, right - left, bottom - top]
+            known = {name: each[name] for name in ATTRIBUTES if each.get(name) is not None}
             annotations.append(
                 {
                     "id": len(annotations) + 1,
@@ -170,6 +175,7 @@ def encode_coco_annotations(sent: Predictions) -> bytes:
                     "corner_case": True,
                     "score": each["score"],
                     "proposal": each["box"],
+                    **({"attributes": known} if known else {}),
                 }
             )
     categories = [{"id": place, "name": word} for word, place in number.items()]

@@ -21,19 +21,23 @@ from roadaware.config import to_dict
 from roadaware.corner_cases import checkpointed_parts
 from roadaware.corner_cases.captures import Capture
 from roadaware.corner_cases.checkpointed_parts import describe_sources
-from roadaware.corner_cases.config import CopgConfig
+from roadaware.corner_cases.config import PRESETS, CopgConfig, complete_saved_config
 from roadaware.corner_cases.copg import (
     Geometry,
     Proposals,
-    apply_cluster_limits,
+    build_geometry,
     build_grid,
     build_proposals,
     compute_background,
     compute_object_overlap,
     estimate_ground,
+    estimate_local_ground,
     extract_clusters,
-    project_clusters,
+    extract_reach_clusters,
+    fit_proposal_cuboids,
+    project_hypotheses,
 )
+from roadaware.corner_cases.cuboids import Cuboids
 from roadaware.corner_cases.ground import check, validate_lidar_points
 from roadaware.corner_cases.loader import Moment
 from roadaware.corner_cases.projection import Boxes
@@ -71,20 +75,25 @@ KNOBS: Mapping[str, tuple[str, ...]] = {
         "seed",
     ),
     "grid": ("columns", "rows", "reach_rows", "repair_rows"),
+    "local ground": ("local_ground_m",),
     "clusters": ("theta_deg", "reach_columns"),
+    "reach": ("reach_m",),
     "projection": ("standing_m", "min_visible", "near_m", "margin_px", "min_side_px"),
     "background": ("background", "background_by", "near_m"),
     "overlaps": ("min_common_score",),
 }
 """Step to the parameters that it reads itself."""
+_OF_BOXES = ("check", "ground", "grid", "local ground", "clusters", "reach")
 BEFORE: Mapping[str, tuple[str, ...]] = {
     "check": (),
     "ground": ("check",),
     "grid": ("check",),
-    "clusters": ("check", "ground", "grid"),
-    "projection": ("check", "ground", "grid", "clusters"),
-    "background": ("check", "ground", "grid", "clusters", "projection"),
-    "overlaps": ("check", "ground", "grid", "clusters", "projection"),
+    "local ground": ("check", "ground", "grid"),
+    "clusters": ("check", "ground", "grid", "local ground"),
+    "reach": ("check", "ground", "grid", "local ground", "clusters"),
+    "projection": _OF_BOXES,
+    "background": (*_OF_BOXES, "projection"),
+    "overlaps": (*_OF_BOXES, "projection"),
 }
 """Step to those whose results it takes."""
 CHEAP = (
@@ -95,8 +104,11 @@ CHEAP = (
     "min_height_m",
     "max_background",
     "max_common_iou",
+    "duplicate_iou",
+    "ranking",
+    "most",
 )
-"""Parameters that choose among boxes that are there already; `max_distance_m` scales scores, too."""
+"""Parameters that choose among boxes that are there already; `max_distance_m` and `ranking` make scores, too."""
 
 
 @dataclass(frozen=True)
@@ -147,10 +159,12 @@ class Bench:
         self._sweep = sweep
         self._of_picture.clear()
         found = [self._geometry(capture, each.config) for each in self.variants]
-        kept: dict[Hashable, Bools] = {}
+        # Of each way to cluster, which clusters any variant keeps.
+        kept: dict[Hashable, list[Bools]] = {}
         for each, geometry in zip(self.variants, found, strict=True):
+            own = [held.limited == 0 for held in geometry.hypotheses]
             key = build_step_key("projection", each.config)
-            kept[key] = (geometry.limited == 0) | kept.get(key, np.zeros(len(geometry.limited), np.bool_))
+            kept[key] = [a | b for a, b in zip(own, kept.get(key, own), strict=True)]
         return [
             self._proposals(capture, each, geometry, kept[build_step_key("projection", each.config)])
             for each, geometry in zip(self.variants, found, strict=True)
@@ -161,22 +175,31 @@ class Bench:
             return self._once(self._of_sweep, step, config, make)
 
         points, checked = once("check", lambda: _check_points(capture, config))
-        ground = once("ground", lambda: estimate_ground(points, checked, capture, config))
+        plane = once("ground", lambda: estimate_ground(points, checked, capture, config))
         grid = once("grid", lambda: build_grid(points, checked, capture, config))
+        ground = once("local ground", lambda: estimate_local_ground(plane, checked, grid, config))
         image, clusters = once("clusters", lambda: extract_clusters(points, checked, ground, grid, config))
-        return Geometry(
-            points, checked, ground, grid, image, clusters, apply_cluster_limits(clusters, config)
-        )
+        reached = once("reach", lambda: extract_reach_clusters(points, checked, ground, grid, image, config))
+        return build_geometry(points, checked, ground, grid, image, clusters, reached, config)
 
-    def _proposals(self, capture: Capture, variant: Variant, geometry: Geometry, kept: Bools) -> Proposals:
+    def _proposals(
+        self, capture: Capture, variant: Variant, geometry: Geometry, kept: Sequence[Bools]
+    ) -> Proposals:
         """Boxes of all clusters that any variant keeps are made and judged once; each takes its own."""
         config = variant.config
 
         def once(step: str, make: Callable[[], Any]) -> Any:
             return self._once(self._of_picture, step, config, make)
 
-        boxes: Boxes = once("projection", lambda: project_clusters(geometry, capture, config, kept))
-        own = geometry.limited[boxes.cluster - 1] == 0
+        def make() -> tuple[Boxes, Cuboids]:
+            boxes = project_hypotheses(geometry, capture, config, kept)
+            return boxes, fit_proposal_cuboids(geometry, boxes, config)
+
+        boxes, cuboids = once("projection", make)
+        own = np.zeros(len(boxes), dtype=np.bool_)
+        for place, each in enumerate(geometry.hypotheses):
+            mine = boxes.hypothesis == place
+            own[mine] = each.limited[boxes.cluster[mine] - 1] == 0
         shares: Floats | None = None
         overlap: Floats | None = None
         if variant.semantics and capture.semantics is not None:
@@ -184,7 +207,9 @@ class Bench:
         if variant.detections and capture.common is not None:
             overlap = once("overlaps", lambda: compute_object_overlap(boxes, capture, config))[own]
         held = replace(boxes, **{name: values[own] for name, values in vars(boxes).items()})
-        return build_proposals(geometry, held, shares, overlap, config, capture.name)
+        solid = Cuboids(**{name: values[own] for name, values in vars(cuboids).items()})
+        size = (capture.camera.width_px, capture.camera.height_px)
+        return build_proposals(geometry, held, solid, shares, overlap, config, capture.name, size=size)
 
     def _once(self, held: dict[Hashable, Any], step: str, config: CopgConfig, make: Callable[[], Any]) -> Any:
         key = step, build_step_key(step, config)
@@ -290,7 +315,9 @@ def _run(
 ) -> GridFound:
     held = load_run_inputs(order.source)
     places = split_parts(order.source)
-    checkpointed_parts.prepare_result_folder(folder, MAIN, _head(order), "an ablation", overwrite=overwrite)
+    checkpointed_parts.prepare_result_folder(
+        folder, MAIN, _head(order), "an ablation", overwrite=overwrite, complete=_complete_head
+    )
     due = find_due_parts(order.source, folder)
     done = len(held.moments) - sum(len(places[number]) for number in due)
     if progress is not None:
@@ -361,6 +388,18 @@ def _head(order: GridOrder) -> dict[str, Any]:
     }
 
 
+def _complete_head(known: Any) -> Any:
+    """The request of an earlier version, whose configurations had fewer parameters."""
+    saved = known.get("order") if isinstance(known, dict) else None
+    variants = saved.get("variants") if isinstance(saved, dict) else None
+    source = saved.get("source") if isinstance(saved, dict) else None
+    if not isinstance(saved, dict) or not isinstance(variants, list) or not isinstance(source, dict):
+        return known
+    variants = [{**each, "config": complete_saved_config(each["config"])} for each in variants]
+    source = {**source, "config": complete_saved_config(source["config"])}
+    return {**known, "order": {**saved, "variants": variants, "source": source}}
+
+
 def _gather_parts(order: GridOrder, folder: Path, due: list[int], seconds: float) -> GridFound:
     """All parts as one."""
     held = load_run_inputs(order.source)
@@ -414,7 +453,7 @@ GRID: Mapping[str, tuple[Any, ...]] = MappingProxyType(
     }
 )
 """Parameters and values of Tables 5 to 7."""
-BASES = MappingProxyType({"default": CopgConfig, "reference": CopgConfig.reference})
+BASES = PRESETS
 """Configurations whose parameters are turned."""
 INPUTS = "inputs"
 """The rows that leave steps away instead of turning a parameter."""

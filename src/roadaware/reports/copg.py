@@ -9,16 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from roadaware.arrays import Floats, Pixels
 from roadaware.corner_cases.captures import Camera, Capture
 from roadaware.corner_cases.config import BACKGROUND
 from roadaware.corner_cases.copg import REASONS, Geometry, Proposals
+from roadaware.corner_cases.cuboids import compute_cuboid_corners
 from roadaware.corner_cases.runner import Order, iterate_proposals
 from roadaware.errors import InputError
 from roadaware.io.files import write_atomically
-from roadaware.reports.drawing import Marked, build_contact_sheet, draw_marks
+from roadaware.reports.drawing import Marked, build_contact_sheet, draw_marks, load_font
 from roadaware.reports.picture import FULL, Picture, create_canvas, set_style
 from roadaware.scenes.sensors import open_frame
 
@@ -31,6 +32,8 @@ STEPS = (
     "intermediate",
     "detections",
     "final",
+    "cuboids",
+    "from above",
 )
 """The images of `draw_steps`, in their order; background and detections only where they were given."""
 GROUND, DROPPED, KEPT, GONE = (122, 84, 40), (150, 150, 150), (255, 214, 10), (255, 99, 132)
@@ -41,6 +44,9 @@ _STOPS = np.array(
 _GOLDEN = 0.61803
 _TALL_PX, _GAP_PX, _DARK = 160, 4, 24
 _WIDE = ("range image", "clusters")
+_BEFORE_M = 0.3
+_EDGES = [(a, b) for a in range(8) for b in range(a + 1, 8) if (a ^ b) in (1, 2, 4)]
+"""Corners whose numbers differ in one bit share an edge."""
 
 
 def write_steps(
@@ -91,7 +97,7 @@ def draw_steps(proposals: Proposals, capture: Capture, picture: Pixels) -> dict[
         "range image": draw_range_image(proposals.geometry, capture.camera),
         "clusters": draw_clusters(proposals.geometry, capture.camera),
         "returns": draw_returns(proposals.geometry, capture.camera, picture),
-        "initial": draw_boxes(proposals, picture, np.ones(len(proposals.boxes), dtype=np.bool_)),
+        "initial": draw_boxes(proposals, picture, proposals.initial),
     }
     if capture.semantics is not None and proposals.background is not None:
         found["background"] = draw_background(capture, picture)
@@ -100,6 +106,9 @@ def draw_steps(proposals: Proposals, capture: Capture, picture: Pixels) -> dict[
         marks = [Marked((a, b, c, d), "", GONE) for a, b, c, d in capture.common.boxes.tolist()]
         found["detections"] = draw_marks(picture, marks, line_px=_line(picture))
         found["final"] = draw_boxes(proposals, picture, proposals.final)
+    if proposals.cuboids is not None:
+        found["cuboids"] = draw_cuboids(proposals, capture.camera, picture)
+        found["from above"] = draw_from_above(proposals, capture.camera, picture.shape[:2])
     return found
 
 
@@ -173,6 +182,86 @@ def draw_boxes(proposals: Proposals, picture: Pixels, kept: npt.NDArray[np.bool_
         for n in places.tolist()
     ]
     return draw_marks(picture, marks, line_px=_line(picture))
+
+
+def draw_cuboids(proposals: Proposals, camera: Camera, picture: Pixels) -> Pixels:
+    """(H, W, 3) the image with the edges of the final proposals' cuboids, nothing of those that reach behind the camera.
+
+    Args:
+        proposals: of the image, with cuboids.
+        camera: that took the image.
+        picture: (H, W, 3).
+    """
+    shown = Image.fromarray(picture)
+    pen = ImageDraw.Draw(shown)
+    way = camera.camera_SE3_lidar
+    for corners in _list_corners(proposals):
+        places = corners @ way[:3, :3].T + way[:3, 3]
+        if (places[:, 2] > _BEFORE_M).all():
+            pixels = (places @ camera.intrinsics.T)[:, :2] / places[:, 2:]
+            for one, other in _EDGES:
+                pen.line([*pixels[one].tolist(), *pixels[other].tolist()], fill=KEPT, width=_line(picture))
+    return np.asarray(shown)
+
+
+def draw_from_above(proposals: Proposals, camera: Camera, size: tuple[int, int]) -> Pixels:
+    """(H, W, 3) what the camera looks at, from above: returns grey, ground brown, cuboids yellow, a ring every 10 m.
+
+    The camera is in the middle of the lower edge and looks up; where the ground was not found, all returns are grey.
+
+    Args:
+        proposals: with cuboids.
+        camera: that took the image.
+        size: height and width of the drawing.
+    """
+    height, width = size
+    far = float(
+        np.max(proposals.geometry.clusters.nearest_m, initial=10.0, where=proposals.geometry.limited == 0)
+    )
+    scale = height / min(max(far, 10.0) + 5.0, _FAR)
+    axis = camera.camera_SE3_lidar[2, :2] / max(float(np.linalg.norm(camera.camera_SE3_lidar[2, :2])), 1e-9)
+
+    def place(points: Floats) -> Floats:
+        ahead = points[..., :2] @ axis
+        left = points[..., :2] @ np.array([-axis[1], axis[0]])
+        return np.stack([width / 2 - left * scale, height - ahead * scale], axis=-1)
+
+    found = np.full((height, width, 3), _DARK, dtype=np.uint8)
+    geometry = proposals.geometry
+    usable = geometry.checked.usable
+    pixels = np.floor(place(geometry.points[usable].astype(np.float64)))
+    inside = (pixels >= 0).all(axis=1) & (pixels < [width, height]).all(axis=1)
+    columns, rows = pixels[inside].astype(np.int64).T
+    ground = geometry.ground.removed[usable][inside]
+    # Things over ground: what stands is drawn last.
+    for mask, colour in ((ground, GROUND), (~ground, DROPPED)):
+        found[rows[mask], columns[mask]] = colour
+    shown = Image.fromarray(found)
+    pen = ImageDraw.Draw(shown)
+    for away in range(10, int(height / scale) + 1, 10):
+        box = [
+            width / 2 - away * scale,
+            height - away * scale,
+            width / 2 + away * scale,
+            height + away * scale,
+        ]
+        pen.arc(box, 180, 360, fill=(70, 70, 70))
+        pen.text((width / 2 + 3, height - away * scale + 2), f"{away} m", fill=DROPPED, font=load_font(12))
+    for corners in _list_corners(proposals):
+        outline = place(corners[[0, 2, 6, 4]])
+        pen.polygon([tuple(each) for each in outline.tolist()], outline=KEPT)
+    return np.asarray(shown)
+
+
+def _list_corners(proposals: Proposals) -> list[Floats]:
+    """(8, 3) corners of the cuboid of each final proposal, in the LiDAR's frame; the best last."""
+    cuboids = proposals.cuboids
+    if cuboids is None:
+        return []
+    places = np.flatnonzero(proposals.final)
+    places = places[np.argsort(proposals.scores[places], kind="stable")]
+    held = np.column_stack([cuboids.centres, cuboids.sizes, cuboids.yaw])
+    return [compute_cuboid_corners(held[place]) for place in places.tolist()]
 
 
 def draw_background(capture: Capture, picture: Pixels, names: Sequence[str] | None = None) -> Pixels:

@@ -20,9 +20,8 @@ from scipy.spatial import cKDTree
 
 from roadaware.analysis.corner_tables import LOSSES, assign_losses
 from roadaware.arrays import Floats, Ints32
-from roadaware.config import from_dict
 from roadaware.corner_cases.captures import Capture
-from roadaware.corner_cases.config import CopgConfig
+from roadaware.corner_cases.config import CopgConfig, open_saved_config
 from roadaware.corner_cases.copg import KEPT, REASONS, Geometry, Proposals, extract_geometry, project_clusters
 from roadaware.corner_cases.loader import Captures, Moment
 from roadaware.corner_cases.projection import Boxes
@@ -492,7 +491,8 @@ class _Run:
         """Cluster to the step that dropped it, of a frame, as far as it was kept."""
         if self.dropped is None:
             return {}
-        rows = _scan_dropped(self.dropped).filter((pl.col("video") == video) & (pl.col("frame") == frame))
+        here = (pl.col("video") == video) & (pl.col("frame") == frame) & (pl.col("hypothesis") == 0)
+        rows = _scan_dropped(self.dropped).filter(here)
         return dict(rows.select("cluster", "step").collect().rows())
 
 
@@ -509,7 +509,7 @@ def _open_run(source: TableSource) -> _Run | None:
     order = held.get("order") if isinstance(held, dict) and held.get("format") == FORMAT else None
     if not isinstance(order, dict) or not isinstance(order.get("config"), dict):
         raise InputError("expected what `propose` writes", where=where)
-    config = from_dict(CopgConfig, order["config"])
+    config = open_saved_config(order["config"])
     kept = folder / DROPPED
     return _Run(config, kept if kept.is_file() else None)
 
@@ -527,6 +527,10 @@ def _scan_dropped(path: Path) -> pl.LazyFrame:
         raise InputError(
             f"expected what was dropped, found: {str(error).splitlines()[0]}", where=str(path)
         ) from error
+    earlier = {name: kind for name, kind in DROPPED_SCHEMA.items() if name != "hypothesis"}
+    if dict(schema) == earlier:
+        # Versions up to 0.9 knew one way to cluster.
+        return table.with_columns(hypothesis=pl.lit(0, dtype=pl.Int64))
     if dict(schema) != DROPPED_SCHEMA:
         raise InputError(f"expected the columns {', '.join(DROPPED_SCHEMA)}", where=str(path))
     return table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -93,6 +94,15 @@ def test_coco_names_pictures_scores_and_proposals():
     scores = dict(SENT.boxes.select("box", "score").iter_rows())
     assert {row["proposal"]: row["score"] for row in content["annotations"]} == scores
     assert content["categories"][-1]["name"] == UNNAMED
+
+
+def test_coco_has_the_cuboids_of_proposals_as_attributes():
+    assert all("attributes" not in row for row in json.loads(encode_coco_annotations(SENT))["annotations"])
+    told = SENT.boxes.with_columns(
+        length_m=pl.lit(2.5), moving=pl.lit(value=True), z_m=pl.lit(None, pl.Float64)
+    )
+    content = json.loads(encode_coco_annotations(replace(SENT, boxes=told)))
+    assert content["annotations"][0]["attributes"] == {"length_m": 2.5, "moving": True}
 
 
 def test_pictures_without_a_proposal_stay_in_the_table():

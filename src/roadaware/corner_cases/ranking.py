@@ -1,0 +1,234 @@
+"""Ranking: how much like an object each proposal looks, by a score learnt from geometry alone, and which boxes are copies.
+
+The score is a sum of small regression trees (Friedman, "Greedy function approximation: a gradient boosting machine",
+Annals of Statistics 2001), learnt by `docs/corner_ranking.py` on synthetic scenes: how well a box fits any labelled
+object. It knows no image; masks and detections come in as factors afterwards."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+import numpy.typing as npt
+
+from roadaware.arrays import Bools, Floats, Ints
+from roadaware.corner_cases.cuboids import Cuboids
+from roadaware.corner_cases.projection import Boxes
+from roadaware.errors import InputError
+from roadaware.geometry.boxes import iou
+
+FEATURES = (
+    "log_returns",
+    "distance_m",
+    "log_length",
+    "log_width",
+    "height_m",
+    "feet_m",
+    "head_m",
+    "log_aspect",
+    "at_border",
+    "mean_agreement",
+    "least_agreement",
+)
+"""Columns of `build_features`."""
+MODEL = "ranking.json"
+"""The bundled trees, beside this module."""
+FLOOR = 1e-4
+"""The least score: trees may sum up to less than nothing, and factors of masks must still tell such boxes apart."""
+ALL_BACKGROUND = 0.98
+"""What a box all of whose returns are background loses at most of the square of its score: masks err, too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Regression trees of one depth, each complete: node n has the children 2n + 1 and 2n + 2.
+
+    Args:
+        base: what is added to the sum of all.
+        feature: (t, 2^d - 1) int64 column that a node asks.
+        threshold: (t, 2^d - 1) up to which a value goes to the first child.
+        value: (t, 2^d) what a leaf adds.
+    """
+
+    base: float
+    feature: Ints
+    threshold: Floats
+    value: Floats
+
+    @property
+    def depth(self) -> int:
+        """Questions from the root to a leaf."""
+        return int(self.value.shape[1]).bit_length() - 1
+
+    def predict(self, rows: Floats) -> Floats:
+        """(m,) sums of the trees.
+
+        Args:
+            rows: (m, f) features.
+        """
+        count = len(self.feature)
+        trees = np.arange(count)
+        node = np.zeros((len(rows), count), dtype=np.int64)
+        places = np.arange(len(rows))[:, None]
+        for _ in range(self.depth):
+            larger = rows[places, self.feature[trees, node]] > self.threshold[trees, node]
+            node = 2 * node + 1 + larger
+        found: Floats = self.base + self.value[trees, node - self.feature.shape[1]].sum(axis=1)
+        return found
+
+
+def parse_trees(data: bytes, where: str = MODEL) -> Trees:
+    """Trees of a JSON file.
+
+    Args:
+        data: its bytes.
+        where: its name, in messages.
+
+    Raises:
+        InputError: if it holds no such trees, or asks other features.
+    """
+    try:
+        held = json.loads(data)
+        trees = Trees(
+            float(held["base"]),
+            np.array(held["feature"], dtype=np.int64),
+            np.array(held["threshold"], dtype=np.float64),
+            np.array(held["value"], dtype=np.float64),
+        )
+        asked = tuple(held["features"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"expected a ranking's trees, found: {error}", where=where) from error
+    if asked != FEATURES:
+        raise InputError(
+            f"expected trees about {', '.join(FEATURES)}, found {', '.join(map(str, asked))}", where=where
+        )
+    nodes, leaves = trees.feature.shape[1:], trees.value.shape[1:]
+    if trees.threshold.shape != trees.feature.shape or leaves[0] != nodes[0] + 1 or leaves[0] & nodes[0]:
+        raise InputError(f"expected complete trees, found {nodes} nodes and {leaves} leaves", where=where)
+    if trees.feature.min() < 0 or trees.feature.max() >= len(FEATURES):
+        raise InputError(f"expected features 0 to {len(FEATURES) - 1}", where=where)
+    return trees
+
+
+@cache
+def load_trees() -> Trees:
+    """The bundled trees."""
+    return parse_trees(files(__package__).joinpath(MODEL).read_bytes())
+
+
+def build_features(
+    boxes: Boxes,
+    cuboids: Cuboids,
+    size: tuple[int, int],
+    *,
+    counts: npt.NDArray[np.integer],
+    nearest_m: npt.NDArray[np.floating],
+    feet_m: npt.NDArray[np.floating],
+    head_m: npt.NDArray[np.floating],
+    hypotheses: int,
+) -> Floats:
+    """(m, 11) what the score asks of each proposal, in the order of `FEATURES`.
+
+    Agreement is the overlap with the best box of each other way to cluster, 0 where it has none there. Where there is no
+    ground, a cluster's height stands for how far it reaches above it.
+
+    Args:
+        boxes: (m) of all ways to cluster.
+        cuboids: (m) of the same.
+        size: width and height of the image in pixels.
+        counts: (m,) returns of each.
+        nearest_m: (m,) distance of its nearest return.
+        feet_m: (m,) height of its lowest return above the ground; nan where there is none.
+        head_m: (m,) of its highest return; nan where there is no ground.
+        hypotheses: how many ways to cluster there are.
+    """
+    edges = boxes.edges
+    wide, tall = edges[:, 2] - edges[:, 0], edges[:, 3] - edges[:, 1]
+    # Half a pixel: edges are cut to the image, and rounding may leave them a trifle inside.
+    at_border = (edges[:, :2] <= 0.5).any(axis=1) | (edges[:, 2:] >= np.array(size) - 0.5).any(axis=1)
+    overlaps = iou(edges, edges) if len(edges) else np.zeros((0, 0))
+    agreement = np.zeros((len(boxes), hypotheses))
+    for place in range(hypotheses):
+        mine = boxes.hypothesis == place
+        agreement[:, place] = overlaps[:, mine].max(axis=1, initial=0.0)
+    own = np.arange(hypotheses) == boxes.hypothesis[:, None]
+    # Alone, a way agrees with itself.
+    others = (
+        np.where(own, 0.0, agreement).sum(axis=1) / (hypotheses - 1)
+        if hypotheses > 1
+        else np.ones(len(boxes))
+    )
+    least = np.where(own, 1.0, agreement).min(axis=1, initial=1.0)
+    height = cuboids.spans[:, 2]
+    feet, head = np.asarray(feet_m, dtype=np.float64), np.asarray(head_m, dtype=np.float64)
+    return np.column_stack(
+        [
+            np.log(np.asarray(counts, dtype=np.float64)),
+            np.asarray(nearest_m, dtype=np.float64),
+            np.log(cuboids.spans[:, 0]),
+            np.log(cuboids.spans[:, 1]),
+            height,
+            np.where(np.isnan(feet), 0.0, feet),
+            np.where(np.isnan(head), height, head),
+            np.log(wide / tall),
+            at_border,
+            others,
+            least,
+        ]
+    )
+
+
+def apply_image_cues(scores: Floats, background: Floats | None, overlap: Floats | None) -> Floats:
+    """(m,) scores in [0, 1] with what masks and detections say.
+
+    The geometric score times the root of the share that is no background, times the square of the share that overlaps no
+    common object: of masks that err, a share of background is a weak hint, an overlap with a detection a strong one.
+
+    Args:
+        scores: (m,) of the trees.
+        background: (m,) share of each proposal's returns, or of its box, that is background; None where unknown.
+        overlap: (m,) greatest with a common object; None where unknown.
+    """
+    found: Floats = np.clip(scores, FLOOR, 1.0)
+    if background is not None:
+        found = found * np.sqrt(1 - ALL_BACKGROUND * background)
+    if overlap is not None:
+        found = found * (1 - overlap) ** 2
+    return found
+
+
+def select_best_boxes(
+    edges: Floats, scores: Floats, allowed: Bools, *, duplicate_iou: float, most: int | None
+) -> Bools:
+    """(m,) which boxes are kept: from the best score on, each that overlaps none kept before by more than a share.
+
+    Args:
+        edges: (m, 4) x1, y1, x2, y2 in pixels.
+        scores: (m,) of each; of equal ones the first is better.
+        allowed: (m,) which may be kept at all.
+        duplicate_iou: the share; from 1 on none is a copy.
+        most: how many are kept; None for all.
+    """
+    places = np.flatnonzero(allowed)
+    places = places[np.argsort(-scores[places], kind="stable")]
+    kept = np.zeros(len(edges), dtype=np.bool_)
+    if not len(places):
+        return kept
+    if duplicate_iou >= 1:
+        kept[places[:most]] = True
+        return kept
+    copies = iou(edges[places], edges[places]) > duplicate_iou
+    gone = np.zeros(len(places), dtype=np.bool_)
+    count = 0
+    for row, place in enumerate(places.tolist()):
+        if gone[row]:
+            continue
+        kept[place] = True
+        count += 1
+        if count == most:
+            break
+        gone |= copies[row]
+    return kept

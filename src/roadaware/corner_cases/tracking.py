@@ -1,0 +1,367 @@
+"""Proposals over time: what stands at one place of the world in several sweeps, what moves, and how it looks best.
+
+Works where a set says where the vehicle was (nuScenes, synthetic scenes). Sweeps come together in the world: the cuboid of
+a thing that stands is that of the sweep which saw most of it, and serves for the sweeps that saw it badly or not at all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from roadaware.arrays import Floats
+from roadaware.corner_cases.captures import Camera
+from roadaware.corner_cases.cuboids import compute_cuboid_corners
+from roadaware.corner_cases.loader import Captures
+from roadaware.corner_cases.ranking import select_best_boxes
+from roadaware.errors import InputError, UsageError
+from roadaware.formats.cuboid_labels import CUBOID
+from roadaware.geometry.boxes import iou
+from roadaware.geometry.poses import invert_pose
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Predictions
+
+STILL_M, SPEED_M_S = 1.0, 3.0
+"""How far the middle of a thing moves from sweep to sweep at most: by what is seen of it, and by itself."""
+GAP = 2
+"""Frames without a thing after which it is another one."""
+MOVES_M_S, MOVES_M = 0.7, 0.8
+"""A thing moves where it is this fast over its track and has come this far: middles of standing ones tremble by as much as
+what is seen of them changes."""
+ALIKE = 1.0
+"""Things whose sizes differ by more than this factor, as a natural logarithm, are two."""
+CARRIED = 0.5
+"""What a carried box is worth beside one that was seen."""
+_NEAR_M = 0.5
+_SAME_PLACE = 0.3
+
+
+@dataclass
+class _Track:
+    """Rows of one thing, in the order of their frames."""
+
+    rows: list[int] = field(default_factory=list)
+    frames: list[int] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    centres: list[Floats] = field(default_factory=list)
+    size: Floats = field(default_factory=lambda: np.zeros(3))
+
+    def predict(self, time_s: float) -> Floats:
+        """(3,) where it should be at a time: as fast as between the last two sweeps, if it was seen to move."""
+        if len(self.rows) < 2:
+            return self.centres[-1]
+        step = self.times[-1] - self.times[-2]
+        velocity = (self.centres[-1] - self.centres[-2]) / max(step, 1e-3)
+        if np.linalg.norm(velocity[:2]) < MOVES_M_S:
+            return self.centres[-1]
+        found: Floats = self.centres[-1] + velocity * (time_s - self.times[-1])
+        return found
+
+    def add(self, row: int, frame: int, time_s: float, centre: Floats, size: Floats) -> None:
+        """One more sweep that saw it."""
+        self.rows.append(row)
+        self.frames.append(frame)
+        self.times.append(time_s)
+        self.centres.append(centre)
+        self.size = np.maximum(self.size, size)
+
+    @property
+    def velocity(self) -> Floats:
+        """(2,) metres a second over the whole track, along the ground."""
+        if len(self.rows) < 2:
+            return np.zeros(2)
+        found: Floats = (self.centres[-1] - self.centres[0])[:2] / max(self.times[-1] - self.times[0], 1e-3)
+        return found
+
+    @property
+    def moves(self) -> bool:
+        """Whether it moves, and is not only seen from elsewhere."""
+        if len(self.rows) < 2:
+            return False
+        come = float(np.linalg.norm((self.centres[-1] - self.centres[0])[:2]))
+        return come >= MOVES_M and float(np.linalg.norm(self.velocity)) >= MOVES_M_S
+
+
+def track_proposals(
+    proposals: Predictions, captures: Captures, *, most: int | None = None, carry: bool = True
+) -> Predictions:
+    """The proposals with the track of each, its persistence and whether it moves, and what standing things lend to others.
+
+    Middles of cuboids are compared in the world, from frame to frame of each video. The score of a box becomes
+    `score * (1 + persistence) / 2`, where persistence is the share of the sweeps, of those in which its place is in the
+    image, that saw it. Where a standing thing was not proposed although its place is in the image, its best cuboid gives a
+    box (`carried`, with half of its track's best score times its persistence). All sweeps of a video are used, later ones
+    too.
+
+    Args:
+        proposals: of `runner.propose_set`, with cuboids.
+        captures: the set that they are of.
+        most: boxes of an image that are kept; None for all.
+        carry: whether boxes are carried to sweeps that did not see a thing.
+
+    Returns:
+        Proposals whose boxes have a `tube`, `persistence`, `speed_m_s`, `moving` and `carried`, and the table `tubes`:
+        of each thing the sweeps that saw it, where it is in the world, its velocity and best score.
+
+    Raises:
+        UsageError: if the proposals have no cuboids, or the set does not say where the vehicle was.
+        InputError: if a pose is none.
+    """
+    missing = [name for name in CUBOID if name not in proposals.boxes.columns]
+    if missing:
+        raise UsageError(
+            f"these proposals have no cuboids ({', '.join(missing)}); propose again with this version"
+        )
+    views = _open_views(captures, proposals)
+    boxes = proposals.boxes.with_columns(pl.col("video").cast(pl.String)).sort("video", "frame", "box")
+    made: list[dict[str, Any]] = []
+    tubes: list[dict[str, Any]] = []
+    for key, part in boxes.partition_by("video", as_dict=True, maintain_order=True).items():
+        video = str(key[0])
+        own = {frame: view for (name, frame), view in views.items() if name == video}
+        _track_video(video, part, own, made, tubes, carry=carry)
+    table = pl.DataFrame(made, schema=_box_schema(boxes), strict=False)
+    kept = _select(table, most)
+    kept = kept.sort("video", "frame", "score", descending=[False, False, True], maintain_order=True)
+    kept = kept.drop("box").with_row_index("box").cast({"box": pl.Int64})
+    known = pl.DataFrame(tubes, schema=_TUBES).filter(pl.col("tube").is_in(kept["tube"].unique().implode()))
+    return Predictions(boxes=kept, tubes=known, meta=proposals.meta)
+
+
+_TUBES: dict[str, Any] = {
+    "tube": pl.Int64,
+    "video": pl.String,
+    "start_frame": pl.Int64,
+    "end_frame": pl.Int64,
+    "score": pl.Float64,
+    "sweeps": pl.Int64,
+    "persistence": pl.Float64,
+    "moving": pl.Boolean,
+    "speed_m_s": pl.Float64,
+    **{f"world_{name}_m": pl.Float64 for name in "xyz"},
+    "velocity_x_m_s": pl.Float64,
+    "velocity_y_m_s": pl.Float64,
+}
+_ADDED: dict[str, Any] = {
+    "tube": pl.Int64,
+    "persistence": pl.Float32,
+    "speed_m_s": pl.Float32,
+    "moving": pl.Boolean,
+    "carried": pl.Boolean,
+}
+
+
+@dataclass(frozen=True)
+class _View:
+    """A sweep with its camera.
+
+    Args:
+        camera: that took the image.
+        world_lidar: (4, 4) pose of the LiDAR in the world.
+        time_s: when.
+    """
+
+    camera: Camera
+    world_lidar: Floats
+    time_s: float
+
+
+def _box_schema(boxes: pl.DataFrame) -> dict[str, Any]:
+    return {**{name: kind for name, kind in boxes.schema.items() if name not in _ADDED}, **_ADDED}
+
+
+def _open_views(captures: Captures, proposals: Predictions) -> dict[tuple[str, int], _View]:
+    """Cameras and poses of all images of the proposals' videos."""
+    videos = set(proposals.boxes["video"].cast(pl.String))
+    found = {}
+    for moment in captures.moments:
+        if moment.video in videos:
+            world, time_s = captures.world_from_lidar(moment), captures.time_s(moment)
+            if world is None or time_s is None:
+                raise UsageError(
+                    f"{moment.video}: the set does not say where the vehicle was, or when; tracks need "
+                    "poses of sweeps (nuScenes and synthetic scenes have them)"
+                )
+            try:
+                found[moment.video, moment.frame] = _View(captures.camera(moment), world, time_s)
+            except InputError:
+                # Its image was left out of the proposals, too.
+                continue
+    return found
+
+
+def _track_video(
+    video: str,
+    part: pl.DataFrame,
+    views: dict[int, _View],
+    made: list[dict[str, Any]],
+    tubes: list[dict[str, Any]],
+    *,
+    carry: bool,
+) -> None:
+    """Tracks of one video: its boxes and things are added to the lists."""
+    rows = part.to_dicts()
+    solid = part.select(CUBOID).to_numpy().astype(np.float64).reshape(-1, 7)
+    by_frame: dict[int, list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        if row["frame"] in views and np.isfinite(solid[place]).all():
+            by_frame[row["frame"]].append(place)
+    centres = np.zeros((len(rows), 3))
+    for frame, places in by_frame.items():
+        pose = views[frame].world_lidar
+        centres[places] = solid[places, :3] @ pose[:3, :3].T + pose[:3, 3]
+    tracks = _link(by_frame, views, centres, solid)
+    single = [place for place in range(len(rows)) if all(place not in track.rows for track in tracks)]
+    for place in single:
+        # A box without a cuboid, or without a pose, is a thing of its own.
+        track = _Track()
+        track.add(place, rows[place]["frame"], 0.0, centres[place], solid[place, 3:6])
+        tracks.append(track)
+    for track in tracks:
+        number = len(tubes)
+        best = max(track.rows, key=lambda place: rows[place]["n_returns"])
+        seen, missed = set(track.frames), []
+        moves, speed = track.moves, float(np.linalg.norm(track.velocity))
+        carried: dict[int, tuple[Floats, float]] = {}
+        if track.frames[0] in views and not moves and np.isfinite(solid[best]).all():
+            carried = _project_elsewhere(solid[best], rows[best]["frame"], views)
+            missed = [frame for frame in carried if frame not in seen]
+        persistence = len(seen) / (len(seen) + len(missed)) if not moves else len(seen) / _span(track, views)
+        top = max(float(rows[place]["score"]) for place in track.rows)
+        facts = {"tube": number, "persistence": persistence, "speed_m_s": speed, "moving": moves}
+        for place in track.rows:
+            score = float(rows[place]["score"]) * (1 + persistence) / 2
+            made.append({**rows[place], **facts, "score": score, "carried": False})
+        if carry and len(track.rows) > 1:
+            for frame in missed:
+                edges, away = carried[frame]
+                base = dict.fromkeys(rows[best])
+                base |= {"video": video, "frame": frame, "box": -1, "n_returns": 0, "distance_m": away}
+                base |= {"corner_case": True, "score": CARRIED * top * persistence, "carried": True, **facts}
+                base |= dict(zip(CORNERS, edges.tolist(), strict=True))
+                base |= dict(
+                    zip(CUBOID, _move_cuboid(solid[best], rows[best]["frame"], frame, views), strict=True)
+                )
+                made.append(base)
+        velocity = track.velocity if moves else np.zeros(2)
+        frames = [*track.frames, *(missed if carry and len(track.rows) > 1 else [])]
+        tubes.append(
+            {
+                "tube": number,
+                "video": video,
+                "start_frame": min(frames),
+                "end_frame": max(frames) + 1,
+                "score": top,
+                "sweeps": len(seen),
+                "persistence": persistence,
+                "moving": moves,
+                "speed_m_s": speed,
+                **{f"world_{name}_m": float(value) for name, value in zip("xyz", centres[best], strict=True)},
+                "velocity_x_m_s": float(velocity[0]),
+                "velocity_y_m_s": float(velocity[1]),
+            }
+        )
+
+
+def _link(
+    by_frame: dict[int, list[int]], views: dict[int, _View], centres: Floats, solid: Floats
+) -> list[_Track]:
+    """Tracks of the boxes of a video: frame by frame, each thing takes the nearest box that it could have become."""
+    from scipy.optimize import linear_sum_assignment
+
+    tracks: list[_Track] = []
+    for frame in sorted(by_frame):
+        places, time_s = by_frame[frame], views[frame].time_s
+        open_tracks = [track for track in tracks if frame - track.frames[-1] <= GAP]
+        taken: dict[int, _Track] = {}
+        if open_tracks and places:
+            expected = np.stack([track.predict(time_s) for track in open_tracks])
+            apart = np.linalg.norm((expected[:, None] - centres[places][None])[..., :2], axis=2)
+            waited = np.array([time_s - track.times[-1] for track in open_tracks])[:, None]
+            sizes = np.log(np.stack([track.size for track in open_tracks]))[:, None]
+            unlike = np.abs(sizes - np.log(solid[places, 3:6])[None]).max(axis=2)
+            # Deeper sides come and go with the angle of view; metres count, sizes decide between near ones.
+            cost = apart + 0.5 * unlike
+            barred = (apart > STILL_M + SPEED_M_S * waited) | (unlike > 2 * ALIKE)
+            # A bar far above all costs: an assignment takes as few of them as it can.
+            chosen = linear_sum_assignment(np.where(barred, 1e6, cost))
+            for row, column in zip(*chosen, strict=True):
+                if not barred[row, column]:
+                    taken[places[column]] = open_tracks[row]
+        for place in places:
+            track = taken.get(place)
+            if track is None:
+                track = _Track()
+                tracks.append(track)
+            track.add(place, frame, time_s, centres[place], solid[place, 3:6])
+    return tracks
+
+
+def _span(track: _Track, views: dict[int, _View]) -> int:
+    """Sweeps from the first to the last that saw a thing."""
+    return sum(track.frames[0] <= frame <= track.frames[-1] for frame in views)
+
+
+def _move_cuboid(cuboid: Floats, frame: int, other: int, views: dict[int, _View]) -> Floats:
+    """(7,) a cuboid of one sweep in the LiDAR's frame of another, where it stands at the same place of the world."""
+    way = invert_pose(views[other].world_lidar) @ views[frame].world_lidar
+    ahead = way[:3, :3] @ np.array([np.cos(cuboid[6]), np.sin(cuboid[6]), 0.0])
+    return np.array([*(way[:3, :3] @ cuboid[:3] + way[:3, 3]), *cuboid[3:6], np.arctan2(ahead[1], ahead[0])])
+
+
+def project_cuboid(cuboid: Floats, camera: Camera) -> Floats | None:
+    """(4,) the box around a cuboid in the image, cut to it; None where it is not before the camera, or not in the image.
+
+    Args:
+        cuboid: (7,) in the LiDAR's frame.
+        camera: where to.
+    """
+    way = camera.camera_SE3_lidar
+    places = compute_cuboid_corners(cuboid) @ way[:3, :3].T + way[:3, 3]
+    if (places[:, 2] < _NEAR_M).any():
+        return None
+    pixels = (places @ camera.intrinsics.T)[:, :2] / places[:, 2:]
+    size = np.array([camera.width_px, camera.height_px], dtype=np.float64)
+    low, high = np.clip(pixels.min(axis=0), 0, size), np.clip(pixels.max(axis=0), 0, size)
+    return None if (high - low < 1).any() else np.concatenate([low, high])
+
+
+def _project_elsewhere(
+    cuboid: Floats, frame: int, views: dict[int, _View]
+) -> dict[int, tuple[Floats, float]]:
+    """Frame to the box of a standing cuboid and how far it is, where its middle is in the image; its own frame too."""
+    found = {}
+    for other, view in views.items():
+        moved = _move_cuboid(cuboid, frame, other, views)
+        middle = view.camera.camera_SE3_lidar[:3, :3] @ moved[:3] + view.camera.camera_SE3_lidar[:3, 3]
+        if middle[2] < _NEAR_M:
+            continue
+        pixel = (view.camera.intrinsics @ middle)[:2] / middle[2]
+        if not (0 <= pixel[0] < view.camera.width_px and 0 <= pixel[1] < view.camera.height_px):
+            continue
+        edges = project_cuboid(moved, view.camera)
+        if edges is not None:
+            found[other] = edges, float(np.linalg.norm(moved[:3]))
+    return found
+
+
+def _select(table: pl.DataFrame, most: int | None) -> pl.DataFrame:
+    """The best boxes of each image; a carried one only where no box was seen."""
+    kept = np.zeros(len(table), dtype=np.bool_)
+    corners = table.select(CORNERS).to_numpy().astype(np.float64).reshape(-1, 4)
+    scores, carried = table["score"].to_numpy(), table["carried"].to_numpy()
+    groups = table.with_row_index("row").group_by("video", "frame", maintain_order=True).agg("row")
+    for rows in groups["row"].to_list():
+        places = np.array(rows, dtype=np.int64)
+        allowed = np.ones(len(places), dtype=np.bool_)
+        mine = carried[places]
+        if mine.any() and not mine.all():
+            overlaps = iou(corners[places], corners[places][~mine]).max(axis=1)
+            allowed = ~mine | (overlaps < _SAME_PLACE)
+        # Carried boxes may be copies of each other; those that were seen have been compared already.
+        found = select_best_boxes(corners[places], scores[places], allowed, duplicate_iou=0.6, most=most)
+        kept[places] = found
+    return table.filter(pl.Series(kept))

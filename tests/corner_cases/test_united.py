@@ -1,0 +1,351 @@
+"""Several ways to cluster over a followed ground: what they join, how they are united and ranked, and cuboids."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from planted import Thing, World, ahead, capture, corners_in
+
+from example_counts import tried
+from roadaware.config import digest, from_dict, to_dict
+from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, SemanticMap
+from roadaware.corner_cases.clusters import TALL, WIDE
+from roadaware.corner_cases.config import CopgConfig, open_saved_config
+from roadaware.corner_cases.copg import (
+    build_proposals,
+    extract_geometry,
+    fit_proposal_cuboids,
+    project_hypotheses,
+    propose,
+    select_cluster_values,
+)
+from roadaware.corner_cases.cuboids import fit_cuboids
+from roadaware.corner_cases.ground import check, find_ground, follow_ground, validate_lidar_points
+from roadaware.corner_cases.kernels import label_within_reach
+from roadaware.corner_cases.proposal_tables import build_dropped_rows, build_proposal_rows
+from roadaware.corner_cases.range_image import assign_grid_cells
+from roadaware.corner_cases.ranking import (
+    FEATURES,
+    Trees,
+    apply_image_cues,
+    load_trees,
+    parse_trees,
+    select_best_boxes,
+)
+from roadaware.errors import InputError, UsageError
+from roadaware.formats.cuboid_labels import CUBOID
+from roadaware.geometry.boxes import iou
+
+THINGS = (
+    Thing(10, 2.5, height=0.8),
+    Thing(14, -3, width=2.0, height=1.4),
+    Thing(20, 6, width=2.5, height=2.0),
+    Thing(9, -1, length=0.5, width=0.6, height=0.5),
+)
+WORLD = World(THINGS, rings=64, columns=900, noise_m=0.01)
+
+
+def plain_reach(image, spots, reach):
+    """Labels by the definition: a graph of the pairs that the kernel says it looks at, and its components by search."""
+    rows, columns = image.shape
+    there = [(i, j) for i in range(rows) for j in range(columns) if image[i, j] > 0]
+    pairs = {place: set() for place in there}
+
+    def near(a, b):
+        return image[b] > 0 and float(((spots[a] - spots[b]).astype(np.float64) ** 2).sum()) < reach * reach
+
+    for i, j in there:
+        looked = []
+        for step in range(1, min(WIDE, columns - 1) + 1):
+            looked.append((i, (j - step) % columns))
+            if near((i, j), looked[-1]):
+                break
+        for up in range(1, min(TALL, i) + 1):
+            looked.append((i - up, j))
+            if near((i, j), looked[-1]):
+                break
+            looked += [(i - up, (j - 1) % columns), (i - up, (j + 1) % columns)]
+        for other in looked:
+            if other != (i, j) and near((i, j), other):
+                pairs[i, j].add(other)
+                pairs[other].add((i, j))
+    labels, count = np.zeros(image.shape, np.int32), 0
+    for place in there:
+        if labels[place]:
+            continue
+        count += 1
+        stack = [place]
+        while stack:
+            here = stack.pop()
+            if not labels[here]:
+                labels[here] = count
+                stack += pairs[here]
+    return labels, count
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.2, 3.0))
+@tried(60)
+def test_reach_joins_what_lies_near_in_space(seed, reach):
+    rng = np.random.default_rng(seed)
+    shape = int(rng.integers(1, 7)), int(rng.integers(8, 20))
+    image = np.where(rng.random(shape) < 0.6, rng.uniform(3, 5, shape), 0).astype(np.float32)
+    image[rng.random(shape) < 0.1] *= -1
+    angle = 2 * np.pi * np.arange(shape[1]) / shape[1]
+    flat = np.abs(image)
+    spots = np.stack(
+        [flat * np.cos(angle), flat * np.sin(angle), 0.4 * np.arange(shape[0])[:, None] + 0 * flat], -1
+    )
+    # Ranges as of the places: the kernel may ask them first.
+    spots = spots.astype(np.float32)
+    held = np.sign(image) * np.linalg.norm(spots, axis=-1).astype(np.float32)
+    labels, parent = np.empty(shape, np.int32), np.empty(image.size + 1, np.int32)
+    count = label_within_reach(held, spots, np.float32(reach), WIDE, TALL, parent, labels)
+    expected, number = plain_reach(held, spots, float(np.float32(reach)))
+    assert count == number
+    np.testing.assert_array_equal(labels, expected)
+
+
+def test_things_with_a_gap_are_one_within_reach_and_two_by_the_angle():
+    world = World((Thing(10, 0.33, width=0.5), Thing(10, -0.33, width=0.5)), rings=64, columns=900)
+    seen = capture(world)
+    geometry = extract_geometry(seen, CopgConfig(reach_m=(0.13, 1.0)))
+    wide, _, near = (int((each.limited == 0).sum()) for each in (geometry, *geometry.others))
+    assert (wide, near) == (2, 1)
+    # Reaches are nested: what belongs together within the smaller one does within the larger.
+    small, large = (each.clusters.of_return for each in geometry.others)
+    pairs = set(zip(small[small > 0].tolist(), large[small > 0].tolist(), strict=True))
+    assert len(pairs) == len({one for one, _ in pairs})
+
+
+def test_united_proposals_find_what_is_planted_and_keep_one_box_of_each():
+    found = propose(capture(WORLD))
+    wanted = np.stack([corners_in(ahead(), WORLD, thing) for thing in THINGS])
+    overlaps = iou(wanted, found.boxes.edges[found.final])
+    assert (overlaps.max(1) > 0.6).all()
+    assert len(found) < 2 * len(THINGS)
+    table = iou(found.boxes.edges[found.final], found.boxes.edges[found.final])
+    assert (table - np.eye(len(table)) <= CopgConfig().duplicate_iou).all()
+    assert set(found.boxes.hypothesis.tolist()) == {0, 1, 2}
+
+
+def test_a_road_that_rises_is_followed():
+    rng = np.random.default_rng(0)
+    up, around = np.meshgrid(
+        np.radians(np.linspace(1, -24, 64)), np.radians(np.arange(0, 360, 0.4)), indexing="ij"
+    )
+    # Level for 15 m, then a slope of 3 %: a plane over all of it leaves returns of the road far above it, or below.
+    points = []
+    for elevation, azimuth in zip(up.ravel(), around.ravel(), strict=True):
+        slope = np.tan(elevation)
+        away = -1.8 / slope if slope < 0 else np.inf
+        if away > 15:
+            away = (-1.8 - 0.03 * 15) / (slope - 0.03) if slope < 0.03 else np.inf
+        if 0 < away < 60:
+            points.append([away * np.cos(azimuth), away * np.sin(azimuth), away * slope])
+    points = np.array(points) + rng.normal(0, 0.005, (len(points), 3))
+    held = validate_lidar_points(points)
+    checked = check(held, min_range_m=2.0)
+    grid = assign_grid_cells(held, checked, rows=64, columns=900)
+    plane = find_ground(held, checked, within_m=0.15)
+    followed = follow_ground(plane, checked, grid.column, grid.ranges, grid.columns, within_m=0.15)
+    away = np.hypot(held[:, 0], held[:, 1])
+    far = (away > 24) & (away < 34)
+    assert plane.removed[far].mean() < 0.5
+    assert followed.removed[far].mean() > 0.95
+    assert np.abs(followed.heights[far]).mean() < 0.1
+
+
+def test_ground_that_is_not_there_is_given_back():
+    held = np.array([[5.0, 0, 1], [6, 0, 1], [7, 1, 1]], np.float32)
+    checked = check(held)
+    none = find_ground(held, checked)
+    assert none.plane is None
+    assert (
+        follow_ground(none, checked, np.zeros(3, np.int32), np.ones(3, np.float32), 8, within_m=0.1) is none
+    )
+
+
+def test_the_ground_does_not_climb_onto_a_low_thing():
+    world = World((Thing(12, 0, length=3.0, width=3.0, height=0.4),), rings=64, columns=900)
+    found = propose(capture(world))
+    wanted = corners_in(ahead(), world, world.things[0])
+    assert iou([wanted], found.boxes.edges[found.final]).max() > 0.6
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.3, 1.0, -0.7])
+def test_a_cuboid_is_that_of_the_two_sides_that_are_seen(turn):
+    rng = np.random.default_rng(1)
+    length, width, height = 4.0, 1.8, 1.5
+    along = np.column_stack([rng.uniform(-2, 2, 300), np.full(300, -0.9), rng.uniform(0, height, 300)])
+    across = np.column_stack([np.full(120, -2.0), rng.uniform(-0.9, 0.9, 120), rng.uniform(0, height, 120)])
+    local = np.concatenate([along, across]) + rng.normal(0, 0.01, (420, 3))
+    cos, sin = np.cos(turn), np.sin(turn)
+    points = (local @ np.array([[cos, sin, 0], [-sin, cos, 0], [0, 0, 1]]) + [15, 3, -1.7]).astype(np.float32)
+    found = fit_cuboids(points, np.ones(420, np.int32), np.array([1]))
+    np.testing.assert_allclose(found.sizes[0], [length, width, height], atol=0.2)
+    np.testing.assert_allclose(found.centres[0], [15, 3, -1.7 + height / 2], atol=0.2)
+    # Which end is the front is not known: angles are equal but for half a turn.
+    apart = (found.yaw[0] - turn + np.pi / 2) % np.pi - np.pi / 2
+    assert abs(apart) <= np.radians(4)
+
+
+def test_cuboids_stand_on_the_ground_and_nothing_is_thinner_than_its_least():
+    seen = capture(WORLD)
+    found = propose(seen)
+    rows = build_proposal_rows(found, "a", 0)
+    assert rows.select(CUBOID).null_count().sum_horizontal().item() == 0
+    bottom = (rows["z_m"] - rows["height_m"] / 2).to_numpy()
+    plane = found.geometry.ground.plane
+    below = -(plane[0] * rows["x_m"].to_numpy() + plane[1] * rows["y_m"].to_numpy() + plane[3]) / plane[2]
+    np.testing.assert_allclose(bottom, below, atol=0.1)
+    assert (rows["length_m"] >= rows["width_m"]).all()
+    lone = fit_cuboids(np.array([[5.0, 1, 0]], np.float32), np.ones(1, np.int32), np.array([1]))
+    assert (lone.sizes == 0.05).all()
+    assert len(fit_cuboids(np.zeros((0, 3), np.float32), np.zeros(0, np.int32), np.zeros(0, np.int64))) == 0
+
+
+def test_trees_say_what_a_walk_through_them_says():
+    rng = np.random.default_rng(0)
+    trees = Trees(0.3, rng.integers(0, 11, (7, 7)), rng.normal(size=(7, 7)), rng.normal(size=(7, 8)))
+    rows = rng.normal(size=(50, 11))
+
+    def walk(row):
+        total = 0.3
+        for feature, limit, value in zip(trees.feature, trees.threshold, trees.value, strict=True):
+            node = 0
+            while node < 7:
+                node = 2 * node + (1 if row[feature[node]] <= limit[node] else 2)
+            total += value[node - 7]
+        return total
+
+    np.testing.assert_allclose(trees.predict(rows), [walk(row) for row in rows])
+    assert len(load_trees().feature) == 100
+    assert load_trees().predict(np.zeros((0, 11))).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"features": ["x"]}, "expected trees about"),
+        ({"value": [[0.0, 1.0, 2.0]]}, "complete trees"),
+        ({"feature": [[99]]}, "features 0 to 10"),
+        ({"base": None}, "expected a ranking's trees"),
+    ],
+)
+def test_other_trees_are_refused(change, words):
+    sound = {"features": FEATURES, "base": 0.0, "feature": [[0]], "threshold": [[1.0]], "value": [[0.0, 1.0]]}
+    assert parse_trees(json.dumps(sound).encode()).depth == 1
+    with pytest.raises(InputError, match=words):
+        parse_trees(json.dumps(sound | change).encode())
+    with pytest.raises(InputError, match="expected a ranking's trees"):
+        parse_trees(b"{")
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.05, 1.0), st.integers(1, 12) | st.none())
+@tried(60)
+def test_selection_is_that_of_a_plain_loop(seed, most_iou, most):
+    rng = np.random.default_rng(seed)
+    low = rng.uniform(0, 50, (rng.integers(0, 20), 2))
+    edges = np.column_stack([low, low + rng.uniform(1, 40, low.shape)])
+    scores, allowed = rng.integers(0, 5, len(edges)) / 5, rng.random(len(edges)) < 0.8
+    kept: list[int] = []
+    for place in sorted(np.flatnonzero(allowed), key=lambda n: (-scores[n], n)):
+        if most is not None and len(kept) == most:
+            break
+        if most_iou >= 1 or all(iou([edges[place]], [edges[n]])[0, 0] <= most_iou for n in kept):
+            kept.append(place)
+    found = select_best_boxes(edges, scores, allowed, duplicate_iou=most_iou, most=most)
+    assert sorted(kept) == np.flatnonzero(found).tolist()
+
+
+def test_masks_and_detections_lower_a_score_and_drop_nothing():
+    plain = capture(WORLD)
+    first, second = (corners_in(plain.camera, WORLD, thing) for thing in THINGS[1:3])
+    classes = np.full((480, 640), 13, np.uint8)
+    x1, y1, x2, y2 = first.astype(int)
+    classes[y1:y2, x1:x2] = 8
+    seen = replace(plain, semantics=SemanticMap(classes), common=CommonObjects(second[None], np.array([0.9])))
+    blind, found = propose(plain), propose(seen)
+    for wanted in (first, second):
+        before, after = (each.scores[iou([wanted], each.boxes.edges)[0].argmax()] for each in (blind, found))
+        assert after < 0.3 * before
+    assert len(found) == len(blind)
+    scores = np.array([0.5, 0.5, -1.0, 3.0])
+    np.testing.assert_allclose(apply_image_cues(scores, None, None), [0.5, 0.5, 1e-4, 1.0])
+    cued = apply_image_cues(scores, np.array([0.0, 1.0, 0, 0]), np.array([0.0, 0.5, 0, 1]))
+    np.testing.assert_allclose(cued, [0.5, 0.5 * np.sqrt(0.02) * 0.25, 1e-4, 0.0])
+
+
+def test_the_most_are_kept_and_the_rest_is_told():
+    seen = capture(WORLD)
+    found = propose(seen, CopgConfig(most=2))
+    assert len(found) == 2
+    rows = build_dropped_rows(found, "a", 0)
+    assert set(rows["hypothesis"]) == {0, 1, 2}
+    steps = dict(rows["step"].value_counts().iter_rows())
+    assert steps["copy"] >= 2
+    assert steps["beyond the most"] >= 2
+    kept = sum(int((each.limited == 0).sum()) for each in found.geometry.hypotheses)
+    seen_rows = rows.filter(pl.col("step").is_in(["copy", "beyond the most", "not in the image"]))
+    assert len(seen_rows) == kept - 2
+
+
+def test_no_ground_no_return_and_one_ring_are_no_error():
+    camera = Camera(np.array([[400.0, 0, 320], [0, 400, 240], [0, 0, 1]]), ahead().camera_SE3_lidar, 640, 480)
+    for points in (np.zeros((0, 3), np.float32), np.full((5, 3), 7, np.float32)):
+        assert len(propose(Capture(points, camera))) == 0
+    high = capture(WORLD)
+    found = propose(high, CopgConfig(ground_share=1.0))
+    assert found.geometry.ground.plane is None
+    assert np.isfinite(found.scores).all()
+
+
+def test_saved_configurations_of_earlier_versions_are_the_angle():
+    saved = to_dict(CopgConfig.angle(theta_deg=10.0))
+    new = ("local_ground_m", "reach_m", "duplicate_iou", "ranking", "most")
+    old = {name: value for name, value in saved.items() if name not in new}
+    assert open_saved_config(old) == CopgConfig.angle(theta_deg=10.0)
+    assert (
+        from_dict(CopgConfig, to_dict(CopgConfig()))
+        == CopgConfig()
+        == open_saved_config(to_dict(CopgConfig()))
+    )
+    assert digest(CopgConfig()) != digest(CopgConfig.angle())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"reach_m": (1.0, 0.5)},
+        {"reach_m": (0.0,)},
+        {"reach_m": 0.5},
+        {"reach_m": tuple(float(n) for n in range(1, 11))},
+        {"ranking": "best"},
+        {"most": 0},
+        {"duplicate_iou": 1.5},
+        {"local_ground_m": -1.0},
+    ],
+)
+def test_parameters_out_of_range_are_refused(change):
+    with pytest.raises(UsageError):
+        CopgConfig(**change)
+
+
+def test_values_of_clusters_are_those_of_each_way():
+    seen = capture(WORLD)
+    config = CopgConfig()
+    geometry = extract_geometry(seen, config)
+    boxes = project_hypotheses(geometry, seen, config)
+    counts = select_cluster_values(geometry, boxes, "counts")
+    for place in range(len(boxes)):
+        own = geometry.hypotheses[boxes.hypothesis[place]].clusters
+        assert counts[place] == (own.of_return == boxes.cluster[place]).sum()
+    cuboids = fit_proposal_cuboids(geometry, boxes, config)
+    found = build_proposals(geometry, boxes, cuboids, None, None, config, size=(640, 480))
+    assert (found.final == propose(seen, config).final).all()
