@@ -21,7 +21,7 @@ from roadaware.cli.options import (
     Several,
     validate_range,
 )
-from roadaware.cli.outputs import ABLATED_CROWDS, PATHS, STUDY, TIMES, check_paths
+from roadaware.cli.outputs import ABLATED_CROWDS, ABROAD, PATHS, STUDY, TIMES, check_paths
 from roadaware.cli.results import write_page
 from roadaware.errors import UsageError
 from roadaware.io import folders
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from roadaware.tasks.pedestrians import Baseline
 
 _DATA = (
-    "Folder that holds jaad/ and pie/; when: JAAD itself; trajectories: folder of jaad/ and kitti_tracking/, or JAAD itself. "
-    "[default: ROADAWARE_DATA_DIR]"
+    "Folder that holds jaad/ and pie/; when: JAAD itself; trajectories: folder of jaad/ and kitti_tracking/, or JAAD itself; "
+    "abroad: the folder of a `cross-dataset`. [default: ROADAWARE_DATA_DIR]"
 )
 _BASELINES = "Train the models without pixels and show them beside."
 _SCENES = "crowd, trajectories: a simulated folder with the splits default/train and default/val."
@@ -42,8 +42,8 @@ _UNSEEN = (
     "crowd, trajectories: a simulated folder of a town that is not learnt from; all of its scenes are judged."
 )
 _OUT = (
-    "crowd, when, trajectories: folder of the study; the same command goes on there. [default: runs/crowd-ablation, "
-    "runs/when, runs/trajectories]"
+    "crowd, when, trajectories, abroad: folder of the study; the same command goes on there. [default: "
+    "runs/crowd-ablation, runs/when, runs/trajectories, runs/abroad]"
 )
 _SEEDS = "crowd, when, trajectories: trainings of each row."
 _STEPS = "crowd: steps of each task."
@@ -54,7 +54,7 @@ _SET = "crowd: fields of the recipe configs/crowd/intellicare.yaml, such as mode
 
 def reproduce(
     experiment: Annotated[
-        Literal["iv2024", "crowd", "when", "trajectories"], Parameter(help="Which experiment.")
+        Literal["iv2024", "crowd", "when", "trajectories", "abroad"], Parameter(help="Which experiment.")
     ],
     /,
     *,
@@ -89,6 +89,10 @@ def reproduce(
     seconds, from half a second of their boxes: a mixture network (fitted here in some minutes), constant velocity, a linear
     fit and a Kalman filter, with intervals and paired differences. Sets that are not there are named and left out.
 
+    `abroad` takes the folder of a `roadaware cross-dataset`, and asks its models and the bundled predictor on streams of
+    every domain: does an alarm without labels hear that they are away, and what do calibration and conformal sets hold that
+    learn from outcomes one to two seconds later.
+
     For example:
 
         roadaware reproduce iv2024 --data DATA --html tables.html
@@ -100,7 +104,16 @@ def reproduce(
         roadaware reproduce when --data JAAD-JAAD_2.0.zip --output runs/when
 
         roadaware reproduce trajectories --data DATA --scenes town --unseen other-town --output runs/trajectories
+
+        roadaware reproduce abroad --data runs/away --output runs/abroad
     """
+    if experiment == "abroad":
+        folder = out or Path("runs/abroad")
+        ABROAD.check(folder)
+        if data is None:
+            raise UsageError("no study: say --data DIR, the folder of a `roadaware cross-dataset`")
+        check_paths(reproduce, {"data": data, "out": folder, "html": html, "common": common})
+        return _study_abroad(data, folder, draws, html)
     if experiment == "trajectories":
         folder = out or Path("runs/trajectories")
         PATHS.check(folder)
@@ -228,6 +241,21 @@ def _study_trajectories(
         [format_trajectory_study(found), *lost, "", f"wrote {out} (report: {out / 'report.html'})"]
     )
     return Outcome(text, {"folder": str(out), "left_out": absent, **found.as_dict()})
+
+
+def _study_abroad(source: Path, out: Path, draws: int, html: Path | None) -> Outcome:
+    """The study of predictors abroad; its page and the numbers of every cell lie in its folder."""
+    from roadaware.protocols.abroad import run_abroad_study
+    from roadaware.reports.abroad import build_abroad_section, format_abroad_study
+    from roadaware.reports.page import report
+
+    with console.show_progress("streams") as progress:
+        found = run_abroad_study(source, out, draws=draws, progress=progress)
+    page = report([build_abroad_section(found)], title="Safe abroad", subtitle=", ".join(found.domains))
+    for path in filter(None, (out / "report.html", html)):
+        folders.write_text(path, page)
+    text = f"{format_abroad_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
+    return Outcome(text, {"folder": str(out), **found.as_dict()})
 
 
 def _ablate_crowds(

@@ -178,7 +178,7 @@ def run_trajectory_study(
 
     recipe = recipe or PathRecipe()
     onward = onward or PathRecipe(updates=300, lr=3e-4)
-    ground = ground or PathRecipe(components=3, hidden=32, degree=2, dropout=0.2, updates=500, lr=2e-3)
+    ground = ground or PathRecipe(components=3, hidden=32, degree=2, dropout=0.2, updates=300, lr=3e-3)
     config = config or TrajectoryConfig()
     if jaad is None and kitti is None and streets is None:
         raise InputError("no set to predict on: neither JAAD, nor KITTI tracking, nor simulated streets")

@@ -36,7 +36,7 @@ class PathRecipe:
         lr, weight_decay: of AdamW.
         checks: how often validation is asked; the network with the best likelihood there is kept.
         flip: chance that a window is mirrored, left to right.
-        steps_at_once: steps that an update looks at, evenly apart: neighbours are alike.
+        steps_at_once: steps that an update looks at, about, evenly apart: neighbours are alike.
     """
 
     components: int = 5
@@ -45,12 +45,12 @@ class PathRecipe:
     dropout: float = 0.1
     position: bool = True
     updates: int = 1500
-    batch: int = 256
+    batch: int = 128
     lr: float = 1e-3
     weight_decay: float = 1e-2
-    checks: int = 10
+    checks: int = 8
     flip: float = 0.5
-    steps_at_once: int = 15
+    steps_at_once: int = 9
 
 
 def fit_paths(
@@ -105,7 +105,7 @@ def fit_paths(
     kept = copy.deepcopy(network.state_dict())
     curve: list[dict[str, float | int]] = [{"update": 0, "validation": best}]
     every = max(1, recipe.updates // recipe.checks)
-    thin = max(1, config.steps // recipe.steps_at_once)
+    thin = -(-config.steps // recipe.steps_at_once)
     network.train()
     for update in range(1, recipe.updates + 1):
         rows = torch.from_numpy(rng.integers(0, len(past), min(recipe.batch, len(past))))
