@@ -331,3 +331,21 @@ def test_mirrored_windows_are_mirrored_forecasts() -> None:
     turned = States(states.past * np.array([-1, 1, 1, 1]), states.position, states.step_s)
     one, other = Kalman(0.02, 0.4).forecast(states, 9), Kalman(0.02, 0.4).forecast(turned, 9)
     assert other.mean[..., 0] == pytest.approx(-one.mean[..., 0])
+
+
+def test_the_command_refuses_half_of_the_streets_and_folders_of_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from roadaware.cli import main
+
+    asked = ["reproduce", "trajectories", "--output", str(tmp_path / "out")]
+    assert main([*asked, "--data", str(tmp_path), "--scenes", str(tmp_path)]) == 2
+    assert "two towns" in capsys.readouterr().err
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    assert (
+        main(["reproduce", "trajectories", "--data", str(tmp_path), "--output", str(tmp_path / "other")]) == 2
+    )
+    assert "holds other things" in capsys.readouterr().err
+    assert main([*asked, "--data", str(tmp_path / "gone")]) == 3
+    assert not (tmp_path / "out").exists()

@@ -146,6 +146,22 @@ def plot_matrices(
     return Picture(title, caption, figure)
 
 
+def plot_abroad(study: AbroadStudy) -> tuple[Picture, Picture]:
+    """Coverage of sets, and calibration error after a minute, before and after."""
+    return (
+        plot_matrices(
+            study, "coverage_before", "coverage_after", "Coverage of sets that promise 0.9",
+            "Rows: model and where it learnt; columns: where it is asked. Before: the threshold of the validation split of "
+            "where it learnt. After: adaptive sets, from the first sample on.", False,
+        ),
+        plot_matrices(
+            study, "ece_late_before", "ece_late", "Calibration error after a minute",
+            "On the same samples, those that come after the first minute of a stream: the predictor as it is, and calibrated "
+            "by outcomes that arrive one to two seconds later.", True,
+        ),
+    )  # fmt: skip
+
+
 def build_abroad_section(study: AbroadStudy) -> Section:
     """The section of the page."""
     how = study.adaptation
@@ -155,20 +171,7 @@ def build_abroad_section(study: AbroadStudy) -> Section:
         "Safe abroad",
         tuple(list_findings(study)),
         (
-            Pictures(
-                (
-                    plot_matrices(
-                        study, "coverage_before", "coverage_after", "Coverage of sets that promise 0.9",
-                        "Rows: model and where it learnt; columns: where it is asked. Before: the threshold of the "
-                        "validation split of where it learnt. After: adaptive sets, from the first sample on.", False,
-                    ),
-                    plot_matrices(
-                        study, "ece_late_before", "ece_late", "Calibration error after a minute",
-                        "On the same samples, those that come after the first minute of a stream: the predictor as it is, "
-                        "and calibrated by outcomes that arrive one to two seconds later.", True,
-                    ),
-                )
-            ),
+            Pictures(plot_abroad(study)),
             Table(
                 tuple(columns), tuple(map(tuple, list_rows(study))), "lll" + "r" * (len(columns) - 3),
                 title="Every model on every stream",

@@ -439,6 +439,32 @@ class AdaptivePredictor:
     waiting: dict[str, tuple[float, tuple[bool, bool]]] = field(default_factory=dict)
     given_up: int = 0
 
+    @classmethod
+    def calibrate(
+        cls,
+        probability: npt.ArrayLike,
+        truth: npt.ArrayLike,
+        *,
+        alpha: float = 0.1,
+        rate: float = 0.05,
+        keep: float = 0.985,
+        most: int = 4096,
+    ) -> Self:
+        """The states at the beginning, from samples that the predictor did not learn from.
+
+        Args:
+            probability: (n,) of label 1, as the predictor gives it.
+            truth: (n,) labels.
+            alpha: share of sets that may miss the truth.
+            rate: at which sets learn from outcomes.
+            keep: what is left of older outcomes in the calibration with each new one.
+            most: predictions that wait for their outcome.
+
+        Raises:
+            ValueError: if there are no samples, shapes differ, or a number leaves its range.
+        """
+        return cls(OnlinePlatt(keep), AdaptiveConformal.calibrate(probability, truth, alpha, rate), most)
+
     def predict(self, key: str, probability: float) -> Calibrated:
         """What is said now; the outcome of `key` is waited for.
 

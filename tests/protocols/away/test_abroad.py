@@ -134,3 +134,14 @@ def test_a_folder_without_a_study_is_refused(tmp_path: Path) -> None:
         run_abroad_study(tmp_path, tmp_path / "out")
     with pytest.raises(UsageError, match="orders"):
         run_abroad_study(tmp_path, tmp_path / "out", orders=0)
+
+
+def test_the_command_asks_for_the_folder_of_a_study(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from roadaware.cli import main
+
+    assert main(["reproduce", "abroad", "--output", str(tmp_path / "out")]) == 2
+    assert "cross-dataset" in capsys.readouterr().err
+    assert main(["reproduce", "abroad", "--data", str(tmp_path), "--output", str(tmp_path / "out")]) == 3
+    assert not (tmp_path / "out").exists()

@@ -7,7 +7,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from roadaware.arrays import Floats
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
 
 _ENOUGH = 4000
@@ -49,7 +49,7 @@ class States:
     def __len__(self) -> int:
         return len(self.past)
 
-    def some(self, rows: slice | np.ndarray) -> Self:  # type: ignore[type-arg]
+    def some(self, rows: slice | Ints) -> Self:
         """The states of some people."""
         return replace(self, past=self.past[rows], position=self.position[rows])
 
