@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,13 @@ Progress = Callable[[int, int, str], None]
 
 FORMAT = "roadaware-abroad"
 MARKER, RESULTS, CELLS = "study.json", "results.json", "cells.parquet"
+AWAY = "train and test"
 BUNDLED, BUNDLED_HOME = "crossing-jaad (bundled)", "jaad-all"
 """The bundled predictor learnt on JAAD's train split, so that all of JAAD is its home."""
 SETTLE_S = 60.0
 """What comes after so much of a stream is judged as `after a minute`."""
+LONG_S = 180.0
+"""A test split whose stream is shorter goes on with the train split, where the model has learnt on other roads."""
 FEWEST = 50
 """Samples below which a calibration error says nothing."""
 NUMBERS = ("probability", "height of the box", "x of the centre", "y of the centre", "way in half a second")
@@ -107,7 +110,7 @@ class AbroadCell:
 
     Args:
         model, trained_on, tested_on: whose.
-        samples, people: of the test split.
+        samples, people, seconds: of the stream.
         late_samples: mean number that come after a minute.
         coverage_before, size_before, coverage_late_before: of split conformal sets whose threshold stays.
         coverage_after, size_after, coverage_late: of adaptive sets.
@@ -122,6 +125,7 @@ class AbroadCell:
     tested_on: str
     samples: int
     people: int
+    seconds: float
     late_samples: float
     coverage_before: float
     size_before: float
@@ -168,8 +172,9 @@ def run_abroad_study(
     """Every model of a cross-dataset study, and the bundled predictor, on streams of every domain.
 
     A stream is the test split of a domain: its videos one after another in a drawn order, every sample asked when its last
-    box is seen, and its outcome known when the event comes, one to two seconds later. How fast states adapt is chosen on
-    streams of the validation splits, by cells away from home; test is then asked once.
+    box is seen, and its outcome known when the event comes, one to two seconds later. Away from home a stream that is shorter
+    than `LONG_S` takes the train split of its domain too, which the model has not seen either. How fast states adapt is
+    chosen on streams of the validation splits, by cells away from home; test is then asked once.
 
     Args:
         source: folder of a `roadaware cross-dataset`.
@@ -195,12 +200,16 @@ def run_abroad_study(
     }
     with hold_folder(out):
         write_atomically(out / MARKER, encode_json({"format": FORMAT, "source": str(source)}).encode())
+        for name in domains:
+            if float(draw_clock(crowds[name, "test"], 0)[1].max()) < LONG_S:
+                crowds[name, AWAY] = join_crowds(crowds[name, "train"], crowds[name, "test"])
         said: dict[tuple[str, str, str, str], Floats] = {}
         for place, (model, home, ask) in enumerate(models):
             for name in domains:
-                for split in ("val", "test"):
+                for split in ("train", "val", "test"):
                     said[model, home, name, split] = ask(name, split)
-            said[model, home, home, "train"] = ask(home, "train")
+                whole = [said[model, home, name, split] for split in ("train", "test")]
+                said[model, home, name, AWAY] = np.concatenate(whole)
             if progress is not None:
                 progress(place + 1, 2 * len(models), "models asked")
         adaptation, tried = choose_adaptation(
@@ -217,6 +226,22 @@ def run_abroad_study(
         pl.DataFrame([asdict(cell) for cell in cells]).write_parquet(out / CELLS)
         write_atomically(out / RESULTS, (json.dumps(found.as_dict(), indent=2) + "\n").encode())
     return found
+
+
+def join_crowds(one: Crowd, other: Crowd) -> Crowd:
+    """The samples of both; their videos differ."""
+    return Crowd(
+        *(np.concatenate([getattr(one, each.name), getattr(other, each.name)]) for each in fields(Crowd))
+    )
+
+
+def get_stream(home: str, name: str, crowds: dict[tuple[str, str], Crowd]) -> str:
+    """The split whose samples make the stream of a domain for a model from another, or from it.
+
+    Domains of one data set share people: there it is always the test split.
+    """
+    related = home.partition("-")[0] == name.partition("-")[0] or home == name
+    return AWAY if not related and (name, AWAY) in crowds else "test"
 
 
 def _read_study(results: CrossResults) -> tuple[AwayStudy, tuple[str, ...]]:
@@ -251,7 +276,14 @@ def ask_bundled(source: Path, domain: str, split: str) -> Floats:
     predictor = EnsemblePredictor.open([WEIGHTS / PREDICTORS[0]])
     cut = load_material(source, domain).cut
     frames = read_moments(predictor).frames
-    newest = cut.samples.with_columns(start_frame=pl.col("end_frame") - frames)
+    # By boxes and not by frames: a track may have holes.
+    seen = cut.samples.select("sample", "tube", "start_frame", "end_frame").join(
+        cut.boxes.select("tube", "frame"), on="tube"
+    )
+    seen = seen.filter(pl.col("frame").is_between(pl.col("start_frame"), pl.col("end_frame"), closed="left"))
+    begins = seen.group_by("sample").agg(begins=pl.col("frame").sort().tail(frames).first())
+    newest = cut.samples.join(begins, on="sample", how="left", maintain_order="left")
+    newest = newest.with_columns(start_frame="begins").drop("begins")
     given = build_inputs(cut.with_tables(samples=newest), split, list(predictor.inputs))
     return np.asarray(predictor.probabilities(given)[:, -1], dtype=np.float64)
 
@@ -436,7 +468,8 @@ def judge_stream(
         orders: of videos.
         draws: most weightings for the interval.
     """
-    crowd, probability = crowds[name, "test"], said[model, home, name, "test"]
+    split = get_stream(home, name, crowds)
+    crowd, probability = crowds[name, split], said[model, home, name, split]
     held, known = said[model, home, home, "val"], crowds[home, "val"]
     rows = np.arange(len(crowd))
     fixed = fit_conformal(held, known.truth).sets(probability[:, None])
@@ -467,8 +500,9 @@ def judge_stream(
 
     whole = _error(probability, crowd.truth)
     return AbroadCell(
-        model, home, name, len(crowd), len(np.unique(crowd.person)), float(np.mean(late_counts)), float(hits.mean()),
-        float(fixed.sum(axis=1).mean()), mean(late_before), float(mean_hits.mean()), float(np.mean(sizes)), mean(late_hits),
+        model, home, name, len(crowd), len(np.unique(crowd.person)), float(draw_clock(crowd, 0)[1].max()),
+        float(np.mean(late_counts)), float(hits.mean()), float(fixed.sum(axis=1).mean()), mean(late_before),
+        float(mean_hits.mean()), float(np.mean(sizes)), mean(late_hits),
         low, high, float("nan") if whole is None else whole, mean(errors_before), mean(errors), len(raised) / orders,
         float(np.median(raised)) if raised else None,
     )  # fmt: skip

@@ -289,9 +289,9 @@ class _Work:
             for way, each in whole.items()
             if way != MIXTURE
         }
-        words = {way: "; ".join(dict.fromkeys(each)) for way, each in chosen.items()}
+        floors = {way: "; ".join(dict.fromkeys(each)) for way, each in chosen.items()}
         return JudgedSet(
-            name, whole, summary, differences, _count(folds), words,
+            name, whole, summary, differences, _count(folds), floors,
             tuple(float(each.table["ade"].mean()) for each in single),  # type: ignore[arg-type]
         )  # fmt: skip
 

@@ -156,7 +156,8 @@ def mixture_loss(parts: tuple[Tensor, Tensor, Tensor, Tensor], future: Tensor) -
     log_density = (
         -0.5 * square - spread.sum(dim=-1) - 0.5 * rest.log() - 0.5 * future.shape[2] * np.log(2 * np.pi)
     )
-    return -(logit[:, :, None] + log_density).logsumexp(dim=1).mean(dim=1)
+    found: Tensor = -(logit[:, :, None] + log_density).logsumexp(dim=1).mean(dim=1)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
