@@ -163,24 +163,30 @@ def plot_horizons(study: TrajectoryStudy) -> Picture:
     return Picture("By horizon", caption, figure)
 
 
+def describe_verdicts(judged: JudgedSet, unit: str) -> str:
+    """The mixture against the floors by the metrics that decide, over units of a kind, in words."""
+    floors = [way for way in FLOORS if way in judged.differences]
+    alike: dict[str, list[str]] = {}
+    words = []
+    for metric in DECIDING:
+        name = name_metric(metric, judged).partition(",")[0]
+        verdicts = [decide(judged.differences[way], metric, unit) for way in floors]
+        if len(set(verdicts)) == 1:
+            alike.setdefault(verdicts[0], []).append(name)
+        else:
+            each = (f"{verdict} against {way}" for verdict, way in zip(verdicts, floors, strict=True))
+            words.append(f"{name}: {', '.join(each)}")
+    whole = [f"{verdict} in {', '.join(names)} against all floors" for verdict, names in alike.items()]
+    return "; ".join([*whole, *words])
+
+
 def build_trajectory_section(study: TrajectoryStudy) -> Section:
     """The section of the page."""
-    says = []
-    for judged in study.sets:
-        floors = [way for way in FLOORS if way in judged.differences]
-        told = {metric: [decide(judged.differences[way], metric) for way in floors] for metric in DECIDING}
-        words = []
-        for metric, verdicts in told.items():
-            name = name_metric(metric, judged).partition(",")[0]
-            if len(set(verdicts)) == 1:
-                joint = "from" if verdicts[0] == "not different" else "than"
-                words.append(f"{verdicts[0]} {joint} all three floors in {name}")
-            else:
-                each = ", ".join(
-                    f"{verdict} against {way}" for verdict, way in zip(verdicts, floors, strict=True)
-                )
-                words.append(f"in {name} {each}")
-        says.append(f"{judged.name}: the mixture is {'; '.join(words)} (paired, over videos).")
+    says = [
+        f"{judged.name}, the mixture over videos: {describe_verdicts(judged, 'video')}. Over pedestrians: "
+        f"{describe_verdicts(judged, 'pedestrian')}."
+        for judged in study.sets
+    ]
     parts: list[Any] = [Facts(tuple((judged.name, describe_set(judged)) for judged in study.sets))]
     for judged in study.sets:
         columns, rows = list_rows(judged)
