@@ -16,7 +16,7 @@ BEGIN, END = "<!-- abroad: begin -->", "<!-- abroad: end -->"
 
 def main(folder: Path) -> None:
     """Put the table of a run between the marks of the page, and its matrices beside it."""
-    told = parse((folder / "results.json").read_bytes(), str(folder))
+    told = parse((folder / "results.json").read_text("utf-8"), str(folder))
     study = AbroadStudy(
         tuple(AbroadCell(**cell) for cell in told["cells"]), Adaptation(**told["adaptation"]), tuple(told["tried"]),
         told["orders"], tuple(told["domains"]),
