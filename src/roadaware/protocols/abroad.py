@@ -117,7 +117,7 @@ class AbroadCell:
         low, high: 95 % interval of `coverage_after` over pedestrians; None where there are too few.
         ece_before: of the predictor as it is, on all samples; ece_late_before: on the late ones.
         ece_late: of the calibrated probabilities on the late ones; None where there are too few.
-        alarmed: share of orders in which the alarm was raised; people_to_alarm: median number of people until then.
+        alarmed: share of orders in which the alarm was raised; videos_to_alarm: median number of videos until then.
     """
 
     model: str
@@ -139,7 +139,7 @@ class AbroadCell:
     ece_late_before: float | None
     ece_late: float | None
     alarmed: float
-    people_to_alarm: float | None
+    videos_to_alarm: float | None
 
     @property
     def is_home(self) -> bool:
@@ -356,10 +356,12 @@ def run_stream(
 
 
 def listen(crowd: Crowd, probability: Floats, alarm: ShiftAlarm, order: int) -> int | None:
-    """After how many people the alarm is raised; None where it is not.
+    """After how many videos the alarm is raised; None where it is not.
+
+    People of one video hang together, and would be no exchangeable stream: one of each video is heard.
 
     Args:
-        crowd: of samples; of each person the first one is heard.
+        crowd: of samples; of each video the first one is heard.
         probability: (n,) of the predictor.
         alarm: at the beginning.
         order: seed of the order of videos.
@@ -373,11 +375,11 @@ def listen(crowd: Crowd, probability: Floats, alarm: ShiftAlarm, order: int) -> 
 
 
 def first_rows(crowd: Crowd, asked: Floats) -> list[int]:
-    """The first sample of each person, in the order of time."""
-    rows, people = [], set()
+    """The first sample of each video, in the order of time."""
+    rows, videos = [], set()
     for row in np.argsort(asked, kind="stable").tolist():
-        if crowd.person[row] not in people:
-            people.add(crowd.person[row])
+        if crowd.video[row] not in videos:
+            videos.add(crowd.video[row])
             rows.append(row)
     return rows
 
@@ -493,7 +495,7 @@ def judge_stream(
         alarms.append(listen(crowd, probability, alarm, order))
     mean_hits = np.mean(covered, axis=0)
     low, high = _interval(mean_hits, crowd.person, draws)
-    raised = [people for people in alarms if people is not None]
+    raised = [heard for heard in alarms if heard is not None]
 
     def mean(values: list[Any]) -> float | None:
         return float(np.mean(values)) if len(values) == orders else None

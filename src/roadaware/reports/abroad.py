@@ -16,7 +16,7 @@ PROMISE, LEAST, MOST_ERROR = 0.9, 0.87, 0.10
 """What sets promise, and what was aimed at: coverage everywhere, and calibration error after a minute."""
 COLUMNS = (
     "model", "from", "on", "coverage before", "after", "after a minute", "labels before", "after", "ECE before",
-    "after a minute", "alarm raised", "people until then",
+    "after a minute", "alarm raised", "videos until then",
 )  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def list_rows(study: AbroadStudy) -> list[list[str]]:
                 _format(cell.coverage_before), f"{_format(cell.coverage_after)}{ends}", _format(cell.coverage_late),
                 _format(cell.size_before, 2),
                 _format(cell.size_after, 2), _format(cell.ece_late_before if cell.ece_late is not None else cell.ece_before),
-                _format(cell.ece_late), f"{100 * cell.alarmed:.0f} %", _format(cell.people_to_alarm, 0),
+                _format(cell.ece_late), f"{100 * cell.alarmed:.0f} %", _format(cell.videos_to_alarm, 0),
             ]
         )  # fmt: skip
     return rows
@@ -57,7 +57,7 @@ def summarise(study: AbroadStudy) -> dict[str, float | None]:
         for where, cells in (("home", home), ("away", away), ("bundled away", own))
         for name in (
             "coverage_before", "coverage_after", "coverage_late", "size_before", "size_after", "ece_late_before", "ece_late",
-            "alarmed", "people_to_alarm",
+            "alarmed", "videos_to_alarm",
         )
     }  # fmt: skip
     return found | {
@@ -183,7 +183,7 @@ def build_abroad_section(study: AbroadStudy) -> Section:
             Note(
                 f"Calibration keeps {how.keep:g} of older outcomes with each new one (prior deviation of the slope "
                 f"{how.prior_slope:g}); sets learn at rate {how.rate:g}. The alarm hears {', '.join(NUMBERS)} of the first "
-                "sample of each person. Samples of a person hang together: neither promise is one for single persons."
+                "sample of each video. Samples of a person hang together: neither promise is one for single persons."
             ),
         ),
     )  # fmt: skip

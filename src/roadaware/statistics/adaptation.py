@@ -257,8 +257,8 @@ class ShiftAlarm:
     those held out and all that came since is a conformal p-value; were people exchangeable, p-values would be independent
     and uniform, and no bet on anything else would gain. Each number has a bettor on small and on large p-values
     (the simple jumper); the alarm is when their mean capital reaches 1 / chance. It is false with at most that
-    probability, however long the stream (Ville's inequality). Numbers are told apart by fixed bins alone, so that
-    the state never grows.
+    probability, however long the stream (Ville's inequality). People of one video hang together and are not
+    exchangeable: give one of each. Numbers are told apart by fixed bins alone, so that the state never grows.
 
     Args:
         edges: for each number the edges of its bins, of other people than the held-out ones.

@@ -53,8 +53,8 @@ def test_videos_follow_each_other_without_what_lies_between() -> None:
         assert asked[rows].min() == pytest.approx(ends)
         ends = known[rows].max()
     assert not np.array_equal(asked, draw_clock(made, 4)[0])
-    people = [made.person[row] for row in first_rows(made, asked)]
-    assert len(people) == len(set(people)) == 48
+    heard = [made.video[row] for row in first_rows(made, asked)]
+    assert len(heard) == len(set(heard)) == 12
 
 
 def test_nothing_is_learnt_from_before_it_is_known() -> None:
