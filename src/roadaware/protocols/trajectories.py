@@ -185,7 +185,12 @@ def run_trajectory_study(
     total = len(seeds) * (2 * (jaad is not None) + 2 * FOLDS * (kitti is not None) + (streets is not None))
     work = _Work(out, seeds, config, draws, progress, total)
     with hold_folder(out):
-        told = {"format": FORMAT, "recipe": to_dict(recipe), "onward": to_dict(onward), "ground": to_dict(ground)}
+        told = {
+            "format": FORMAT,
+            "recipe": to_dict(recipe),
+            "onward": to_dict(onward),
+            "ground": to_dict(ground),
+        }
         write_atomically(out / MARKER, encode_json(told).encode())
         sets: list[JudgedSet] = []
         slow: list[PathPredictor] = []

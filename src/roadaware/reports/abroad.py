@@ -141,7 +141,11 @@ def plot_matrices(
                 )
             panel.set_title(words, fontsize=8)
             panel.set_xticks(range(len(study.domains)), study.domains, rotation=30, ha="right", fontsize=6)
-            labels = [f"{model}, {home}" for model, home in rows] if panel is panels[0] else [""] * len(rows)
+            labels = (
+                [f"{'bundled' if model == BUNDLED else model}, {home}" for model, home in rows]
+                if panel is panels[0]
+                else [""] * len(rows)
+            )
             panel.set_yticks(range(len(rows)), labels, fontsize=6)
     return Picture(title, caption, figure)
 
