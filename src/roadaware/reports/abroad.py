@@ -146,7 +146,7 @@ def plot_matrices(
                 if panel is panels[0]
                 else [""] * len(rows)
             )
-            panel.set_yticks(range(len(rows)), labels, fontsize=6)
+            panel.set_yticks(range(len(rows)), labels, fontsize=5)
     return Picture(title, caption, figure)
 
 
