@@ -207,7 +207,9 @@ def _study_trajectories(
         raise UsageError(
             "simulated streets need two towns: --scenes DIR to learn from and --unseen DIR to judge"
         )
-    source = _find_data_folder(data) if data is not None or scenes is None else None
+    # Streets alone need no data.
+    stated = os.environ.get("ROADAWARE_DATA_DIR")
+    source = None if scenes is not None and data is None and not stated else _find_data_folder(data)
     places: dict[str, Path] = {}
     if source is not None:
         places = {name: source / name for name in ("jaad", "kitti_tracking") if (source / name).exists()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import io
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
@@ -223,7 +224,9 @@ def run_abroad_study(
             if progress is not None:
                 progress(len(models) + place + 1, 2 * len(models), f"streams of {model} from {home}")
         found = AbroadStudy(tuple(cells), adaptation, tried, orders, domains)
-        pl.DataFrame([asdict(cell) for cell in cells]).write_parquet(out / CELLS)
+        stream = io.BytesIO()
+        pl.DataFrame([asdict(cell) for cell in cells]).write_parquet(stream)
+        write_atomically(out / CELLS, stream.getvalue())
         write_atomically(out / RESULTS, (json.dumps(found.as_dict(), indent=2) + "\n").encode())
     return found
 
