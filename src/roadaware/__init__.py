@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from roadaware import datasets
     from roadaware.api import (
+        AdaptivePredictor,
         Model,
         Predictions,
         Result,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __version__ = _version("roadaware")
 __all__ = [
+    "AdaptivePredictor",
     "Model",
     "Predictions",
     "Result",

@@ -38,6 +38,7 @@ from roadaware.scenes.advice import get_advice
 from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.requirements import open_requirements
 from roadaware.scenes.tables import Meta, Scenes
+from roadaware.statistics.adaptation import AdaptivePredictor as AdaptivePredictor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -50,7 +50,7 @@ def test_importing_loads_nothing_and_names_are_found() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert set(ra.__all__) <= set(dir(ra))
-    with pytest.raises(AttributeError, match="it has Model, Predictions"):
+    with pytest.raises(AttributeError, match="it has AdaptivePredictor, Model"):
         _ = ra.nothing  # type: ignore[attr-defined]
 
 

@@ -142,6 +142,8 @@ PROPOSALS = Output(folder=True, rule=_record("proposals.json", "roadaware-propos
 ABLATION = Output(folder=True, rule=_record("ablation.json", "roadaware-ablation"))
 ABLATED_CROWDS = Output(folder=True, rule=_record("study.json", "roadaware-crowd-ablation"))
 TIMES = Output(folder=True, rule=_record("study.json", "roadaware-crossing-time"))
+PATHS = Output(folder=True, rule=_record("study.json", "roadaware-trajectory-study"))
+ABROAD = Output(folder=True, rule=_record("study.json", "roadaware-abroad"))
 STUDY = Output(folder=True)
 """Of one of several studies, whose own rule is asked once it is known which."""
 MASKS = Output(folder=True, rule=_record("masks.json", "roadaware-masks"))

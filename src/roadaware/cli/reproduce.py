@@ -21,7 +21,7 @@ from roadaware.cli.options import (
     Several,
     validate_range,
 )
-from roadaware.cli.outputs import ABLATED_CROWDS, STUDY, TIMES, check_paths
+from roadaware.cli.outputs import ABLATED_CROWDS, ABROAD, PATHS, STUDY, TIMES, check_paths
 from roadaware.cli.results import write_page
 from roadaware.errors import UsageError
 from roadaware.io import folders
@@ -32,12 +32,20 @@ if TYPE_CHECKING:
     from roadaware.protocols.iv2024 import Reproduction
     from roadaware.tasks.pedestrians import Baseline
 
-_DATA = "Folder that holds jaad/ and pie/; when: JAAD itself. [default: ROADAWARE_DATA_DIR]"
+_DATA = (
+    "Folder that holds jaad/ and pie/; when: JAAD itself; trajectories: folder of jaad/ and kitti_tracking/, or JAAD itself; "
+    "abroad: the folder of a `cross-dataset`. [default: ROADAWARE_DATA_DIR]"
+)
 _BASELINES = "Train the models without pixels and show them beside."
-_SCENES = "crowd: a simulated folder with the splits default/train and default/val."
-_UNSEEN = "crowd: a simulated folder of a town that is not learnt from; all of its scenes are judged."
-_OUT = "crowd, when: folder of the study; the same command goes on there. [default: runs/crowd-ablation, runs/when]"
-_SEEDS = "crowd, when: trainings of each row."
+_SCENES = "crowd, trajectories: a simulated folder with the splits default/train and default/val."
+_UNSEEN = (
+    "crowd, trajectories: a simulated folder of a town that is not learnt from; all of its scenes are judged."
+)
+_OUT = (
+    "crowd, when, trajectories, abroad: folder of the study; the same command goes on there. [default: "
+    "runs/crowd-ablation, runs/when, runs/trajectories, runs/abroad]"
+)
+_SEEDS = "crowd, when, trajectories: trainings of each row."
 _STEPS = "crowd: steps of each task."
 _ROWS = "crowd: rows with commas: alone,shared,blocks-2,blocks-4,random-paths,shuffled. [default: all]"
 _PROCESSES = "crowd: trainings side by side."
@@ -45,7 +53,9 @@ _SET = "crowd: fields of the recipe configs/crowd/intellicare.yaml, such as mode
 
 
 def reproduce(
-    experiment: Annotated[Literal["iv2024", "crowd", "when"], Parameter(help="Which experiment.")],
+    experiment: Annotated[
+        Literal["iv2024", "crowd", "when", "trajectories", "abroad"], Parameter(help="Which experiment.")
+    ],
     /,
     *,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,
@@ -75,6 +85,14 @@ def reproduce(
     `when` asks at every moment of every track of JAAD when somebody begins to cross: networks of the time (three, fitted here
     in about two minutes), the bundled classifier, constant velocity and the prior, with intervals and warning times.
 
+    `trajectories` predicts where pedestrians of JAAD, KITTI tracking and simulated streets will be in the next one and a half
+    seconds, from half a second of their boxes: a mixture network (fitted here in some minutes), constant velocity, a linear
+    fit and a Kalman filter, with intervals and paired differences. Sets that are not there are named and left out.
+
+    `abroad` takes the folder of a `roadaware cross-dataset`, and asks its models and the bundled predictor on streams of
+    every domain: does an alarm without labels hear that they are away, and what do calibration and conformal sets hold that
+    learn from outcomes one to two seconds later.
+
     For example:
 
         roadaware reproduce iv2024 --data DATA --html tables.html
@@ -84,7 +102,22 @@ def reproduce(
         roadaware reproduce crowd --scenes crowds --output runs/crowd-ablation
 
         roadaware reproduce when --data JAAD-JAAD_2.0.zip --output runs/when
+
+        roadaware reproduce trajectories --data DATA --scenes town --unseen other-town --output runs/trajectories
+
+        roadaware reproduce abroad --data runs/away --output runs/abroad
     """
+    if experiment == "abroad":
+        folder = out or Path("runs/abroad")
+        ABROAD.check(folder)
+        if data is None:
+            raise UsageError("no study: say --data DIR, the folder of a `roadaware cross-dataset`")
+        check_paths(reproduce, {"data": data, "out": folder, "html": html, "common": common})
+        return _study_abroad(data, folder, draws, html)
+    if experiment == "trajectories":
+        folder = out or Path("runs/trajectories")
+        PATHS.check(folder)
+        return _study_trajectories(data, scenes, unseen, folder, seeds, draws, html, common)
     if experiment == "when":
         folder = out or Path("runs/when")
         TIMES.check(folder)
@@ -151,6 +184,79 @@ def _study_time(source: Path, out: Path, seeds: int, draws: int, html: Path | No
     for path in filter(None, (out / "report.html", html)):
         folders.write_text(path, page)
     text = f"{format_time_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
+    return Outcome(text, {"folder": str(out), **found.as_dict()})
+
+
+def _study_trajectories(
+    data: Path | None,
+    scenes: Path | None,
+    unseen: Path | None,
+    out: Path,
+    seeds: int,
+    draws: int,
+    html: Path | None,
+    common: Common,
+) -> Outcome:
+    """The study of where pedestrians will be; its page, networks and the numbers of every window lie in its folder."""
+    from roadaware.datasets.loading import SYNTHETIC, open_dataset
+    from roadaware.protocols.trajectories import run_trajectory_study
+    from roadaware.reports.page import report
+    from roadaware.reports.trajectories import build_trajectory_section, format_trajectory_study
+
+    if (scenes is None) != (unseen is None):
+        raise UsageError(
+            "simulated streets need two towns: --scenes DIR to learn from and --unseen DIR to judge"
+        )
+    # Streets alone need no data.
+    stated = os.environ.get("ROADAWARE_DATA_DIR")
+    source = None if scenes is not None and data is None and not stated else _find_data_folder(data)
+    places: dict[str, Path] = {}
+    if source is not None:
+        places = {name: source / name for name in ("jaad", "kitti_tracking") if (source / name).exists()}
+        # A folder or zip that holds neither is JAAD itself.
+        places = places or {"jaad": source}
+    check_paths(
+        reproduce,
+        {"data": source, "scenes": scenes, "unseen": unseen, "out": out, "html": html, "common": common},
+    )
+    opened = {name: open_dataset(name, place) for name, place in places.items()}
+    streets = (
+        (open_dataset(SYNTHETIC, scenes), open_dataset(SYNTHETIC, unseen)) if scenes and unseen else None
+    )
+    with console.show_progress("networks of paths") as progress:
+        found = run_trajectory_study(
+            out, jaad=opened.get("jaad"), kitti=opened.get("kitti_tracking"), streets=streets, seeds=tuple(range(seeds)),
+            draws=draws, progress=progress,
+        )  # fmt: skip
+    page = report(
+        [build_trajectory_section(found)],
+        title="Where pedestrians will be",
+        subtitle=", ".join(each.name for each in found.sets),
+    )
+    for path in filter(None, (out / "report.html", html)):
+        folders.write_text(path, page)
+    absent = [name for name in ("jaad", "kitti_tracking") if name not in opened]
+    lost = [f"left out, not there: {', '.join(absent)}"] if absent else []
+    if streets is None:
+        lost.append("left out: simulated streets (--scenes and --unseen)")
+    text = "\n".join(
+        [format_trajectory_study(found), *lost, "", f"wrote {out} (report: {out / 'report.html'})"]
+    )
+    return Outcome(text, {"folder": str(out), "left_out": absent, **found.as_dict()})
+
+
+def _study_abroad(source: Path, out: Path, draws: int, html: Path | None) -> Outcome:
+    """The study of predictors abroad; its page and the numbers of every cell lie in its folder."""
+    from roadaware.protocols.abroad import run_abroad_study
+    from roadaware.reports.abroad import build_abroad_section, format_abroad_study
+    from roadaware.reports.page import report
+
+    with console.show_progress("streams") as progress:
+        found = run_abroad_study(source, out, draws=draws, progress=progress)
+    page = report([build_abroad_section(found)], title="Safe abroad", subtitle=", ".join(found.domains))
+    for path in filter(None, (out / "report.html", html)):
+        folders.write_text(path, page)
+    text = f"{format_abroad_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
     return Outcome(text, {"folder": str(out), **found.as_dict()})
 
 

@@ -1,0 +1,517 @@
+"""Predictors that have left their domain: an alarm without labels, and calibration and sets that learn from delayed outcomes.
+
+Each is a small state that never grows: a prediction does not change it, an update gives a new one, and it is written as plain
+data. Numbers are plain floats, so that a state costs microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+_NEAREST = 1e-6
+"""Probabilities are kept this far from 0 and 1 before they become log odds."""
+_JUMPS = (-1.0, 0.0, 1.0)
+_MOST_CAPITAL = 1e12
+"""Capital is cut here: far beyond any alarm, and no number overflows."""
+
+
+def _check_probability(value: float, name: str = "a probability") -> float:
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} should lie in [0, 1], not be {value}")
+    return float(value)
+
+
+# Recalibration.
+
+
+@dataclass(frozen=True)
+class OnlinePlatt:
+    """Log odds that are scaled and moved, learnt again and again from outcomes while old ones fade.
+
+    Calibrated log odds are slope * log odds + bias. A step is one of Newton's on the likelihood of the outcome; precision
+    fades by `keep` towards that of the prior, which holds the slope at 1 and the bias at 0 until outcomes say otherwise.
+
+    Args:
+        keep: what is left of older outcomes with each new one: .99 is a memory of about 100.
+        prior_slope, prior_bias: standard deviations of the prior.
+        slope, bias: now.
+        precision: of slope, of both together, of bias.
+        outcomes: seen.
+
+    Raises:
+        ValueError: if a number leaves its range.
+
+    Source: Platt, Advances in Large Margin Classifiers 1999; forgetting: West, Harrison and Migon, JASA 1985.
+    """
+
+    keep: float = 0.99
+    prior_slope: float = 0.3
+    prior_bias: float = 2.0
+    slope: float = 1.0
+    bias: float = 0.0
+    precision: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    outcomes: int = 0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.keep <= 1 and self.prior_slope > 0 and self.prior_bias > 0):
+            raise ValueError(f"keep should lie in (0, 1] and deviations of the prior be above 0; got {self}")
+        if self.precision == (0.0, 0.0, 0.0):
+            object.__setattr__(self, "precision", (self.prior_slope**-2, 0.0, self.prior_bias**-2))
+
+    def predict(self, probability: float) -> float:
+        """The calibrated probability.
+
+        >>> OnlinePlatt().predict(0.3)
+        0.3
+        """
+        value = _check_probability(probability)
+        if self.slope == 1.0 and self.bias == 0.0:
+            return value
+        return 1 / (1 + math.exp(-max(-40.0, min(40.0, self.slope * _log_odds(value) + self.bias))))
+
+    def update(self, probability: float, truth: int) -> OnlinePlatt:
+        """The state after an outcome.
+
+        Args:
+            probability: that the predictor gave, not yet calibrated.
+            truth: 1 where it happened, 0 where not.
+        """
+        if truth not in (0, 1):
+            raise ValueError(f"an outcome is 0 or 1, not {truth}")
+        z, said = _log_odds(_check_probability(probability)), self.predict(probability)
+        hold = (self.prior_slope**-2, self.prior_bias**-2)
+        fade = 1 - self.keep
+        curve = max(said * (1 - said), 1e-4)
+        a = self.keep * self.precision[0] + fade * hold[0] + curve * z * z
+        b = self.keep * self.precision[1] + curve * z
+        c = self.keep * self.precision[2] + fade * hold[1] + curve
+        miss = truth - said
+        first = miss * z + fade * hold[0] * (1 - self.slope)
+        second = miss - fade * hold[1] * self.bias
+        area = a * c - b * b
+        slope = self.slope + (c * first - b * second) / area
+        bias = self.bias + (a * second - b * first) / area
+        # A slope below 0 would say that the predictor is wrong whenever it is sure: few outcomes show as much.
+        return replace(
+            self, slope=max(0.0, min(5.0, slope)), bias=max(-10.0, min(10.0, bias)), precision=(a, b, c),
+            outcomes=self.outcomes + 1,
+        )  # fmt: skip
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for `from_dict`."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The state that `as_dict` wrote.
+
+        Raises:
+            ValueError: if it is none.
+        """
+        return cls(**{**_read(cls, data), "precision": tuple(data["precision"])})
+
+
+def _log_odds(value: float) -> float:
+    value = min(max(value, _NEAREST), 1 - _NEAREST)
+    return math.log(value / (1 - value))
+
+
+def _read(kind: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = set(kind.__dataclass_fields__)
+    if set(data) != wanted:
+        raise ValueError(
+            f"a state of {kind.__name__} has {', '.join(sorted(wanted))}; got {', '.join(sorted(data))}"
+        )
+    return dict(data)
+
+
+# Sets.
+
+
+@dataclass(frozen=True)
+class AdaptiveConformal:
+    """Sets of labels 0 and 1 that miss the truth as often as promised in the long run, whatever comes.
+
+    A label is in the set where 1 - its probability does not exceed the quantile 1 - level of scores that were held out
+    in-domain. After each outcome the level goes up by rate * alpha, and down by rate where the set missed. Over T
+    outcomes the share of misses is within (max(alpha, 1 - alpha) + rate) / (rate T) of alpha for any sequence; outcomes
+    that arrive after D further predictions add rate * D to the distance at most.
+
+    Args:
+        scores: of true labels in-domain, sorted, such as 101 quantiles of them.
+        alpha: share of sets that may miss.
+        rate: of learning; the larger, the faster and the more restless.
+        level: now (default: alpha).
+        outcomes, misses: so far.
+
+    Raises:
+        ValueError: if a number leaves its range, or scores are not sorted.
+
+    Source: Gibbs and Candès, NeurIPS 2021.
+    """
+
+    scores: tuple[float, ...]
+    alpha: float = 0.1
+    rate: float = 0.05
+    level: float | None = None
+    outcomes: int = 0
+    misses: int = 0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.alpha < 1 and self.rate >= 0):
+            raise ValueError(
+                f"alpha should lie in (0, 1) and rate be 0 or more; got {self.alpha} and {self.rate}"
+            )
+        if len(self.scores) < 2 or any(b < a for a, b in zip(self.scores, self.scores[1:], strict=False)):
+            raise ValueError("scores should be two or more, in rising order")
+        if self.level is None:
+            object.__setattr__(self, "level", self.alpha)
+
+    @classmethod
+    def calibrate(
+        cls,
+        probability: npt.ArrayLike,
+        truth: npt.ArrayLike,
+        alpha: float = 0.1,
+        rate: float = 0.05,
+        *,
+        kept: int = 201,
+    ) -> Self:
+        """A state that begins with the sets of split conformal prediction on held-out samples.
+
+        Args:
+            probability: (n,) of label 1.
+            truth: (n,) labels.
+            alpha, rate: see above.
+            kept: quantiles that are kept of the scores.
+
+        Raises:
+            ValueError: if there are no samples, or shapes differ.
+        """
+        said, labels = np.asarray(probability, dtype=np.float64), np.asarray(truth, dtype=np.int64)
+        if said.shape != labels.shape or said.ndim != 1 or not len(said):
+            raise ValueError(f"probability {said.shape} and truth {labels.shape} should be (n,), n > 0")
+        own = np.where(labels == 1, 1 - said, said)
+        # An order statistic each, so that a quantile is a score that was seen, or one above it.
+        held = np.quantile(own, np.linspace(0, 1, kept), method="higher")
+        return cls(tuple(held.tolist()), alpha, rate)
+
+    @property
+    def threshold(self) -> float:
+        """The largest score that is let in: all where the level is 0 or less, none where it is 1 or more."""
+        level = self.alpha if self.level is None else self.level
+        if level <= 0:
+            return math.inf
+        if level >= 1:
+            return -math.inf
+        return self.scores[min(len(self.scores) - 1, math.ceil((1 - level) * (len(self.scores) - 1) - 1e-9))]
+
+    def predict(self, probability: float) -> tuple[bool, bool]:
+        """Whether the labels 0 and 1 are in the set.
+
+        >>> AdaptiveConformal((0.0, 0.2, 0.4), alpha=0.5).predict(0.1)
+        (True, False)
+        """
+        value, top = _check_probability(probability), self.threshold
+        return value <= top, 1 - value <= top
+
+    def update(self, covered: bool) -> AdaptiveConformal:
+        """The state after the outcome of a set that was given, then or earlier.
+
+        Args:
+            covered: whether it held the truth.
+        """
+        level = self.alpha if self.level is None else self.level
+        moved = level + self.rate * (self.alpha - (not covered))
+        return replace(self, level=moved, outcomes=self.outcomes + 1, misses=self.misses + (not covered))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for `from_dict`."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The state that `as_dict` wrote.
+
+        Raises:
+            ValueError: if it is none.
+        """
+        return cls(**{**_read(cls, data), "scores": tuple(data["scores"])})
+
+
+# Shift without labels.
+
+
+@dataclass(frozen=True)
+class ShiftAlarm:
+    """An alarm that what a predictor sees is not what it was held out on, without any label.
+
+    Of each person that is new some numbers are given: what the predictor says, how large the box is. A number's rank among
+    those held out and all that came since is a conformal p-value; were people exchangeable, p-values would be independent
+    and uniform, and no bet on anything else would gain. Each number has a bettor on small and on large p-values
+    (the simple jumper); the alarm is when their mean capital reaches 1 / chance. It is false with at most that
+    probability, however long the stream (Ville's inequality). People of one video hang together and are not
+    exchangeable: give one of each. Numbers are told apart by fixed bins alone, so that the state never grows.
+
+    Args:
+        edges: for each number the edges of its bins, of other people than the held-out ones.
+        counts: for each number how many people fell into each bin.
+        chance: of a false alarm, ever.
+        jump: share of a bettor's capital that changes its mind with each person.
+        capital: for each number that of its bettors.
+        highest: mean capital so far, at its largest.
+        people: that came.
+        seed: of the ties that are broken.
+
+    Raises:
+        ValueError: if there is no number, or shapes do not go together.
+
+    Source: Vovk, Statistical Science 2021; Vovk et al., COPA 2021 (simple jumper).
+    """
+
+    edges: tuple[tuple[float, ...], ...]
+    counts: tuple[tuple[int, ...], ...]
+    chance: float = 0.05
+    jump: float = 0.01
+    capital: tuple[tuple[float, float, float], ...] = ()
+    highest: float = 1.0
+    people: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.edges or len(self.counts) != len(self.edges):
+            raise ValueError("an alarm needs a number at least, each with edges and counts")
+        if any(len(held) != len(cuts) + 1 for held, cuts in zip(self.counts, self.edges, strict=True)):
+            raise ValueError("a number has a bin more than edges")
+        if not (0 < self.chance < 1 and 0 <= self.jump <= 1):
+            raise ValueError(
+                f"chance should lie in (0, 1) and jump in [0, 1]; got {self.chance} and {self.jump}"
+            )
+        if not self.capital:
+            third = 1 / len(_JUMPS)
+            object.__setattr__(self, "capital", ((third, third, third),) * len(self.edges))
+
+    @classmethod
+    def calibrate(
+        cls,
+        learnt: npt.ArrayLike,
+        held_out: npt.ArrayLike,
+        *,
+        chance: float = 0.05,
+        bins: int = 32,
+        seed: int = 0,
+    ) -> Self:
+        """An alarm for a predictor.
+
+        Args:
+            learnt: (n, numbers) of people that it learnt from, whose quantiles are the edges.
+            held_out: (m, numbers) of people that it did not learn from: what the stream should look like.
+            chance: of a false alarm, ever.
+            bins: of each number.
+            seed: of ties.
+
+        Raises:
+            ValueError: if shapes do not go together, or a number is not finite.
+        """
+        one, two = np.asarray(learnt, dtype=np.float64), np.asarray(held_out, dtype=np.float64)
+        if one.ndim != 2 or two.ndim != 2 or one.shape[1] != two.shape[1] or not len(one) or not len(two):
+            raise ValueError(
+                f"people learnt from {one.shape} and held out {two.shape} should be (n, numbers) and (m, numbers)"
+            )
+        if not (np.isfinite(one).all() and np.isfinite(two).all()):
+            raise ValueError("numbers of people should be finite")
+        edges = [np.unique(np.quantile(column, np.linspace(0, 1, bins + 1)[1:-1])) for column in one.T]
+        counts = [
+            np.bincount(np.searchsorted(cuts, column, side="right"), minlength=len(cuts) + 1)
+            for cuts, column in zip(edges, two.T, strict=True)
+        ]
+        return cls(
+            tuple(tuple(cuts.tolist()) for cuts in edges),
+            tuple(tuple(held.tolist()) for held in counts),
+            chance,
+            seed=seed,
+        )
+
+    @property
+    def evidence(self) -> float:
+        """The mean capital of all bettors, who began with 1 together."""
+        return sum(map(sum, self.capital)) / len(self.capital)
+
+    @property
+    def is_raised(self) -> bool:
+        """Whether the evidence has ever reached 1 / chance."""
+        return self.highest >= 1 / self.chance
+
+    def update(self, numbers: Sequence[float]) -> ShiftAlarm:
+        """The state after one more person.
+
+        Args:
+            numbers: as many as edges.
+
+        Raises:
+            ValueError: if there are more or fewer, or one is not finite.
+        """
+        if len(numbers) != len(self.edges) or not all(map(math.isfinite, numbers)):
+            raise ValueError(f"a person has {len(self.edges)} finite numbers; got {list(numbers)}")
+        ties = np.random.default_rng([self.seed, self.people]).random(len(numbers)).tolist()
+        counts, capital = [], []
+        for value, tie, cuts, held, bets in zip(
+            numbers, ties, self.edges, self.counts, self.capital, strict=True
+        ):
+            place = bisect_right(cuts, value)
+            grown = (*held[:place], held[place] + 1, *held[place + 1 :])
+            p = (sum(grown[place + 1 :]) + tie * grown[place]) / sum(grown)
+            total = sum(bets)
+            mixed = [(1 - self.jump) * bet + self.jump * total / len(bets) for bet in bets]
+            first, second, third = (
+                min(bet * (1 + way * (p - 0.5)), _MOST_CAPITAL)
+                for bet, way in zip(mixed, _JUMPS, strict=True)
+            )
+            counts.append(grown)
+            capital.append((first, second, third))
+        moved = replace(self, counts=tuple(counts), capital=tuple(capital), people=self.people + 1)
+        return replace(moved, highest=max(self.highest, moved.evidence))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for `from_dict`."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The state that `as_dict` wrote.
+
+        Raises:
+            ValueError: if it is none.
+        """
+        held = _read(cls, data)
+        for name in ("edges", "counts", "capital"):
+            held[name] = tuple(tuple(each) for each in data[name])
+        return cls(**held)
+
+
+# All of it on a stream.
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """What is said of somebody.
+
+    Args:
+        probability: calibrated.
+        labels: whether 0 and 1 are in the set.
+    """
+
+    probability: float
+    labels: tuple[bool, bool]
+
+
+@dataclass
+class AdaptivePredictor:
+    """Probabilities and sets of a stream, calibrated by outcomes that arrive later.
+
+    Predictions wait for their outcome under a key; at most `most` of them, of which the oldest is given up for a new one.
+
+    Args:
+        platt: state of the calibration.
+        sets: state of the sets.
+        most: predictions that wait.
+        waiting: key to the probability that was given and the set.
+        given_up: predictions whose outcome never came in time.
+
+    >>> from roadaware.statistics.adaptation import AdaptiveConformal, AdaptivePredictor, OnlinePlatt
+    >>> stream = AdaptivePredictor(OnlinePlatt(), AdaptiveConformal((0.0, 0.5, 1.0)))
+    >>> _ = stream.predict("anna", 0.9)
+    >>> stream.observe("anna", 0)
+    >>> stream.predict("ben", 0.9).probability < 0.9
+    True
+    """
+
+    platt: OnlinePlatt
+    sets: AdaptiveConformal
+    most: int = 4096
+    waiting: dict[str, tuple[float, tuple[bool, bool]]] = field(default_factory=dict)
+    given_up: int = 0
+
+    @classmethod
+    def calibrate(
+        cls,
+        probability: npt.ArrayLike,
+        truth: npt.ArrayLike,
+        *,
+        alpha: float = 0.1,
+        rate: float = 0.05,
+        keep: float = 0.985,
+        most: int = 4096,
+    ) -> Self:
+        """The states at the beginning, from samples that the predictor did not learn from.
+
+        Args:
+            probability: (n,) of label 1, as the predictor gives it.
+            truth: (n,) labels.
+            alpha: share of sets that may miss the truth.
+            rate: at which sets learn from outcomes.
+            keep: what is left of older outcomes in the calibration with each new one.
+            most: predictions that wait for their outcome.
+
+        Raises:
+            ValueError: if there are no samples, shapes differ, or a number leaves its range.
+        """
+        return cls(OnlinePlatt(keep), AdaptiveConformal.calibrate(probability, truth, alpha, rate), most)
+
+    def predict(self, key: str, probability: float) -> Calibrated:
+        """What is said now; the outcome of `key` is waited for.
+
+        Args:
+            key: of the prediction; the same again replaces it.
+            probability: of label 1, as the predictor gives it.
+        """
+        said = self.platt.predict(probability)
+        labels = self.sets.predict(said)
+        self.waiting.pop(key, None)
+        if len(self.waiting) >= self.most:
+            del self.waiting[next(iter(self.waiting))]
+            self.given_up += 1
+        self.waiting[key] = (probability, labels)
+        return Calibrated(said, labels)
+
+    def observe(self, key: str, truth: int) -> None:
+        """Learn from an outcome; one that nobody waits for is passed over.
+
+        Args:
+            key: of the prediction.
+            truth: 1 or 0.
+        """
+        if key not in self.waiting:
+            return
+        probability, labels = self.waiting.pop(key)
+        self.platt = self.platt.update(probability, truth)
+        self.sets = self.sets.update(labels[truth])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for `from_dict`."""
+        return {
+            "platt": self.platt.as_dict(), "sets": self.sets.as_dict(), "most": self.most, "given_up": self.given_up,
+            "waiting": {key: [value, list(labels)] for key, (value, labels) in self.waiting.items()},
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The state that `as_dict` wrote.
+
+        Raises:
+            ValueError: if it is none.
+        """
+        held = _read(cls, data)
+        waiting = {
+            str(key): (float(value), (bool(labels[0]), bool(labels[1])))
+            for key, (value, labels) in held["waiting"].items()
+        }
+        platt, sets = OnlinePlatt.from_dict(held["platt"]), AdaptiveConformal.from_dict(held["sets"])
+        return cls(platt, sets, held["most"], waiting, held["given_up"])
