@@ -234,6 +234,7 @@ class _Scene:
 
     def __init__(self, drive: Drive) -> None:
         self.drive = drive
+        self._windows: dict[float, Ints] = {}
         boxes = drive.boxes.with_row_index("row").sort("tube", "frame", maintain_order=True)
         self.row = boxes["row"].to_numpy().astype(np.int64)
         self.tube, self.frame = boxes["tube"].to_numpy(), boxes["frame"].to_numpy()
@@ -307,10 +308,13 @@ class _Scene:
 
     def _starts(self, window_s: float) -> Ints:
         """(n,) the first box of the same tube that is no older than the window."""
+        if window_s in self._windows:
+            return self._windows[window_s]
         found = np.zeros(len(self.tube), np.int64)
         for begin, end in self.runs():
             times = self.t_s[begin:end]
             found[begin:end] = begin + np.searchsorted(times, times - window_s - 1e-6)
+        self._windows[window_s] = found
         return found
 
     def runs(self) -> Iterator[tuple[int, int]]:

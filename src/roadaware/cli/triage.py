@@ -299,7 +299,9 @@ def _watch_film(
     # One that was broken off, or is of another film of that name, gives way.
     stale = (folder / name / "summary.json").is_file()
     try:
-        watch(str(film), out=folder / name, name=name, no_video=True, threads=1, overwrite=stale, **how)
+        # Of a GIF, which nothing else here opens, the video of the watch is what the page shows.
+        still = film.suffix.lower() != ".gif"
+        watch(str(film), out=folder / name, name=name, no_video=still, threads=1, overwrite=stale, **how)
         fault.unlink(missing_ok=True)
     except DiskError:
         raise
@@ -489,6 +491,8 @@ def _find_film(video: str, source: Path, films: Mapping[str, Path], media: Seque
     from roadaware.tasks.videos import Film
 
     path = films.get(video)
+    if path is not None and path.suffix.lower() == ".gif":
+        path = source / "video.mp4"
     if path is None:
         named = [place for place in media if place.is_file() and place.stem == video]
         named += [place / f"{video}{kind}" for place in media if place.is_dir() for kind in FILMS]
