@@ -184,8 +184,15 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
     sounds = heard if heard is not None else _list_sounds(tables)
     by_box = boxes.partition_by("video", as_dict=True)
     by_frame = frames.partition_by("video", as_dict=True)
-    for row in tables.videos.iter_rows(named=True):
-        video = str(row["video"])
+    listed = tables.videos.with_columns(pl.col("video").cast(pl.String))
+    # Proposals and boxes of others may list no videos.
+    unlisted = (
+        boxes.select("video")
+        .unique(maintain_order=True)
+        .join(listed, on="video", how="anti", maintain_order="left")
+    )
+    for row in pl.concat([listed, unlisted], how="diagonal").iter_rows(named=True):
+        video = row["video"]
         mine = by_box.get((video,), boxes.clear())
         held = by_frame.get((video,), frames.clear()).sort("frame")
         number, t_s = _list_frames(held, mine, row)
@@ -336,7 +343,6 @@ def _find_speed(held: pl.DataFrame, number: Ints, t_s: Floats) -> Floats:
         step = np.linalg.norm(np.diff(pose[:, :3, 3], axis=0), axis=1)
         past = np.diff(t_s)
         speed[1:] = np.where(past > 0, step / np.maximum(past, 1e-6), np.nan)
-        speed[0] = speed[1]
     return speed
 
 

@@ -339,8 +339,10 @@ class _Scene:
         ]
         return np.stack(rows) if rows else np.zeros((0, len(self.drive.names)), np.float32)
 
-    def rows(self, value: Floats, mask: Bools | None = None, **more: Any) -> pl.DataFrame:
-        """Values at boxes as a table."""
+    def rows(
+        self, value: Floats, mask: Bools | None = None, *, single: bool = False, **more: Any
+    ) -> pl.DataFrame:
+        """Values at boxes as a table; those of boxes without a tube where `single` says so."""
         held = np.nan_to_num(value, nan=0.0)
         held = held if mask is None else np.where(mask, held, 0.0)
         table = pl.DataFrame(
@@ -354,7 +356,7 @@ class _Scene:
             },
             schema_overrides={"tube": pl.Int64, "frame": pl.Int64, "label": pl.String},
         )
-        return table.filter(pl.col("tube") >= 0)
+        return table if single else table.filter(pl.col("tube") >= 0)
 
 
 def _list_values(scene: _Scene) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -458,10 +460,12 @@ def _find_unknown(scene: _Scene) -> pl.DataFrame:
     below = np.maximum(scene.box[:, 3] - scene.horizon, 1.0)
     ahead_m = scene.camera_m * scene.focal / below
     aside_m = (scene.middle - scene.drive.size_px[0] / 2) * ahead_m / scene.focal
-    sure = scene.mean(unknown) * _ramp(np.arange(len(scene.tube)) - scene.first[scene.run] + 1, 0.0, 3.0)
+    age = np.arange(len(scene.tube)) - scene.first[scene.run] + 1 if len(scene.tube) else np.zeros(0)
+    # Proposals of single images have no path that could prove them.
+    sure = scene.mean(unknown) * np.where(scene.tube < 0, 1.0, _ramp(age, 0.0, 3.0))
     value = sure * _ramp(np.abs(aside_m), 2.8, 1.4) * _ramp(ahead_m, 40.0, 12.0)
     value = value * (0.3 + 0.7 * _ramp(scene.speed, 0.5, 2.0))
-    return scene.rows(value, unknown > 0, metres=ahead_m)
+    return scene.rows(value, unknown > 0, single=True, metres=ahead_m)
 
 
 def _find_red_lights(scene: _Scene) -> pl.DataFrame:
@@ -608,7 +612,7 @@ def _pick(rows: pl.DataFrame, reason: str) -> pl.DataFrame:
     for group in rows.partition_by(*by, maintain_order=True):
         times, values = group["t_s"].to_numpy(), group["value"].to_numpy()
         free = np.ones(len(times), bool)
-        for _ in range(1 if reason == "rare" else _MOST_PEAKS):
+        for _ in range(1 if reason == "rare" else _MOST_PEAKS if group["tube"][0] >= 0 else len(times)):
             if not free.any():
                 break
             # Of equal values the first.
@@ -714,7 +718,7 @@ def _join_peaks(peaks: pl.DataFrame, config: TriageConfig) -> list[dict[str, Any
     """The moments of one video."""
     weights = config.weights
     strength = pl.col("value") * pl.col("reason").replace_strict(weights, return_dtype=pl.Float64)
-    held = peaks.with_columns(strength=strength).filter(pl.col("strength") > 0)
+    held = peaks.with_columns(strength=strength).filter(pl.col("strength") > 0, pl.col("value") >= _LEAST)
     ordered = held.sort(
         "strength", "t_s", "reason", "tube", descending=[True, False, False, False]
     ).to_dicts()

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from roadaware.tasks.videos import Film
 
 _DRIVES = (
-    "Films, folders of films, runs of `watch`, saved tables (ground truth or predictions with tubes), simulated scenes, or "
-    "folders that hold such. Films are watched first."
+    "Videos, folders of videos, runs of `watch`, saved tables (ground truth or predictions with tubes), simulated scenes, or "
+    "folders that hold such. Videos are watched first."
 )
 _TOP = "How many moments are listed."
 _OUT = (
     "Folder of the result: moments.csv, moments.parquet, moments.json, list.csv, findings.json, report.html. "
     "[default: runs/triage-NAME]"
 )
-_WATCHES = "Folder of the watches of films, which goes on where it was. [default: OUTPUT-watches]"
+_WATCHES = "Folder of the watches of videos, which goes on where it was. [default: OUTPUT-watches]"
 _WEIGHTS = (
     "A YAML file of weights of reasons, 0 to 1, such as `crossing: 0.9`; with repeat, repeat_s, join_s. What it does not "
     "name keeps its default."
@@ -46,7 +46,7 @@ _VERDICTS = (
     "order is then learnt from it, from 10 of each at least."
 )
 _DETECTOR = "The detector of the watches, as `watch --weights` takes it."
-_FPS = "Process no more frames a second of a film than this."
+_FPS = "Process no more frames a second of a video than this."
 _LISTEN = (
     "A sound that the watches listen for, as `watch --listen` takes it, such as siren; again for another one."
 )
@@ -54,7 +54,7 @@ _SECOND = (
     "Runs or tables of another model on the same videos: somebody whom it does not see is a reason, too."
 )
 _MEDIA = "Videos, or folders of videos, of runs and tables: the page then shows clips."
-_PROCESSES = "Films that are watched at a time. [default: as many as there are cores]"
+_PROCESSES = "Videos that are watched at a time. [default: as many as there are cores]"
 _CLIPS = "Moments that the page shows as clips."
 FILMS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".ts", ".gif")
 RECORD, FORMAT = "watches.json", "roadaware-watches"
@@ -86,19 +86,21 @@ def triage(
     vehicle, cut-ins, unknown things on the way, red lights, hard braking, sounds of alarm, rare labels, models that are
     unsure or disagree. Each is a number from 0 to 1 with a sentence; the weights that join them stand in --weights.
 
-    Given again, a run that was killed goes on with the films that were not watched yet. A film or folder that cannot be
+    Given again, a run that was killed goes on with the videos that were not watched yet. A video or folder that cannot be
     taken is named, the others are taken, and the exit code is 1.
 
     For example:
 
         roadaware triage night/ --top 100 --output runs/night
 
-        roadaware triage runs/drive1 runs/drive2 --media films --output runs/two
+        roadaware triage runs/drive1 runs/drive2 --media videos --output runs/two
 
         roadaware triage night/ --verdicts runs/night/moments.csv --output runs/night-2 --watches runs/night-watches
     """
     if not drives:
-        raise UsageError("name at least one film, folder of films, run of `watch`, or folder of saved tables")
+        raise UsageError(
+            "name at least one video, folder of videos, run of `watch`, or folder of saved tables"
+        )
     folder = out or Path("runs") / f"triage-{to_printable(drives[0].stem or 'drives', 60)}"
     outputs.RESULT.check(folder, overwrite=overwrite)
     kept = watches or folder.with_name(f"{folder.name}-watches")
@@ -137,8 +139,8 @@ def triage(
         "failed": failed,
         "facts": {
             "inputs": ", ".join(to_printable(str(path), 120) for path in drives)[:500],
-            "films watched": f"{len(films):,}",
-            "near duplicates": f"worth {config.repeat:g} times less within {config.repeat_s:g} s of the same reason",
+            "videos watched": f"{len(films):,}",
+            "near duplicates": f"count {config.repeat:g} within {config.repeat_s:g} s of a higher one with the same reason",
             "verdicts": "none" if verdicts is None else to_printable(str(verdicts), 200),
         },
     }
@@ -187,9 +189,9 @@ def find_drives(paths: Sequence[Path]) -> tuple[dict[str, Path], list[Path], dic
             films[name] = found
         if len(films) + len(sources) == before:
             raise InputError(
-                "no film, run of `watch`, saved tables or simulated scenes are there",
+                "no video, run of `watch`, saved tables or simulated scenes are there",
                 where=str(path),
-                hint=f"films end with {', '.join(FILMS)}",
+                hint=f"videos end with {', '.join(FILMS)}",
             )
     return films, sources, {}
 
@@ -238,7 +240,7 @@ def watch_films(
         open_ = [k for k, (name, film) in enumerate(listed) if not is_watched(folder / name, film)]
         several = min(len(open_), processes or os.cpu_count() or 1)
         make = partial(_watch_film, listed, folder, dict(settings), several > 1)
-        with console.show_progress("films watched") as progress:
+        with console.show_progress("videos watched") as progress:
             progress(len(listed) - len(open_), len(listed))
             done = run_parallel(make, open_, several) if several > 1 else _run_here(make, open_)
             with contextlib.closing(done):
