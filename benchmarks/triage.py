@@ -24,11 +24,16 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.analysis import drives, triage
 from roadaware.analysis.drives import build_drives
 from roadaware.analysis.triage import REASONS, TriageConfig, count_labels, find_peaks, rank_moments
 from roadaware.demo_data.detector import Detector, simulate_detections
+from roadaware.io.files import write_atomically
+from roadaware.io.folders import digest
+from roadaware.io.parquet import read_parquet
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
+from roadaware.reports.runs import encode_parquet
 from roadaware.scenes.store import is_saved, open_scenes, save
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.simulator.config import adapt_scene_config, build_scene_config
@@ -353,37 +358,56 @@ class Night:
     videos: tuple[str, ...]
 
 
-def examine_set(folder: Path, name: str, rounds: int) -> Night:
-    """Plant, see and examine all scenes of a set, each so many times as another drive: the same ones for equal sets."""
-    peaks, counts, paths, plants, videos = [], [], [], [], []
+def examine_set(folder: Path, name: str, rounds: int, most: int | None = None) -> Night:
+    """Plant, see and examine all scenes of a set, each so many times as another drive: the same ones for equal sets.
+
+    What was examined is kept beside the set, by the code that did it, so that a run that was killed goes on.
+    """
+    parts: list[tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]] = []
+    plants, videos = [], []
     waiting = 0
-    places = sorted(path for path in (folder / name).iterdir() if is_saved(path))
+    places = sorted(path for path in (folder / name).iterdir() if is_saved(path))[:most]
+    code = (
+        b"".join(Path(module.__file__).read_bytes() for module in (triage, drives))
+        + Path(__file__).read_bytes()
+    )
+    kept = folder / f"{name}-examined-{digest(code)[:12]}"
     for number, (turn, place) in enumerate((turn, place) for turn in range(rounds) for place in places):
         scenes = open_scenes(place)
-        rng = np.random.default_rng([SEEDS[name], number, 5])
+        rng = np.random.default_rng([SEEDS[name], int(place.name), turn, 5])
         planted = Planted(scenes)
         waiting += number % EVERY == 0
+        kind = ""
         if waiting:  # in the next drive in which the vehicle drives for long enough
-            planted = plant_moment(scenes, KINDS[len(plants) % len(KINDS)], rng)
+            kind = KINDS[len(plants) % len(KINDS)]
+            planted = plant_moment(scenes, kind, rng)
             if planted.plant is not None:
                 plants.append(replace(planted.plant, video=f"{planted.plant.video}.{turn}"))
                 waiting -= 1
-        tables = see(planted, rng)
-        for drive in build_drives(tables):
-            drive = replace(drive, video=f"{drive.video}.{turn}")
-            peaks.append(find_peaks(drive))
-            counts.append(count_labels(drive))
-            videos.append(drive.video)
-            best = drive.boxes.filter(pl.len().over("tube") >= 3, pl.col("tube") >= 0)
-            best = best.sort("score", descending=True, maintain_order=True).unique(
-                "tube", keep="first", maintain_order=True
-            )
-            at = drive.t_s[np.searchsorted(drive.frame, best["frame"].to_numpy())]
-            paths.append(
-                pl.DataFrame({"video": [drive.video] * len(best), "t_s": at, "score": best["score"]})
-            )
+        videos.append(f"{scenes.videos['video'][0]}.{turn}")
+        parts.append(_examine(planted, videos[-1], kept / f"{place.name}.{turn}.{kind}", rng))
     hours = len(videos) * SECONDS / 3600
-    return Night(pl.concat(peaks), pl.concat(counts), pl.concat(paths), tuple(plants), hours, tuple(videos))
+    peaks, counts, paths = (pl.concat(each) for each in zip(*parts, strict=True))
+    return Night(peaks, counts, paths, tuple(plants), hours, tuple(videos))
+
+
+def _examine(
+    planted: Planted, video: str, kept: Path, rng: np.random.Generator
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """The peaks, label counts and surest moments of paths of one drive."""
+    files = [kept.with_name(f"{kept.name}.{what}.parquet") for what in ("peaks", "counts", "paths")]
+    if not files[-1].exists():
+        (drive,) = build_drives(see(planted, rng))
+        drive = replace(drive, video=video)
+        best = drive.boxes.filter(pl.len().over("tube") >= 3, pl.col("tube") >= 0)
+        best = best.sort("score", descending=True, maintain_order=True)
+        best = best.unique("tube", keep="first", maintain_order=True)
+        at = drive.t_s[np.searchsorted(drive.frame, best["frame"].to_numpy())]
+        paths = pl.DataFrame({"video": [video] * len(best), "t_s": at, "score": best["score"]})
+        for file, table in zip(files, (find_peaks(drive), count_labels(drive), paths), strict=True):
+            write_atomically(file, encode_parquet(table))
+    peaks, counts, paths = map(read_parquet, files)
+    return peaks, counts, paths
 
 
 def mark_found(listed: pl.DataFrame, plants: Sequence[Plant]) -> npt.NDArray[np.bool_]:
@@ -506,15 +530,17 @@ def main() -> None:
     parser.add_argument(
         "--rounds", type=int, default=1, help="how often each scene is driven, with other errors and plants"
     )
-    parser.add_argument("--drives", type=int, default=1800, help="of the set that is made; 90 are an hour")
+    parser.add_argument(
+        "--drives", type=int, default=1800, help="scenes that are made, or used; 90 are an hour"
+    )
     asked = parser.parse_args()
     started_s = time.process_time()
     if asked.part == "make":
         make_set(asked.folder, asked.set, asked.drives)
     elif asked.part == "tune":
-        tune(examine_set(asked.folder, "tune", asked.rounds), TriageConfig())
+        tune(examine_set(asked.folder, "tune", asked.rounds, asked.drives), TriageConfig())
     else:
-        judge(examine_set(asked.folder, asked.set, asked.rounds), TriageConfig())
+        judge(examine_set(asked.folder, asked.set, asked.rounds, asked.drives), TriageConfig())
     print(f"{time.process_time() - started_s:.0f} CPU s")
 
 
