@@ -29,7 +29,7 @@ from roadaware.analysis.drives import build_drives
 from roadaware.analysis.triage import REASONS, TriageConfig, count_labels, find_peaks, rank_moments
 from roadaware.demo_data.detector import Detector, simulate_detections
 from roadaware.io.files import write_atomically
-from roadaware.io.folders import digest
+from roadaware.io.folders import digest, make_folder
 from roadaware.io.parquet import read_parquet
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
@@ -372,6 +372,7 @@ def examine_set(folder: Path, name: str, rounds: int, most: int | None = None) -
         + Path(__file__).read_bytes()
     )
     kept = folder / f"{name}-examined-{digest(code)[:12]}"
+    make_folder(kept)
     for number, (turn, place) in enumerate((turn, place) for turn in range(rounds) for place in places):
         scenes = open_scenes(place)
         rng = np.random.default_rng([SEEDS[name], int(place.name), turn, 5])
