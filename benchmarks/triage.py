@@ -260,7 +260,7 @@ def see(planted: Planted, rng: np.random.Generator) -> Predictions:
     video = str(scenes.videos["video"][0])
     found = simulate_detections(scenes, seed=seed, detector=Detector(size=None))
     frames = found.frames.join(
-        scenes.frames.select("video", "frame", "t_s", "ego_speed_kmh"),
+        scenes.frames.select("video", "frame", "t_s", "ego_speed_kmh", "ego_yaw_rate_radps"),
         on=["video", "frame"],
         how="left",
         maintain_order="left",
@@ -432,7 +432,7 @@ def mark_found(listed: pl.DataFrame, plants: Sequence[Plant]) -> npt.NDArray[np.
 
 def rank(night: Night, config: TriageConfig, an_hour: float = LISTED) -> pl.DataFrame:
     """The moments that are listed."""
-    return rank_moments(night.peaks, night.counts, config).head(round(an_hour * night.hours))
+    return rank_moments(night.peaks, night.counts, night.hours, config).head(round(an_hour * night.hours))
 
 
 def rank_by_scores(night: Night, an_hour: float = LISTED) -> pl.DataFrame:
@@ -500,7 +500,7 @@ def tune(night: Night, config: TriageConfig) -> TriageConfig:
     """Weights that find most, one reason after the other, twice over; of equal ones those that are nearest to before."""
 
     def worth(tried: TriageConfig) -> float:
-        ranked = rank_moments(night.peaks, night.counts, tried)
+        ranked = rank_moments(night.peaks, night.counts, night.hours, tried)
         return float(
             np.mean(
                 [

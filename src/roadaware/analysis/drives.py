@@ -218,6 +218,7 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
             names=names,
             unknown=mine["unknown"].to_numpy().astype(np.float64),
             crossing=forecasts,
+            yaw_rps=_find_turns(held, number, t_s),
             sounds=sounds.filter(pl.col("video") == video).drop("video"),
             focal_px=camera.get("focal_px"),
             horizon_px=camera.get("horizon_px"),
@@ -344,6 +345,22 @@ def _find_speed(held: pl.DataFrame, number: Ints, t_s: Floats) -> Floats:
         past = np.diff(t_s)
         speed[1:] = np.where(past > 0, step / np.maximum(past, 1e-6), np.nan)
     return speed
+
+
+def _find_turns(held: pl.DataFrame, number: Ints, t_s: Floats) -> Floats:
+    """(F,) turn of the vehicle in radians a second, measured or by its poses, looking back; NaN where neither is there."""
+    turn = np.full(len(number), np.nan)
+    if "ego_yaw_rate_radps" in held.columns and held["ego_yaw_rate_radps"].null_count() < len(held):
+        return held["ego_yaw_rate_radps"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    if "world_SE3_ego" in held.columns and len(held) > 1 and held["world_SE3_ego"].null_count() == 0:
+        pose = np.array(held["world_SE3_ego"].to_list(), np.float64).reshape(-1, 4, 4)
+        # Between two frames the angle that turns one forward axis into the other, seen from above.
+        before, after = pose[:-1, :2, 0], pose[1:, :2, 0]
+        angle = np.arctan2(
+            before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0], (before * after).sum(axis=1)
+        )
+        turn[1:] = angle / np.maximum(np.diff(t_s), 1e-6)
+    return turn
 
 
 def _find_standing(tables: Scenes | Predictions) -> pl.DataFrame | None:

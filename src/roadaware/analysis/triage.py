@@ -68,6 +68,10 @@ ALARMS = (
 """First words of the sounds of alarm."""
 _TREND_S = 1.0
 """Over which slopes are fitted, looking back: shorter ones follow the trembling of detected boxes."""
+_TREMBLE = 0.05
+"""Share of their size by which detected boxes tremble, at least."""
+_TURNS_RPS = (0.3, 0.08)
+"""Turns of the own vehicle at which what moves sideways says nothing, and at which all of it."""
 _SMOOTH_S = 0.6
 """Over which scores are averaged, looking back."""
 _USUAL_MPS = 8.0
@@ -100,6 +104,7 @@ class Drive:
         unknown: (boxes,) how surely a box is around something that is no common road user.
         crossing: `tube`, `frame`, `crossing`, `low`, `high`: what predictors said; without rows where none was asked.
         sounds: `t_s`, `end_s`, `name`, `score`.
+        yaw_rps: (F,) how fast it turns, in radians a second; NaN where nobody says it, empty where nobody does at all.
         focal_px, horizon_px, camera_m: of the camera; usual ones where None.
         others: boxes of another model of the same video, as of `boxes`; None without one.
     """
@@ -116,6 +121,7 @@ class Drive:
     unknown: Floats = field(default_factory=lambda: np.zeros(0))
     crossing: pl.DataFrame = field(default_factory=pl.DataFrame)
     sounds: pl.DataFrame = field(default_factory=pl.DataFrame)
+    yaw_rps: Floats = field(default_factory=lambda: np.zeros(0))
     focal_px: float | None = None
     horizon_px: float | None = None
     camera_m: float | None = None
@@ -141,6 +147,7 @@ class TriageConfig:
         repeat: a moment is worth so many times what it is for each higher one of its video with the same first reason
             within `repeat_s`, or of the same tube.
         repeat_s: seconds.
+        usual_an_hour: a value of a reason that is reached more often than so many times an hour counts for less.
         join_s: peaks this near to that of a moment belong to it; no two moments of a video overlap by more.
     """
 
@@ -157,12 +164,14 @@ class TriageConfig:
     disagreement: float = 0.1
     repeat: float = 0.5
     repeat_s: float = 30.0
+    usual_an_hour: float = 4.0
     join_s: float = 2.0
 
     def __post_init__(self) -> None:
         for name in (*REASONS, "repeat"):
             check_range(name, getattr(self, name), 0, 1)
         check_range("repeat_s", self.repeat_s, 0, 86400)
+        check_range("usual_an_hour", self.usual_an_hour, 0, 1e6)
         check_range("join_s", self.join_s, 0.1, 60)
         if not any(getattr(self, name) for name in REASONS):
             raise UsageError("every reason weighs 0: give one of them a weight, or nothing can be ranked")
@@ -271,6 +280,13 @@ class _Scene:
         known = ~np.isnan(drive.speed_mps)
         usual = _USUAL_MPS * (1 - np.nan_to_num(drive.standing, nan=0.0))
         self.frame_speed: Floats = np.where(known, np.nan_to_num(drive.speed_mps), usual)
+        turn = drive.yaw_rps if len(drive.yaw_rps) else np.zeros(len(drive.frame))
+        # Slopes look back over a second, in which a turn moves everything sideways.
+        since = np.searchsorted(drive.t_s, drive.t_s - _TREND_S - 1e-6)
+        turned = np.nan_to_num(np.abs(turn))
+        most = np.array([turned[low : k + 1].max() for k, low in enumerate(since.tolist())])
+        straight = _ramp(most, *_TURNS_RPS) if len(most) else np.zeros(0)
+        self.straight = straight[self.place] if len(straight) else np.zeros(len(self.tube))
         self.speed = self.frame_speed[self.place] if len(self.frame_speed) else np.zeros(len(self.tube))
         # What a score says grows with the boxes that are there: a ghost of one frame is worth less than a path.
         age = np.arange(len(self.tube)) - self.first[self.run] + 1 if len(self.tube) else np.zeros(0)
@@ -284,16 +300,21 @@ class _Scene:
         found: Floats = (total[here + 1] - total[start]) / np.maximum(here + 1 - start, 1)
         return found
 
-    def slope(self, values: Floats, window_s: float = _TREND_S) -> tuple[Floats, Floats]:
-        """(n,) slope per second of a line through the newest values of each tube, and its standard error.
+    def slope(self, values: Floats, tremble: Floats | float) -> tuple[Floats, Floats]:
+        """(n,) slope per second of a line through the newest second of values of each tube, and its standard error.
 
-        NaN with fewer than three values, or where a value is not finite.
+        NaN with fewer than four values, or where a value is not finite.
+
+        Args:
+            values: (n,) of each box.
+            tremble: their spread, at least: residuals of a few values may be small by chance.
         """
-        start = self._starts(window_s)
+        start = self._starts(_TREND_S)
         n = len(values)
+        least = np.broadcast_to(np.asarray(tremble, np.float64), (n,))
         slope, error = np.full(n, np.nan), np.full(n, np.nan)
         counts = np.arange(n) - start + 1
-        for count in np.unique(counts[counts >= 3]).tolist():
+        for count in np.unique(counts[counts >= 4]).tolist():
             at = np.flatnonzero(counts == count)
             window = at[:, None] - np.arange(count - 1, -1, -1)
             t, y = self.t_s[window], values[window]
@@ -302,9 +323,24 @@ class _Scene:
             square = (t**2).sum(axis=1)
             whole = square > 0
             b = np.where(whole, (t * y).sum(axis=1) / np.where(whole, square, 1.0), np.nan)
-            rest = ((y - b[:, None] * t) ** 2).sum(axis=1) / max(count - 2, 1)
+            rest = np.maximum(((y - b[:, None] * t) ** 2).sum(axis=1) / (count - 2), least[at] ** 2)
             slope[at], error[at] = b, np.sqrt(rest / np.where(whole, square, np.nan))
         return slope, error
+
+    def time_to(self, nearness_log: Floats, tremble: Floats | float) -> Floats:
+        """(n,) seconds until something is reached, by how fast the logarithm of its nearness grows; 1,000 where it does not.
+
+        The growth is the slope less two standard errors, and that of half a window ago, by which the time is shortened.
+
+        Args:
+            nearness_log: (n,) logarithm of what grows as the distance shrinks.
+            tremble: see `slope`.
+        """
+        grow, error = self.slope(nearness_log, tremble)
+        rate = np.nan_to_num(grow - 2 * error, nan=0.0)
+        lag_s = (self.t_s - self.t_s[self._starts(_TREND_S)]) / 2
+        found: Floats = np.where(rate > 1e-3, np.maximum(1.0 / np.maximum(rate, 1e-3) - lag_s, 0.05), 1e3)
+        return found
 
     def _starts(self, window_s: float) -> Ints:
         """(n,) the first box of the same tube that is no older than the window."""
@@ -365,24 +401,20 @@ def _list_values(scene: _Scene) -> Iterator[tuple[str, pl.DataFrame]]:
 
 
 def _find_collisions(scene: _Scene) -> pl.DataFrame:
-    """Time to contact by the growth of the box, 1 at 1 s and 0 at 4 s, times how near the paths come.
+    """Time to contact by the growth of the box, 1 at 0.5 s and 0 at 4 s, times how near the paths come.
 
-    The growth is the slope of the logarithm of the height less its standard error; where the box will be at contact follows
-    from its offset in heights, which is constant of what is met. Source: Lee, Perception 1976 (time to contact).
+    Where the box will be at contact follows from its offset in heights, which is constant of what is met. Source: Lee,
+    Perception 1976 (time to contact).
     """
-    grow, error = scene.slope(np.log(scene.high))
-    rate = np.maximum(grow - np.nan_to_num(error, nan=np.inf), 1e-3)
-    left_s = 1.0 / rate
-    drift, _ = scene.slope(scene.offset)
+    left_s = scene.time_to(np.log(scene.high), _TREMBLE)
+    drift, _ = scene.slope(scene.offset, 0.0)
     meets_m = np.abs(scene.offset + np.nan_to_num(drift) * np.minimum(left_s, 4.0)) * scene.kind_m
     here_m = np.abs(scene.aside_m)
     side = _ramp(np.maximum(meets_m, 0.5 * here_m), 2.4, 1.2)
     # Who stands is not about to drive into anybody, and can be driven into.
     moving = 0.3 + 0.7 * _ramp(scene.speed, 0.5, 2.0)
-    value = _ramp(left_s, 4.0, 1.0) * side * moving * scene.sure
-    return scene.rows(
-        value, ~scene.cut & ~scene.light & np.isfinite(grow), seconds=left_s, metres=scene.ahead_m
-    )
+    value = _ramp(left_s, 4.0, 0.5) * side * moving * scene.straight * scene.sure
+    return scene.rows(value, ~scene.cut & ~scene.light, seconds=left_s, metres=scene.ahead_m)
 
 
 def _find_crossings(scene: _Scene) -> pl.DataFrame:
@@ -397,7 +429,12 @@ def _find_crossings(scene: _Scene) -> pl.DataFrame:
         said = np.where(held.is_not_null().to_numpy(), held.fill_null(0.0).to_numpy(), said)
     reach_s = scene.ahead_m / np.maximum(scene.speed, 0.1)
     soon = _ramp(reach_s, 5.0, 1.5) * _ramp(scene.speed, 0.5, 2.0)
-    value = said * soon * _ramp(np.abs(scene.aside_m), 7.0, 2.0) * scene.sure
+    # Who walks away is past the way already; whoever comes nearer may be on it when the vehicle is there.
+    drift, _ = scene.slope(scene.aside_m, 0.0)
+    then_m = scene.aside_m + np.nan_to_num(drift) * np.minimum(reach_s, 3.0)
+    meets = np.sign(then_m) != np.sign(scene.aside_m)
+    nearest_m = np.where(meets, 0.0, np.abs(then_m))
+    value = said * soon * _ramp(nearest_m, 5.0, 2.0) * scene.sure
     return scene.rows(value, scene.people, chance=said, seconds=reach_s, metres=scene.ahead_m)
 
 
@@ -413,7 +450,7 @@ def _find_appearances(scene: _Scene) -> pl.DataFrame:
         if at_s < scene.drive.t_s[0] + 1.0:
             continue
         fresh[begin:end] = scene.t_s[begin:end] <= at_s + _SMOOTH_S
-    near = fresh & (scene.ahead_m < 25.0) & ~scene.light
+    near = fresh & (scene.ahead_m < 30.0) & ~scene.light
     if near.any():
         by_frame = np.argsort(scene.t_s, kind="stable")
         times = scene.t_s[by_frame]
@@ -427,27 +464,28 @@ def _find_appearances(scene: _Scene) -> pl.DataFrame:
                 apart = np.abs(scene.middle[before] - scene.middle[begin]) < max(
                     wide, 0.03 * scene.drive.size_px[0]
                 )
-                alike = np.abs(np.log(scene.high[before] / scene.high[begin])) < 0.7
+                alike = np.abs(np.log(scene.high[before] / scene.high[begin])) < 0.4
                 # A box of the same size was there: a tube that was cut, and nobody new.
                 if (apart & alike).any():
                     near[begin:end] = False
     reach_s = scene.ahead_m / np.maximum(scene.speed, 0.1)
-    value = _ramp(reach_s, 3.5, 1.5) * _ramp(np.abs(scene.aside_m), 5.0, 2.5) * scene.sure
+    value = _ramp(reach_s, 4.0, 2.0) * _ramp(np.abs(scene.aside_m), 5.0, 2.5) * scene.sure
     value = value * _ramp(scene.speed, 1.0, 3.0)
     return scene.rows(value, near, seconds=reach_s, metres=scene.ahead_m)
 
 
 def _find_cut_ins(scene: _Scene) -> pl.DataFrame:
     """A vehicle ahead at about the own speed that comes in from the side: how fast sideways, how close, how far in."""
-    towards, error = scene.slope(np.abs(scene.aside_m))
-    grow, _ = scene.slope(np.log(scene.high))
-    came = -towards - np.nan_to_num(error, nan=np.inf)
+    towards, error = scene.slope(np.abs(scene.aside_m), _TREMBLE * np.maximum(np.abs(scene.aside_m), 1.0))
+    grow, _ = scene.slope(np.log(scene.high), _TREMBLE)
+    came = -towards - 2 * np.nan_to_num(error, nan=np.inf)
     value = (
         _ramp(came, 0.2, 0.8)
         * _ramp(scene.ahead_m, 25.0, 10.0)
         * _ramp(np.abs(scene.aside_m), 2.6, 1.6)
         * _ramp(np.abs(grow), 0.8, 0.3)
         * _ramp(scene.speed, 1.0, 3.0)
+        * scene.straight
         * scene.sure
     )
     vehicle = ~scene.people & ~scene.light & ~scene.cut & (scene.agent != "") & (scene.agent != "Cyc")
@@ -476,9 +514,7 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
     red = scene.mean(scene.column("action", ("Red",)))
     dx = scene.middle - scene.drive.size_px[0] / 2
     dy = (scene.box[:, 1] + scene.box[:, 3]) / 2 - scene.horizon
-    leaves, error = scene.slope(np.log(np.maximum(np.hypot(dx, dy), 1.0)))
-    rate = np.maximum(leaves - np.nan_to_num(error, nan=np.inf), 1e-3)
-    left_s = 1.0 / rate
+    left_s = scene.time_to(np.log(np.maximum(np.hypot(dx, dy), 1.0)), 0.01)
     needed = scene.speed / (2 * left_s)
     value = red * scene.sure * _ramp(needed, 1.5, 4.0) * _ramp(scene.speed, 1.5, 4.0)
     own = scene.light & (scene.agent != "OthTL") & (dy < 0)
@@ -647,18 +683,22 @@ def _conform(part: pl.DataFrame) -> pl.DataFrame:
 def rank_moments(
     peaks: pl.DataFrame,
     counts: pl.DataFrame,
+    hours: float,
     config: TriageConfig | None = None,
     learnt: Verdicts | None = None,
 ) -> pl.DataFrame:
     """The moments of all drives, the one that is most worth a look first.
 
     The highest peak of a video takes those within `join_s` with it, then the highest that is left, and so on. A moment is
-    worth 1 - prod(1 - weight * value) over its reasons, as if each were a chance of its own that it should be seen; with
-    verdicts, what the model learnt of them says. It is worth less for each higher moment that is like it.
+    worth 1 - prod(1 - weight * value * rarity) over its reasons, as if each were a chance of its own that it should be seen;
+    with verdicts, what the model learnt of them says. Rarity is (1 + usual_an_hour * hours) / n, at most 1, where n peaks of
+    the reason in all drives are as high: what happens at every corner is not worth a look. A moment is worth less for each
+    higher one that is like it.
 
     Args:
         peaks: of all videos, as of `find_peaks`.
         counts: of their labels, as of `count_labels`.
+        hours: of all videos.
         config: default: `TriageConfig()`.
         learnt: of verdicts of people; None for the weights.
 
@@ -667,7 +707,7 @@ def rank_moments(
         `reason` (the first), `tube` (of it, -1 without one), `sentence`, and each of `REASONS` in [0, 1].
     """
     config = config or TriageConfig()
-    weighted = apply_prior(peaks, counts)
+    weighted = apply_rarity(apply_prior(peaks, counts), hours, config.usual_an_hour)
     rows: list[dict[str, Any]] = []
     for group in weighted.sort("video").partition_by("video", maintain_order=True):
         rows += _join_peaks(group, config)
@@ -714,10 +754,25 @@ def apply_prior(peaks: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
     ).drop("share")
 
 
+def apply_rarity(peaks: pl.DataFrame, hours: float, usual_an_hour: float) -> pl.DataFrame:
+    """The peaks with `rarity` in [0, 1], see `rank_moments`.
+
+    Args:
+        peaks: of all videos.
+        hours: of all videos.
+        usual_an_hour: how often a value may be reached without being worth less.
+    """
+    # Of equal values each counts all of them.
+    reached = pl.col("value").rank("max", descending=True).over("reason")
+    return peaks.with_columns(rarity=((1.0 + usual_an_hour * hours) / reached).clip(0.0, 1.0))
+
+
 def _join_peaks(peaks: pl.DataFrame, config: TriageConfig) -> list[dict[str, Any]]:
     """The moments of one video."""
     weights = config.weights
-    strength = pl.col("value") * pl.col("reason").replace_strict(weights, return_dtype=pl.Float64)
+    strength = (
+        pl.col("value") * pl.col("rarity") * pl.col("reason").replace_strict(weights, return_dtype=pl.Float64)
+    )
     held = peaks.with_columns(strength=strength).filter(pl.col("strength") > 0, pl.col("value") >= _LEAST)
     ordered = held.sort(
         "strength", "t_s", "reason", "tube", descending=[True, False, False, False]
@@ -734,7 +789,7 @@ def _join_peaks(peaks: pl.DataFrame, config: TriageConfig) -> list[dict[str, Any
         for place in with_it.tolist():
             best.setdefault(ordered[place]["reason"], ordered[place])
         values = {name: float(best[name]["value"]) if name in best else 0.0 for name in REASONS}
-        worth = 1.0 - float(np.prod([1.0 - weights[name] * value for name, value in values.items()]))
+        worth = 1.0 - float(np.prod([1.0 - row["strength"] for row in best.values()]))
         found.append(
             {
                 "moment": f"{lead['video']}:{lead['frame']}",

@@ -123,11 +123,11 @@ def triage(
             f"none of the {len(failed)} inputs can be taken; the first: {first[1]}", where=first[0]
         )
     with console.log_step("ranking"):
-        moments = rank_moments(examined.peaks, examined.counts, config)
+        hours = count_hours(examined.lengths)
+        moments = rank_moments(examined.peaks, examined.counts, hours, config)
         learnt = None if judged is None else learn_verdicts(moments, judged)
         if learnt is not None:
-            moments = rank_moments(examined.peaks, examined.counts, config, learnt)
-    hours = count_hours(examined.lengths)
+            moments = rank_moments(examined.peaks, examined.counts, hours, config, learnt)
     data: dict[str, Any] = {
         "videos": len(examined.lengths),
         "hours": round(hours, 5),
