@@ -6,7 +6,7 @@ each scene is driven several times, with other errors and plants; intervals are 
 weights on drives of another seed. What is planted is written into the tables, on the way that the vehicle takes later:
 
 - cut-in: a car overtakes, comes over within 1.6 s and is then 8 m ahead;
-- child: 1.15 m high, first seen 1.9 s before the vehicle is there, runs across at 2.2 m/s;
+- child: 1.15 m high, first seen 1.9 s before the vehicle is there and 2 m beside the way, walks across at 1.4 m/s;
 - object: 0.4 to 0.9 m, lies on the way; a finder of unknown things sees 60 % of its boxes, and false things beside them;
 - red light: a light that is red while the vehicle goes past it;
 - siren: is heard for 4 s, among false alarms of a listener.
@@ -184,7 +184,7 @@ def plant_moment(scenes: Scenes, kind: str, rng: np.random.Generator) -> Planted
         labels = ("Ped", "XingFmLft" if hand > 0 else "XingFmRht", "VehLane")
         where = way.gone[start] + 1.9 * way.speed[start] + 1.7
         for frame in frames:
-            side = hand * 2.6 - hand * 2.2 * (way.t_s[frame] - t0)
+            side = hand * 2.0 - hand * 1.4 * (way.t_s[frame] - t0)
             box = way.box(frame, where, side, (0.4, 0.5, 1.15)) if abs(side) < 5 else None
             if box is None:
                 break

@@ -111,6 +111,7 @@ def triage(
     config = read_weights(weights)
     judged = None if verdicts is None else read_verdicts(verdicts)
     films, sources, failed = find_drives(drives)
+    given = len(films) + len(sources)
     settings = {"detector": [str(path) for path in detector], "fps": fps, "listen": list(listen)}
     if films:
         outputs.WATCHES.check(kept, overwrite=overwrite)
@@ -137,6 +138,7 @@ def triage(
         "config": asdict(config),
         "learnt": None if learnt is None else asdict(learnt),
         "failed": failed,
+        "notices": list_notices(list(dict.fromkeys(examined.source.values()))),
         "facts": {
             "inputs": ", ".join(to_printable(str(path), 120) for path in drives)[:500],
             "videos watched": f"{len(films):,}",
@@ -150,11 +152,23 @@ def triage(
 
         files = build_triage_files(moments, top, data, found)
     write_result(folder, folders.add_marker(files, data), overwrite=overwrite, also="list: list.csv")
-    why = f"{len(failed)} of {len(films) + len(sources)} inputs could not be taken" if failed else None
+    why = f"{len(failed)} of {given} inputs could not be taken" if failed else None
     listed = (
         moments.head(min(top, 10)).select("rank", "moment", "t_s", "worth", "reason", "sentence").to_dicts()
     )
     return Outcome(_format(listed, data), {"folder": str(folder), **data, "first": listed}, why)
+
+
+def list_notices(sources: Sequence[Path]) -> list[str]:
+    """What the summaries of watches say that their readers should know, each once.
+
+    Args:
+        sources: runs and tables.
+    """
+    from roadaware.reports.watch_page import is_watch, read_summary
+
+    found = [str(read_summary(path).get("notice") or "") for path in sources if is_watch(path)]
+    return [notice for notice in dict.fromkeys(found) if notice]
 
 
 # What is ranked: films, runs and tables behind the paths that were named.
@@ -509,8 +523,11 @@ def _find_film(video: str, source: Path, films: Mapping[str, Path], media: Seque
 
 
 def _format(listed: Sequence[Mapping[str, Any]], data: Mapping[str, Any]) -> str:
+    from roadaware.reports.triage import format_hours
+
+    length = format_hours(data["hours"])
     lines = [
-        f"{data['moments_found']:,} moments in {data['hours']:.2f} hours of {data['videos']:,} videos; {data['top']:,} listed"
+        f"{data['moments_found']:,} moments in {length} of {data['videos']:,} videos; {data['top']:,} listed"
     ]
     if data["learnt"]:
         lines.append(f"ordered by {data['learnt']['yes']} verdicts of yes and {data['learnt']['no']} of no")

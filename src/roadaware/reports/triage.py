@@ -86,7 +86,7 @@ def render_triage_page(listed: pl.DataFrame, summary: Mapping[str, Any], clips: 
 
     Args:
         listed: the moments that are shown, the first one first.
-        summary: as of `build_triage_files`: `videos`, `hours`, `moments_found`, `weights`, `learnt`, `failed`.
+        summary: as of `build_triage_files`: `videos`, `hours`, `moments_found`, `weights`, `learnt`, `failed`, `notices`.
         clips: of the first moments.
     """
     blocks: list[Block] = []
@@ -95,6 +95,8 @@ def render_triage_page(listed: pl.DataFrame, summary: Mapping[str, Any], clips: 
         blocks.append(Pictures((plot_moments(listed),)))
     else:
         blocks.append(Note(_NO_MOMENT, "doubt"))
+    for notice in summary["notices"]:
+        blocks.insert(0, Note(f"{sanitize_text(notice).capitalize()}.", "bad"))
     for where, why in list(summary["failed"].items())[:20]:
         blocks.insert(0, Note(f"{sanitize_text(where)} could not be taken: {sanitize_text(why)}", "bad"))
     looks: list[Block] = [Clips(tuple(clips), "The first moments")] if clips else []
@@ -104,13 +106,24 @@ def render_triage_page(listed: pl.DataFrame, summary: Mapping[str, Any], clips: 
     if looks:
         sections.append(Section("The moments", (), tuple(looks)))
     sections.append(Section("How they were ranked", (), tuple(_explain(summary))))
-    subtitle = f"{summary['videos']:,} videos, {summary['hours']:.2f} hours"
+    subtitle = f"{summary['videos']:,} videos, {format_hours(summary['hours'])}"
     return report(sections, title="Moments worth a look", subtitle=subtitle)
+
+
+def format_hours(hours: float) -> str:
+    """A length of time in the unit that suits it.
+
+    >>> format_hours(0.0035), format_hours(0.5), format_hours(9.25)
+    ('13 s', '30 min', '9.2 h')
+    """
+    if hours < 1 / 30:
+        return f"{3600 * hours:.0f} s"
+    return f"{60 * hours:.0f} min" if hours < 1 else f"{hours:.1f} h"
 
 
 def _say(listed: pl.DataFrame, summary: Mapping[str, Any]) -> list[str]:
     said = [
-        f"{len(listed):,} of {summary['moments_found']:,} moments are listed, from {summary['hours']:.2f} hours of "
+        f"{len(listed):,} of {summary['moments_found']:,} moments are listed, from {format_hours(summary['hours'])} of "
         f"{summary['videos']:,} videos."
     ]
     if len(listed):
