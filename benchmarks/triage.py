@@ -31,8 +31,8 @@ from roadaware.demo_data.detector import Detector, simulate_detections
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import digest, make_folder
 from roadaware.io.parquet import read_parquet
-from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
+from roadaware.online.config import WatchConfig
 from roadaware.reports.runs import encode_parquet
 from roadaware.scenes.store import is_saved, open_scenes, save
 from roadaware.scenes.tables import Predictions, Scenes
@@ -265,7 +265,7 @@ def see(planted: Planted, rng: np.random.Generator) -> Predictions:
         how="left",
         maintain_order="left",
     )
-    tubes = link(found.with_tables(frames=frames), LinkerConfig.default())
+    tubes = link(found.with_tables(frames=frames), WatchConfig().linker_at(FPS))
     boxes = tubes.boxes.with_columns(corner_case=pl.lit(value=False))
     first, tube = int(boxes["box"].max() or 0) + 1, int(tubes.tubes["tube"].max() or 0) + 1  # type: ignore[arg-type]
     things: list[tuple[int, int, list[float], float]] = []
@@ -377,7 +377,7 @@ def examine_set(folder: Path, name: str, rounds: int, most: int | None = None) -
         scenes = open_scenes(place)
         rng = np.random.default_rng([SEEDS[name], int(place.name), turn, 5])
         planted = Planted(scenes)
-        waiting += number % EVERY == 0
+        waiting += (number + turn) % EVERY == 0  # in other scenes each time
         kind = ""
         if waiting:  # in the next drive in which the vehicle drives for long enough
             kind = KINDS[len(plants) % len(KINDS)]

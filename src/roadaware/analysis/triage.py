@@ -164,7 +164,7 @@ class TriageConfig:
     disagreement: float = 0.1
     repeat: float = 0.5
     repeat_s: float = 30.0
-    usual_an_hour: float = 4.0
+    usual_an_hour: float = 2.0
     join_s: float = 2.0
 
     def __post_init__(self) -> None:
