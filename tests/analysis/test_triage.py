@@ -254,7 +254,7 @@ def test_worth_is_the_chance_that_any_reason_holds() -> None:
 
 
 def test_moments_that_are_like_higher_ones_are_worth_less() -> None:
-    config = TriageConfig(collision=1.0, braking=1.0, repeat=0.5, repeat_s=30, join_s=2)
+    config = TriageConfig(collision=1.0, braking=1.0, repeat=0.5, repeat_s=30, join_s=2, usual_an_hour=9)
     rows = [
         ("a", "collision", 1, 10.0, 0.9),
         ("a", "collision", 2, 20.0, 0.8),  # the same reason within half a minute

@@ -107,7 +107,7 @@ def test_view_and_label_export_take_the_lists(tmp_path: Path, roadaware: Command
 
 def test_weights_decide_and_bad_ones_are_refused(streets: Path, tmp_path: Path, roadaware: Command) -> None:
     weights = tmp_path / "weights.yaml"
-    weights.write_text("collision: 0.25\nrare: 0\nrepeat: 1\n")
+    weights.write_text("collision: 0.25\nrare: 0\nrepeat: 1\nusual_an_hour: 1000000\n")
     assert roadaware("triage", streets, "--weights", weights, "-o", tmp_path / "a").code == 0
     first = pl.read_csv(tmp_path / "a" / "moments.csv").row(0, named=True)
     assert first["worth"] == pytest.approx(0.25 * first["collision"], abs=2e-4)
