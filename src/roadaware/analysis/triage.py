@@ -608,7 +608,7 @@ def _find_disagreements(scene: _Scene) -> pl.DataFrame:
     if others is None or not len(scene.tube):
         return scene.rows(np.zeros(len(scene.tube)))
     alone = np.ones(len(scene.tube))
-    held = {int(key[0]): rows for key, rows in others.partition_by("frame", as_dict=True).items()}  # type: ignore[call-overload]
+    held = {int(key[0]): rows for key, rows in others.partition_by("frame", as_dict=True).items()}
     for frame in np.unique(scene.frame).tolist():
         if frame not in held:
             continue

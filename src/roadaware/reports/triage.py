@@ -17,7 +17,7 @@ from roadaware.reports.runs import encode_parquet
 from roadaware.reports.text import sanitize_text
 from roadaware.reports.watch_page import format_clock
 
-MOST_BARS, MOST_VIDEOS = 25, 30
+MOST_BARS, MOST_VIDEOS, MOST_SHOWN = 25, 30, 4
 _ROW_IN, _MARGIN_IN = 0.2, 0.8
 _NO_MOMENT = "No moment stands out: no reason reached its least value in any video."
 
@@ -99,7 +99,9 @@ def render_triage_page(listed: pl.DataFrame, summary: Mapping[str, Any], clips: 
         blocks.insert(0, Note(f"{sanitize_text(notice).capitalize()}.", "bad"))
     for where, why in list(summary["failed"].items())[:20]:
         blocks.insert(0, Note(f"{sanitize_text(where)} could not be taken: {sanitize_text(why)}", "bad"))
-    looks: list[Block] = [Clips(tuple(clips), "The first moments")] if clips else []
+    # As many as a screen shows are not folded.
+    parts = ((clips[:MOST_SHOWN], "The first moments"), (clips[MOST_SHOWN:], "Those that follow"))
+    looks: list[Block] = [Clips(tuple(items), title) for items, title in parts if items]
     if len(listed):
         looks.append(_list_moments(listed))
     sections = [Section("Worth a look", tuple(_say(listed, summary)), tuple(blocks))]
@@ -189,8 +191,9 @@ def plot_reasons(listed: pl.DataFrame, weights: Mapping[str, float]) -> Picture:
             bbox_to_anchor=(0.5, 1.0 + 0.55 / figure.get_figheight()),
             ncols=min(6, len(used) or 1),
         )
-    caption = "A row is a moment, by rank; its bar is made of its reasons. " + "; ".join(
-        f"{name.replace('_', ' ')}: {REASONS[name]}" for name in used
+    caption = (
+        "A row is a moment, by rank; its bar is made of its reasons, of which frequent ones count for less. "
+        + "; ".join(f"{name.replace('_', ' ')}: {REASONS[name]}" for name in used)
     )
     return Picture("Why each moment is worth a look", f"{caption}.", figure)
 
