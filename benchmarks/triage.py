@@ -245,7 +245,7 @@ def add_tube(
     path = pl.DataFrame({"tube": [tube], "video": [video], "name": ["planted"]})
     return scenes.with_tables(
         boxes=pl.concat([scenes.boxes, rows], how="diagonal"),
-        labels=pl.concat([scenes.labels, more.cast(dict(scenes.labels.schema))], how="diagonal"),
+        labels=pl.concat([scenes.labels, more.cast(pl.Schema(scenes.labels.schema))], how="diagonal"),
         tubes=pl.concat([scenes.tubes, path], how="diagonal"),
         meta=replace(scenes.meta, rows_read={}),
     )
@@ -364,11 +364,12 @@ def examine_set(folder: Path, name: str, rounds: int, most: int | None = None) -
     What was examined is kept beside the set, by the code that did it, so that a run that was killed goes on.
     """
     parts: list[tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]] = []
-    plants, videos = [], []
+    plants: list[Plant] = []
+    videos: list[str] = []
     waiting = 0
     places = sorted(path for path in (folder / name).iterdir() if is_saved(path))[:most]
     code = (
-        b"".join(Path(module.__file__).read_bytes() for module in (triage, drives))
+        b"".join(Path(str(module.__file__)).read_bytes() for module in (triage, drives))
         + Path(__file__).read_bytes()
     )
     kept = folder / f"{name}-examined-{digest(code)[:12]}"

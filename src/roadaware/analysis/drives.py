@@ -236,10 +236,11 @@ def _collect_labels(
         dense = convert_to_matrix(boxes["scores"], layout.width)
         kept = [kind for kind in layout.kinds if kind in _KINDS]
         columns = [c for kind in kept for c in range(*layout.columns(kind).indices(layout.width))]
-        names = tuple((kind, label) for kind in kept for label in layout.kinds[kind])
-        return names, np.ascontiguousarray(dense[:, columns])
+        listed = tuple((kind, label) for kind in kept for label in layout.kinds[kind])
+        return listed, np.ascontiguousarray(dense[:, columns])
     kinds = [kind for kind in (*_KINDS, "object") if kind in vocabularies]
-    first, names = {}, []
+    first: dict[str, int] = {}
+    names: list[tuple[str, str]] = []
     for kind in kinds:
         first[kind] = len(names)
         named = "agent" if kind == "object" else kind
@@ -414,7 +415,7 @@ def _list_sounds(tables: Scenes | Predictions) -> pl.DataFrame:
     return (
         held.select(picked)
         .drop_nulls("t_s")
-        .cast(columns)
+        .cast(pl.Schema(columns))
         .with_columns(pl.col("name").fill_null(""), pl.col("score").fill_null(1.0).clip(0.0, 1.0))
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -141,7 +141,7 @@ def triage(
         "notices": list_notices(list(dict.fromkeys(examined.source.values()))),
         "facts": {
             "inputs": ", ".join(to_printable(str(path), 120) for path in drives)[:500],
-            "videos watched": f"{len(films):,}",
+            "videos watched": f"{sum(str(film) not in failed for film in films.values()):,}",
             "near duplicates": f"count {config.repeat:g} within {config.repeat_s:g} s of a higher one with the same reason",
             "verdicts": "none" if verdicts is None else to_printable(str(verdicts), 200),
         },
@@ -273,7 +273,7 @@ def watch_films(
 _FAULT = ".fault.txt"
 
 
-def _run_here(make: Any, numbers: Sequence[int]) -> Iterator[int]:
+def _run_here(make: Callable[[int], None], numbers: Sequence[int]) -> Generator[int]:
     for number in numbers:
         make(number)
         yield number

@@ -17,7 +17,7 @@ from roadaware.reports.runs import encode_parquet
 from roadaware.reports.text import sanitize_text
 from roadaware.reports.watch_page import format_clock
 
-MOST_BARS, MOST_VIDEOS, MOST_SHOWN = 25, 30, 4
+MOST_BARS, MOST_VIDEOS, MOST_SHOWN = 25, 30, 2
 _ROW_IN, _MARGIN_IN = 0.2, 0.8
 _NO_MOMENT = "No moment stands out: no reason reached its least value in any video."
 
