@@ -186,7 +186,7 @@ def test_another_model_of_the_same_videos_may_disagree(
     save(empty, tmp_path / "other" / "empty")
     done = roadaware("triage", streets, tmp_path / "other", "-o", tmp_path / "twice")
     assert done.code == 2
-    assert "both hold the video street-1; name one of them with --second" in done.err
+    assert "both hold the video street-0; name one of them with --second" in done.err
     # Frames in which the other says nothing are taken for frames that it did not look at.
     second = street("street-2", 3.0)
     save(second, tmp_path / "second")
@@ -265,6 +265,13 @@ def test_videos_are_watched_once_and_a_broken_one_is_named(
     watched = Growing.videos
     assert roadaware(*words, "--overwrite").code == 0
     assert Growing.videos == watched
+    # The folder of a watch is taken as well, and one whose forecasts are none is named.
+    run = tmp_path / "out-watches" / "one"
+    assert roadaware("triage", run, "-o", tmp_path / "run").code == 0
+    pl.DataFrame({"tube": [0], "crossing": [0.5]}).write_parquet(run / "crossing.parquet")
+    done = roadaware("triage", run, "-o", tmp_path / "run-2")
+    assert done.code == 3
+    assert "forecasts or sounds lack a column" in done.err
     done = roadaware(*words, "--overwrite", "--fps", 5)
     assert done.code == 2
     assert "with other settings" in done.err

@@ -16,7 +16,7 @@ from roadaware.analysis.triage import Drive, count_labels, find_peaks
 from roadaware.arrays import Floats, Ints
 from roadaware.datasets import read
 from roadaware.datasets.simulator import is_simulation
-from roadaware.errors import InputError
+from roadaware.errors import DamagedError, InputError
 from roadaware.io.parquet import read_parquet
 from roadaware.models.object_labels import COCO_AGENTS
 from roadaware.online.crowd import MOMENTS
@@ -175,12 +175,22 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
     Args:
         tables: ground truth, or predictions with tubes.
         watch: the folder of the watch that made them, which has forecasts and sounds.
+
+    Raises:
+        DamagedError: if a file of the watch is none of a watch.
     """
     names, labels = _collect_labels(tables)
     boxes = _prepare_boxes(tables, names, labels)
     frames = tables.frames.with_columns(pl.col("video").cast(pl.String))
     standing = _find_standing(tables)
-    forecasts, heard = _read_watch(watch, tables)
+    try:
+        forecasts, heard = _read_watch(watch, tables)
+    except (pl.exceptions.PolarsError, ValueError, IndexError) as error:
+        raise DamagedError(
+            f"forecasts or sounds lack a column, or hold another kind of value: {str(error).splitlines()[0]}",
+            where=str(watch),
+            hint="watch the video again",
+        ) from error
     sounds = heard if heard is not None else _list_sounds(tables)
     by_box = boxes.partition_by("video", as_dict=True)
     by_frame = frames.partition_by("video", as_dict=True)

@@ -140,7 +140,7 @@ def triage(
         "failed": failed,
         "notices": list_notices(list(dict.fromkeys(examined.source.values()))),
         "facts": {
-            "inputs": ", ".join(to_printable(str(path), 120) for path in drives)[:500],
+            "inputs": ", ".join(to_printable(str(path), 120) for path in sorted(drives))[:500],
             "videos watched": f"{sum(str(film) not in failed for film in films.values()):,}",
             "near duplicates": f"count {config.repeat:g} within {config.repeat_s:g} s of a higher one with the same reason",
             "verdicts": "none" if verdicts is None else to_printable(str(verdicts), 200),
@@ -207,7 +207,8 @@ def find_drives(paths: Sequence[Path]) -> tuple[dict[str, Path], list[Path], dic
                 where=str(path),
                 hint=f"videos end with {', '.join(FILMS)}",
             )
-    return films, sources, {}
+    # In whatever order they are named, the result is one.
+    return dict(sorted(films.items())), sorted(sources), {}
 
 
 def _walk(path: Path, holds: Any, depth: int = 0) -> Iterator[Path]:
