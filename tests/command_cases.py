@@ -78,6 +78,7 @@ CASES: dict[tuple[str, ...], Case] = {
         "IN/films/drive.mp4 --weights IN/tiny.safetensors --seconds 0.4 --out OUT", "--out:folder", torch=True
     ),
     ("crossing",): _case("IN/tracks.csv --fps 30 --size 1920x1080 --out OUT", "--out:folder", torch=True),
+    ("triage",): _case("IN/made-up/road --clips 0 --out OUT", "--out:folder"),
     ("poses",): _case("IN/poses.safetensors --videos IN/kitti --out OUT", "--out:folder", torch=True),
     ("segment",): _case("IN/hub/segformer --videos IN/kitti --out OUT", "--out:folder", torch=True),
     ("propose",): _case("IN/kitti --out OUT", "--out:folder"),

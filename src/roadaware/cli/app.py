@@ -56,6 +56,7 @@ COMMANDS = {
         "link": "Link detections to tubes and label them, as published or as we recommend.",
         "watch": "Watch a video or a camera: tubes of agents, their actions and locations, as they happen.",
         "crossing": "Say who will cross, of the tracks of any tracker, dataset, watch or video.",
+        "triage": "Rank the moments of many drives by how much somebody should look at them.",
         "poses": "Find the 17 joints of each person, as a table that predictors of pedestrians read.",
         "export": "Write a detector as ONNX, for runtimes without PyTorch.",
     },

@@ -149,6 +149,7 @@ STUDY = Output(folder=True)
 MASKS = Output(folder=True, rule=_record("masks.json", "roadaware-masks"))
 POSES = Output(folder=True, rule=_record("poses.json", "roadaware-poses"))
 PRELABELS = Output(folder=True, rule=_record("prelabels.json", "roadaware-prelabels"))
+WATCHES = Output(folder=True, rule=_record("watches.json", "roadaware-watches"))
 PREDICTIONS = Output(folder=True, rule=_record("run.json", "roadaware-predictions"))
 WATCH = Output(
     folder=True,

@@ -1,0 +1,979 @@
+"""Which moments of many drives somebody should look at first: reasons, their combination, near duplicates, verdicts.
+
+Everything here is a pure function of tables: `find_peaks` of one drive, `rank_moments` of the peaks of all drives. A reason
+is a number in [0, 1] at a box or a frame that rests on this frame and earlier ones alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from roadaware.arrays import Bools, Floats, Ints
+from roadaware.config import check_range
+from roadaware.errors import UsageError
+
+REASONS: Mapping[str, str] = {
+    "collision": "time to contact, of somebody whose box grows and whose path meets the own vehicle",
+    "crossing": "somebody is likely to cross in front of the moving vehicle",
+    "appearance": "somebody appears close ahead, in the middle of the image, where nobody was a second ago",
+    "cut_in": "a vehicle moves sideways into the way of the own vehicle, close ahead",
+    "unknown": "something that is no common road user lies on the way",
+    "red_light": "the vehicle goes on towards a red light that it can hardly stop at any more",
+    "braking": "the own vehicle brakes hard",
+    "alarm": "a siren, a horn, a crash or a call for help is heard",
+    "rare": "a label that few tubes of these drives have",
+    "unsure": "the models are unsure about somebody near the way",
+    "disagreement": "another model sees nobody where this one does, near the way",
+}
+"""Name of each reason, and what it is."""
+
+PEAKS: Mapping[str, Any] = {
+    "video": pl.String,
+    "reason": pl.String,
+    "tube": pl.Int64,
+    "frame": pl.Int64,
+    "t_s": pl.Float64,
+    "start_s": pl.Float64,
+    "end_s": pl.Float64,
+    "value": pl.Float64,
+    "label": pl.String,
+    "kind": pl.String,
+    "chance": pl.Float64,
+    "seconds": pl.Float64,
+    "metres": pl.Float64,
+}
+"""Columns of peaks: `label` is whom or what it is about, `chance`, `seconds` and `metres` what its sentence says."""
+
+_HEIGHT_M = {"Ped": 1.7, "Cyc": 1.7, "Mobike": 1.6, "MedVeh": 2.2, "LarVeh": 3.2, "Bus": 3.2}
+"""Of agents, to tell distances and offsets from heights of boxes; 1.5 m, a car, of all others."""
+_PEOPLE = frozenset({"Ped", "pedestrian", "person", "ped"})
+_LIGHTS = frozenset({"TL", "OthTL", "traffic_light"})
+_CROSSES = ("Xing", "XingFmLft", "XingFmRht")
+ALARMS = (
+    "siren",
+    "honking",
+    "airhorn",
+    "crashing",
+    "shattering",
+    "explosion",
+    "gunshot",
+    "shouting for help",
+)
+"""First words of the sounds of alarm."""
+_TREND_S = 1.0
+"""Over which slopes are fitted, looking back: shorter ones follow the trembling of detected boxes."""
+_TREMBLE = 0.05
+"""Share of their size by which detected boxes tremble, at least."""
+_TURNS_RPS = (0.3, 0.08)
+"""Turns of the own vehicle at which what moves sideways says nothing, and at which all of it."""
+_SMOOTH_S = 0.6
+"""Over which scores are averaged, looking back."""
+_USUAL_MPS = 8.0
+"""Speed of a vehicle of which nobody knows it: about 30 km/h."""
+_USUAL_FOCAL = 0.85
+"""Focal length in widths of the image where nobody says it, as of `models.event_head.features`."""
+_USUAL_CAMERA_M = 1.4
+_LEAST = 0.08
+"""Values below are no peaks."""
+_APART_S = 4.0
+_MOST_PEAKS = 5
+"""Of one reason and tube."""
+_PAD_S, _SHORTEST_S, _LONGEST_S = 1.0, 2.0, 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class Drive:
+    """What is known of one video.
+
+    Args:
+        video: its name.
+        size_px: width and height of the image that boxes are in.
+        frame: (F,) numbers of the frames, ascending.
+        t_s: (F,) their times.
+        speed_mps: (F,) of the own vehicle; NaN where nobody says it.
+        standing: (F,) probability that it stands, by what a detector says of it; NaN where nobody does.
+        boxes: `frame`, `tube` (-1 without one), `x1`, `y1`, `x2`, `y2`, `score`, `agent` (a label, or empty).
+        labels: (boxes, labels) scores of `names`, in the order of the boxes.
+        names: (kind, label) of each column of `labels`.
+        unknown: (boxes,) how surely a box is around something that is no common road user.
+        crossing: `tube`, `frame`, `crossing`, `low`, `high`: what predictors said; without rows where none was asked.
+        sounds: `t_s`, `end_s`, `name`, `score`.
+        yaw_rps: (F,) how fast it turns, in radians a second; NaN where nobody says it, empty where nobody does at all.
+        focal_px, horizon_px, camera_m: of the camera; usual ones where None.
+        others: boxes of another model of the same video, as of `boxes`; None without one.
+    """
+
+    video: str
+    size_px: tuple[float, float]
+    frame: Ints
+    t_s: Floats
+    speed_mps: Floats
+    standing: Floats
+    boxes: pl.DataFrame
+    labels: npt.NDArray[np.float32]
+    names: tuple[tuple[str, str], ...] = ()
+    unknown: Floats = field(default_factory=lambda: np.zeros(0))
+    crossing: pl.DataFrame = field(default_factory=pl.DataFrame)
+    sounds: pl.DataFrame = field(default_factory=pl.DataFrame)
+    yaw_rps: Floats = field(default_factory=lambda: np.zeros(0))
+    focal_px: float | None = None
+    horizon_px: float | None = None
+    camera_m: float | None = None
+    others: pl.DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class TriageConfig:
+    """How reasons are weighed and moments told apart.
+
+    Args:
+        collision: how much somebody should look at a moment for this reason alone, if its value is 1; so of the others.
+        crossing: see collision.
+        appearance: see collision.
+        cut_in: see collision.
+        unknown: see collision.
+        red_light: see collision.
+        braking: see collision.
+        alarm: see collision.
+        rare: see collision.
+        unsure: see collision.
+        disagreement: see collision.
+        repeat: a moment is worth so many times what it is for each higher one of its video with the same first reason
+            within `repeat_s`, or of the same tube.
+        repeat_s: seconds.
+        usual_an_hour: a value of a reason that is reached more often than so many times an hour counts for less.
+        join_s: peaks this near to that of a moment belong to it; no two moments of a video overlap by more.
+    """
+
+    collision: float = 0.7
+    crossing: float = 0.6
+    appearance: float = 0.6
+    cut_in: float = 0.8
+    unknown: float = 0.8
+    red_light: float = 0.9
+    braking: float = 0.6
+    alarm: float = 0.8
+    rare: float = 0.2
+    unsure: float = 0.1
+    disagreement: float = 0.1
+    repeat: float = 0.5
+    repeat_s: float = 30.0
+    usual_an_hour: float = 2.0
+    join_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        for name in (*REASONS, "repeat"):
+            check_range(name, getattr(self, name), 0, 1)
+        check_range("repeat_s", self.repeat_s, 0, 86400)
+        check_range("usual_an_hour", self.usual_an_hour, 0, 1e6)
+        check_range("join_s", self.join_s, 0.1, 60)
+        if not any(getattr(self, name) for name in REASONS):
+            raise UsageError("every reason weighs 0: give one of them a weight, or nothing can be ranked")
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Weight of each reason."""
+        return {name: float(getattr(self, name)) for name in REASONS}
+
+
+# One drive: values of each reason at each box or frame, then their peaks.
+
+
+def find_peaks(drive: Drive) -> pl.DataFrame:
+    """The peaks of all reasons in one video, in the columns of `PEAKS`; those of `rare` still lack the prior of the set.
+
+    A value at a frame follows from this frame and earlier ones alone; `start_s` and `end_s`, the stretch to show, do not.
+
+    Args:
+        drive: the video.
+    """
+    scene = _Scene(drive)
+    parts = []
+    for reason, rows in _list_values(scene):
+        parts.append(_pick(rows.filter(pl.col("value") >= _LEAST), reason))
+    found = pl.concat([_conform(part) for part in parts]) if parts else pl.DataFrame(schema=PEAKS)
+    last = float(drive.t_s[-1]) if len(drive.t_s) else 0.0
+    return found.with_columns(
+        video=pl.lit(drive.video), start_s=pl.col("start_s").clip(0.0), end_s=pl.col("end_s").clip(0.0, last)
+    ).select(list(PEAKS))
+
+
+def list_values(drive: Drive) -> dict[str, pl.DataFrame]:
+    """What each reason says at each box or frame: `tube`, `frame`, `t_s`, `value` and what its sentence needs.
+
+    Args:
+        drive: the video.
+    """
+    return dict(_list_values(_Scene(drive)))
+
+
+def count_labels(drive: Drive) -> pl.DataFrame:
+    """In how many tubes of a video each label is held with a mean score of a half: `kind`, `label`, `tubes`, `of`.
+
+    Counts of several drives add up, and give the prior that `rank_moments` holds rare labels against.
+
+    Args:
+        drive: the video.
+    """
+    scene = _Scene(drive)
+    best = scene.tube_means()
+    of = len(best)
+    kinds, labels = zip(*drive.names, strict=True) if drive.names else ((), ())
+    counts = (best >= 0.5).sum(axis=0) if of else np.zeros(len(drive.names), np.int64)
+    return pl.DataFrame(
+        {"kind": list(kinds), "label": list(labels), "tubes": counts, "of": np.full(len(drive.names), of)},
+        schema={"kind": pl.String, "label": pl.String, "tubes": pl.Int64, "of": pl.Int64},
+    )
+
+
+def _ramp(value: Floats, none: float, full: float) -> Floats:
+    """0 at `none` and beyond, 1 at `full` and beyond, straight between; 0 of what is not known."""
+    found: Floats = np.nan_to_num(np.clip((value - none) / (full - none), 0.0, 1.0), nan=0.0)
+    return found
+
+
+class _Scene:
+    """A drive as arrays in the order of tubes and frames, with what several reasons need."""
+
+    def __init__(self, drive: Drive) -> None:
+        self.drive = drive
+        self._windows: dict[float, Ints] = {}
+        boxes = drive.boxes.with_row_index("row").sort("tube", "frame", maintain_order=True)
+        self.row = boxes["row"].to_numpy().astype(np.int64)
+        self.tube, self.frame = boxes["tube"].to_numpy(), boxes["frame"].to_numpy()
+        self.box = boxes.select("x1", "y1", "x2", "y2").to_numpy().astype(np.float64).reshape(-1, 4)
+        self.score = boxes["score"].to_numpy().astype(np.float64)
+        self.agent = np.array(boxes["agent"].to_list(), dtype=object)
+        self.place = np.searchsorted(drive.frame, self.frame).clip(0, max(0, len(drive.frame) - 1))
+        self.t_s = drive.t_s[self.place] if len(drive.t_s) else np.zeros(0)
+        width, height = drive.size_px
+        self.focal = drive.focal_px or _USUAL_FOCAL * width
+        self.horizon = height / 2 if drive.horizon_px is None else drive.horizon_px
+        self.camera_m = drive.camera_m or _USUAL_CAMERA_M
+        # Runs of one tube; boxes without a tube are runs of one box.
+        new = np.ones(len(self.tube), bool)
+        new[1:] = (self.tube[1:] != self.tube[:-1]) | (self.tube[1:] < 0)
+        self.run = np.cumsum(new) - 1
+        self.first = np.flatnonzero(new)
+        self.high = np.maximum(self.box[:, 3] - self.box[:, 1], 1.0)
+        self.middle = (self.box[:, 0] + self.box[:, 2]) / 2
+        edge_x, edge_y = 0.01 * width, 0.01 * height
+        self.cut = (
+            (self.box[:, 0] < edge_x)
+            | (self.box[:, 2] > width - edge_x)
+            | (self.box[:, 1] < edge_y)
+            | (self.box[:, 3] > height - edge_y)
+        )
+        self.kind_m = np.array([_HEIGHT_M.get(str(name), 1.5) for name in self.agent])
+        self.people = np.array([name in _PEOPLE for name in self.agent], bool)
+        self.light = np.array([name in _LIGHTS for name in self.agent], bool)
+        # Offset to the side in heights of the box, and then in metres: needs no focal length.
+        self.offset = (self.middle - width / 2) / self.high
+        self.aside_m = self.offset * self.kind_m
+        self.ahead_m = self.focal * self.kind_m / self.high
+        known = ~np.isnan(drive.speed_mps)
+        usual = _USUAL_MPS * (1 - np.nan_to_num(drive.standing, nan=0.0))
+        self.frame_speed: Floats = np.where(known, np.nan_to_num(drive.speed_mps), usual)
+        turn = drive.yaw_rps if len(drive.yaw_rps) else np.zeros(len(drive.frame))
+        # Slopes look back over a second, in which a turn moves everything sideways.
+        since = np.searchsorted(drive.t_s, drive.t_s - _TREND_S - 1e-6)
+        turned = np.nan_to_num(np.abs(turn))
+        most = np.array([turned[low : k + 1].max() for k, low in enumerate(since.tolist())])
+        straight = _ramp(most, *_TURNS_RPS) if len(most) else np.zeros(0)
+        self.straight = straight[self.place] if len(straight) else np.zeros(len(self.tube))
+        self.speed = self.frame_speed[self.place] if len(self.frame_speed) else np.zeros(len(self.tube))
+        # What a score says grows with the boxes that are there: a ghost of one frame is worth less than a path.
+        age = np.arange(len(self.tube)) - self.first[self.run] + 1 if len(self.tube) else np.zeros(0)
+        self.sure = self.mean(self.score) * _ramp(age, 0.0, 3.0)
+
+    def mean(self, values: Floats, window_s: float = _SMOOTH_S) -> Floats:
+        """(n,) mean of the newest values of each tube, looking back."""
+        start = self._starts(window_s)
+        total = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+        here = np.arange(len(values))
+        found: Floats = (total[here + 1] - total[start]) / np.maximum(here + 1 - start, 1)
+        return found
+
+    def slope(self, values: Floats, tremble: Floats | float) -> tuple[Floats, Floats]:
+        """(n,) slope per second of a line through the newest second of values of each tube, and its standard error.
+
+        NaN with fewer than four values, or where a value is not finite.
+
+        Args:
+            values: (n,) of each box.
+            tremble: their spread, at least: residuals of a few values may be small by chance.
+        """
+        start = self._starts(_TREND_S)
+        n = len(values)
+        least = np.broadcast_to(np.asarray(tremble, np.float64), (n,))
+        slope, error = np.full(n, np.nan), np.full(n, np.nan)
+        counts = np.arange(n) - start + 1
+        for count in np.unique(counts[counts >= 4]).tolist():
+            at = np.flatnonzero(counts == count)
+            window = at[:, None] - np.arange(count - 1, -1, -1)
+            t, y = self.t_s[window], values[window]
+            t = t - t.mean(axis=1, keepdims=True)
+            y = y - y.mean(axis=1, keepdims=True)
+            square = (t**2).sum(axis=1)
+            whole = square > 0
+            b = np.where(whole, (t * y).sum(axis=1) / np.where(whole, square, 1.0), np.nan)
+            rest = np.maximum(((y - b[:, None] * t) ** 2).sum(axis=1) / (count - 2), least[at] ** 2)
+            slope[at], error[at] = b, np.sqrt(rest / np.where(whole, square, np.nan))
+        return slope, error
+
+    def time_to(self, nearness_log: Floats, tremble: Floats | float) -> Floats:
+        """(n,) seconds until something is reached, by how fast the logarithm of its nearness grows; 1,000 where it does not.
+
+        The growth is the slope less two standard errors, and that of half a window ago, by which the time is shortened.
+
+        Args:
+            nearness_log: (n,) logarithm of what grows as the distance shrinks.
+            tremble: see `slope`.
+        """
+        grow, error = self.slope(nearness_log, tremble)
+        rate = np.nan_to_num(grow - 2 * error, nan=0.0)
+        lag_s = (self.t_s - self.t_s[self._starts(_TREND_S)]) / 2
+        found: Floats = np.where(rate > 1e-3, np.maximum(1.0 / np.maximum(rate, 1e-3) - lag_s, 0.05), 1e3)
+        return found
+
+    def _starts(self, window_s: float) -> Ints:
+        """(n,) the first box of the same tube that is no older than the window."""
+        if window_s in self._windows:
+            return self._windows[window_s]
+        found = np.zeros(len(self.tube), np.int64)
+        for begin, end in self.runs():
+            times = self.t_s[begin:end]
+            found[begin:end] = begin + np.searchsorted(times, times - window_s - 1e-6)
+        self._windows[window_s] = found
+        return found
+
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """Begin and end of the boxes of each tube."""
+        ends = [*self.first[1:].tolist(), len(self.tube)]
+        yield from zip(self.first.tolist(), ends, strict=False)
+
+    def column(self, kind: str, labels: Sequence[str]) -> Floats:
+        """(n,) the highest score of some labels of a kind; 0 without them."""
+        at = [k for k, (of, name) in enumerate(self.drive.names) if of == kind and name in labels]
+        if not at or not len(self.row):
+            return np.zeros(len(self.row))
+        found: Floats = self.drive.labels[self.row][:, at].max(axis=1).astype(np.float64)
+        return found
+
+    def tube_means(self) -> npt.NDArray[np.float32]:
+        """(tubes, labels) mean scores of each tube that has three boxes or more."""
+        rows = [
+            self.drive.labels[self.row[begin:end]].mean(axis=0)
+            for begin, end in self.runs()
+            if end - begin >= 3 and self.tube[begin] >= 0
+        ]
+        return np.stack(rows) if rows else np.zeros((0, len(self.drive.names)), np.float32)
+
+    def rows(
+        self, value: Floats, mask: Bools | None = None, *, single: bool = False, **more: Any
+    ) -> pl.DataFrame:
+        """Values at boxes as a table; those of boxes without a tube where `single` says so."""
+        held = np.nan_to_num(value, nan=0.0)
+        held = held if mask is None else np.where(mask, held, 0.0)
+        table = pl.DataFrame(
+            {
+                "tube": self.tube,
+                "frame": self.frame,
+                "t_s": self.t_s,
+                "value": held,
+                "label": [str(name) for name in self.agent],
+                **more,
+            },
+            schema_overrides={"tube": pl.Int64, "frame": pl.Int64, "label": pl.String},
+        )
+        return table if single else table.filter(pl.col("tube") >= 0)
+
+
+def _list_values(scene: _Scene) -> Iterator[tuple[str, pl.DataFrame]]:
+    for reason, find in _FINDERS.items():
+        yield reason, find(scene)
+
+
+def _find_collisions(scene: _Scene) -> pl.DataFrame:
+    """Time to contact by the growth of the box, 1 at 0.5 s and 0 at 4 s, times how near the paths come.
+
+    Where the box will be at contact follows from its offset in heights, which is constant of what is met. Source: Lee,
+    Perception 1976 (time to contact).
+    """
+    left_s = scene.time_to(np.log(scene.high), _TREMBLE)
+    drift, _ = scene.slope(scene.offset, 0.0)
+    meets_m = np.abs(scene.offset + np.nan_to_num(drift) * np.minimum(left_s, 4.0)) * scene.kind_m
+    here_m = np.abs(scene.aside_m)
+    side = _ramp(np.maximum(meets_m, 0.5 * here_m), 2.4, 1.2)
+    # Who stands is not about to drive into anybody, and can be driven into.
+    moving = 0.3 + 0.7 * _ramp(scene.speed, 0.5, 2.0)
+    value = _ramp(left_s, 4.0, 0.5) * side * moving * scene.straight * scene.sure
+    return scene.rows(value, ~scene.cut & ~scene.light, seconds=left_s, metres=scene.ahead_m)
+
+
+def _find_crossings(scene: _Scene) -> pl.DataFrame:
+    """The probability that somebody crosses times how soon the vehicle is there and how near its way the person is."""
+    said = scene.mean(scene.column("action", _CROSSES))
+    asked = scene.drive.crossing
+    if len(asked):
+        told = asked.select("tube", "frame", pl.col("crossing").fill_nan(None).fill_null(0.0))
+        here = pl.DataFrame({"tube": scene.tube, "frame": scene.frame})
+        held = here.join(told, on=["tube", "frame"], how="left", maintain_order="left")["crossing"]
+        # A predictor that was asked is believed; labels stand in where it could say nothing.
+        said = np.where(held.is_not_null().to_numpy(), held.fill_null(0.0).to_numpy(), said)
+    reach_s = scene.ahead_m / np.maximum(scene.speed, 0.1)
+    soon = _ramp(reach_s, 5.0, 1.5) * _ramp(scene.speed, 0.5, 2.0)
+    # Who walks away is past the way already; whoever comes nearer may be on it when the vehicle is there.
+    drift, _ = scene.slope(scene.aside_m, 0.0)
+    then_m = scene.aside_m + np.nan_to_num(drift) * np.minimum(reach_s, 3.0)
+    meets = np.sign(then_m) != np.sign(scene.aside_m)
+    nearest_m = np.where(meets, 0.0, np.abs(then_m))
+    value = said * soon * _ramp(nearest_m, 5.0, 2.0) * scene.sure
+    return scene.rows(value, scene.people, chance=said, seconds=reach_s, metres=scene.ahead_m)
+
+
+def _find_appearances(scene: _Scene) -> pl.DataFrame:
+    """Who is first seen close ahead, in the half second after, away from the edge, where no box was a second before."""
+    n = len(scene.tube)
+    fresh = np.zeros(n, bool)
+    for begin, end in scene.runs():
+        if scene.tube[begin] < 0 or scene.cut[begin]:
+            continue
+        at_s = scene.t_s[begin]
+        # The first frames of a film show whom the film did not see come.
+        if at_s < scene.drive.t_s[0] + 1.0:
+            continue
+        fresh[begin:end] = scene.t_s[begin:end] <= at_s + _SMOOTH_S
+    near = fresh & (scene.ahead_m < 30.0) & ~scene.light
+    if near.any():
+        by_frame = np.argsort(scene.t_s, kind="stable")
+        times = scene.t_s[by_frame]
+        for begin, end in scene.runs():
+            if not near[begin:end].any():
+                continue
+            low = np.searchsorted(times, scene.t_s[begin] - 1.0 - 1e-6)
+            before = by_frame[low : np.searchsorted(times, scene.t_s[begin] - 1e-6)]
+            if len(before):
+                wide = scene.box[begin, 2] - scene.box[begin, 0]
+                apart = np.abs(scene.middle[before] - scene.middle[begin]) < max(
+                    wide, 0.03 * scene.drive.size_px[0]
+                )
+                alike = np.abs(np.log(scene.high[before] / scene.high[begin])) < 0.4
+                # A box of the same size was there: a tube that was cut, and nobody new.
+                if (apart & alike).any():
+                    near[begin:end] = False
+    reach_s = scene.ahead_m / np.maximum(scene.speed, 0.1)
+    value = _ramp(reach_s, 4.0, 2.0) * _ramp(np.abs(scene.aside_m), 5.0, 2.5) * scene.sure
+    value = value * _ramp(scene.speed, 1.0, 3.0)
+    return scene.rows(value, near, seconds=reach_s, metres=scene.ahead_m)
+
+
+def _find_cut_ins(scene: _Scene) -> pl.DataFrame:
+    """A vehicle ahead at about the own speed that comes in from the side: how fast sideways, how close, how far in."""
+    towards, error = scene.slope(np.abs(scene.aside_m), _TREMBLE * np.maximum(np.abs(scene.aside_m), 1.0))
+    grow, _ = scene.slope(np.log(scene.high), _TREMBLE)
+    came = -towards - 2 * np.nan_to_num(error, nan=np.inf)
+    value = (
+        _ramp(came, 0.2, 0.8)
+        * _ramp(scene.ahead_m, 25.0, 10.0)
+        * _ramp(np.abs(scene.aside_m), 2.6, 1.6)
+        * _ramp(np.abs(grow), 0.8, 0.3)
+        * _ramp(scene.speed, 1.0, 3.0)
+        * scene.straight
+        * scene.sure
+    )
+    vehicle = ~scene.people & ~scene.light & ~scene.cut & (scene.agent != "") & (scene.agent != "Cyc")
+    return scene.rows(value, vehicle, metres=scene.ahead_m)
+
+
+def _find_unknown(scene: _Scene) -> pl.DataFrame:
+    """How surely something is no common road user, times how near the way it lies; its place is where it meets the ground."""
+    unknown = scene.drive.unknown[scene.row] if len(scene.drive.unknown) else np.zeros(len(scene.row))
+    below = np.maximum(scene.box[:, 3] - scene.horizon, 1.0)
+    ahead_m = scene.camera_m * scene.focal / below
+    aside_m = (scene.middle - scene.drive.size_px[0] / 2) * ahead_m / scene.focal
+    age = np.arange(len(scene.tube)) - scene.first[scene.run] + 1 if len(scene.tube) else np.zeros(0)
+    # Proposals of single images have no path that could prove them.
+    sure = scene.mean(unknown) * np.where(scene.tube < 0, 1.0, _ramp(age, 0.0, 3.0))
+    value = sure * _ramp(np.abs(aside_m), 2.8, 1.4) * _ramp(ahead_m, 40.0, 12.0)
+    value = value * (0.3 + 0.7 * _ramp(scene.speed, 0.5, 2.0))
+    return scene.rows(value, unknown > 0, single=True, metres=ahead_m)
+
+
+def _find_red_lights(scene: _Scene) -> pl.DataFrame:
+    """A light of the own way that is red, times the braking that it would take to stop before it: 1 at 6 m/s^2, 0 at 2.
+
+    When it is passed follows from how fast it leaves the point that the vehicle drives to.
+    """
+    red = scene.mean(scene.column("action", ("Red",)))
+    dx = scene.middle - scene.drive.size_px[0] / 2
+    dy = (scene.box[:, 1] + scene.box[:, 3]) / 2 - scene.horizon
+    left_s = scene.time_to(np.log(np.maximum(np.hypot(dx, dy), 1.0)), 0.01)
+    needed = scene.speed / (2 * left_s)
+    value = red * scene.sure * _ramp(needed, 1.5, 4.0) * _ramp(scene.speed, 1.5, 4.0)
+    own = scene.light & (scene.agent != "OthTL") & (dy < 0)
+    return scene.rows(value, own, chance=red, seconds=left_s)
+
+
+def _find_braking(scene: _Scene) -> pl.DataFrame:
+    """Braking of the own vehicle by its speed over 0.8 s: 1 at 6 m/s^2, 0 at 2.5."""
+    drive = scene.drive
+    n = len(drive.frame)
+    brake = np.full(n, np.nan)
+    start = np.searchsorted(drive.t_s, drive.t_s - 0.8 - 1e-6)
+    for k in range(n):
+        t, v = drive.t_s[start[k] : k + 1], drive.speed_mps[start[k] : k + 1]
+        if len(t) >= 3 and np.isfinite(v).all() and t[-1] > t[0]:
+            t = t - t.mean()
+            brake[k] = -float((t * v).sum() / (t**2).sum())
+    return pl.DataFrame(
+        {
+            "tube": np.full(n, -1),
+            "frame": drive.frame,
+            "t_s": drive.t_s,
+            "value": _ramp(brake, 2.5, 6.0),
+            "label": ["own vehicle"] * n,
+            "metres": brake,
+        },
+        schema_overrides={"tube": pl.Int64, "frame": pl.Int64, "label": pl.String},
+    )
+
+
+def _find_alarms(scene: _Scene) -> pl.DataFrame:
+    """How surely a sound of alarm is heard, at its start."""
+    drive, rows = scene.drive, []
+    for row in drive.sounds.iter_rows(named=True):
+        if str(row["name"]).startswith(ALARMS) and len(drive.frame):
+            place = min(int(np.searchsorted(drive.t_s, row["t_s"])), len(drive.frame) - 1)
+            at = (int(drive.frame[place]), float(row["t_s"]), float(row["score"]), str(row["name"]))
+            rows.append((-1, *at, float(row["score"])))
+    names = {
+        "tube": pl.Int64,
+        "frame": pl.Int64,
+        "t_s": pl.Float64,
+        "value": pl.Float64,
+        "label": pl.String,
+        "chance": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=names, orient="row").sort("t_s")
+
+
+def _find_rare(scene: _Scene) -> pl.DataFrame:
+    """The highest mean score of each label of each tube; `rank_moments` weighs it by how rare the label is."""
+    drive, parts = scene.drive, []
+    chosen = [k for k, (kind, _) in enumerate(drive.names) if kind in ("agent", "action", "event", "corner")]
+    if chosen and len(scene.row):
+        scores = drive.labels[scene.row][:, chosen].astype(np.float64)
+        strong = np.flatnonzero(scores.max(axis=0) >= 0.4)
+        size = _ramp(scene.high, 0.03 * drive.size_px[1], 0.12 * drive.size_px[1])
+        for k in strong.tolist():
+            kind, label = drive.names[chosen[k]]
+            value = scene.mean(scores[:, k], 1.0) * size * scene.sure
+            rows = scene.rows(np.where(value >= 0.25, value, 0.0), kind=pl.Series([kind] * len(value)))
+            parts.append(rows.with_columns(label=pl.lit(label)).filter(pl.col("value") > 0))
+    return pl.concat(parts) if parts else scene.rows(np.zeros(len(scene.tube)))
+
+
+def _find_unsure(scene: _Scene) -> pl.DataFrame:
+    """How far the passes of a predictor differ about somebody, or how close the second agent comes to the first."""
+    drive = scene.drive
+    doubt = np.zeros(len(scene.tube))
+    at = [k for k, (kind, _) in enumerate(drive.names) if kind == "agent"]
+    if len(at) > 1 and len(scene.row):
+        ranked = np.sort(drive.labels[scene.row][:, at], axis=1).astype(np.float64)
+        doubt = scene.mean(ranked[:, -2]) / np.maximum(scene.mean(ranked[:, -1]), 1e-6)
+        doubt = _ramp(doubt, 0.5, 1.0)
+    if len(drive.crossing) and {"low", "high"} <= set(drive.crossing.columns):
+        width = drive.crossing.select(
+            "tube", "frame", width=pl.col("high").fill_nan(None) - pl.col("low").fill_nan(None)
+        )
+        here = pl.DataFrame({"tube": scene.tube, "frame": scene.frame})
+        held = here.join(width, on=["tube", "frame"], how="left", maintain_order="left")["width"].fill_null(
+            0.0
+        )
+        doubt = np.maximum(doubt, _ramp(held.to_numpy(), 0.2, 0.8))
+    near = _ramp(scene.ahead_m, 30.0, 10.0) * _ramp(np.abs(scene.aside_m), 6.0, 2.0)
+    return scene.rows(doubt * near * scene.sure, ~scene.light, chance=doubt, metres=scene.ahead_m)
+
+
+def _find_disagreements(scene: _Scene) -> pl.DataFrame:
+    """Where no box of the other model overlaps one of this by .3, over half a second, near the way."""
+    others = scene.drive.others
+    if others is None or not len(scene.tube):
+        return scene.rows(np.zeros(len(scene.tube)))
+    alone = np.ones(len(scene.tube))
+    held = {int(key[0]): rows for key, rows in others.partition_by("frame", as_dict=True).items()}
+    for frame in np.unique(scene.frame).tolist():
+        if frame not in held:
+            continue
+        at = np.flatnonzero(scene.frame == frame)
+        theirs = held[frame].select("x1", "y1", "x2", "y2").to_numpy().astype(np.float64)
+        mine = scene.box[at]
+        low = np.maximum(mine[:, None, :2], theirs[None, :, :2])
+        high = np.minimum(mine[:, None, 2:], theirs[None, :, 2:])
+        shared = np.prod(np.clip(high - low, 0, None), axis=2)
+        area = np.prod(mine[:, 2:] - mine[:, :2], axis=1)[:, None] + np.prod(
+            theirs[:, 2:] - theirs[:, :2], axis=1
+        )
+        alone[at] = ~((shared / np.maximum(area - shared, 1e-9)) >= 0.3).any(axis=1)
+    near = _ramp(scene.ahead_m, 30.0, 10.0) * _ramp(np.abs(scene.aside_m), 6.0, 2.0)
+    return scene.rows(_ramp(scene.mean(alone), 0.5, 1.0) * near * scene.sure, metres=scene.ahead_m)
+
+
+_FINDERS: Mapping[str, Callable[[_Scene], pl.DataFrame]] = {
+    "collision": _find_collisions,
+    "crossing": _find_crossings,
+    "appearance": _find_appearances,
+    "cut_in": _find_cut_ins,
+    "unknown": _find_unknown,
+    "red_light": _find_red_lights,
+    "braking": _find_braking,
+    "alarm": _find_alarms,
+    "rare": _find_rare,
+    "unsure": _find_unsure,
+    "disagreement": _find_disagreements,
+}
+
+
+def _pick(rows: pl.DataFrame, reason: str) -> pl.DataFrame:
+    """The highest values of each tube that are 4 s apart, with the stretch in which the value is half of it."""
+    picked: list[dict[str, Any]] = []
+    by = ["tube", "label"] if reason in ("rare", "alarm") else ["tube"]
+    for group in rows.partition_by(*by, maintain_order=True):
+        times, values = group["t_s"].to_numpy(), group["value"].to_numpy()
+        free = np.ones(len(times), bool)
+        for _ in range(1 if reason == "rare" else _MOST_PEAKS if group["tube"][0] >= 0 else len(times)):
+            if not free.any():
+                break
+            # Of equal values the first.
+            peak = int(np.flatnonzero(free)[np.argmax(values[free])])
+            near = np.abs(times - times[peak]) < _APART_S
+            high = times[near & (values >= 0.5 * values[peak])]
+            begin, end = float(high.min()) - _PAD_S, float(high.max()) + _PAD_S
+            middle = float(times[peak])
+            begin, end = max(begin, middle - _LONGEST_S / 2), min(end, middle + _LONGEST_S / 2)
+            pad = max(0.0, _SHORTEST_S - (end - begin)) / 2
+            picked.append(
+                group.row(peak, named=True) | {"reason": reason, "start_s": begin - pad, "end_s": end + pad}
+            )
+            free &= ~near
+    return pl.DataFrame(picked, infer_schema_length=None) if picked else pl.DataFrame()
+
+
+def _conform(part: pl.DataFrame) -> pl.DataFrame:
+    """A table with the columns of `PEAKS`, in their types."""
+    if part.is_empty():
+        return pl.DataFrame(schema=PEAKS)
+    columns = [
+        pl.col(name).cast(kind) if name in part.columns else pl.lit(None, dtype=kind).alias(name)
+        for name, kind in PEAKS.items()
+    ]
+    return part.select(columns)
+
+
+# All drives: the prior of the set, moments, near duplicates, and the order.
+
+
+def rank_moments(
+    peaks: pl.DataFrame,
+    counts: pl.DataFrame,
+    hours: float,
+    config: TriageConfig | None = None,
+    learnt: Verdicts | None = None,
+) -> pl.DataFrame:
+    """The moments of all drives, the one that is most worth a look first.
+
+    The highest peak of a video takes those within `join_s` with it, then the highest that is left, and so on. A moment is
+    worth 1 - prod(1 - weight * value * rarity) over its reasons, as if each were a chance of its own that it should be seen;
+    with verdicts, what the model learnt of them says. Rarity is (1 + usual_an_hour * hours) / n, at most 1, where n peaks of
+    the reason in all drives are as high: what happens at every corner is not worth a look. A moment is worth less for each
+    higher one that is like it.
+
+    Args:
+        peaks: of all videos, as of `find_peaks`.
+        counts: of their labels, as of `count_labels`.
+        hours: of all videos.
+        config: default: `TriageConfig()`.
+        learnt: of verdicts of people; None for the weights.
+
+    Returns:
+        `moment` (its video and frame), `video`, `frame`, `t_s`, `start_s`, `end_s`, `rank` from 1, `worth` in [0, 1],
+        `reason` (the first), `tube` (of it, -1 without one), `sentence`, and each of `REASONS` in [0, 1].
+    """
+    config = config or TriageConfig()
+    weighted = apply_rarity(apply_prior(peaks, counts), hours, config.usual_an_hour)
+    rows: list[dict[str, Any]] = []
+    for group in weighted.sort("video").partition_by("video", maintain_order=True):
+        rows += _join_peaks(group, config)
+    table = pl.DataFrame(rows, schema=_MOMENTS, infer_schema_length=None)
+    if learnt is not None:
+        table = table.with_columns(worth=pl.Series(learnt.score(table), dtype=pl.Float64))
+    return _order(table, config)
+
+
+_MOMENTS: dict[str, Any] = {
+    "moment": pl.String,
+    "video": pl.String,
+    "frame": pl.Int64,
+    "t_s": pl.Float64,
+    "start_s": pl.Float64,
+    "end_s": pl.Float64,
+    "rank": pl.Int64,
+    "worth": pl.Float64,
+    "reason": pl.String,
+    "tube": pl.Int64,
+    "sentence": pl.String,
+    **dict.fromkeys(REASONS, pl.Float64),
+}
+
+
+def apply_prior(peaks: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
+    """The peaks, those of `rare` times how rare their label is: 0 of what every tube has, 1 of what one in a thousand has.
+
+    The share of a label is (tubes + 1/2) / (all tubes + 1), so that a small set holds nothing for very rare.
+
+    Args:
+        peaks: as of `find_peaks`.
+        counts: as of `count_labels`, of all videos.
+    """
+    shares = counts.group_by("kind", "label").agg(
+        share=(pl.col("tubes").sum() + 0.5) / (pl.col("of").sum() + 1.0)
+    )
+    held = peaks.join(shares, on=["kind", "label"], how="left", maintain_order="left")
+    surprise = (-pl.col("share").log10() / 3).clip(0.0, 1.0).fill_null(0.0)
+    rare = pl.col("reason") == "rare"
+    return held.with_columns(
+        value=pl.when(rare).then(pl.col("value") * surprise).otherwise(pl.col("value")).clip(0.0, 1.0),
+        chance=pl.when(rare).then(pl.col("share")).otherwise(pl.col("chance")),
+    ).drop("share")
+
+
+def apply_rarity(peaks: pl.DataFrame, hours: float, usual_an_hour: float) -> pl.DataFrame:
+    """The peaks with `rarity` in [0, 1], see `rank_moments`.
+
+    Args:
+        peaks: of all videos.
+        hours: of all videos.
+        usual_an_hour: how often a value may be reached without being worth less.
+    """
+    # Of equal values each counts all of them.
+    reached = pl.col("value").rank("max", descending=True).over("reason")
+    return peaks.with_columns(rarity=((1.0 + usual_an_hour * hours) / reached).clip(0.0, 1.0))
+
+
+def _join_peaks(peaks: pl.DataFrame, config: TriageConfig) -> list[dict[str, Any]]:
+    """The moments of one video."""
+    weights = config.weights
+    strength = (
+        pl.col("value") * pl.col("rarity") * pl.col("reason").replace_strict(weights, return_dtype=pl.Float64)
+    )
+    held = peaks.with_columns(strength=strength).filter(pl.col("strength") > 0, pl.col("value") >= _LEAST)
+    ordered = held.sort(
+        "strength", "t_s", "reason", "tube", descending=[True, False, False, False]
+    ).to_dicts()
+    times = np.array([row["t_s"] for row in ordered])
+    free = np.ones(len(ordered), bool)
+    found = []
+    for k, lead in enumerate(ordered):
+        if not free[k]:
+            continue
+        with_it = np.flatnonzero(free & (np.abs(times - times[k]) <= config.join_s))
+        free[with_it] = False
+        best: dict[str, dict[str, Any]] = {}
+        for place in with_it.tolist():
+            best.setdefault(ordered[place]["reason"], ordered[place])
+        values = {name: float(best[name]["value"]) if name in best else 0.0 for name in REASONS}
+        worth = 1.0 - float(np.prod([1.0 - row["strength"] for row in best.values()]))
+        found.append(
+            {
+                "moment": f"{lead['video']}:{lead['frame']}",
+                "video": lead["video"],
+                "frame": lead["frame"],
+                "t_s": lead["t_s"],
+                "start_s": lead["start_s"],
+                "end_s": lead["end_s"],
+                "rank": 0,
+                "worth": worth,
+                "reason": lead["reason"],
+                "tube": lead["tube"],
+                "sentence": "; ".join(describe_peak(row) for row in list(best.values())[:3]),
+                **values,
+            }
+        )
+    return found
+
+
+def _order(table: pl.DataFrame, config: TriageConfig) -> pl.DataFrame:
+    """The moments in their order: each time the one that is worth most, less for what is like higher ones."""
+    rows = table.sort("worth", "video", "frame", descending=[True, False, False]).to_dicts()
+    by_video: dict[str, list[int]] = {}
+    for k, row in enumerate(rows):
+        by_video.setdefault(row["video"], []).append(k)
+    left = np.array([row["worth"] for row in rows])
+    order: list[int] = []
+    taken = np.zeros(len(rows), bool)
+    for _ in rows:
+        k = int(np.argmax(np.where(taken, -1.0, left)))
+        taken[k] = True
+        order.append(k)
+        for other in by_video[rows[k]["video"]]:
+            same = rows[other]["reason"] == rows[k]["reason"]
+            near = abs(rows[other]["t_s"] - rows[k]["t_s"]) <= config.repeat_s
+            tube = rows[k]["tube"] >= 0 and rows[other]["tube"] == rows[k]["tube"]
+            if not taken[other] and ((same and near) or tube):
+                left[other] *= config.repeat
+    columns: dict[str, list[Any]] = {name: [rows[k][name] for k in order] for name in _MOMENTS}
+    columns["worth"] = [float(left[k]) for k in order]
+    columns["rank"] = list(range(1, len(order) + 1))
+    return pl.DataFrame(columns, schema=_MOMENTS)
+
+
+_WHO = {
+    "Ped": "a pedestrian",
+    "Car": "a car",
+    "Cyc": "a cyclist",
+    "Mobike": "a motorbike",
+    "MedVeh": "a van",
+    "LarVeh": "a lorry",
+    "Bus": "a bus",
+    "EmVeh": "an emergency vehicle",
+    "": "somebody",
+}
+
+
+def describe_peak(row: Mapping[str, Any]) -> str:
+    """The sentence of a peak, without its full stop.
+
+    Args:
+        row: in the columns of `PEAKS`.
+    """
+    label, seconds, metres, chance = (row.get(name) for name in ("label", "seconds", "metres", "chance"))
+    who = _WHO.get(str(label), f"{label}")
+    away = "" if seconds is None or not seconds < 60 else f", {seconds:.1f} s away"
+    there = "" if metres is None or not metres < 200 else f", about {metres:.0f} m ahead"
+    share = "" if chance is None else f" ({100 * chance:.0f} %)"
+    match row["reason"]:
+        case "collision":
+            return f"{who} comes closer on the own path{'' if not away else f', contact in {seconds:.1f} s'}"
+        case "crossing":
+            return f"{who} is likely to cross{share} in front of the vehicle{away}"
+        case "appearance":
+            return f"{who} appears close ahead{away or there}"
+        case "cut_in":
+            return f"{who} cuts in{there}"
+        case "unknown":
+            return f"something unknown lies on the way{there}"
+        case "red_light":
+            return f"the vehicle goes on towards a red light{share}{'' if not away else f', passed in {seconds:.1f} s'}"
+        case "braking":
+            return f"the own vehicle brakes hard ({metres or 0:.1f} m/s²)"
+        case "alarm":
+            return f"{label} is heard{share}"
+        case "rare":
+            return f"rare here: {label} (about {1 / max(chance or 1.0, 1e-9):.0f} tubes for one)"
+        case "unsure":
+            return f"the models are unsure about {who}{there}"
+        case _:
+            return f"one model alone sees {who}{there}"
+
+
+# Verdicts of people: a small model of the reasons.
+
+LEAST_VERDICTS = 10
+"""Of yes, and of no, that a model is learnt from."""
+_RIDGE = 1.0
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What was learnt of verdicts: the log odds that a moment is worth a look are a line in its reasons.
+
+    Args:
+        weights: of each reason, per unit of its value.
+        offset: log odds of a moment without any reason.
+        yes, no: verdicts that it was learnt from.
+    """
+
+    weights: Mapping[str, float]
+    offset: float
+    yes: int
+    no: int
+
+    def score(self, moments: pl.DataFrame) -> Floats:
+        """(n,) the probability that each moment is worth a look.
+
+        Args:
+            moments: as of `rank_moments`.
+        """
+        x = moments.select(list(REASONS)).to_numpy().astype(np.float64)
+        line = self.offset + x @ np.array([self.weights[name] for name in REASONS])
+        found: Floats = 1.0 / (1.0 + np.exp(-line))
+        return found
+
+
+def learn_verdicts(moments: pl.DataFrame, verdicts: Mapping[str, bool]) -> Verdicts:
+    """Learn from people which moments are worth a look: a logistic model with a ridge, fitted by Newton's steps.
+
+    Args:
+        moments: as of `rank_moments`.
+        verdicts: moment to whether it was worth the look; each is one of `moments`.
+
+    Raises:
+        UsageError: if a moment is unknown, or fewer than 10 verdicts are yes, or no.
+    """
+    known = set(moments["moment"].to_list())
+    strange = [name for name in verdicts if name not in known]
+    if strange:
+        raise UsageError(
+            f"{len(strange)} of {len(verdicts)} verdicts are of no moment of these drives, such as {strange[0]!r}; "
+            "name the drives that they were given on, with the same --weights"
+        )
+    yes, no = sum(verdicts.values()), len(verdicts) - sum(verdicts.values())
+    if min(yes, no) < LEAST_VERDICTS:
+        raise UsageError(
+            f"{yes} verdicts are yes and {no} no: a model is learnt from {LEAST_VERDICTS} of each at least; "
+            "judge more moments, or leave --verdicts out"
+        )
+    rows = moments.filter(pl.col("moment").is_in(list(verdicts)))
+    x = rows.select(list(REASONS)).to_numpy().astype(np.float64)
+    x = np.hstack([x, np.ones((len(x), 1))])
+    y = np.array([verdicts[name] for name in rows["moment"].to_list()], np.float64)
+    ridge = np.full(x.shape[1], _RIDGE)
+    ridge[-1] = 1e-6  # how many moments are worth it is not drawn to a half
+    w = np.zeros(x.shape[1])
+
+    def loss(at: Floats) -> float:
+        line = x @ at
+        return float((np.logaddexp(0, line) - y * line).sum() + 0.5 * (ridge * at**2).sum())
+
+    for _ in range(100):
+        p = 1.0 / (1.0 + np.exp(-(x @ w)))
+        slope = x.T @ (p - y) + ridge * w
+        step = np.linalg.solve((x * (p * (1 - p))[:, None]).T @ x + np.diag(ridge), slope)
+        size = 1.0
+        while loss(w - size * step) > loss(w) and size > 1e-6:
+            size /= 2
+        w = w - size * step
+        if np.abs(step).max() < 1e-10:
+            break
+    return Verdicts(dict(zip(REASONS, w[:-1].tolist(), strict=True)), float(w[-1]), yes, no)
+
+
+def count_hours(lengths: pl.DataFrame) -> float:
+    """Hours of all videos.
+
+    Args:
+        lengths: with `seconds`.
+    """
+    return float(lengths["seconds"].sum()) / 3600
+
+
+def get_weight_names() -> tuple[str, ...]:
+    """Names of the fields of `TriageConfig`, in their order."""
+    return tuple(each.name for each in fields(TriageConfig))

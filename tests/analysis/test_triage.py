@@ -1,0 +1,425 @@
+"""Triage: reasons rest on what was seen until then, moments on their reasons, and people may say which are worth it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from roadaware.analysis.drives import build_drives
+from roadaware.analysis.triage import (
+    PEAKS,
+    REASONS,
+    Drive,
+    TriageConfig,
+    apply_prior,
+    count_labels,
+    describe_peak,
+    find_peaks,
+    learn_verdicts,
+    list_values,
+    rank_moments,
+)
+from roadaware.errors import UsageError
+from roadaware.scenes.tables import Meta, Predictions, Scenes
+
+NAMES = (
+    ("agent", "Ped"),
+    ("agent", "Car"),
+    ("agent", "TL"),
+    ("action", "Red"),
+    ("action", "XingFmLft"),
+    ("event", "a"),
+)
+FPS = 10.0
+
+
+def drive(
+    boxes: list[tuple[int, int, list[float], str]], n: int = 60, speed: float = 10.0, **more: object
+) -> Drive:
+    """A drive of boxes: frame, tube, corners, agent; of labels each has its agent alone."""
+    labels = np.zeros((len(boxes), len(NAMES)), np.float32)
+    for k, (_, _, _, agent) in enumerate(boxes):
+        if ("agent", agent) in NAMES:
+            labels[k, NAMES.index(("agent", agent))] = 1.0
+    corners = np.array([box for _, _, box, _ in boxes]).reshape(-1, 4)
+    table = pl.DataFrame(
+        {
+            "frame": [frame for frame, _, _, _ in boxes],
+            "tube": [tube for _, tube, _, _ in boxes],
+            **{name: corners[:, k] for k, name in enumerate(("x1", "y1", "x2", "y2"))},
+            "score": [1.0] * len(boxes),
+            "agent": [agent for _, _, _, agent in boxes],
+        },
+        schema_overrides={"frame": pl.Int64, "tube": pl.Int64, "score": pl.Float64, "agent": pl.String},
+    )
+    given = Drive(
+        video="v",
+        size_px=(640.0, 480.0),
+        frame=np.arange(n),
+        t_s=np.arange(n) / FPS,
+        speed_mps=np.full(n, speed),
+        standing=np.full(n, np.nan),
+        boxes=table,
+        labels=labels,
+        names=NAMES,
+        unknown=np.zeros(len(boxes)),
+        focal_px=500.0,
+        horizon_px=240.0,
+        camera_m=1.5,
+    )
+    return replace(given, **more)  # type: ignore[arg-type]
+
+
+def approach(
+    closing: float, start_m: float, side_m: float, n: int = 60, agent: str = "Car"
+) -> list[tuple[int, int, list[float], str]]:
+    """Boxes of something 1.5 m high and wide that comes closer at a speed, at a distance to the side that stays."""
+    rows = []
+    for frame in range(n):
+        ahead = start_m - closing * frame / FPS
+        if ahead < 2:
+            break
+        middle, half, foot = 320 + 500 * side_m / ahead, 375 / ahead, 240 + 750 / ahead
+        rows.append((frame, 1, [middle - half, foot - 2 * half, middle + half, foot], agent))
+    return rows
+
+
+def random_drive(seed: int, n: int = 50) -> Drive:
+    rng = np.random.default_rng(seed)
+    rows = []
+    for tube in range(6):
+        centre, size = rng.uniform([100, 200], [540, 300]), rng.uniform(20, 60)
+        for frame in sorted(rng.choice(n, int(rng.integers(5, n)), replace=False).tolist()):
+            size *= rng.uniform(0.97, 1.08)
+            centre = centre + rng.normal(0, 4, 2)
+            box = [*(centre - size / 2), *(centre + size / 2)]
+            rows.append((int(frame), tube, [float(x) for x in box], str(rng.choice(["Ped", "Car", "TL"]))))
+    scores = rng.random((len(rows), len(NAMES))).astype(np.float32)
+    ahead = drive(rows, n, speed_mps=rng.uniform(0, 15, n), labels=scores, unknown=rng.random(len(rows)))
+    tubes = pl.DataFrame(
+        {"tube": [0, 1], "frame": [20, 20], "crossing": [0.9, 0.2], "low": [0.1, 0.1], "high": [1.0, 0.3]}
+    )
+    sounds = pl.DataFrame(
+        {"t_s": [1.0, 2.0], "end_s": [2.0, 3.0], "name": ["siren (police)", "speaking"], "score": [0.7, 1.0]}
+    )
+    other = ahead.boxes.filter(pl.col("tube") > 2)
+    return replace(ahead, crossing=tubes, sounds=sounds, others=other)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_values_lie_between_0_and_1_and_do_not_look_ahead(seed: int) -> None:
+    whole = random_drive(seed)
+    values = list_values(whole)
+    assert list(values) == list(REASONS)
+    assert all(rows["value"].is_between(0, 1).all() for rows in values.values())
+    for last in (12, 30):
+        kept = whole.boxes.with_row_index("row").filter(pl.col("frame") <= last)
+        rows = kept["row"].to_numpy()
+        cut = replace(
+            whole,
+            frame=whole.frame[: last + 1],
+            t_s=whole.t_s[: last + 1],
+            speed_mps=whole.speed_mps[: last + 1],
+            standing=whole.standing[: last + 1],
+            boxes=kept.drop("row"),
+            labels=whole.labels[rows],
+            unknown=whole.unknown[rows],
+            sounds=whole.sounds.filter(pl.col("t_s") <= last / FPS),
+        )
+        for reason, rows_until in list_values(cut).items():
+            before = values[reason].filter(pl.col("frame") <= last).sort("tube", "frame", "label")
+            now = rows_until.sort("tube", "frame", "label")
+            keys = ["tube", "frame", "label"]
+            both = before.filter(pl.col("value") > 0).join(now, on=keys, how="full", suffix="_now")
+            both = both.filter(
+                (pl.col("value").fill_null(0.0) > 1e-12) | (pl.col("value_now").fill_null(0.0) > 1e-12)
+            )
+            assert np.allclose(both["value"].fill_null(0.0), both["value_now"].fill_null(0.0)), reason
+
+
+def test_time_to_contact_is_that_of_the_motion() -> None:
+    """From 40 m at 10 m/s; the slope over a second, less two errors, is that of half a second ago."""
+    values = list_values(drive(approach(10.0, 40.0, 0.0)))["collision"]
+    at = values.filter(pl.col("frame") == 25).row(0, named=True)
+    t = np.arange(15, 26) / FPS
+    slope = np.polyfit(t, np.log(1 / (40 - 10 * t)), 1)[0]
+    rest = np.log(1 / (40 - 10 * t)) - np.polyval(np.polyfit(t, np.log(1 / (40 - 10 * t)), 1), t)
+    spread = max(np.sqrt((rest**2).sum() / (len(t) - 2)), 0.05)
+    error = spread / np.sqrt(((t - t.mean()) ** 2).sum())
+    assert at["seconds"] == pytest.approx(1 / (slope - 2 * error) - 0.5, rel=1e-6)
+    assert at["value"] == pytest.approx((4 - at["seconds"]) / 3.5, rel=1e-6)
+    # 1.5 s are left; two standard errors make it more.
+    assert 1.4 < at["seconds"] < 2.0
+
+
+def test_turns_of_the_vehicle_make_nobody_come_closer() -> None:
+    rows = approach(10.0, 40.0, 0.0)
+    turning = np.zeros(60)
+    turning[20:22] = -0.4
+    values = list_values(drive(rows, yaw_rps=turning))["collision"]
+    straight = list_values(drive(rows))["collision"]
+    held = pl.col("frame").is_between(20, 31)
+    assert values.filter(held)["value"].max() == 0.0
+    assert values.filter(~held).equals(straight.filter(~held))
+
+
+def test_who_passes_at_the_side_or_stays_away_is_no_collision() -> None:
+    assert list_values(drive(approach(10.0, 40.0, 3.3)))["collision"]["value"].max() == 0.0
+    assert list_values(drive(approach(0.5, 30.0, 0.0)))["collision"]["value"].max() == 0.0
+
+
+def test_crossing_needs_a_person_a_moving_vehicle_and_a_chance() -> None:
+    walks = [(f, 1, [300.0, 240 - 30, 320.0, 240 + 40], "Ped") for f in range(20)]
+    said = pl.DataFrame(
+        {"tube": [1] * 20, "frame": range(20), "crossing": [0.8] * 20, "low": [0.7] * 20, "high": [0.9] * 20}
+    )
+    moving = (
+        list_values(drive(walks, crossing=said))["crossing"].filter(pl.col("frame") == 15).row(0, named=True)
+    )
+    # 70 px high: 500 * 1.7 / 70 m ahead, at 10 m/s; nearer than two metres to the middle, and stays there.
+    reach_s = 500 * 1.7 / 70 / 10
+    assert moving["seconds"] == pytest.approx(reach_s)
+    assert moving["value"] == pytest.approx(0.8 * min(1.0, (5 - reach_s) / 3.5))
+    assert list_values(drive(walks, speed=0.0, crossing=said))["crossing"]["value"].max() == 0.0
+    assert list_values(drive(walks))["crossing"]["value"].max() == 0.0
+    away = [(f, 1, [300.0 - 5 * f, 240 - 30, 320.0 - 5 * f, 240 + 40], "Ped") for f in range(20)]
+    past = (
+        list_values(drive(away, crossing=said))["crossing"].filter(pl.col("frame") == 15).row(0, named=True)
+    )
+    # 85 px to the left of the middle, and 50 px more each second.
+    aside = (85 + 50 * reach_s) * 1.7 / 70
+    assert past["value"] == pytest.approx(moving["value"] * (5 - aside) / 3)
+    cars = [(f, tube, box, "Car") for f, tube, box, _ in walks]
+    assert list_values(drive(cars, crossing=said))["crossing"]["value"].max() == 0.0
+
+
+def test_braking_is_the_slope_of_the_speed() -> None:
+    speed = np.full(60, 15.0)
+    speed[30:] = np.maximum(15 - 4.25 * np.arange(30) / FPS, 0)
+    values = list_values(drive([], speed_mps=speed))["braking"]
+    assert values.filter(pl.col("frame") == 45)["value"].item() == pytest.approx((4.25 - 2.5) / 3.5)
+    assert values.filter(pl.col("frame") < 30)["value"].max() == 0.0
+    assert list_values(drive([], speed_mps=np.full(60, np.nan)))["braking"]["value"].max() == 0.0
+
+
+def test_a_siren_is_an_alarm_and_speech_is_none() -> None:
+    sounds = pl.DataFrame(
+        {"t_s": [1.0, 2.0], "end_s": [2.0, 3.0], "name": ["siren", "speaking"], "score": [0.7, 1.0]}
+    )
+    peaks = find_peaks(drive([], sounds=sounds))
+    assert peaks.select("reason", "t_s", "value").rows() == [("alarm", 1.0, 0.7)]
+
+
+def test_somebody_new_is_told_from_a_tube_that_was_cut() -> None:
+    new = [(f, 2, [300.0, 230.0, 330.0, 310.0], "Ped") for f in range(20, 40)]
+    before = [(f, 1, [300.0, 230.0, 330.0, 310.0], "Ped") for f in range(5, 18)]
+    assert list_values(drive(new))["appearance"]["value"].max() > 0.5
+    assert list_values(drive(before + new))["appearance"].filter(pl.col("tube") == 2)["value"].max() == 0.0
+
+
+def test_nothing_gives_nothing() -> None:
+    empty = drive([], n=0, speed_mps=np.zeros(0), standing=np.zeros(0))
+    assert find_peaks(empty).is_empty()
+    table = rank_moments(find_peaks(empty), count_labels(empty), 0.0)
+    assert table.is_empty()
+    assert {"moment", "rank", *REASONS} <= set(table.columns)
+
+
+def peaks(*rows: tuple[str, str, int, float, float]) -> pl.DataFrame:
+    """Video, reason, tube, time and value."""
+    made = [
+        dict.fromkeys(PEAKS) | {"video": v, "reason": r, "tube": n, "frame": round(t * 10), "t_s": t}
+        | {"start_s": t - 1, "end_s": t + 1, "value": x, "label": "Car"}
+        for v, r, n, t, x in rows
+    ]  # fmt: skip
+    return pl.DataFrame(made, schema=PEAKS)
+
+
+COUNTS = pl.DataFrame(schema={"kind": pl.String, "label": pl.String, "tubes": pl.Int64, "of": pl.Int64})
+
+
+def test_worth_is_the_chance_that_any_reason_holds() -> None:
+    config = TriageConfig(collision=0.5, braking=0.4)
+    found = rank_moments(
+        peaks(("a", "collision", 1, 5.0, 0.8), ("a", "braking", -1, 6.0, 0.5)), COUNTS, 1.0, config
+    )
+    assert found["worth"].to_list() == [pytest.approx(1 - (1 - 0.5 * 0.8) * (1 - 0.4 * 0.5))]
+    row = found.row(0, named=True)
+    assert (row["moment"], row["reason"], row["tube"]) == ("a:50", "collision", 1)
+    assert (row["collision"], row["braking"], row["crossing"]) == (0.8, 0.5, 0.0)
+    assert row["sentence"].count(";") == 1
+
+
+def test_moments_that_are_like_higher_ones_are_worth_less() -> None:
+    config = TriageConfig(collision=1.0, braking=1.0, repeat=0.5, repeat_s=30, join_s=2, usual_an_hour=9)
+    rows = [
+        ("a", "collision", 1, 10.0, 0.9),
+        ("a", "collision", 2, 20.0, 0.8),  # the same reason within half a minute
+        ("a", "collision", 3, 60.0, 0.7),  # later
+        ("a", "braking", -1, 25.0, 0.6),  # another reason
+        ("b", "collision", 4, 12.0, 0.5),  # another video
+        ("a", "braking", 1, 90.0, 0.45),  # the tube of the first one
+    ]
+    found = rank_moments(peaks(*rows), COUNTS, 1.0, config)
+    assert dict(zip(found["moment"], found["worth"], strict=True)) == pytest.approx(
+        {"a:100": 0.9, "a:200": 0.4, "a:600": 0.7, "a:250": 0.6, "b:120": 0.5, "a:900": 0.225}
+    )
+    assert found["rank"].to_list() == [1, 2, 3, 4, 5, 6]
+    assert found["worth"].is_sorted(descending=True)
+    # Whatever order the parts come in.
+    turned = rank_moments(peaks(*rows[::-1]), COUNTS, 1.0, config)
+    assert turned.equals(found)
+
+
+def test_what_happens_at_every_corner_is_worth_less() -> None:
+    config = TriageConfig(collision=1.0, alarm=1.0, usual_an_hour=4)
+    rows = [(f"v{k}", "collision", 1, 5.0, 0.9 - 0.01 * k) for k in range(20)] + [
+        ("w", "alarm", -1, 5.0, 0.5)
+    ]
+    found = rank_moments(peaks(*rows), COUNTS, 2.0, config)
+    worth = dict(zip(found["video"], found["worth"], strict=True))
+    # Nine values of two hours are usual; the n-th of twenty counts 9 / n.
+    assert [worth[f"v{k}"] for k in range(20)] == pytest.approx(
+        [(0.9 - 0.01 * k) * min(1.0, 9 / (k + 1)) for k in range(20)]
+    )
+    assert worth["w"] == 0.5
+    same = rank_moments(peaks(*[(f"v{k}", "collision", 1, 5.0, 0.8) for k in range(18)]), COUNTS, 2.0, config)
+    assert same["worth"].to_list() == pytest.approx([0.4] * 18)
+
+
+def test_a_label_is_rare_by_the_share_of_tubes_that_have_it() -> None:
+    rows = pl.DataFrame(
+        [dict.fromkeys(PEAKS) | {"video": "a", "reason": "rare", "tube": k, "value": 1.0, "kind": "event", "label": name}
+         for k, name in enumerate(("one", "most", "none"))],
+        schema=PEAKS,
+    )  # fmt: skip
+    parts = [
+        ("event", "one", 1, 600),
+        ("event", "most", 600, 600),
+        ("event", "one", 0, 399),
+        ("event", "most", 300, 399),
+    ]
+    counts = pl.DataFrame(parts, schema=dict(COUNTS.schema), orient="row")
+    found = apply_prior(rows, counts)
+    shares = [1.5 / 1000, 900.5 / 1000]
+    assert found["value"].to_list() == pytest.approx([*(-np.log10(share) / 3 for share in shares), 0.0])
+    assert "666" not in describe_peak(found.row(0, named=True))
+    assert "667 tubes" in describe_peak(found.row(0, named=True))
+
+
+def test_what_verdicts_teach_is_the_ridge_of_the_definition() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    rows = [
+        (f"v{k}", str(rng.choice(["collision", "alarm", "braking"])), -1, 5.0, float(rng.uniform(0.1, 1)))
+        for k in range(80)
+    ]
+    moments = rank_moments(peaks(*rows), COUNTS, 1.0)
+    said = {row["moment"]: bool(rng.random() < row["alarm"] + 0.2) for row in moments.iter_rows(named=True)}
+    learnt = learn_verdicts(moments, said)
+    x = moments.select(list(REASONS)).to_numpy()
+    y = np.array([said[name] for name in moments["moment"]])
+    peer = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(x, y)
+    assert list(learnt.weights.values()) == pytest.approx(peer.coef_[0].tolist(), abs=1e-4)
+    assert learnt.offset == pytest.approx(float(peer.intercept_[0]), abs=1e-3)
+    assert (learnt.yes, learnt.no) == (int(y.sum()), int((~y).sum()))
+    assert learnt.weights["alarm"] > max(learnt.weights["braking"], learnt.weights["collision"])
+    again = rank_moments(peaks(*rows), COUNTS, 1.0, learnt=learnt)
+    assert set(again["moment"]) == set(moments["moment"])
+    assert again["worth"].to_list() == pytest.approx(
+        sorted(peer.predict_proba(x)[:, 1], reverse=True), abs=1e-4
+    )
+
+
+def test_too_few_verdicts_and_unknown_moments_are_refused() -> None:
+    moments = rank_moments(peaks(*[(f"v{k}", "alarm", -1, 5.0, 0.5) for k in range(30)]), COUNTS, 1.0)
+    said = {name: k < 9 for k, name in enumerate(moments["moment"])}
+    with pytest.raises(UsageError, match="9 verdicts are yes and 21 no"):
+        learn_verdicts(moments, said)
+    with pytest.raises(UsageError, match="of no moment of these drives"):
+        learn_verdicts(moments, {"elsewhere:1": True})
+
+
+def test_weights_are_held_to_their_range() -> None:
+    with pytest.raises(UsageError, match="collision should lie in 0 to 1"):
+        TriageConfig(collision=1.5)
+    with pytest.raises(UsageError, match="every reason weighs 0"):
+        TriageConfig(**dict.fromkeys(REASONS, 0.0))
+
+
+def test_drives_are_read_of_tables() -> None:
+    """Speed of what was measured and of poses, agents of labels, a camera that looks down, things of no common class."""
+    frames = pl.DataFrame(
+        {"video": ["a"] * 3, "frame": [0, 1, 2], "t_s": [0.0, 0.5, 1.0], "ego_speed_kmh": [36.0, 18.0, None]}
+    )
+    pitch = np.radians(5)
+    pose = np.array(
+        [
+            [0, -np.sin(pitch), np.cos(pitch), 1.0],
+            [-1, 0, 0, 0],
+            [0, -np.cos(pitch), -np.sin(pitch), 1.6],
+            [0, 0, 0, 1],
+        ]
+    )
+    sensors = pl.DataFrame(
+        {
+            "scene": ["s"],
+            "sensor": ["camera"],
+            "from_frame": [0],
+            "intrinsics": [[500.0, 0, 320, 0, 500, 240, 0, 0, 1]],
+            "ego_SE3_sensor": [pose.ravel().tolist()],
+        }
+    )
+    boxes = pl.DataFrame(
+        {
+            "box": [7, 8],
+            "video": ["a", "a"],
+            "frame": [0, 1],
+            "tube": [3, None],
+            "x1_px": [1.0, 2],
+            "y1_px": [1.0, 2],
+            "x2_px": [5.0, 6],
+            "y2_px": [9.0, 8],
+            "corner_case": [False, True],
+        }
+    )
+    scenes = Scenes(
+        videos=pl.DataFrame({"video": ["a"], "scene": ["s"], "width_px": [640], "height_px": [480]}),
+        frames=frames,
+        boxes=boxes,
+        tubes=pl.DataFrame({"tube": [3], "video": ["a"]}),
+        labels=pl.DataFrame({"box": [7], "kind": ["object"], "label": [1]}),
+        sensors=sensors,
+        meta=Meta(vocabularies={"object": ("car", "pedestrian")}),
+    )
+    (found,) = build_drives(scenes)
+    assert found.speed_mps[:2].tolist() == [10.0, 5.0]
+    assert np.isnan(found.speed_mps[2])
+    assert dict(zip(found.boxes["tube"], found.boxes["agent"], strict=True)) == {3: "Ped", -1: ""}
+    assert found.unknown.tolist() == [1.0, 0.0]
+    assert (found.focal_px, found.camera_m) == (500.0, pytest.approx(1.6))
+    assert found.horizon_px == pytest.approx(240 - 500 * np.tan(pitch))
+    moved = [np.eye(4).ravel().tolist(), np.eye(4).ravel().tolist(), np.eye(4).ravel().tolist()]
+    moved[1][3], moved[2][3] = 2.0, 5.0
+    posed = scenes.with_tables(
+        frames=frames.drop("ego_speed_kmh").with_columns(world_SE3_ego=pl.Series(moved))
+    )
+    assert next(build_drives(posed)).speed_mps.tolist() == pytest.approx([np.nan, 4.0, 6.0], nan_ok=True)
+
+
+def test_weak_boxes_of_a_detector_do_not_count() -> None:
+    boxes = pl.DataFrame(
+        {
+            "box": [0, 1, 2],
+            "video": ["a"] * 3,
+            "frame": [0, 0, 1],
+            **{name: [1.0 + k] * 3 for k, name in enumerate(("x1_px", "y1_px", "x2_px", "y2_px"))},
+            "score": [0.1, 0.2, 0.9],
+        }
+    )
+    (found,) = build_drives(Predictions(videos=pl.DataFrame({"video": ["a"]}), boxes=boxes))
+    assert found.boxes["score"].to_list() == pytest.approx([0.5, 1.0])
