@@ -71,7 +71,9 @@ def _train(folder: Path, out: Path, epochs: int, networks: int, rounds: int) -> 
         "networks": networks,
         "epochs": epochs,
     }
-    save_anticipation(fit_anticipation(rows, open_head(), networks=networks, epochs=epochs, facts=facts), out)
+    kept_back = read_future_rows(folder, "val", seed=40, every=_EVERY, rounds=2)
+    head = fit_anticipation(rows, kept_back, open_head(), networks=networks, epochs=epochs, facts=facts)
+    save_anticipation(head, out)
     spent_s = time.process_time() - started_s
     print(f"{out}: {out.stat().st_size / 1e3:.0f} kB of {len(rows.x):,} rows in {spent_s:.0f} CPU s")
 

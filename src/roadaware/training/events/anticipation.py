@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ from roadaware.training.events.scenes import SceneTruth
 
 WIDTHS = (192, 160)
 _BATCH, _BOX_WEIGHT = 512, 1.0
+_SHARES = np.linspace(0, 1, 21)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +167,7 @@ def join_future_rows(parts: list[FutureRows]) -> FutureRows:
 
 def fit_anticipation(
     rows: FutureRows,
+    kept_back: FutureRows,
     events: EventHead,
     *,
     seed: int = 0,
@@ -177,6 +179,7 @@ def fit_anticipation(
 
     Args:
         rows: to learn from.
+        kept_back: of other scenes, which say how far what is learnt of labels is to be trusted.
         events: says what holds now.
         seed: of the networks; they are averaged.
         networks: how many.
@@ -214,7 +217,39 @@ def fit_anticipation(
     flat = [torch.from_numpy(each.reshape(len(target), -1)) for each in (target / scale, weight, base)]
     layers = tuple(_train(standard, *flat, seed + k, epochs) for k in range(networks))
     network = SmallNetwork(mean, spread, layers, scale.reshape(-1), np.zeros(scale.size, np.float32))
+    trusted = _select_shares(network, kept_back, events)
+    network = replace(network, slope=(scale * trusted).reshape(-1).astype(np.float32))
     return AnticipationHead(tuple(ACTIONS), tuple(LOCATIONS), HORIZONS_S, network, dict(facts or {}))
+
+
+def _select_shares(network: SmallNetwork, rows: FutureRows, events: EventHead) -> Floats:
+    """(horizons, outputs) which share of what the network says of labels is the likeliest on scenes kept back.
+
+    What a network adds to the present logits, from a few hundred scenes, is partly chance: a share of it is kept, the
+    same for all labels of a kind at a horizon. Whether something is seen, and where, is taken as it is.
+    """
+    logits = events.tubes.logits(rows.x)
+    out = network.logits(join_inputs(rows.x.astype(np.float64), logits)).reshape(
+        len(rows.x), len(HORIZONS_S), -1
+    )
+    shares = np.ones(out.shape[1:])
+    first = PRESENT + len(ACTIONS)
+    for columns, now, true in (
+        (slice(PRESENT, first), logits[:, : len(ACTIONS)], rows.action),
+        (slice(first, first + len(LOCATIONS)), logits[:, len(ACTIONS) :], rows.location),
+    ):
+        for k in range(len(HORIZONS_S)):
+            seen = rows.present[:, k] & rows.known[:, k]
+
+            delta, held, due = out[seen, k, columns], now[seen], true[seen, k]
+            losses = [_measure_loss(held + share * delta, due) for share in _SHARES]
+            shares[k, columns] = _SHARES[int(np.argmin(losses))] if seen.any() else 0.0
+    return shares
+
+
+def _measure_loss(logits: Floats, true: Bools) -> float:
+    """Mean binary cross-entropy of logits."""
+    return float(np.mean(np.logaddexp(0, logits) - true * logits)) if logits.size else 0.0
 
 
 def _train(
