@@ -53,8 +53,27 @@ class Scene:
     colours: Floats32 | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class LinkedTubes:
+    """What a labeller knows of the tubes of the newest frame.
+
+    Args:
+        rows: (n,) of the frame's detections, which are linked.
+        numbers: (n,) of their tubes.
+        features: (n, features) of them.
+        ended: numbers of tubes that are over.
+    """
+
+    rows: Ints
+    numbers: Ints
+    features: npt.NDArray[np.float64]
+    ended: tuple[int, ...] = ()
+
+
 class EventLabeller:
     """Labels the detections of one stream, looking back only.
+
+    `linked` holds the tubes of the newest frame.
 
     Args:
         head: that scores.
@@ -84,6 +103,7 @@ class EventLabeller:
         labels = {"action": head.actions, "location": head.locations}
         self._into = {kind: self._columns(kind, names) for kind, names in labels.items()}
         self._linker = Linker(linker, self._given.width)
+        self.linked: LinkedTubes | None = None
 
     def reset(self, linker: LinkerConfig | None = None) -> None:
         """Forget the stream.
@@ -111,7 +131,8 @@ class EventLabeller:
         """
         boxes = np.asarray(found.boxes, np.float64)
         update = self._linker.update(scene.number, boxes, found.agentness, found.scores, t_s=scene.t_s)
-        self._features.end(path.number for path in update.ended)
+        ended = tuple(path.number for path in update.ended)
+        self._features.end(ended)
         linked = np.flatnonzero(update.numbers >= 0)
         agents = found.scores[:, self._given.columns("agent")]
         x, drive = self._features.step(
@@ -123,6 +144,7 @@ class EventLabeller:
             scene.motion,
             self._focal_px,
         )
+        self.linked = LinkedTubes(linked, update.numbers[linked], x, ended)
         scores = np.zeros((len(found), self._layout.width), np.float32)
         for kind, names in self._given.kinds.items():
             if kind not in COMPOSITES:
@@ -214,7 +236,7 @@ def add_head_kinds(head: EventHead, kinds: Mapping[str, tuple[str, ...]]) -> dic
 # EventDetector: a detector of agents with the event head behind it, which answers as any detector does.
 
 # The rate of ROAD's videos.
-_USUAL_FPS = 12.0
+USUAL_FPS = 12.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +274,7 @@ class EventDetector:
         fps: float | None = None,
         focal_px: float | None = None,
     ) -> None:
-        self.detector, self.fps = detector, fps or _USUAL_FPS
+        self.detector, self.fps = detector, fps or USUAL_FPS
         self._labeller = EventLabeller(head, detector.kinds, linker, focal_px)
         self._ego = EgoMotion(focal_px)
         self.kinds: Mapping[str, tuple[str, ...]] = self._labeller.kinds
@@ -281,7 +303,7 @@ class EventDetector:
             fps: 12 where None.
             linker: the same as before where None.
         """
-        self.fps = fps or _USUAL_FPS
+        self.fps = fps or USUAL_FPS
         self._labeller.reset(linker)
 
     def reset(self) -> None:
@@ -407,9 +429,24 @@ def add_events(predictions: Predictions, head: EventHead, linker: LinkerConfig) 
     """
     kinds = dict(get_score_layout(predictions.meta, "boxes").kinds)
     labeller = EventLabeller(head, kinds, linker)
+    found = {}
+    for name, size, fps in list_sized_videos(predictions):
+        labeller.reset()
+        found[name] = [labelled for labelled, _ in iterate_labelled(predictions, name, labeller, size, fps)]
+    own = get_score_layout(predictions.meta, "frames").kinds.get(AV_ACTION, ())
+    classes = Classes(labeller.kinds, own or labeller.av_labels, get_advice(predictions.meta))
+    return build_predictions(found, classes, videos=predictions.videos, meta=predictions.meta)
+
+
+def list_sized_videos(predictions: Predictions) -> list[tuple[str, tuple[int, int], float | None]]:
+    """Name, width and height, and frame rate (None where it is not known) of each video.
+
+    Raises:
+        UsageError: if the size of a video is not known.
+    """
     facts = {str(row["video"]): row for row in predictions.videos.to_dicts()}
     names = [*facts, *predictions.boxes["video"].cast(pl.String).unique(maintain_order=True).to_list()]
-    found = {}
+    found = []
     for name in dict.fromkeys(names):
         row = facts.get(name, {})
         size = int(row.get("width_px") or 0), int(row.get("height_px") or 0)
@@ -417,17 +454,22 @@ def add_events(predictions: Predictions, head: EventHead, linker: LinkerConfig) 
             raise UsageError(
                 f"the size of video {name} is not known, which events need; give --truth with its annotations"
             )
-        labeller.reset()
-        found[name] = _label(predictions, name, labeller, size, row.get("fps"))
-    own = get_score_layout(predictions.meta, "frames").kinds.get(AV_ACTION, ())
-    classes = Classes(labeller.kinds, own or labeller.av_labels, get_advice(predictions.meta))
-    return build_predictions(found, classes, videos=predictions.videos, meta=predictions.meta)
+        found.append((name, size, row.get("fps")))
+    return found
 
 
-def _label(
+def iterate_labelled(
     predictions: Predictions, video: str, labeller: EventLabeller, size_px: tuple[int, int], fps: float | None
-) -> list[FrameDetections]:
-    """The detections of one video, in the order of its frames."""
+) -> Iterator[tuple[FrameDetections, float]]:
+    """The labelled detections of the frames of one video, and the time of each.
+
+    Args:
+        predictions: see `add_events`.
+        video: its name.
+        labeller: at the beginning of a stream.
+        size_px: width and height of its images.
+        fps: of the video; 12 where None.
+    """
     chosen = pl.col("video").cast(pl.String) == video
     boxes = predictions.boxes.filter(chosen).sort("frame", maintain_order=True)
     frames = np.unique(boxes["frame"].to_numpy())
@@ -445,11 +487,9 @@ def _label(
     score = boxes["score"].to_numpy().astype(np.float32)
     scores = convert_to_matrix(boxes["scores"], get_score_layout(predictions.meta, "boxes").width)
     bounds = np.searchsorted(boxes["frame"].to_numpy(), [*frames.tolist(), np.iinfo(np.int64).max])
-    told = []
     for k, frame in enumerate(frames.tolist()):
         part = slice(int(bounds[k]), int(bounds[k + 1]))
         said = drive.get(frame, np.zeros(width, np.float32))
         detections = FrameDetections(frame, sides[part], score[part], scores[part], said)
-        scene = Scene(frame, times.get(frame, frame / (fps or _USUAL_FPS)), size_px)
-        told.append(replace(labeller.step(detections, scene), frame=frame))
-    return told
+        scene = Scene(frame, times.get(frame, frame / (fps or USUAL_FPS)), size_px)
+        yield replace(labeller.step(detections, scene), frame=frame), scene.t_s
