@@ -320,8 +320,8 @@ def _take(rows: pl.DataFrame, places: pl.DataFrame, found: BoxSource) -> pl.Data
     half_x, half_y = pl.col("n2") / 2, pl.col("n3") / 2
     corners = ((pl.col("n0") - half_x) * wide, (pl.col("n1") - half_y) * high,
                (pl.col("n0") + half_x) * wide, (pl.col("n1") + half_y) * high)  # fmt: skip
-    # A billionth of a pixel: what the sums and differences above lose.
-    places_after = 12 if found.notes.get("unit_pictures") else 9
+    # What the sums and differences above lose.
+    places_after = 13 if found.notes.get("unit_pictures") else 10
     rows = rows.with_columns(
         corner.round(places_after).alias(name) for corner, name in zip(corners, CORNERS, strict=True)
     )

@@ -49,15 +49,15 @@ def _format_annotations(held: FlatBoxes, frames: pl.DataFrame) -> str:
     track = (
         pl.when(pl.col("track").is_null()).then(pl.lit("")).otherwise(pl.format(', "track_id": {}', "track"))
     )
-    line = pl.format(
-        '{"id": {}, "image_id": {}, "category_id": {}, "bbox": [{}, {}, {}, {}], "area": {}, "iscrowd": {}{}}'.replace(
-            '{"id"', '\x01"id"'
-        )[:-1]
-        + "\x02",
-        "id", "image", pl.col("label") + 1, format_number(x1), format_number(y1), format_number(x2 - x1),
-        format_number(y2 - y1), format_number((x2 - x1) * (y2 - y1)),
-        pl.col("ignore").fill_null(value=False).cast(pl.Int64), track,
-    ).str.replace("\x01", "{", literal=True).str.replace("\x02", "}", literal=True)  # fmt: skip
+    box = pl.concat_str(*map(format_number, (x1, y1, x2 - x1, y2 - y1)), separator=", ")
+    # Of the sides as they are written, so that the area is the same when they are read back.
+    area = format_number(((x2 - x1).round(9) * (y2 - y1).round(9)).round(5))
+    crowd = pl.col("ignore").fill_null(value=False).cast(pl.Int64)
+    # Not pl.format, which takes every brace for its own.
+    line = pl.concat_str(
+        pl.lit('{"id": '), "id", pl.lit(', "image_id": '), "image", pl.lit(', "category_id": '), pl.col("label") + 1,
+        pl.lit(', "bbox": ['), box, pl.lit('], "area": '), area, pl.lit(', "iscrowd": '), crowd, track, pl.lit("}"),
+    )  # fmt: skip
     return str(rows.select(line.str.join(",\n")).item() or "")
 
 

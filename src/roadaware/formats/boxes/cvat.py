@@ -38,7 +38,8 @@ def write_cvat(held: FlatBoxes) -> Files:
         )
     own = ["v", "track"]
     rows = rows.with_columns(
-        following=pl.col("frame").shift(-1).over(own), *(format_number(pl.col(c)).alias(c) for c in CORNERS)
+        pl.col("frame").shift(-1).over(own).alias("following"),
+        *(format_number(pl.col(c)).alias(c) for c in CORNERS),
     ).join(held.videos.select("v", "n_frames"), on="v", how="left", maintain_order="left")
     ends = (pl.col("following") != pl.col("frame") + 1).fill_null(value=True)
     ends &= (pl.col("frame") + 1 < pl.col("n_frames")).fill_null(value=True)

@@ -11,27 +11,15 @@ import polars as pl
 from roadaware.datasets.box_rows import KIND
 from roadaware.errors import InputError, UsageError
 from roadaware.io.sources import is_outside, to_printable
-from roadaware.scenes.schema import CORNERS, TABLES
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
-HELD = (
-    "track",
-    "untracked",
-    "class",
-    "unclassed",
-    "ignore",
-    "score",
-    "rate",
-    "size",
-    "length",
-    "unseen",
-    "split",
-    "path",
-)
-"""What a form may hold: tracks; boxes without a track, or without a class; boxes to ignore; scores; of a video its rate, size and
-length; which frames nobody looked at; the split of a video; the file of an image."""
+HELD = ("track", "zero", "untracked", "class", "unclassed", "ignore", "rate", "size", "length", "split")
+"""What a form may hold: tracks, and among them one called 0; boxes without a track; classes, and boxes without one; boxes to
+ignore; the rate, size and length of a video, and its split."""
 _KINDS = (KIND, "object", "category", "action")
-_VIDEO = {"video", "width_px", "height_px", "fps", "n_frames", "splits"}
+# Where images and films lie is no annotation, and changes with every copy: it is not counted as lost.
+_VIDEO = {"video", "width_px", "height_px", "fps", "n_frames", "splits", "path"}
 _OWN = {
     "videos": _VIDEO,
     "frames": {"video", "frame", "annotated", "path"},
@@ -39,7 +27,7 @@ _OWN = {
     "tubes": {"tube", "video", "name", "start_frame", "end_frame", "score"},
 }
 _NUMBER = r"^(0|[1-9]\d{0,14})$"
-_SPLITS = ("train", "val", "test")
+SPLITS = ("train", "val", "test")
 
 
 @dataclass(frozen=True)
@@ -47,7 +35,7 @@ class FlatBoxes:
     """What annotation tools hold of a set.
 
     Args:
-        videos: video, width_px, height_px, fps, n_frames, split (its last word, null where it has none), by number `v` from 0.
+        videos: `v` (from 0), video, width_px, height_px, fps, n_frames, split (its last word, null where it has none).
         frames: `v`, video, frame, path of the frames that somebody looked at.
         boxes: `v`, video, frame, track (a number in its video from 1, or that of its name), label (place in `classes`, or
             null), corners in Float64, ignore, score; by video and frame.
@@ -74,6 +62,7 @@ class Form:
         write: gives the names and contents of the files.
         needs: columns of videos that may not be null.
         layout: what is written.
+        whole: whether a video is annotated from its first frame to its last.
     """
 
     title: str
@@ -82,6 +71,7 @@ class Form:
     write: Callable[[FlatBoxes], Files]
     layout: str
     needs: tuple[str, ...] = ()
+    whole: bool = False
 
 
 def choose_kind(tables: TableSet, kind: str | None = None) -> str | None:
@@ -140,7 +130,7 @@ def flatten(
         if what not in form.holds:
             lost[reason] += boxes.select(wrong.sum()).item()
             boxes = boxes.filter(~wrong)
-    if "unseen" not in form.holds:
+    if len(boxes):
         known = frames.select("video", "frame")
         unseen = boxes.join(known, on=["video", "frame"], how="anti")
         if len(unseen):
@@ -184,7 +174,7 @@ def _list_videos(tables: TableSet, form: Form, lost: Counter[str]) -> pl.DataFra
     videos = videos.with_columns(fps=pl.col("fps").cast(pl.Float32).cast(pl.String).cast(pl.Float64))
     splits = videos["splits"].to_list() if "splits" in videos.columns else [None] * len(videos)
     words = [[each.rpartition("/")[2] for each in held or ()] for held in splits]
-    kept = [held[0] if held and held[0] in _SPLITS and "split" in form.holds else None for held in words]
+    kept = [held[0] if held and held[0] in SPLITS and "split" in form.holds else None for held in words]
     lost["splits of videos"] += sum(len(held) - (k is not None) for held, k in zip(words, kept, strict=True))
     for what, names in (("rate", ("fps",)), ("size", ("width_px",)), ("length", ("n_frames",))):
         if what not in form.holds:
@@ -202,13 +192,13 @@ def _list_frames(tables: TableSet, videos: pl.DataFrame, form: Form, lost: Count
     frames = tables.frames.with_columns(pl.col("video").cast(pl.String))
     if "annotated" in frames.columns:
         seen = frames.filter(pl.col("annotated").fill_null(value=True))
-        if "unseen" not in form.holds:
-            lost["frames that nobody looked at, listed as empty or left out"] += len(frames) - len(seen)
+        if form.whole:
+            lost["frames that nobody looked at, which the form takes for empty ones"] += len(frames) - len(
+                seen
+            )
         frames = seen
     if "path" not in frames.columns:
         frames = frames.with_columns(path=pl.lit(None, pl.String))
-    if "path" not in form.holds:
-        lost["values of `frames.path`"] += len(frames) - frames["path"].null_count()
     bare = videos.join(frames.select("video").unique(), on="video", how="anti").filter(pl.col("n_frames") > 0)
     more = bare.select("video", frame=pl.int_ranges(0, "n_frames")).explode("frame")
     frames = pl.concat(
@@ -309,6 +299,3 @@ def format_facts(held: FlatBoxes, *names: str) -> bytes | None:
             row = values.row(0)
             lines.append(f"{name} = {row[0]!r}" if name == "fps" else f"{name} = [{row[0]}, {row[1]}]")
     return ("\n".join(lines) + "\n").encode() if lines else None
-
-
-assert set(_OWN) <= set(TABLES)

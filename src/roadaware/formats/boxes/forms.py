@@ -23,7 +23,7 @@ FORMS: Mapping[str, Form] = {
     "coco": Form(
         "COCO JSON",
         "coco",
-        frozenset({"track", "zero", "untracked", "class", "ignore", "rate", "size", "length", "path"}),
+        frozenset({"track", "zero", "untracked", "class", "ignore", "rate", "size", "length"}),
         write_coco,
         "annotations.json",
     ),
@@ -42,6 +42,7 @@ FORMS: Mapping[str, Form] = {
         write_mot,
         "SPLIT/VIDEO/gt/gt.txt, gt/labels.txt, seqinfo.ini",
         needs=("n_frames",),
+        whole=True,
     ),
     "cvat": Form(
         "CVAT for video 1.1",
@@ -50,6 +51,7 @@ FORMS: Mapping[str, Form] = {
         write_cvat,
         "VIDEO.xml",
         needs=("n_frames", "width_px", "height_px"),
+        whole=True,
     ),
     "voc": Form(
         "Pascal VOC XML",
@@ -103,8 +105,8 @@ def write_boxes(
     if lost and not lossy:
         listed = "\n  ".join(f"{count:,} {what}" for what, count in lost.items())
         raise UsageError(
-            f"{FORMS[form].title} cannot hold all of this:\n  {listed}\nnothing was written; --lossy writes the rest, and keeps "
-            f"the whole tables beside it, in {REST}"
+            f"{FORMS[form].title} cannot hold all of this:\n  {listed}\nnothing was written; --lossy writes the "
+            f"rest, and keeps the whole tables beside it, in {REST}"
         )
     written = WrittenBoxes(lost=lost)
 

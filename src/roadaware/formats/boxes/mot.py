@@ -32,8 +32,9 @@ def write_mot(held: FlatBoxes) -> Files:
     for row in held.videos.iter_rows(named=True):
         base = name_file(row["video"].replace("/", "_"))
         base = f"{row['split']}/{base}" if row["split"] else base
-        facts = {"name": row["video"], "imDir": "img1", "frameRate": None if row["fps"] is None else f"{row['fps']:g}",
-                 "seqLength": row["n_frames"], "imWidth": row["width_px"], "imHeight": row["height_px"], "imExt": ".jpg"}  # fmt: skip
+        rate = None if row["fps"] is None else f"{row['fps']:g}"
+        facts = {"name": row["video"], "imDir": "img1", "frameRate": rate, "seqLength": row["n_frames"],
+                 "imWidth": row["width_px"], "imHeight": row["height_px"], "imExt": ".jpg"}  # fmt: skip
         info = [f"{key}={value}" for key, value in facts.items() if value is not None]
         yield f"{base}/{INFO}", "\n".join(["[Sequence]", *info, ""]).encode()
         text = texts.get(row["v"], "")

@@ -12,7 +12,7 @@ import polars as pl
 
 from roadaware.datasets.box_rows import FACTS
 from roadaware.errors import InputError
-from roadaware.formats.boxes.flat import Files, FlatBoxes, format_facts, name_file
+from roadaware.formats.boxes.flat import SPLITS, Files, FlatBoxes, format_facts, name_file
 from roadaware.io.sources import to_printable
 
 
@@ -30,8 +30,8 @@ def write_yolo(held: FlatBoxes) -> Files:
     )
     x1, y1, x2, y2 = (pl.col(f"{name}_px") for name in ("x1", "y1", "x2", "y2"))
     wide, high = pl.col("width_px"), pl.col("height_px")
-    # Twelve decimals of a share: a millionth of a pixel is a million times as much.
-    shares = (share.round(12).cast(pl.String) for share in
+    # Ten decimals: less than a millionth of a pixel, and more than the reader's sums lose, so that text comes back the same.
+    shares = (share.round(10).cast(pl.String) for share in
               ((x1 + x2) / 2 / wide, (y1 + y2) / 2 / high, (x2 - x1) / wide, (y2 - y1) / high))  # fmt: skip
     track = pl.when(pl.col("track").is_null()).then(pl.lit("")).otherwise(pl.format(" {}", "track"))
     line = pl.concat_str(pl.concat_str(pl.col("label"), *shares, separator=" "), track)
@@ -39,7 +39,8 @@ def write_yolo(held: FlatBoxes) -> Files:
     texts = lines.group_by("v", "frame", maintain_order=True).agg(pl.col("line").str.join("\n"))
     frames = held.frames.join(texts, on=["v", "frame"], how="left", maintain_order="left")
     frames = frames.join(held.videos.select("v", "split"), on="v", how="left", maintain_order="left")
-    splits = held.videos["split"].drop_nulls().unique(maintain_order=True).to_list()
+    named = held.videos["split"].drop_nulls().to_list()
+    splits = [split for split in SPLITS if split in named]
     images = "".join(f"{split}: images/{split}\n" for split in splits) or "train: images\nval: images\n"
     names = "".join(f"  {n}: {json.dumps(name, ensure_ascii=False)}\n" for n, name in enumerate(held.classes))
     yield "data.yaml", f"{images}names:\n{names}".encode() if names else f"{images}names: []\n".encode()
