@@ -33,8 +33,8 @@ _DATASET = f"Which dataset it is: {', '.join(READERS)}. May be left out: then it
 _FOLDER = "Save the tables here, as Parquet files with a meta.json."
 _VERIFY = "Compare contents, not times and sizes, before the cache is believed."
 _MEDIA = (
-    "Folder with the videos of one's own annotations (AVA, VidVRD, HC-STVG, VGG-SS): boxes and times become those of the "
-    "videos; who has none is named and left out."
+    "Folder with the videos of one's own annotations (AVA, VidVRD, HC-STVG, VGG-SS, YOLO ...): boxes and "
+    "times become those of the videos; who has none is named and left out."
 )
 _STRICT = "Exit with 1 if a row or file was refused, or something odd was met."
 
@@ -130,7 +130,7 @@ def _list_missing(dataset: str, scenes: Scenes) -> list[str]:
         found.append(
             f"frames a second are not known: --option fps=25, the videos by --media, or the line `fps = 25` in {FACTS}"
         )
-    if "unit_pictures" in scenes.meta.notes and "size" in options:
+    if "unit_boxes" in scenes.meta.notes:
         found.append(
             "sizes of images are not known, boxes are in shares of them: --option size=1920x1080, the videos by --media, or "
             f"the line `size = [1920, 1080]` in {FACTS}"

@@ -207,6 +207,7 @@ def build_box_scenes(found: BoxSource, digest: str) -> Scenes:
         boxes=boxes,
         labels=labels,
         tubes=tubes.select("tube", "video", "start_frame", "end_frame", name="track"),
+        tube_labels=label_tracks(boxes, labels),
         rejected=findings.table(),
         meta=Meta(
             dataset=entry.datasets[0],
@@ -217,6 +218,21 @@ def build_box_scenes(found: BoxSource, digest: str) -> Scenes:
             notes={**findings.notes(), **found.notes},
         ),
     )
+
+
+def label_tracks(boxes: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
+    """The table `tube_labels`: the class of each track all of whose boxes have one and the same.
+
+    Args:
+        boxes: with `box` and `tube`.
+        labels: at most one for each box.
+    """
+    owned = boxes.select("box", "tube").drop_nulls("tube")
+    owned = owned.join(labels.select("box", "label"), on="box", how="left", maintain_order="left")
+    held = owned.group_by("tube", maintain_order=True).agg(
+        pl.col("label").first(), one=(pl.col("label").n_unique() == 1) & (pl.col("label").null_count() == 0)
+    )
+    return held.filter("one").select("tube", kind=pl.lit(KIND), label="label")
 
 
 def _list_videos(found: BoxSource) -> pl.DataFrame:

@@ -1,6 +1,7 @@
 """Pascal VOC: an XML file for each image with the boxes in it, as labelImg, CVAT, Roboflow and supervision write it.
 
-Layout: `Annotations/NAME.xml` (or the files in one folder), `ImageSets/Main/SPLIT.txt` with the names of each split.
+Layout: `Annotations/NAME.xml` (or the files in one folder), `ImageSets/Main/SPLIT.txt` with the names of each
+split; `labelmap.txt` with the order of the classes.
 `<object>` has `<name>` and `<bndbox>` with `xmin, ymin, xmax, ymax`. Tools disagree about pixels: by default the numbers are
 edges from 0 (labelImg, CVAT, Roboflow); `pixels=voc` takes them as the challenge wrote them, pixels from 1 with the last
 one inside (Everingham et al., 2010): one is taken off xmin and ymin.
@@ -18,7 +19,15 @@ import polars as pl
 from lxml import etree
 
 from roadaware.datasets import Progress
-from roadaware.datasets.box_rows import FACTS, LARGEST_SIDE, ROWS, BoxSource, build_box_scenes, read_facts
+from roadaware.datasets.box_rows import (
+    FACTS,
+    LARGEST_SIDE,
+    ROWS,
+    BoxSource,
+    build_box_scenes,
+    check_classes,
+    read_facts,
+)
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
 from roadaware.datasets.issues import Findings, build_unreadable_error
 from roadaware.errors import InputError, UsageError
@@ -30,6 +39,7 @@ from roadaware.scenes.tables import Scenes
 VERSION = 1
 _PLACES = ("Annotations", "")
 _SETS = "ImageSets/Main"
+LABEL_MAP = "labelmap.txt"
 _EDGES = ("xmin", "ymin", "xmax", "ymax")
 _NUMBERED = re.compile(r"(.+?)[_/](\d{1,9})", re.ASCII | re.DOTALL)
 _WANTED = "Pascal VOC needs its annotations, files '*.xml' in 'Annotations/',"
@@ -51,7 +61,8 @@ def inputs(source: Source, **options: Any) -> list[str]:
     """Names of the files that `read` would read."""
     if isinstance(source, FileSource):
         return [source.name]
-    return [*([FACTS] if source.holds(FACTS) else []), *_list_files(source), *_list_sets(source)]
+    beside = [name for name in (FACTS, LABEL_MAP) if source.holds(name)]
+    return [*beside, *_list_files(source), *_list_sets(source)]
 
 
 def _list_files(source: Source) -> list[str]:
@@ -96,7 +107,7 @@ def read(
     findings = Findings()
     found = BoxSource("voc", findings)
     facts = read_facts(source, fps=fps, first_frame=first_frame)
-    found.classes = list(facts.classes or ())
+    found.classes = list(facts.classes or _read_label_map(source))
     names = _list_files(source)
     errors: list[InputError] = []
     images: dict[str, tuple[str, etree._Element]] = {}
@@ -153,6 +164,21 @@ def read(
     found.videos = list(videos.values())
     found.rows.append(pl.DataFrame(shown, schema=ROWS))
     return build_box_scenes(found, source.contents(inputs(source)))
+
+
+def _read_label_map(source: Source) -> tuple[str, ...]:
+    """The classes in the order of `labelmap.txt`, as CVAT and Datumaro write it; none where it is not there.
+
+    Raises:
+        InputError: if it is no text, or names a class twice.
+    """
+    if isinstance(source, FileSource) or not source.holds(LABEL_MAP):
+        return ()
+    where = source.where(LABEL_MAP)
+    text = decode_utf_text(source.read(LABEL_MAP), where, expected="names of classes", hint=_HINT)
+    lines = [line.strip() for line in text.splitlines()]
+    names = [line.rsplit(":", 3)[0].strip() for line in lines if line and not line.startswith("#")]
+    return check_classes([name for name in names if name != "background"], where)
 
 
 def _read_splits(source: Source, findings: Findings) -> dict[str, str]:

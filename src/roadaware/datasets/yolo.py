@@ -45,7 +45,9 @@ _NO_LABELS = {
     "requirements.txt",
 }
 _SPLITS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
-_WANTED = "YOLO needs its labels, files '*.txt' in 'labels/' with 'data.yaml' or 'classes.txt' beside it,"
+_WANTED = (
+    "YOLO needs its annotations, files '*.txt' in 'labels/' with 'data.yaml' or 'classes.txt' beside it,"
+)
 _HINT = "Point at the folder that holds 'labels/' and the names of the classes ('data.yaml', 'classes.txt')."
 _FIELDS = 8
 _NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?$"
@@ -252,7 +254,7 @@ def _add_videos(found: BoxSource, places: dict[str, list[Any]], facts: Facts) ->
     sized = all(width is not None for width in places["width"])
     if not sized:
         places["width"], places["height"] = ([1] * len(places["file"]) for _ in range(2))
-        found.notes["unit_pictures"] = True
+        found.notes["unit_boxes"] = True
     videos: dict[str, dict[str, Any]] = {}
     frames: dict[str, set[int]] = {}
     for n, video in enumerate(places["video"]):
@@ -321,7 +323,7 @@ def _take(rows: pl.DataFrame, places: pl.DataFrame, found: BoxSource) -> pl.Data
     corners = ((pl.col("n0") - half_x) * wide, (pl.col("n1") - half_y) * high,
                (pl.col("n0") + half_x) * wide, (pl.col("n1") + half_y) * high)  # fmt: skip
     # What the sums and differences above lose.
-    places_after = 13 if found.notes.get("unit_pictures") else 10
+    places_after = 13 if found.notes.get("unit_boxes") else 10
     rows = rows.with_columns(
         corner.round(places_after).alias(name) for corner, name in zip(corners, CORNERS, strict=True)
     )

@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets import READERS, Progress
-from roadaware.datasets.box_rows import FACTS, read_facts
+from roadaware.datasets.box_rows import FACTS, label_tracks, read_facts
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
 from roadaware.datasets.issues import Findings, build_unreadable_error
 from roadaware.errors import InputError
@@ -186,6 +186,8 @@ def _read_file(source: Source, name: str, first_frame: int | None, fps: float | 
             dtype=pl.Int64,
         ),
     )
+    if len(scenes.tubes):
+        scenes = scenes.with_tables(tube_labels=label_tracks(boxes, scenes.labels))
     return scenes.with_tables(boxes=boxes, frames=frames, videos=videos)
 
 

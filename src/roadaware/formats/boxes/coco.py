@@ -1,4 +1,4 @@
-"""COCO JSON written: `annotations.json` with videos, images, categories, and boxes with their tracks.
+"""COCO JSON written: `annotations/instances_all.json` with videos, images, categories, and boxes with their tracks.
 
 As `formats.coco_sets` reads it: left, top, width, height in pixels from 0; `frame_id` from 0; ids from 1. Boxes to ignore are
 `iscrowd`. Each box is text that polars makes; only names go through Python.
@@ -12,7 +12,7 @@ import polars as pl
 
 from roadaware.formats.boxes.flat import Files, FlatBoxes, format_number
 
-MAIN = "annotations.json"
+MAIN = "annotations/instances_all.json"
 
 
 def write_coco(held: FlatBoxes) -> Files:

@@ -25,7 +25,7 @@ FORMS: Mapping[str, Form] = {
         "coco",
         frozenset({"track", "zero", "untracked", "class", "ignore", "rate", "size", "length"}),
         write_coco,
-        "annotations.json",
+        "annotations/instances_all.json",
     ),
     "yolo": Form(
         "YOLO text",
@@ -58,7 +58,7 @@ FORMS: Mapping[str, Form] = {
         "voc",
         frozenset({"untracked", "class", "ignore", "rate", "size", "length", "split"}),
         write_voc,
-        "Annotations/VIDEO_NUMBER.xml, ImageSets/Main/SPLIT.txt",
+        "Annotations/VIDEO_NUMBER.xml, ImageSets/Main/SPLIT.txt, labelmap.txt",
         needs=("width_px", "height_px"),
     ),
 }
@@ -105,7 +105,7 @@ def write_boxes(
     if lost and not lossy:
         listed = "\n  ".join(f"{count:,} {what}" for what, count in lost.items())
         raise UsageError(
-            f"{FORMS[form].title} cannot hold all of this:\n  {listed}\nnothing was written; --lossy writes the "
+            f"{FORMS[form].title} cannot hold all of this:\n  {listed}\n  Nothing was written; --lossy writes the "
             f"rest, and keeps the whole tables beside it, in {REST}"
         )
     written = WrittenBoxes(lost=lost)

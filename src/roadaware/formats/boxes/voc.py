@@ -1,7 +1,8 @@
 """Pascal VOC written: `Annotations/VIDEO_NUMBER.xml` for each image, as `datasets.voc` reads it by default.
 
 Corners are edges in pixels from 0, the right one excluded, with decimals where they have some; frames count from 1; boxes to
-ignore are `difficult`. `ImageSets/Main/SPLIT.txt` lists the images of each split. The rate stands in `dataset.toml`.
+ignore are `difficult`. `ImageSets/Main/SPLIT.txt` lists the images of each split, `labelmap.txt` the classes. The rate stands
+in `dataset.toml`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from xml.sax.saxutils import escape
 import polars as pl
 
 from roadaware.datasets.box_rows import FACTS
+from roadaware.datasets.voc import LABEL_MAP
 from roadaware.errors import InputError
 from roadaware.formats.boxes.flat import Files, FlatBoxes, format_facts, format_number, name_file
 from roadaware.io.sources import to_printable
@@ -58,6 +60,10 @@ def write_voc(held: FlatBoxes) -> Files:
         size = f"<size><width>{width}</width><height>{height}</height><depth>3</depth></size>"
         head = f"<annotation>\n  <filename>{escape(path or stem + '.jpg')}</filename>\n  {size}\n"
         yield f"Annotations/{stem}.xml", (head + (text + "\n" if text else "") + "</annotation>\n").encode()
+    if held.classes:
+        # Datumaro and CVAT know no other classes than those of 2007 without it.
+        listing = ["# label:color_rgb:parts:actions", *(f"{name}:::" for name in held.classes)]
+        yield LABEL_MAP, ("\n".join(listing) + "\n").encode()
     for split, listed in splits.items():
         yield f"ImageSets/Main/{split}.txt", ("\n".join(listed) + "\n").encode()
     if (facts := format_facts(held, "fps")) is not None:
