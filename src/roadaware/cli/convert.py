@@ -130,9 +130,9 @@ def _convert_annotations(
         if is_saved(path)
         else read_release(reader or detect_dataset_format(path), path)
     )
-    if form in FORMS:
-        return _write_boxes(scenes, out, form, videos, embed=embed, kind=kind, lossy=lossy)
     root = media[0] if media else path if path.is_dir() else path.parent
+    if form in FORMS:
+        return _write_boxes(scenes, out, form, videos, root if embed else None, kind=kind, lossy=lossy)
     with console.log_step("writing"):
         written = write_truth(form, scenes, out, media=root if embed else None, videos=videos)
     rows = {name: n for name, n in written.rows.items() if n}
@@ -149,37 +149,34 @@ def _write_boxes(
     out: Path,
     form: str,
     videos: tuple[str, ...],
+    media: Path | None,
     *,
-    embed: bool,
     kind: str | None,
     lossy: bool,
 ) -> Outcome:
-    """Boxes in the form of an annotation tool.
+    """Boxes in the form of an annotation tool, and beside them the videos below `media`.
 
     Raises:
-        UsageError: if videos are to be copied beside, or there is none of that name.
+        UsageError: if there is no video of a name.
     """
-    if embed:
-        raise UsageError(
-            f"--embed copies no videos beside {form}: its tools take images and videos from where they lie"
-        )
+    from roadaware.formats.truth_files import WrittenTruth, put_films
+
     if videos:
         known = scenes.videos["video"].cast(pl.String).to_list()
         if unknown := [name for name in videos if name not in known]:
             raise UsageError(f"no video {unknown[0]!r}; there are {', '.join(known[:5])}")
         scenes = scenes.only(videos)
+    films = WrittenTruth()
     with console.log_step("writing"):
         written = write_boxes(scenes, form, out, kind=kind, lossy=lossy)
-    lines = [", ".join(f"{n:,} {name}" for name, n in written.rows.items())]
+        if media is not None:
+            put_films(scenes, media, out, films)
+    rows = {**written.rows, **films.rows}
+    lines = [", ".join(f"{n:,} {name}" for name, n in rows.items())]
     lines += [f"  not held: {n:,} {what}" for what, n in written.lost.items()]
-    lines.append(f"wrote {written.files:,} files into {terminal.format_cell(str(out))}")
-    data = {
-        "folder": str(out),
-        "form": form,
-        "files": written.files,
-        "rows": written.rows,
-        "left_out": dict(written.lost),
-    }
+    files = written.files + len(films.files)
+    lines.append(f"wrote {files:,} files into {terminal.format_cell(str(out))}")
+    data = {"folder": str(out), "form": form, "files": files, "rows": rows, "left_out": dict(written.lost)}
     return Outcome("\n".join(lines), data)
 
 
