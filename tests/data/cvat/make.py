@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-FORMAT = "plain xml"
+FORMAT = "xml attributes"
 MAIN = "street.xml"
 VIDEO = "street"
 OTHERS = ()
