@@ -51,13 +51,14 @@ def detect_dataset_format(path: Path) -> str:
         InputError: if it is none that we read; says what it looks like.
     """
     seen = ""
-    if (found := _by_layout(path)) is not None:
-        return found
     for name, head, tail in _files(path):
         found = match_reader(head, tail)
         if found is not None:
             return found
         seen = seen or f"{to_printable(name)} {_looks(head, tail)}"
+    # Behind what says itself what it is: such folders may lie deep inside other sets.
+    if (layout := _by_layout(path)) is not None:
+        return layout
     raise InputError(
         f"expected annotations of a known format, found {seen or 'no .json, .csv or .xml file'}",
         where=to_printable(str(path)),
