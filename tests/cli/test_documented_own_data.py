@@ -29,7 +29,8 @@ def test_the_commands_of_the_pages_run(
         done = roadaware(*words)
         assert done.code == 0, f"roadaware {' '.join(words)}: {done.err}"
     result = json.loads((tmp_path / "runs" / "mine-run" / "results.json").read_text())
-    assert "frame_map" in json.dumps(result)
+    assert result["task"] == "events"
+    assert "agent" in json.dumps(result)
     assert (tmp_path / "runs" / "mine" / "videos" / "road-0000.mp4").is_file()
 
 
