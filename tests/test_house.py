@@ -132,7 +132,7 @@ def test_nothing_runs_code_from_data() -> None:
 
 
 _ALONE = {
-    "yaml": "roadaware.training.recipe_files",
+    "yaml": "roadaware.io.yaml",
     "safetensors": "roadaware.models.tensor_files",
     "torch.load": "roadaware.models.tensor_files",
     "from_pretrained": "roadaware.models.pretrained",

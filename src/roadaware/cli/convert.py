@@ -6,23 +6,26 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import polars as pl
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch
 from roadaware.errors import UsageError
+from roadaware.formats.boxes.forms import FORMS, write_boxes
 from roadaware.io.folders import make_folder
 from roadaware.reports import terminal
 
 if TYPE_CHECKING:
+    from roadaware.scenes.tables import Scenes
     from roadaware.viewer.rerun_file import Written
 
 _PATHS = (
     "Runs, saved tables or datasets, as `view` takes them: one set of ground truth, up to five predictions."
 )
 _TO = (
-    "What is written: `rrd`, a recording of Rerun; or the annotations alone, in the form of `ava` (csv), `vidvrd`, "
-    "`hcstvg` (as TubeDETR prepares it) or `vggss` (JSON)."
+    "What is written: `rrd`, a recording of Rerun; boxes and tracks as `coco`, `yolo`, `mot`, `cvat` or `voc`; or the "
+    "annotations in the form of `ava` (csv), `vidvrd`, `hcstvg` (as TubeDETR prepares it) or `vggss` (JSON)."
 )
 _OUT = "The file, such as run.rrd; for annotations a folder."
 _MEDIA = "Videos, or folders in which videos and images lie, where tables do not say."
@@ -32,7 +35,12 @@ _EMBED = (
     "Copy videos and images into the file; else it holds their paths and the times of their frames. Beside "
     "annotations: put the videos into a folder `videos`."
 )
-_Form = Literal["rrd", "ava", "vidvrd", "hcstvg", "vggss"]
+_KIND = "Kind of label that becomes the class of a box (coco, yolo, mot, cvat, voc). [default: agent, or what there is]"
+_LOSSY = (
+    "Write although the form cannot hold everything (coco, yolo, mot, cvat, voc): what is lost is listed, and the whole "
+    "tables are saved in a folder `not-held` beside."
+)
+_Form = Literal["rrd", "coco", "yolo", "mot", "cvat", "voc", "ava", "vidvrd", "hcstvg", "vggss"]
 
 
 def convert(
@@ -40,13 +48,18 @@ def convert(
     out: Annotated[Path, Output, Parameter(help=_OUT), outputs.CONVERTED],
     to: Annotated[_Form, Parameter(help=_TO)] = "rrd",
     media: Annotated[tuple[Path, ...], Parameter(help=_MEDIA), Several] = (),
-    reader: Annotated[str | None, Parameter(help=_READER)] = None,
+    reader: Annotated[str | None, Parameter(name=("--reader", "--from"), help=_READER)] = None,
+    kind: Annotated[str | None, Parameter(help=_KIND)] = None,
+    lossy: Annotated[bool, Parameter(help=_LOSSY), Switch] = False,
     videos: Annotated[tuple[str, ...], Parameter(help=_VIDEOS), Several] = (),
     embed: Annotated[bool, Parameter(help=_EMBED), Switch] = False,
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Write runs and datasets as files of other tools: a recording of Rerun, or annotations of other toolboxes.
+
+    Boxes and tracks of any dataset are written as COCO, YOLO, MOT, CVAT or Pascal VOC have them; what the form cannot hold
+    is listed before anything is written, and `--lossy` agrees to it.
 
     Annotations of any dataset or of synthetic scenes are written as AVA, VidVRD, HC-STVG or VGG-SS have them, so that
     what learns from those can learn from these; what the form cannot hold is counted.
@@ -62,9 +75,15 @@ def convert(
         roadaware convert KITTI runs/proposals --to rrd -o kitti.rrd --videos training/000002
 
         roadaware convert synthetic --to ava --embed -o synthetic-ava
+
+        roadaware convert labels --from yolo --to coco -o labels-coco
     """
     if to != "rrd":
-        return _convert_annotations(paths, out, to, media, reader, videos, embed=embed)
+        if to not in FORMS and (lossy or kind is not None):
+            raise UsageError(f"--lossy and --kind are of {', '.join(FORMS)}; {to} counts what does not fit")
+        return _convert_annotations(
+            paths, out, to, media, reader, videos, embed=embed, kind=kind, lossy=lossy
+        )
     if importlib.util.find_spec("rerun") is None:
         raise UsageError("rerun-sdk is not installed: pip install 'roadaware[rerun]'")
     from roadaware.viewer.opening import open_paths
@@ -87,6 +106,8 @@ def _convert_annotations(
     videos: tuple[str, ...],
     *,
     embed: bool,
+    kind: str | None,
+    lossy: bool,
 ) -> Outcome:
     """Write the annotations of one set in the form of another toolbox.
 
@@ -110,6 +131,8 @@ def _convert_annotations(
         else read_release(reader or detect_dataset_format(path), path)
     )
     root = media[0] if media else path if path.is_dir() else path.parent
+    if form in FORMS:
+        return _write_boxes(scenes, out, form, videos, root if embed else None, kind=kind, lossy=lossy)
     with console.log_step("writing"):
         written = write_truth(form, scenes, out, media=root if embed else None, videos=videos)
     rows = {name: n for name, n in written.rows.items() if n}
@@ -118,6 +141,42 @@ def _convert_annotations(
     lines += [f"  {n:,} {what}" for what, n in left.items()]
     lines.append(f"wrote {len(written.files):,} files into {terminal.format_cell(str(out))}")
     data = {"folder": str(out), "form": form, "files": written.files, "rows": rows, "left_out": left}
+    return Outcome("\n".join(lines), data)
+
+
+def _write_boxes(
+    scenes: Scenes,
+    out: Path,
+    form: str,
+    videos: tuple[str, ...],
+    media: Path | None,
+    *,
+    kind: str | None,
+    lossy: bool,
+) -> Outcome:
+    """Boxes in the form of an annotation tool, and beside them the videos below `media`.
+
+    Raises:
+        UsageError: if there is no video of a name.
+    """
+    from roadaware.formats.truth_files import WrittenTruth, put_films
+
+    if videos:
+        known = scenes.videos["video"].cast(pl.String).to_list()
+        if unknown := [name for name in videos if name not in known]:
+            raise UsageError(f"no video {unknown[0]!r}; there are {', '.join(known[:5])}")
+        scenes = scenes.only(videos)
+    films = WrittenTruth()
+    with console.log_step("writing"):
+        written = write_boxes(scenes, form, out, kind=kind, lossy=lossy)
+        if media is not None:
+            put_films(scenes, media, out, films)
+    rows = {**written.rows, **films.rows}
+    lines = [", ".join(f"{n:,} {name}" for name, n in rows.items())]
+    lines += [f"  not held: {n:,} {what}" for what, n in written.lost.items()]
+    files = written.files + len(films.files)
+    lines.append(f"wrote {files:,} files into {terminal.format_cell(str(out))}")
+    data = {"folder": str(out), "form": form, "files": files, "rows": rows, "left_out": dict(written.lost)}
     return Outcome("\n".join(lines), data)
 
 

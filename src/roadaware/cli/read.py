@@ -21,23 +21,27 @@ from roadaware.cli.options import (
     Switch,
 )
 from roadaware.datasets import READERS
-from roadaware.datasets.loading import open_dataset, parse_reader_options
+from roadaware.datasets.box_rows import FACTS, KIND
+from roadaware.datasets.detect_format import detect_dataset_format
+from roadaware.datasets.loading import open_dataset, open_saved_scenes, parse_reader_options, require_path
+from roadaware.errors import UsageError
 from roadaware.reports.dataset_text import describe_scenes, format_scenes
 from roadaware.scenes.store import is_saved, save
+from roadaware.scenes.tables import Scenes
 
-_DATASET = f"Which dataset it is: {', '.join(READERS)}."
+_DATASET = f"Which dataset it is: {', '.join(READERS)}. May be left out: then it is known by its content."
 _FOLDER = "Save the tables here, as Parquet files with a meta.json."
 _VERIFY = "Compare contents, not times and sizes, before the cache is believed."
 _MEDIA = (
-    "Folder with the videos of one's own annotations (AVA, VidVRD, HC-STVG, VGG-SS): boxes and times become those of the "
-    "videos; who has none is named and left out."
+    "Folder with the videos of one's own annotations (AVA, VidVRD, HC-STVG, VGG-SS, YOLO ...): boxes and "
+    "times become those of the videos; who has none is named and left out."
 )
 _STRICT = "Exit with 1 if a row or file was refused, or something odd was met."
 
 
 def read(
     dataset: Annotated[str, Parameter(help=_DATASET)],
-    path: DatasetPath,
+    path: DatasetPath | None = None,
     /,
     *,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.TABLES] = None,
@@ -62,7 +66,11 @@ def read(
         roadaware read jaad JAAD -o jaad-tables --strict
 
         roadaware read ava mine.csv --media videos -o mine
+
+        roadaware read my-folder --option fps=25
     """
+    if path is None:
+        dataset, path = _detect(dataset)
     options: dict[str, Any] = {"cache": cache, "verify": verify}
     if option and not is_saved(path):
         options |= {**parse_reader_options(dataset, option), "cache": False}
@@ -79,7 +87,57 @@ def read(
     if folder is not None:
         save(scenes, folder, overwrite=overwrite)
         console.print_note(f"wrote {folder}")
+    for note in _list_missing(dataset, scenes):
+        console.print_note(note)
     data = describe_scenes(scenes, elapsed_s)
     refused, odd = len(scenes.rejected), len(data["notes"].get("warnings", []))
     failed = f"--strict: {refused} rows or files were refused, {odd} kinds of oddities were met"
     return Outcome(format_scenes(data), data, failed if strict and refused + odd else None)
+
+
+def _detect(given: str) -> tuple[str, Path]:
+    """The reader of what lies at a path, and the path.
+
+    Raises:
+        UsageError: if it is the name of a reader, whose path is missing.
+        InputError: if nothing is there, or nothing that we read.
+    """
+    path = Path(given)
+    if given in READERS and not path.exists():
+        raise UsageError(f"{given} is a dataset; say where it lies too, such as roadaware read {given} PATH")
+    require_path(path)
+    if is_saved(path):
+        named = open_saved_scenes(path).meta.dataset
+        found = next((name for name, reader in READERS.items() if named in reader.datasets), "")
+        if not found:
+            raise UsageError(
+                f"{path} holds saved tables of {named or 'no named set'}; say which dataset they are of"
+            )
+        return found, path
+    found = detect_dataset_format(path)
+    console.print_note(
+        f"taken for {READERS[found].title}; another one is named before the path: roadaware read NAME {path}"
+    )
+    return found, path
+
+
+def _list_missing(dataset: str, scenes: Scenes) -> list[str]:
+    """What the annotations do not say, and how to say it."""
+    options = READERS[dataset].options
+    found = []
+    videos = scenes.videos
+    if "fps" in options and len(videos) and ("fps" not in videos.columns or videos["fps"].null_count()):
+        found.append(
+            f"frames a second are not known: --option fps=25, the videos by --media, or the line `fps = 25` in {FACTS}"
+        )
+    if "unit_boxes" in scenes.meta.notes:
+        found.append(
+            "sizes of images are not known, boxes are in shares of them: --option size=1920x1080, the videos by --media, or "
+            f"the line `size = [1920, 1080]` in {FACTS}"
+        )
+    words = scenes.meta.vocabularies.get(KIND, ())
+    if "classes" in options and words and all(word.isdigit() for word in words):
+        found.append(
+            f"names of classes are not known: --option classes=person,car, or the line `classes = [...]` in {FACTS}"
+        )
+    return found

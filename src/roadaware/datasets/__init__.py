@@ -193,6 +193,60 @@ READERS: dict[str, Reader] = {
         summary="sequences of seven cameras and a LiDAR; boxes of five classes in some of their frames",
         options={},
     ),
+    "coco": Reader(
+        module="roadaware.formats.coco_sets",
+        datasets=("COCO",),
+        title="COCO JSON of anybody (boxes; of videos with video_id, frame_id and track_id)",
+        licence="that of whoever drew the boxes",
+        summary="boxes with a class in images or videos, and tracks where annotations name them",
+        options={
+            "fps": "frames a second of videos whose rate the file does not say",
+            "first_frame": "number of a video's first frame in file names: 1, or 0; seen from them unless given",
+        },
+    ),
+    "yolo": Reader(
+        module="roadaware.datasets.yolo",
+        datasets=("YOLO",),
+        title="YOLO text (Ultralytics, Darknet), with tracks where lines have one",
+        licence="that of whoever drew the boxes",
+        summary="a text file for each image with class and box, and the track where there is a sixth column",
+        options={
+            "fps": "frames a second of every video",
+            "size": "width and height of every image, such as 1920x1080, where images do not lie beside",
+            "classes": "names of the classes, such as person,car, where no file has them",
+            "first_frame": "number of a video's first frame: 1, or 0; seen from the names unless given",
+        },
+    ),
+    "mot": Reader(
+        module="roadaware.datasets.mot",
+        datasets=("MOT",),
+        title="MOTChallenge text of anybody (gt/gt.txt with seqinfo.ini)",
+        licence="that of whoever drew the boxes",
+        summary="sequences with the track, class and box of everybody in each frame",
+        options={
+            "classes": "names of classes 1, 2, ... where no labels.txt has them; default: those of MOT17"
+        },
+    ),
+    "cvat": Reader(
+        module="roadaware.datasets.cvat_tasks",
+        datasets=("CVAT",),
+        title="CVAT XML of anybody (CVAT for video 1.1, CVAT for images 1.1)",
+        licence="that of whoever drew the boxes",
+        summary="tracks of videos and boxes of images, as the annotation tool exports them",
+        options={"fps": "frames a second of every video: the files do not say it"},
+    ),
+    "voc": Reader(
+        module="roadaware.datasets.voc",
+        datasets=("Pascal VOC",),
+        title="Pascal VOC XML of anybody (labelImg, CVAT, Roboflow)",
+        licence="that of whoever drew the boxes",
+        summary="an XML file for each image with the class and box of every object",
+        options={
+            "fps": "frames a second of every video",
+            "first_frame": "number of a video's first frame: 1, or 0; seen from the names unless given",
+            "pixels": "edges, or voc where pixels count from 1 and the last one is inside",
+        },
+    ),
     "simulator": Reader(
         module="roadaware.datasets.simulator",
         datasets=("simulator",),

@@ -32,6 +32,7 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("vidvrd", (("relation_instances",), ("subject/objects",))),
     ("hcstvg", (("trajectory", "tube_start_frame"), ("st_time", "bbox"), ("img_num", "bbox"), _OFFICIAL)),
     ("vggss", (("file", "class", "bbox"),)),
+    ("coco", (("images", "categories", "annotations"),)),
 )
 _CLAIMS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("predicted spans and boxes of sentences", (("video_predictions",),)),
@@ -55,12 +56,26 @@ def detect_dataset_format(path: Path) -> str:
         if found is not None:
             return found
         seen = seen or f"{to_printable(name)} {_looks(head, tail)}"
+    # Behind what says itself what it is: such folders may lie deep inside other sets.
+    if (layout := _by_layout(path)) is not None:
+        return layout
     raise InputError(
         f"expected annotations of a known format, found {seen or 'no .json, .csv or .xml file'}",
         where=to_printable(str(path)),
-        hint="AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
+        hint="COCO, YOLO, MOT, CVAT, Pascal VOC, AVA and Chaotic World csv, "
+        "VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
         "Flickr-SoundNet XML and synthetic scenes are known by what is in them; `--reader NAME` says which",
     )
+
+
+def _by_layout(path: Path) -> str | None:
+    """MOT and YOLO, whose text says nothing of itself: known by the folders that hold it."""
+    if not path.is_dir() and path.suffix.lower() != ".zip":
+        return None
+    for name in ("mot", "yolo"):
+        if _opens(name, path):
+            return name
+    return None
 
 
 def match_reader(head: bytes, tail: bytes = b"") -> str | None:
@@ -74,8 +89,19 @@ def match_reader(head: bytes, tail: bytes = b"") -> str | None:
     if start[:1] in (b"{", b"["):
         return _by_keys(head + tail, _KEYS) or _bare_relations(head + tail)
     if start[:1] == b"<":
-        return "flickr_soundnet" if b"<annotation" in start[:_HEAD] else None
+        return _by_elements(start)
     return _of_csv(start)
+
+
+def _by_elements(start: bytes) -> str | None:
+    """CVAT says its version, Pascal VOC has objects with a <bndbox>; Flickr-SoundNet has blocks of annotators."""
+    if b"<annotation" not in start:
+        return None
+    if b"<annotations" in start and re.search(rb"<version>\s*1\.[01]\s*</version>", start):
+        return "cvat"
+    return (
+        "voc" if b"<bndbox" in start or (b"<filename" in start and b"<size" in start) else "flickr_soundnet"
+    )
 
 
 def _of_csv(text: bytes) -> str | None:

@@ -1,4 +1,4 @@
-"""Annotations of one's own in the forms of AVA, VidVRD, HC-STVG or VGG-SS, with the films that lie beside them."""
+"""Annotations of one's own, such as in the forms of AVA, VidVRD, VGG-SS or YOLO, with the films that lie beside them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ PICTURES = (".jpg", ".jpeg", ".png")
 """Suffixes of the pictures that stand for films in sets of sounds, where one picture is one item."""
 FORMS = ("ava", "chaotic_world", "vidvrd", "hcstvg", "vidstg", "vggss")
 """Readers of annotations that films belong to."""
+UNIT_NOTES = ("unit_pictures", "unit_boxes")
+"""Notes of sets whose images count as 1 x 1: of AVA and VGG-SS, whose moments are seconds or items, and of YOLO, which counts
+frames."""
 _DEEPEST, _MOST_FILES, _HEAD_BYTES, _NAMED = 3, 200_000, 1 << 16, 5
 _log = logging.getLogger("roadaware")
 
@@ -123,7 +126,7 @@ def attach_films(scenes: Scenes, root: Path, *, strict: bool = False) -> Scenes:
     kept = scenes.only(films) if missing else scenes
     moved = _move_to_films(kept, films, findings)
     rejected = pl.concat([scenes.rejected, findings.table()], how="diagonal_relaxed")
-    notes = {name: value for name, value in scenes.meta.notes.items() if name != "unit_pictures"}
+    notes = {name: value for name, value in scenes.meta.notes.items() if name not in UNIT_NOTES}
     warnings = [*notes.get("warnings", []), *findings.notes()["warnings"]]
     return moved.with_tables(
         rejected=rejected, meta=replace(scenes.meta, notes={**notes, "warnings": warnings})
@@ -184,8 +187,8 @@ def _open_film(root: Path, name: str) -> FoundFilm:
 
 def _move_to_films(scenes: Scenes, films: dict[str, FoundFilm], findings: Findings) -> Scenes:
     """The tables in pixels and frames of the films."""
-    unit = "unit_pictures" in scenes.meta.notes
-    seconds = unit and scenes.sounds.is_empty()
+    unit = any(note in scenes.meta.notes for note in UNIT_NOTES)
+    seconds = "unit_pictures" in scenes.meta.notes and scenes.sounds.is_empty()
     told = {str(row["video"]): row for row in scenes.videos.iter_rows(named=True)}
     rows = []
     for video, film in films.items():
@@ -195,7 +198,7 @@ def _move_to_films(scenes: Scenes, films: dict[str, FoundFilm], findings: Findin
         )
         scaled = not unit and (wide, high) != (film.width_px, film.height_px)
         findings.warn("films of another size than the annotations say, boxes scaled", video, int(scaled))
-        middle = film.n_frames // 2 if unit and not seconds else 0
+        middle = film.n_frames // 2 if "unit_pictures" in scenes.meta.notes and not seconds else 0
         rate = (film.fps or 25.0) if seconds else 1.0
         rows.append((video, film.width_px / wide, film.height_px / high, rate, middle, film.n_frames))
     names = ("video", "fx", "fy", "rate", "middle", "count")

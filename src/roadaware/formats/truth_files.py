@@ -78,7 +78,7 @@ def write_truth(
     written = WrittenTruth()
     WRITERS[form](scenes, folder, written)
     if media is not None:
-        _put_films(scenes, media, folder, written)
+        put_films(scenes, media, folder, written)
     return written
 
 
@@ -509,7 +509,19 @@ def _write(folder: Path, name: str, text: str, written: WrittenTruth) -> None:
     written.files.append(name)
 
 
-def _put_films(scenes: Scenes, media: Path, folder: Path, written: WrittenTruth) -> None:
+def put_films(scenes: Scenes, media: Path, folder: Path, written: WrittenTruth) -> None:
+    """Put the videos of scenes into the folder `videos`, as links where the disk allows and else as copies.
+
+    Args:
+        scenes: whose videos.
+        media: the folder that their paths start at.
+        folder: where to.
+        written: takes what was written.
+
+    Raises:
+        InputError: if a video is not there, or its name would lead out of the folder.
+        DiskError: if the disk refuses.
+    """
     make_folder(folder / FILMS)
     for video in scenes.videos["video"].cast(pl.String).to_list():
         source = find_video_path(scenes, media, video)

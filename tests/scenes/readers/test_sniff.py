@@ -35,6 +35,12 @@ KNOWN = {
     "vidstg": [json.dumps(SEGMENT), json.dumps(PREPARED)],
     "vggss": [json.dumps(HEARD), json.dumps(HEARD, indent=2)],
     "label_studio": [json.dumps(TASK)],
+    "coco": [json.dumps({"images": [], "categories": [], "annotations": []})],
+    "cvat": ["<?xml version='1.0'?>\n<annotations><version>1.1</version><meta/></annotations>"],
+    "voc": [
+        "<annotation><object><name>a</name><bndbox><xmin>1</xmin></bndbox></object></annotation>",
+        "<annotation><filename>a.jpg</filename><size><width>1</width></size></annotation>",
+    ],
     "flickr_soundnet": ["<?xml version='1.0'?>\n<annotation><bbox/></annotation>"],
 }
 

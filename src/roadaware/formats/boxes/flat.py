@@ -1,0 +1,304 @@
+"""Tables as boxes with one class and one track each, which is what annotation tools hold, and what is lost by that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from roadaware.datasets.box_rows import KIND
+from roadaware.errors import InputError, UsageError
+from roadaware.io.sources import is_outside, to_printable
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Predictions, Scenes, TableSet
+
+HELD = ("track", "zero", "untracked", "class", "unclassed", "ignore", "rate", "size", "length", "split")
+"""What a form may hold: tracks, and among them one called 0; boxes without a track; classes, and boxes without one; boxes to
+ignore; the rate, size and length of a video, and its split."""
+_KINDS = (KIND, "object", "category", "action")
+# Where images and films lie is no annotation, and changes with every copy: it is not counted as lost.
+_VIDEO = {"video", "width_px", "height_px", "fps", "n_frames", "splits", "path"}
+_OWN = {
+    "videos": _VIDEO,
+    "frames": {"video", "frame", "annotated", "path"},
+    "boxes": {"box", "video", "frame", "tube", *CORNERS, "ignore", "score", "scores"},
+    "tubes": {"tube", "video", "name", "start_frame", "end_frame", "score"},
+}
+_NUMBER = r"^(0|[1-9]\d{0,14})$"
+SPLITS = ("train", "val", "test")
+
+
+@dataclass(frozen=True)
+class FlatBoxes:
+    """What annotation tools hold of a set.
+
+    Args:
+        videos: `v` (from 0), video, width_px, height_px, fps, n_frames, split (its last word, null where it has none).
+        frames: `v`, video, frame, path of the frames that somebody looked at.
+        boxes: `v`, video, frame, track (a number in its video from 1, or that of its name), label (place in `classes`, or
+            null), corners in Float64, ignore, score; by video and frame.
+        classes: names.
+    """
+
+    videos: pl.DataFrame
+    frames: pl.DataFrame
+    boxes: pl.DataFrame
+    classes: tuple[str, ...]
+
+
+Files = Iterator[tuple[str, bytes]]
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of boxes, as the table of all forms lists it.
+
+    Args:
+        title: for people.
+        reader: of `datasets.READERS` that reads it back.
+        holds: words of `HELD`.
+        write: gives the names and contents of the files.
+        needs: columns of videos that may not be null.
+        layout: what is written.
+        whole: whether a video is annotated from its first frame to its last.
+    """
+
+    title: str
+    reader: str
+    holds: frozenset[str]
+    write: Callable[[FlatBoxes], Files]
+    layout: str
+    needs: tuple[str, ...] = ()
+    whole: bool = False
+
+
+def choose_kind(tables: TableSet, kind: str | None = None) -> str | None:
+    """The kind of label that becomes the class of a box; None where boxes have none.
+
+    Raises:
+        UsageError: if there are no labels of the kind that was named.
+    """
+    found = tables.labels["kind"].cast(pl.String).unique(maintain_order=True).to_list()
+    if not found and tables.tube_labels.height:
+        found = tables.tube_labels["kind"].cast(pl.String).unique(maintain_order=True).to_list()
+    if kind is not None:
+        known = [*found, *tables.meta.vocabularies]
+        if kind not in known:
+            raise UsageError(
+                f"no labels of kind {kind!r}; there are {', '.join(dict.fromkeys(known)) or 'none'}"
+            )
+        return kind
+    named = [each for each in _KINDS if each in found]
+    return (named or found or [each for each in _KINDS if each in tables.meta.vocabularies] or [None])[0]
+
+
+def flatten(
+    tables: Scenes | Predictions, form: Form, kind: str | None = None
+) -> tuple[FlatBoxes, Counter[str]]:
+    """The boxes that a form can hold, and what it cannot: why, to how often.
+
+    Args:
+        tables: with boxes.
+        form: decides what is left out.
+        kind: of label that becomes the class (default: agent, object, category or action, else the first).
+
+    Raises:
+        UsageError: if there is no such kind of label.
+        InputError: if the form needs to know what the tables do not say.
+    """
+    lost = _count_other_tables(tables)
+    kind = choose_kind(tables, kind)
+    videos = _list_videos(tables, form, lost)
+    frames = _list_frames(tables, videos, form, lost)
+    boxes = tables.boxes.with_columns(
+        pl.col("video").cast(pl.String), *(pl.col(c).cast(pl.Float64) for c in CORNERS)
+    )
+    boxes = boxes.with_columns(
+        pl.lit(None, kinds).alias(name)
+        for name, kinds in (("tube", pl.Int64), ("ignore", pl.Boolean), ("score", pl.Float64))
+        if name not in boxes.columns
+    )
+    boxes, classes = _add_classes(boxes, tables, kind, lost)
+    boxes = _add_tracks(boxes, tables, form, lost)
+    for what, wrong, reason in (
+        ("ignore", pl.col("ignore").fill_null(value=False), "boxes to ignore, left out"),
+        ("untracked", pl.col("track").is_null(), "boxes without a track, left out"),
+        ("unclassed", pl.col("label").is_null(), "boxes without a class, left out"),
+    ):
+        if what not in form.holds:
+            lost[reason] += boxes.select(wrong.sum()).item()
+            boxes = boxes.filter(~wrong)
+    if len(boxes):
+        known = frames.select("video", "frame")
+        unseen = boxes.join(known, on=["video", "frame"], how="anti")
+        if len(unseen):
+            # A box in a frame that nobody is said to have looked at: the form lists the frame.
+            more = unseen.select("video", "frame").unique(maintain_order=True)
+            more = more.join(videos.select("video", "v"), on="video", how="left").with_columns(
+                path=pl.lit(None, pl.String)
+            )
+            frames = pl.concat([frames, more.select(frames.columns)]).sort("v", "frame")
+    boxes = boxes.join(videos.select("video", "v"), on="video", how="left", maintain_order="left")
+    boxes = boxes.sort("v", "frame", maintain_order=True)
+    columns = ("v", "video", "frame", "track", "label", *CORNERS, "ignore", "score")
+    held = FlatBoxes(videos, frames, boxes.select(columns), classes)
+    _check_needs(held, form)
+    return held, Counter({what: n for what, n in lost.items() if n})
+
+
+def _count_other_tables(tables: TableSet) -> Counter[str]:
+    """Rows and values of which no form has anything."""
+    lost: Counter[str] = Counter()
+    for name in ("frame_labels", "samples", "relations", "queries", "sounds", "sensors", "sweeps"):
+        lost[f"rows of `{name}`"] += getattr(tables, name).height
+    for name, own in _OWN.items():
+        table: pl.DataFrame = getattr(tables, name)
+        for column in table.columns:
+            if column not in own:
+                values = table[column]
+                # A flag that is false everywhere says no more than its absence.
+                said = values.sum() if values.dtype == pl.Boolean else len(values) - values.null_count()
+                lost[f"values of `{name}.{column}`"] += int(said or 0)
+    return lost
+
+
+def _list_videos(tables: TableSet, form: Form, lost: Counter[str]) -> pl.DataFrame:
+    kinds = {"width_px": pl.Int64(), "height_px": pl.Int64(), "fps": pl.Float64(), "n_frames": pl.Int64()}
+    videos = tables.videos.with_columns(pl.col("video").cast(pl.String))
+    videos = videos.with_columns(
+        pl.lit(None, kind).alias(n) for n, kind in kinds.items() if n not in videos.columns
+    )
+    # A rate in single precision, as its decimal says it: 29.97 and not 29.969999313354492.
+    videos = videos.with_columns(fps=pl.col("fps").cast(pl.Float32).cast(pl.String).cast(pl.Float64))
+    splits = videos["splits"].to_list() if "splits" in videos.columns else [None] * len(videos)
+    words = [[each.rpartition("/")[2] for each in held or ()] for held in splits]
+    kept = [held[0] if held and held[0] in SPLITS and "split" in form.holds else None for held in words]
+    lost["splits of videos"] += sum(len(held) - (k is not None) for held, k in zip(words, kept, strict=True))
+    for what, names in (("rate", ("fps",)), ("size", ("width_px",)), ("length", ("n_frames",))):
+        if what not in form.holds:
+            count = len(videos) - videos[names[0]].null_count()
+            lost[f"{what}s of videos" if what != "size" else "sizes of videos"] += count
+    return (
+        videos.select("video", *kinds)
+        .with_columns(pl.Series("split", kept, dtype=pl.String))
+        .with_row_index("v")
+    )
+
+
+def _list_frames(tables: TableSet, videos: pl.DataFrame, form: Form, lost: Counter[str]) -> pl.DataFrame:
+    """The frames that somebody looked at; all of a video of known length where no table lists frames."""
+    frames = tables.frames.with_columns(pl.col("video").cast(pl.String))
+    if "annotated" in frames.columns:
+        seen = frames.filter(pl.col("annotated").fill_null(value=True))
+        if form.whole:
+            lost["frames that nobody looked at, which the form takes for empty ones"] += len(frames) - len(
+                seen
+            )
+        frames = seen
+    if "path" not in frames.columns:
+        frames = frames.with_columns(path=pl.lit(None, pl.String))
+    bare = videos.join(frames.select("video").unique(), on="video", how="anti").filter(pl.col("n_frames") > 0)
+    more = bare.select("video", frame=pl.int_ranges(0, "n_frames")).explode("frame")
+    frames = pl.concat(
+        [frames.select("video", "frame", "path"), more.with_columns(path=pl.lit(None, pl.String))]
+    )
+    return frames.join(videos.select("video", "v"), on="video", how="inner").select("v", "video", "frame", "path").sort(
+        "v", "frame"
+    )  # fmt: skip
+
+
+def _add_classes(
+    boxes: pl.DataFrame, tables: TableSet, kind: str | None, lost: Counter[str]
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """`label` of each box: the first of the kind, that of its track where boxes have none of their own."""
+    words = tables.meta.vocabularies.get(kind or "", ())
+    own = tables.labels.filter(pl.col("kind").cast(pl.String) == (kind or ""))
+    lost["labels of other kinds"] += len(tables.labels) - len(own)
+    first = own.unique("box", keep="first", maintain_order=True).select("box", "label")
+    lost["further labels of a box"] += len(own) - len(first)
+    tracks = tables.tube_labels.filter(pl.col("kind").cast(pl.String) == (kind or ""))
+    if first.is_empty() and len(tracks):
+        held = tracks.unique("tube", keep="first", maintain_order=True).select("tube", "label")
+        lost["labels of tracks"] += len(tables.tube_labels) - len(held)
+        found = boxes.join(held, on="tube", how="left", maintain_order="left")
+    else:
+        found = boxes.join(first, on="box", how="left", maintain_order="left")
+        # What every box of a track says need not be said of the track again.
+        said = tracks.select("tube", of_track="label").join(found.select("tube", "label"), on="tube", how="left")
+        other = said.filter(pl.col("label").ne_missing(pl.col("of_track")))["tube"].n_unique()
+        lost["labels of tracks"] += len(tables.tube_labels) - len(tracks) + other
+    if not words and (highest := found["label"].max()) is not None:
+        words = tuple(str(n) for n in range(int(str(highest)) + 1))
+    return found, words
+
+
+def _add_tracks(boxes: pl.DataFrame, tables: TableSet, form: Form, lost: Counter[str]) -> pl.DataFrame:
+    """`track` of each box: the number that its name is, where all names in its video are numbers, else counted from 1."""
+    tubes = tables.tubes.with_columns(pl.col("video").cast(pl.String))
+    owners = tubes.join(
+        boxes.select("tube").drop_nulls().unique(), on="tube", how="semi", maintain_order="left"
+    )
+    lost["tubes without boxes of their own"] += len(tubes) - len(owners)
+    if "track" not in form.holds:
+        lost["tracks of boxes"] += boxes["tube"].count()
+        return boxes.with_columns(track=pl.lit(None, pl.Int64))
+    name = pl.col("name").cast(pl.String) if "name" in owners.columns else pl.lit(None, pl.String)
+    owners = owners.with_columns(name=name)
+    plain = (
+        pl.col("name").str.contains(_NUMBER).fill_null(value=False).all().over("video")
+        & (pl.col("name").n_unique() == pl.len()).over("video")
+        & (~pl.col("name").eq("0").any().over("video") | pl.lit("zero" in form.holds))
+    )
+    owners = owners.with_columns(plain=plain, place=pl.int_range(1, pl.len() + 1).over("video"))
+    lost["names of tracks, numbered anew"] += owners.select(
+        (~pl.col("plain") & pl.col("name").is_not_null()).sum()
+    ).item()
+    number = pl.when("plain").then(pl.col("name").cast(pl.Int64, strict=False)).otherwise("place")
+    return boxes.join(owners.select("tube", track=number), on="tube", how="left", maintain_order="left")
+
+
+def _check_needs(held: FlatBoxes, form: Form) -> None:
+    for name in form.needs:
+        if held.videos[name].null_count():
+            video = held.videos.filter(pl.col(name).is_null())["video"][0]
+            what = {"width_px": "size", "height_px": "size", "n_frames": "length"}.get(name, name)
+            raise InputError(
+                f"the {what} of video {to_printable(video, 60)} is not known, and the form counts in it",
+                hint=f"give `videos.{name}`; --media with the videos looks at them when tables are read",
+            )
+
+
+def format_number(value: pl.Expr) -> pl.Expr:
+    """A number as text with as many decimals as it needs, up to nine: a billionth of a pixel."""
+    return value.round(9).cast(pl.String).str.replace(r"\.0$", "")
+
+
+def name_file(video: str, ending: str = "") -> str:
+    """The name of a video as that of a file.
+
+    Raises:
+        InputError: if it would lead out of the folder.
+    """
+    name = f"{video}{ending}"
+    if not video or is_outside(name) or "\n" in name or "\\" in name:
+        raise InputError(f"{to_printable(name, 60)!r} is no name of a file", hint="rename the video")
+    return name
+
+
+def format_facts(held: FlatBoxes, *names: str) -> bytes | None:
+    """The lines of `dataset.toml` for what all videos share; None where that is nothing.
+
+    Args:
+        held: the set.
+        names: fps, size.
+    """
+    lines = []
+    for name in names:
+        column = ["fps"] if name == "fps" else ["width_px", "height_px"]
+        values = held.videos.select(column).unique()
+        if len(values) == 1 and values.null_count().sum_horizontal().item() == 0:
+            row = values.row(0)
+            lines.append(f"{name} = {row[0]!r}" if name == "fps" else f"{name} = [{row[0]}, {row[1]}]")
+    return ("\n".join(lines) + "\n").encode() if lines else None
