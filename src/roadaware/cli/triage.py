@@ -18,6 +18,7 @@ from roadaware.cli.results import write_result
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io import folders
 from roadaware.io.sources import to_printable
+from roadaware.io.yaml import read_yaml
 from roadaware.reports import terminal
 
 if TYPE_CHECKING:
@@ -393,7 +394,6 @@ def read_weights(path: Path | None) -> TriageConfig:
 
     if path is None:
         return TriageConfig()
-    from roadaware.training.recipe_files import read_yaml
 
     given = read_yaml(path)
     if not isinstance(given, dict):

@@ -226,7 +226,9 @@ def _add_classes(
     else:
         found = boxes.join(first, on="box", how="left", maintain_order="left")
         # What every box of a track says need not be said of the track again.
-        said = tracks.select("tube", of_track="label").join(found.select("tube", "label"), on="tube", how="left")
+        said = tracks.select("tube", of_track="label").join(
+            found.select("tube", "label"), on="tube", how="left"
+        )
         other = said.filter(pl.col("label").ne_missing(pl.col("of_track")))["tube"].n_unique()
         lost["labels of tracks"] += len(tables.tube_labels) - len(tracks) + other
     if not words and (highest := found["label"].max()) is not None:

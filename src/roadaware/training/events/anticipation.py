@@ -214,8 +214,10 @@ def fit_anticipation(
     for k in range(len(HORIZONS_S)):
         held = shifts[seen[:, k, 0], k]
         scale[k, -BOX:] = np.maximum(held.std(axis=0), 1e-2) if len(held) else 1.0
-    flat = [torch.from_numpy(each.reshape(len(target), -1)) for each in (target / scale, weight, base)]
-    layers = tuple(_train(standard, *flat, seed + k, epochs) for k in range(networks))
+    due, counts, held = (
+        torch.from_numpy(each.reshape(len(target), -1)) for each in (target / scale, weight, base)
+    )
+    layers = tuple(_train(standard, due, counts, held, seed + k, epochs) for k in range(networks))
     network = SmallNetwork(mean, spread, layers, scale.reshape(-1), np.zeros(scale.size, np.float32))
     trusted = _select_shares(network, kept_back, events)
     network = replace(network, slope=(scale * trusted).reshape(-1).astype(np.float32))
@@ -262,10 +264,11 @@ def _train(
     for width in WIDTHS:
         parts += [nn.Linear(inputs, width), nn.ReLU(), nn.Dropout(0.15)]
         inputs = width
-    network = nn.Sequential(*parts, nn.Linear(inputs, y.shape[1]))
-    # The last layer begins at 0: what is goes on, until something else is learnt.
-    nn.init.zeros_(network[-1].weight)
-    nn.init.zeros_(network[-1].bias)
+    last = nn.Linear(inputs, y.shape[1])
+    # It begins at 0: what is goes on, until something else is learnt.
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
+    network = nn.Sequential(*parts, last)
     steps = max(1, len(x) // _BATCH)
     optimiser = torch.optim.AdamW(network.parameters(), 2e-3, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=epochs * steps + 1)
