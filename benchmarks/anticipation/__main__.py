@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -218,9 +219,10 @@ def build_future(
     )  # fmt: skip
     path = rows.scene[kept] * 1_000_000 + rows.tube[kept]
     _, numbers = np.unique(path, return_inverse=True)
-    return label_paths(
-        Predictions(boxes=boxes, meta=meta), numbers.astype(np.int64), build_linker_config(12.0)
-    )
+    # A gap that is filled between two boxes would know of the later one before it was said.
+    linker = replace(build_linker_config(12.0), gaps="keep")
+    predictions = Predictions(boxes=boxes, meta=meta)
+    return label_paths(predictions, numbers.astype(np.int64), linker)
 
 
 def _test(folder: Path, weights: Path | None, only: int | None) -> None:

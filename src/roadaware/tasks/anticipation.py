@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 
@@ -18,7 +21,11 @@ KINDS = ("agentness", "action", "location")
 
 
 def anticipate_events(
-    predictions: Predictions, events: EventHead, head: AnticipationHead, linker: LinkerConfig
+    predictions: Predictions,
+    events: EventHead,
+    head: AnticipationHead,
+    linker: LinkerConfig,
+    vocabularies: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[float, Predictions]:
     """What is expected at each horizon: boxes at the frames that they are expected in, with labelled tubes.
 
@@ -33,6 +40,8 @@ def anticipate_events(
         events: says what holds now.
         head: says what is expected.
         linker: links the detections.
+        vocabularies: the labels of `action` and `location` that are wanted, such as those of the ground truth; others of the
+            head are left out (default: all of the head's).
 
     Returns:
         Seconds ahead to predictions, which `evaluate` judges as any others: frame-mAP and video-mAP of the future.
@@ -51,6 +60,12 @@ def anticipate_events(
     lengths = {}
     if "n_frames" in predictions.videos.columns:
         lengths = dict(predictions.videos.select(pl.col("video").cast(pl.String), "n_frames").iter_rows())
+    wanted = {
+        kind: [
+            k for k, name in enumerate(names) if vocabularies is None or name in vocabularies.get(kind, ())
+        ]
+        for kind, names in (("action", head.actions), ("location", head.locations))
+    }
     parts: dict[float, list[pl.DataFrame]] = {horizon_s: [] for horizon_s in head.horizons_s}
     first_path = 0
     for video, size, fps in list_sized_videos(predictions):
@@ -72,7 +87,10 @@ def anticipate_events(
                 if end is not None and frame >= end:
                     continue
                 score = found.agentness[linked.rows] * expected.present[:, k]
-                labels = np.hstack([expected.actions[:, k], expected.locations[:, k]]) * score[:, None]
+                labels = np.hstack(
+                    [expected.actions[:, k, wanted["action"]], expected.locations[:, k, wanted["location"]]]
+                )
+                labels = labels * score[:, None]
                 scores = np.hstack([score[:, None], labels]).astype(np.float32)
                 x1, y1, x2, y2 = expected.boxes[:, k].T
                 parts[horizon_s].append(
@@ -89,8 +107,12 @@ def anticipate_events(
                     )
                 )  # fmt: skip
         first_path += most + 1
-    vocabularies = {"agentness": ("agentness",), "action": head.actions, "location": head.locations}
-    meta = set_score_layout(Meta(dataset=predictions.meta.dataset, vocabularies=vocabularies), "boxes", KINDS)
+    named = {
+        "agentness": ("agentness",),
+        "action": tuple(head.actions[k] for k in wanted["action"]),
+        "location": tuple(head.locations[k] for k in wanted["location"]),
+    }
+    meta = set_score_layout(Meta(dataset=predictions.meta.dataset, vocabularies=named), "boxes", KINDS)
     return {horizon_s: _build(held, predictions.videos, meta, linker) for horizon_s, held in parts.items()}
 
 
@@ -101,4 +123,6 @@ def _build(parts: list[pl.DataFrame], videos: pl.DataFrame, meta: Meta, linker: 
     rows = pl.concat(parts)
     _, path = np.unique(rows["path"].to_numpy(), return_inverse=True)
     boxes = rows.drop("path").with_columns(box=pl.int_range(pl.len()))
+    # A gap that is filled between two boxes would know of the later one before it was said.
+    linker = replace(linker, gaps="keep")
     return label_paths(Predictions(videos=videos, boxes=boxes, meta=meta), path.astype(np.int64), linker)
