@@ -18,7 +18,6 @@ from roadaware.cli.results import write_result
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io import folders
 from roadaware.io.sources import to_printable
-from roadaware.io.yaml import read_yaml
 from roadaware.reports import terminal
 
 if TYPE_CHECKING:
@@ -391,6 +390,7 @@ def read_weights(path: Path | None) -> TriageConfig:
         UsageError: if it names something unknown, or a value is out of range.
     """
     from roadaware.analysis.triage import TriageConfig, get_weight_names
+    from roadaware.io.yaml import read_yaml
 
     if path is None:
         return TriageConfig()
