@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from roadaware.metrics.result import MetricResult
 from roadaware.metrics.trajectories import HIGHER_IS_BETTER
 from roadaware.protocols.trajectories import (
@@ -129,38 +127,38 @@ def format_trajectory_study(study: TrajectoryStudy) -> str:
     return "\n".join(lines)
 
 
-def plot_horizons(study: TrajectoryStudy) -> Picture:
-    """Error in heights, or metres, and coverage of the 90 % regions against the horizon, a row for each set."""
+def plot_horizons(judged: JudgedSet) -> Picture:
+    """Error in heights, or metres, likelihood and coverage of the 90 % regions of one set against the horizon."""
+    horizons = judged.ways[MIXTURE].config.horizons_s
+    panels = {
+        f"error, {'heights' if judged.unit == 'px' else 'm'}": "error_heights",
+        "NLL": "nll",
+        "in the 90 % region": "covered_90",
+    }
     with set_style():
-        figure, axes = create_canvas(FULL, 2.1 * len(study.sets) + 0.4)
+        figure, axes = create_canvas(FULL, 2.6)
         figure.delaxes(axes)
-        panels: Any = np.atleast_2d(figure.subplots(len(study.sets), 3))
-        for (left, middle, right), judged in zip(panels, study.sets, strict=True):
-            horizons = judged.ways[MIXTURE].config.horizons_s
+        drawn: Any = figure.subplots(1, len(panels))
+        for panel, (label, metric) in zip(drawn, panels.items(), strict=True):
             for way, result in judged.summary.items():
                 if way == SINGLE:
                     continue
                 values = result.values()
-                for panel, metric in ((left, "error_heights"), (middle, "nll"), (right, "covered_90")):
-                    line = [values[f"{metric}@{horizon:g}s"] for horizon in horizons]
-                    panel.plot(
-                        horizons, line, color=_TONES[way], marker="o", markersize=3, linewidth=1.2, label=way
-                    )
-            right.axhline(0.9, color=GREY, linestyle=DOTTED, linewidth=0.8)
-            left.set_ylabel(f"{judged.name}\nerror, {'heights' if judged.unit == 'px' else 'm'}", fontsize=8)
-            middle.set_ylabel("NLL", fontsize=8)
-            right.set_ylabel("in the 90 % region", fontsize=8)
-            for panel in (left, middle, right):
-                panel.grid(visible=True)
-                panel.set_xticks(horizons)
-        for panel in panels[-1]:
+                line = [values[f"{metric}@{horizon:g}s"] for horizon in horizons]
+                panel.plot(
+                    horizons, line, color=_TONES[way], marker="o", markersize=3, linewidth=1.2, label=way
+                )
+            panel.set_ylabel(label)
             panel.set_xlabel("seconds ahead")
-        panels[0][0].legend(fontsize=6)
+            panel.grid(visible=True)
+            panel.set_xticks(horizons)
+        drawn[2].axhline(0.9, color=GREY, linestyle=DOTTED, linewidth=0.8)
+        drawn[0].legend(fontsize=7)
     caption = (
         "Distance of the predicted from the true place, minus the logarithm of the predicted density, and how often the "
         "place lies in the region that promises nine tenths."
     )
-    return Picture("By horizon", caption, figure)
+    return Picture(f"By horizon: {judged.name}", caption, figure)
 
 
 def describe_verdicts(judged: JudgedSet, unit: str) -> str:
@@ -199,7 +197,7 @@ def build_trajectory_section(study: TrajectoryStudy) -> Section:
             )
         )  # fmt: skip
     parts += [
-        Pictures((plot_horizons(study),)),
+        Pictures(tuple(plot_horizons(judged) for judged in study.sets)),
         Points(
             tuple(line for judged in study.sets for line in list_verdicts(judged)), title="Paired differences"
         ),
