@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import polars as pl
 
 from roadaware.analysis.compare import compare
@@ -20,7 +22,7 @@ from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_score
 from roadaware.metrics.result import MetricResult
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.iv2024 import evaluate_released
-from roadaware.scenes.sampling import Iv2024, sample
+from roadaware.scenes.sampling import Iv2024, sample, split_samples
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.pedestrians import Baseline, evaluate_baselines
 
@@ -105,6 +107,24 @@ def differences(
     return table(["model", "metric", "difference", "by pedestrian", "by video", "in words"], body)
 
 
+def with_annotated_events(
+    scenes: Scenes, done: dict[str, SampleScores], released: SampleScores, config: PedestrianConfig
+) -> str:
+    """The differences in AUC and AP on those published samples whose crossing was annotated."""
+    protocol = replace(Iv2024.reference("action"), crosser_without_event="drop")
+    held = split_samples(sample(scenes, protocol), "test")
+    tubes = held.tubes.filter(pl.col("tube").is_in(held.samples["tube"].to_list()))
+    names = (pl.col(name).cast(pl.String) for name in ("video", "name"))
+    kept = tubes.select(pl.format("{}/{}", *names))[:, 0].to_list()
+    theirs = released.take(np.isin(released.pedestrian, kept))
+    lines = [f"{len(theirs):,} samples whose crossing was annotated, or of people who do not cross:"]
+    for name in COMPARED["action"][0]:
+        ours = done[name].take(np.isin(done[name].pedestrian, kept))
+        found = compare(ours, theirs, config, draws=DRAWS, names=(name, "PedFormer"))
+        lines += [line for line in found.lines() if line.startswith(("auc:", "average_precision:"))]
+    return "\n".join(lines)
+
+
 def honest(rows: dict[tuple[str, str], MetricResult]) -> str:
     """Three metrics with intervals and two without, of both tasks."""
     shown = ("average_precision", "balanced_accuracy", "auc", "accuracy", "f1")
@@ -131,6 +151,8 @@ def main(jaad: Path, released: Path) -> None:
             name: collect_sample_scores(item.predictions, item.scenes, task)[0] for name, item in done.items()
         }
         tables += [published(metrics, task), differences(task, ours, theirs, config)]
+        if task == "action":
+            print(with_annotated_events(scenes, ours, theirs, config))
         for name, item in done.items():
             print(task, name, item.model.fitted.chosen)
     rows = {

@@ -193,10 +193,13 @@ def groups_of(part: pl.DataFrame) -> list[tuple[str, pl.Series]]:
 
 
 def _told(value: Any, sign: str = "") -> str:
-    if value.value is None:
-        return "–"
-    return f"{value.value:{sign}.3f} [{value.low:{sign}.3f}, {value.high:{sign}.3f}]"
+    return "–" if value.value is None else _with_ends(value.value, value.low, value.high, sign)
 
 
 def _ends(row: Mapping[str, Any], name: str, sign: str = "") -> str:
-    return f"{row[name]:{sign}.3f} [{row[f'{name}_low']:{sign}.3f}, {row[f'{name}_high']:{sign}.3f}]"
+    return _with_ends(row[name], row[f"{name}_low"], row[f"{name}_high"], sign)
+
+
+def _with_ends(value: float, low: float | None, high: float | None, sign: str) -> str:
+    """A number and its interval, where one can be given: by the jackknife some numbers have none."""
+    return f"{value:{sign}.3f}" + ("" if low is None else f" [{low:{sign}.3f}, {high:{sign}.3f}]")

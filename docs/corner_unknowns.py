@@ -27,7 +27,7 @@ from roadaware.protocols.coda import drop_classes, label_truth
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Predictions, Scenes
-from roadaware.statistics.intervals import PercentileDraws, sample_cluster_counts
+from roadaware.statistics.intervals import Scale, Units
 from roadaware.statistics.ranking import Ranking
 
 Floats = npt.NDArray[np.float64]
@@ -35,6 +35,7 @@ Drawn = Mapping[tuple[str, str | None], Floats]
 TOWNS = ("city-a", "city-b")
 PARTS = {"final": "all steps, erring masks and detections", "initial": "geometry alone"}
 METRICS = {"corner_ap": "AP", "corner_ar1": "AR1", "corner_ar10": "AR10"}
+PLAIN, MEMORY, BOTH = "plain score", "memory alone", "energy x memory"
 DRAWS, MET = 1000, 0.5
 _CONFIG = CornerConfig(groups=("corner",), precision="always")
 
@@ -50,13 +51,13 @@ def variants(boxes: pl.DataFrame) -> dict[str, Floats]:
         for name in ("score_before", "unknown_energy", "unknown_memory")
     )
     return {
-        "plain score": score,
+        PLAIN: score,
         "plain x energy": score * energy,
         "plain x memory": score * memory,
         "plain x energy x memory": score * energy * memory,
         "energy alone": energy,
-        "memory alone": memory,
-        "energy x memory": energy * memory,
+        MEMORY: memory,
+        BOTH: energy * memory,
     }
 
 
@@ -74,27 +75,37 @@ def judged(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes], place
 
 
 def table(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> list[str]:
-    """Rows of how well each ranking does, with what it gains over the plain one on the same draws."""
+    """Rows of how well each ranking does, with what it gains over the plain one under the same weightings.
+
+    Below them: what the product of both gains over the memory alone.
+    """
     heads = ["ranked by", *METRICS.values(), *(f"gain in {name}" for name in METRICS.values())]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    plain: tuple[dict[str, float | None], Drawn] | None = None
+    known: dict[str, tuple[dict[str, float | None], Drawn]] = {}
+
+    def gain(name: str, than: str, metric: str, units: Units) -> str:
+        (values, draws), (other, others) = known[name], known[than]
+        value = (values[metric] or 0) - (other[metric] or 0)
+        return told(value, draws[metric, None] - others[metric, None], units, "difference")
+
     for name in variants(next(iter(claims.values())).boxes):
         state = judged(claims, truth, name)
-        values, draws = compute_values(state), resample_metrics(state, PercentileDraws(DRAWS), 0)
-        plain = plain or (values, draws)
-        cells = [told(values[metric], draws[metric, None]) for metric in METRICS]
-        for metric in METRICS if name != "plain score" else ():
-            gain = (values[metric] or 0) - (plain[0][metric] or 0)
-            cells.append(told(gain, draws[metric, None] - plain[1][metric, None], sign="+"))
+        units = Units(len(state.videos), DRAWS, 0)
+        values, draws = known[name] = compute_values(state), resample_metrics(state, DRAWS, 0)
+        cells = [told(values[metric], draws[metric, None], units) for metric in METRICS]
+        cells += [gain(name, PLAIN, metric, units) for metric in METRICS if name != PLAIN]
         cells += [""] * (2 * len(METRICS) - len(cells))
         lines.append(f"| {' | '.join([name, *cells])} |")
-    return lines
+    over = [f"{gain(BOTH, MEMORY, metric, units)} {called}" for metric, called in METRICS.items()]
+    return [*lines, "", f"{BOTH} over {MEMORY}: {', '.join(over)}"]
 
 
-def told(value: float | None, draws: Floats, sign: str = "") -> str:
-    """A value and its 95 % interval, as per cent."""
-    low, high = np.percentile(draws, [2.5, 97.5])
-    return " ".join([f"{100 * (value or 0):{sign}.1f}", f"[{100 * low:{sign}.1f}, {100 * high:{sign}.1f}]"])
+def told(value: float | None, draws: Floats, units: Units, scale: Scale = "share") -> str:
+    """A value and its 95 % interval over scenes, as per cent; differences with their sign."""
+    sign = "+" if scale == "difference" else ""
+    found = units.interval(value or 0.0, draws, scale)
+    ends = ", ".join("–" if end is None else f"{100 * end:{sign}.1f}" for end in (found.low, found.high))
+    return f"{100 * (value or 0):{sign}.1f} [{ends}]"
 
 
 def kinds_of(claims: Predictions, scenes: Scenes) -> npt.NDArray[np.str_]:
@@ -117,7 +128,8 @@ def apart(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> lis
         [town + "/" + found.boxes["video"].cast(pl.String).to_numpy() for town, found in claims.items()]
     )
     _, cluster = np.unique(scene.astype(str), return_inverse=True)
-    weights = np.concatenate(list(sample_cluster_counts(int(cluster.max()) + 1, DRAWS, 0, 64)))
+    units = Units(int(cluster.max()) + 1, DRAWS, 0)
+    weights = np.concatenate(list(units.weights()))
     counts = ", ".join(f"{int((kinds == kind).sum()):,} on {kind}" for kind in np.unique(kinds))
     lines = [
         f"Proposals: {counts}.",
@@ -126,7 +138,7 @@ def apart(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> lis
         "|---|---|---|",
     ]
     parts = {town: variants(found.boxes) for town, found in claims.items()}
-    for name in ("plain score", "energy alone", "memory alone"):
+    for name in (PLAIN, "energy alone", MEMORY):
         values = np.concatenate([parts[town][name] for town in claims])
         cells = []
         for other in ("nothing", "common"):
@@ -134,7 +146,7 @@ def apart(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> lis
             ranking = Ranking.of(kinds[rows] == "corner case", values[rows])
             _, draws = ranking.areas(weights, cluster[rows])
             _, whole = ranking.areas(np.ones((1, weights.shape[1]), dtype=np.int32), cluster[rows])
-            cells.append(told(float(whole[0]), draws[np.isfinite(draws)]))
+            cells.append(told(float(whole[0]), draws, units))
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return lines
 
