@@ -886,10 +886,10 @@ def load_model(
 def _find_model(given: str | Path) -> Path:
     """The file or folder of a model that is named, or lies there."""
     from roadaware.models.catalogue.entries import read_catalogue, resolve_weights
-    from roadaware.online.setup import CROWDS, HEAD, WEIGHTS
+    from roadaware.online.setup import CROWDS, HEADS, WEIGHTS
 
     # The event head and the network of crowds are asked by `watch`, beside a detector.
-    beside = (HEAD, CROWDS)
+    beside = (*HEADS, CROWDS)
     bundled = {path.stem: path for path in sorted(WEIGHTS.glob("*.safetensors")) if path.name not in beside}
     if str(given) in bundled and not Path(given).exists():
         return bundled[str(given)]

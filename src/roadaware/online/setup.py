@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
 """Where the networks lie that came with roadaware."""
-HEAD = "events-simulated.safetensors"
-"""The file among them which is no detector but the event head."""
+HEADS = ("events-simulated.safetensors", "anticipation-simulated.safetensors")
+"""Those among them which are no detectors but heads on tubes: what they do now, and what they will do."""
 PREDICTORS = ("crossing-jaad.safetensors", "risk-jaad.safetensors")
 """Those among them that say who will cross, and where."""
 CROWDS = "crowd.safetensors"
@@ -76,7 +76,7 @@ def find_bundled_weights() -> Path:
     Raises:
         UsageError: if none came with it, or there are several.
     """
-    others = (*PREDICTORS, HEAD, CROWDS)
+    others = (*PREDICTORS, *HEADS, CROWDS)
     found = sorted(path for path in WEIGHTS.glob("*.safetensors") if path.name not in others)
     if not found:
         raise UsageError(
@@ -370,7 +370,7 @@ def describe_models(
         row = _row("agents", path, notes, str(notes.get("trained_on") or ""))
         rows.append(row | _in_catalogue(path) | ({} if views is None else {"settings": str(views)}))
     if isinstance(detector, EventDetector):
-        rows.append(_row("events", WEIGHTS / HEAD, {}, "simulated tubes"))
+        rows.append(_row("events", WEIGHTS / HEADS[0], {}, "simulated tubes"))
     for task, file, facts in annotator.foresight.members() if annotator is not None else ():
         rows.append(_row(task, file, facts, str(facts.get("data") or facts.get("protocol") or "")))
     return rows
