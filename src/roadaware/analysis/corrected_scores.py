@@ -5,19 +5,20 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import polars as pl
 
 from roadaware.analysis.doctor.corrections import TrueBoxes, collect_true_boxes, find_corrections
-from roadaware.analysis.doctor.diagnosis import Diagnosis
+from roadaware.analysis.doctor.diagnosis import Diagnosis, report_suspicion
 from roadaware.analysis.evaluation import corner_cases, event_inputs, events, scenes
 from roadaware.analysis.evaluation.scenes import Reading, SceneRequest
 from roadaware.analysis.scene_tasks import TASKS
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.actions import label_map
-from roadaware.formats.coco import read_index
+from roadaware.formats.coco import CocoIndex, read_index
 from roadaware.formats.coda import build_predictions_index
 from roadaware.formats.raw_predictions import (
     RawPredictions,
@@ -59,11 +60,12 @@ class CorrectedScores:
     """What was found.
 
     Args:
-        findings: the mistakes, in the order in which they are undone.
+        findings: what is odd, then the mistakes in the order in which they are undone.
         metric: the name of the score.
         before: of the file as it is, from 0 to 1; None where it cannot be judged.
         after: of the corrected file; None where nothing was corrected, or it cannot be judged either.
         reason: why a file cannot be judged.
+        corrected: whether mistakes of the whole file were undone.
     """
 
     findings: tuple[Diagnosis, ...] = ()
@@ -71,6 +73,7 @@ class CorrectedScores:
     before: float | None = None
     after: float | None = None
     reason: str = ""
+    corrected: bool = False
 
 
 def correct_file(source: Source, output: Path | None = None) -> CorrectedScores:
@@ -85,26 +88,45 @@ def correct_file(source: Source, output: Path | None = None) -> CorrectedScores:
         InputError: if ground truth or predictions cannot be read at all.
         DiskError: if `output` cannot be written.
     """
-    raw, truth = _open(source)
-    corrections, corrected = find_corrections(raw, truth)
+    raw, truth, odd = _open(source)
     metric, before, reason = _score(source, source.predictions)
-    if not corrections:
-        return CorrectedScores((), metric, before, None, reason)
     with tempfile.TemporaryDirectory(prefix="roadaware-") as folder:
-        place = Path(folder) / source.predictions.name
-        corrected.write(corrected, place)
-        named, after, failed = _score(source, place)
-    if before is not None and after is not None and after < before:
-        # What fits better and scores less was no mistake.
-        return CorrectedScores((), metric, before, None, reason)
+        trials = count()
+        best: list[tuple[float, str, float | None, str]] = [(_rank(before), metric, before, reason)]
+
+        def accept(rows: RawPredictions) -> bool:
+            """Whether rows score no less than before."""
+            place = Path(folder) / str(next(trials)) / source.predictions.name
+            place.parent.mkdir()
+            rows.write(rows, place)
+            named, value, failed = _score(source, place)
+            if _rank(value) < best[-1][0]:
+                return False
+            best.append((_rank(value), named or metric, value, failed))
+            return True
+
+        corrections, corrected = find_corrections(raw, truth, accept)
+    rank, named, after, failed = best[-1]
+    findings = [*odd]
+    if before is None:
+        findings.append(
+            Diagnosis("unread", "wrong", "The file cannot be judged as it is.", reason, "See below.")
+        )
+    if not corrections or (rank <= max(_rank(before), 0.0) and metric != "corner_ar"):
+        return CorrectedScores(tuple(findings), metric, before, None, reason)
     if output is not None:
         corrected.write(corrected, output)
-    findings = tuple(each.finding for each in corrections)
-    return CorrectedScores(findings, named or metric, before, after, failed or reason)
+    findings = [*odd, *(each.finding for each in corrections)]
+    return CorrectedScores(tuple(findings), named, before, after, failed or reason, corrected=True)
 
 
-def _open(source: Source) -> tuple[RawPredictions, TrueBoxes]:
-    """The rows of a file as they stand, and the true boxes in its words."""
+def _rank(value: float | None) -> float:
+    """A score by which files are ordered: one that cannot be judged comes last."""
+    return -1.0 if value is None else value
+
+
+def _open(source: Source) -> tuple[RawPredictions, TrueBoxes, list[Diagnosis]]:
+    """The rows of a file as they stand, the true boxes in its words, and what is odd before anything is compared."""
     path = source.predictions
     if source.task == "actions":
         known = scenes.open_truth(TASKS["actions"], source.truth, Reading(labels=source.labels))
@@ -113,20 +135,21 @@ def _open(source: Source) -> tuple[RawPredictions, TrueBoxes]:
         first = int(known.meta.notes.get("first_frame") or 0)
         ids = dict(enumerate(label_map(known).ids))
         sizes = {} if known.meta.notes.get("unit_pictures") else _collect_sizes(known)
-        return load_action_csv(path, sizes, first), collect_true_boxes(known, numbers=("action", ids))
+        return load_action_csv(path, sizes, first), collect_true_boxes(known, numbers=("action", ids)), []
     if source.task == "corner-cases":
         known = corner_cases.open_truth(source.truth, None)
         if path.is_dir():
             raise UsageError(f"{path} is a folder; COCO results are corrected, not tables")
         index = build_predictions_index(known, {})
-        return load_coco_results(path, index, agnostic=True), collect_true_boxes(known, images=index.ids)
+        raw = load_coco_results(path, index, _collect_sizes(known), agnostic=True)
+        return raw, collect_true_boxes(known, images=index.ids), _find_strange_images(raw, index)
     known = event_inputs.open_truth(source.truth, source.task)
     form = event_inputs.detect_form(path)
     if form == "detections":
         kinds = get_label_kinds(known, None)
         columns = [kind for kind in kinds.classes if kind != AGENTNESS] if kinds is not None else []
         raw = load_detection_folder(path, _collect_sizes(known), source.size_px)
-        return raw, collect_true_boxes(known, columns=columns)
+        return raw, collect_true_boxes(known, columns=columns), []
     if form != "coco":
         raise UsageError(
             f"{path} holds {form}; detections in per-frame pickles and COCO results are corrected. Judge others "
@@ -141,12 +164,24 @@ def _open(source: Source) -> tuple[RawPredictions, TrueBoxes]:
         index = read_index(source.images, by="folders")
     vocabularies = known.meta.vocabularies
     kind = next((kind for kind, labels in vocabularies.items() if set(index.labels) <= set(labels)), "agent")
+    raw = load_coco_results(path, index, _collect_sizes(known), agnostic=False)
+    odd = _find_strange_images(raw, index)
     if kind not in vocabularies:
-        return load_coco_results(path, index, agnostic=False), collect_true_boxes(known, images=index.ids)
+        return raw, collect_true_boxes(known, images=index.ids), odd
     by_name = {name: number for number, name in index.categories.items()}
     numbers = {n: by_name[name] for n, name in enumerate(vocabularies[kind]) if name in by_name}
-    truth = collect_true_boxes(known, images=index.ids, numbers=(kind, numbers))
-    return load_coco_results(path, index, agnostic=False), truth
+    return raw, collect_true_boxes(known, images=index.ids, numbers=(kind, numbers)), odd
+
+
+def _find_strange_images(raw: RawPredictions, index: CocoIndex) -> list[Diagnosis]:
+    """Rows about images that nobody lists, which no score sees."""
+    strange = [image for image in raw.frame.tolist() if image not in index.images]
+    if not strange:
+        return []
+    says = f"{len(strange):,} of {len(raw.frame):,} results are of images that are not listed; they are left out."
+    return report_suspicion(
+        "strange_images", says, f"image_id {strange[0]}", "Number images as their list does."
+    )
 
 
 def _collect_sizes(known: Scenes) -> Mapping[str, tuple[float, float]]:

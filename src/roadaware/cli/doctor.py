@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -104,14 +104,26 @@ def doctor(
         return _tell(found, " against ".join(names), strict=strict)
     if out is not None and subject not in CORRECTED_TASKS:
         raise UsageError(f"--output is for {', '.join(CORRECTED_TASKS)}: nothing is corrected of {subject!r}")
+    if path is not None and (predictions is not None or truth is not None):
+        raise UsageError("give the path of a dataset, or --truth and --predictions, not both")
     if path is None and subject in CORRECTED_TASKS and _is_corrected(subject, predictions):
         if truth is None or predictions is None:
             dataset = f", or the path of the dataset: doctor {subject} PATH" if subject in READERS else ""
             raise UsageError(f"doctor {subject} needs --truth TRUTH and --predictions PREDICTIONS{dataset}")
         task_name = cast(CorrectedTask, subject)
         source = Source(task_name, truth, predictions, images, labels, parse_size(size))
-        scores_found = correct_file(source, out)
-        if scores_found.findings or subject not in TASKS:
+        _check_kind(predictions, out)
+        try:
+            scores_found = correct_file(source, out)
+        except InputError:
+            # What cannot be read row by row is told by the checks of its task, where it has any.
+            if subject not in TASKS or out is not None:
+                raise
+        else:
+            if subject in TASKS and not scores_found.corrected:
+                odd = _check_predictions(subject, truth, predictions, labels)
+                kept = [item for item in scores_found.findings if item.code != "unread"]
+                scores_found = replace(scores_found, findings=(*kept, *odd))
             return _report_corrections(scores_found, predictions.name, out, strict=strict)
     if subject in TASKS:
         found = _check_predictions(subject, truth, predictions, labels)
@@ -131,6 +143,20 @@ def _is_corrected(subject: str, predictions: Path | None) -> bool:
     return subject not in TASKS or (predictions is not None and predictions.is_file())
 
 
+def _check_kind(predictions: Path, out: Path | None) -> None:
+    """Refuse, before any work, an output of another kind than the predictions: a folder of detections, or a file.
+
+    Raises:
+        UsageError: naming what is due.
+    """
+    if out is None:
+        return
+    if predictions.is_dir() and (out.is_file() or (out.is_dir() and any(out.iterdir()))):
+        raise UsageError(f"{out} is there already; name a new folder for the corrected detections")
+    if predictions.is_file() and out.is_dir():
+        raise UsageError(f"{out} is a folder; name the file to write in it")
+
+
 def _tell(found: Sequence[Diagnosis], subject: str, *, strict: bool) -> Outcome:
     serious = sum(item.severity != "note" for item in found)
     data = {"subject": subject, "diagnoses": [asdict(item) for item in found]}
@@ -143,12 +169,12 @@ def _report_corrections(found: CorrectedScores, subject: str, out: Path | None, 
     told = _tell(found.findings, subject, strict=strict)
     score = {"metric": found.metric, "before": found.before, "after": found.after, "reason": found.reason}
     lines = [f"{found.metric} as written: {_format_score(found.before)}"]
-    if found.findings:
+    if found.corrected:
         lines.append(f"{found.metric} corrected:  {_format_score(found.after)}")
     if found.reason:
         lines.append(f"why there is no score: {format_cell(found.reason)}")
     if out is not None:
-        lines.append(f"wrote {out}" if found.findings else "nothing was corrected, and nothing written")
+        lines.append(f"wrote {out}" if found.corrected else "nothing was corrected, and nothing written")
     data = {**told.data, "score": score}
     return Outcome("\n\n".join([told.text, "\n".join(lines)]), data, told.failed)
 

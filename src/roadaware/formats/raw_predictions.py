@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from roadaware.io.sources import is_outside, read_file, to_printable
 # The four numbers before class scores in a row of a detection file.
 _CORNERS = 4
 _CSV_CELLS = 8
-_MOST_BYTES = 1 << 31
+_MOST_BYTES, _LARGEST_ID = 1 << 31, 1 << 53
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,8 @@ class RawPredictions:
         image_px: (n, 2) width and height of the row's image.
         write: writes the file anew with other arrays in place of these.
         moments: what `frame` counts in this form, in the plural.
+        holds_sides: whether the form has width and height in place of the second corner.
+        changes: of scores, frames and names so far, for what a file holds beside its boxes.
     """
 
     video: pl.Series
@@ -52,16 +55,41 @@ class RawPredictions:
     image_px: Floats
     write: Callable[[RawPredictions, Path], None] = field(repr=False)
     moments: str = "Frames"
+    holds_sides: bool = False
+    changes: tuple[tuple[str, Callable[[Any], Any]], ...] = ()
 
     def with_changes(self, **changes: Any) -> RawPredictions:
         """The same rows with other arrays."""
         return replace(self, **changes)
+
+    def rescale(self, change: Callable[[Floats], Floats]) -> RawPredictions:
+        """The same rows with all scores changed, those of frames too."""
+        return replace(self, scores=change(self.scores), changes=(*self.changes, ("scores", change)))
+
+    def move(self, change: Callable[[Ints], Ints]) -> RawPredictions:
+        """The same rows in other frames, and frames without a row with them."""
+        return replace(self, frame=change(self.frame), changes=(*self.changes, ("frames", change)))
+
+    def rename(self, names: Mapping[str, str]) -> RawPredictions:
+        """The same rows in videos of other names."""
+        change = partial(_rename, names=names)
+        return replace(self, video=self.video.replace(names), changes=(*self.changes, ("names", change)))
+
+    def change(self, what: str, value: Any) -> Any:
+        """A value that stands beside the boxes, changed as they were: `scores`, `frames` or `names`."""
+        for kind, function in self.changes:
+            value = function(value) if kind == what else value
+        return value
 
     def build_boxes(self) -> pl.DataFrame:
         """`video`, `frame` and corners in pixels of the ground truth's images, one row each."""
         x1, y1, x2, y2 = (self.corners * np.tile(self.unit_px, 2)).T
         columns = {"x1_px": x1, "y1_px": y1, "x2_px": x2, "y2_px": y2}
         return pl.DataFrame({"video": self.video, "frame": self.frame, **columns})
+
+
+def _rename(name: str, names: Mapping[str, str]) -> str:
+    return names.get(name, name)
 
 
 def load_detection_folder(
@@ -91,29 +119,33 @@ def load_detection_folder(
     if len(widths) != 1:
         found = "no box at all" if not widths else f"rows of {', '.join(map(str, sorted(widths)))} numbers"
         raise InputError(f"{found}; each row should have as many", where=to_printable(str(folder)))
+    if min(widths) <= _CORNERS:
+        message = f"rows of {min(widths)} numbers; expected four corners, agentness and class scores"
+        raise InputError(message, where=to_printable(str(folder)))
     counts = np.array([len(main) for main in mains])
     rows = np.concatenate([main for main in mains if len(main)])
     at = np.repeat(np.arange(len(places)), counts)
     video = pl.Series([name for name, _ in places], dtype=pl.String).gather(at)
     frame = np.array([number for _, number in places], dtype=np.int64)
 
+    ends = np.cumsum(counts)
+
     def write(changed: RawPredictions, target: Path) -> None:
         lines = np.hstack([changed.corners, changed.scores]).astype(rows.dtype)
-        # A file without a box is moved and renamed as its neighbours are.
-        names = dict(zip(video.to_list(), changed.video.to_list(), strict=True))
-        late = int(np.median(changed.frame - frame[at])) if len(at) else 0
-        ends = np.cumsum(counts)
-        rescaled = changed.scores is not held.scores
 
         def encode_files() -> Iterator[tuple[str, bytes]]:
+            written = set()
             for place, (name, number) in enumerate(places):
-                begin = int(ends[place] - counts[place])
-                moved = int(changed.frame[begin]) if counts[place] else number + late
-                path = f"{names.get(name, name)}/{moved + 1:05d}.pkl"
+                moved = int(changed.change("frames", np.array([number]))[0])
+                path = f"{changed.change('names', name)}/{moved + 1:05d}.pkl"
                 if is_outside(path) or moved < 0:
                     continue
+                if path in written:
+                    raise InputError(f"two frames would be {path}", where=to_printable(str(folder)))
+                written.add(path)
+                begin = int(ends[place] - counts[place])
                 main = lines[begin : int(ends[place])] if counts[place] else mains[place]
-                ego = _convert_like(held.scores, changed.scores, egos[place]) if rescaled else egos[place]
+                ego = np.asarray(changed.change("scores", egos[place].astype(np.float64)), egos[place].dtype)
                 yield path, encode_pickle({"ego": ego, "main": main})
 
         write_folder(target, encode_files())
@@ -122,42 +154,33 @@ def load_detection_folder(
     unit_px = image_px / np.array(size_px, dtype=np.float64)
     numbers = rows.astype(np.float64)
     corners, scores = numbers[:, :_CORNERS], numbers[:, _CORNERS:]
-    held = RawPredictions(video, frame[at], corners, scores, None, unit_px, image_px, write)
-    return held
+    return RawPredictions(video, frame[at], corners, scores, None, unit_px, image_px, write)
 
 
-def _convert_like(before: Floats, after: Floats, ego: Any) -> Any:
-    """Scores of the vehicle's action, changed as the same numbers are among the scores of boxes."""
-    if not ego.size or before.shape != after.shape:
-        return ego
-    if before.min() < 0 and after.min() >= 0:
-        return _sigmoid(ego.astype(np.float64)).astype(ego.dtype)
-    return ego / 100 if before.max() > 1 >= after.max() else ego
-
-
-def load_coco_results(path: Path, index: CocoIndex, *, agnostic: bool) -> RawPredictions:
+def load_coco_results(
+    path: Path, index: CocoIndex, sizes: Mapping[str, tuple[float, float]], *, agnostic: bool
+) -> RawPredictions:
     """The rows of a list of COCO results; `frame` is the number of the image, `video` is empty.
 
     Args:
         path: the file.
-        index: what ids stand for.
+        index: what ids stand for, and the sizes of images that boxes are in.
+        sizes: video to width and height of the ground truth's images.
         agnostic: whether categories are left aside.
 
     Raises:
-        InputError: if it is no list of results with a box of four numbers and a score each.
+        InputError: if it is no list of results with a whole image_id (and category_id), a bbox of four numbers and a score.
     """
     listed, where = read_json_document(path), to_printable(str(path))
     if not isinstance(listed, list) or not listed:
         raise InputError("expected a list of COCO results", where=where)
-    try:
-        boxes = np.array([row["bbox"] for row in listed], dtype=np.float64).reshape(len(listed), _CORNERS)
-        scores = np.array([[row["score"]] for row in listed], dtype=np.float64)
-        images = np.array([row["image_id"] for row in listed], dtype=np.int64)
-        named = None if agnostic else np.array([row["category_id"] for row in listed], dtype=np.int64)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            "a result should have image_id, category_id, bbox (four numbers) and score", where=where
-        ) from error
+    for number, row in enumerate(listed):
+        if (reason := _refuse_result(row, agnostic=agnostic)) is not None:
+            raise InputError(f"entry {number}: {reason}", where=where)
+    boxes = np.array([row["bbox"] for row in listed], dtype=np.float64)
+    scores = np.array([[row["score"]] for row in listed], dtype=np.float64)
+    images = np.array([row["image_id"] for row in listed], dtype=np.int64)
+    named = None if agnostic else np.array([row["category_id"] for row in listed], dtype=np.int64)
 
     def write(changed: RawPredictions, target: Path) -> None:
         x1, y1, x2, y2 = changed.corners.T
@@ -174,11 +197,26 @@ def load_coco_results(path: Path, index: CocoIndex, *, agnostic: bool) -> RawPre
 
     corners = np.hstack([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]])
     video = pl.Series([""] * len(listed), dtype=pl.String)
-    sizes = {image: index.sizes[name] for image, (name, _) in index.images.items() if index.sizes.get(name)}
-    image_px = _collect_image_sizes(images.tolist(), sizes)
+    due = {image: index.sizes[name] for image, (name, _) in index.images.items() if index.sizes.get(name)}
+    true = {image: sizes[name] for image, (name, _) in index.images.items() if name in sizes} or due
+    image_px = _collect_image_sizes(images.tolist(), true)
+    unit_px = image_px / _collect_image_sizes(images.tolist(), due) if due else np.ones_like(image_px)
     return RawPredictions(
-        video, images, corners, scores, named, np.ones((len(listed), 2)), image_px, write, "Image numbers"
+        video, images, corners, scores, named, unit_px, image_px, write, "Image numbers", holds_sides=True
     )
+
+
+def _refuse_result(row: Any, *, agnostic: bool) -> str | None:
+    """Why an entry is no COCO result; None where it is one, whatever its numbers say."""
+    if not isinstance(row, dict):
+        return "expected an object with image_id, bbox and score"
+    for key in ("image_id",) if agnostic else ("image_id", "category_id"):
+        if type(row.get(key)) is not int or abs(row[key]) > _LARGEST_ID:
+            return f"{key} should be a whole number"
+    box = row.get("bbox")
+    if not isinstance(box, list) or len(box) != _CORNERS or not all(type(n) in (int, float) for n in box):
+        return "bbox should be four numbers"
+    return None if type(row.get("score")) in (int, float) else "score should be a number"
 
 
 def load_action_csv(path: Path, sizes: Mapping[str, tuple[float, float]], first_frame: int) -> RawPredictions:
@@ -196,14 +234,22 @@ def load_action_csv(path: Path, sizes: Mapping[str, tuple[float, float]], first_
     text = decode(read_file(Path(path), where, _MOST_BYTES), where)
     pieces = [split_cells(lines, where, _CSV_CELLS) for lines in iterate_line_batches(text, where)]
     cells = pl.concat(pieces)
-    numbers = cells.select(
-        *(pl.col(f"c{k}").cast(pl.Float64, strict=False) for k in range(1, _CSV_CELLS)), line="line"
+    numbers = cells.select(*(pl.col(f"c{k}").cast(pl.Float64, strict=False) for k in range(1, _CSV_CELLS)))
+    whole = [pl.col(f"c{k}") == pl.col(f"c{k}").round() for k in (1, 6)]
+    scored = numbers["c7"].is_finite() | (cells["c7"].is_null() | (cells["c7"] == ""))
+    good = (
+        numbers.select(
+            pl.all_horizontal(*(pl.col(f"c{k}").is_finite() for k in range(1, _CSV_CELLS - 1)), *whole)
+        )
+        .to_series()
+        .fill_null(value=False)
     )
-    good = numbers.select(pl.all_horizontal(pl.col(f"c{k}").is_not_null() for k in range(1, _CSV_CELLS - 1)))
-    if numbers.is_empty() or not good.to_series().all():
-        line = numbers["line"][int((~good.to_series()).arg_true()[0])] if len(numbers) else 1
-        raise InputError("a row should be video,timestamp,x1,y1,x2,y2,action,score", where=f"{where}:{line}")
-    values = numbers.drop("line").to_numpy()
+    good &= scored.fill_null(value=False) & (cells["cells"] <= _CSV_CELLS)
+    if not len(good) or not good.all():
+        line = cells["line"][int((~good).arg_true()[0])] if len(good) else 1
+        message = "a row should be video,timestamp,x1,y1,x2,y2,action,score with whole timestamps and actions"
+        raise InputError(message, where=f"{where}:{line}", hint="Leave a header out.")
+    values = numbers.to_numpy()
     video = cells["c0"].cast(pl.String)
 
     def write(changed: RawPredictions, target: Path) -> None:
@@ -229,7 +275,3 @@ def _collect_image_sizes(names: Sequence[Any], sizes: Mapping[Any, Any]) -> Floa
     """(n, 2) width and height of each row's image; the mean over those that are known for one that is not."""
     mean = np.mean([tuple(size) for size in sizes.values()], axis=0) if sizes else np.ones(2)
     return np.array([sizes.get(name, mean) for name in names], dtype=np.float64).reshape(-1, 2)
-
-
-def _sigmoid(values: Floats) -> Floats:
-    return 1 / (1 + np.exp(-np.clip(values, -700, 700)))

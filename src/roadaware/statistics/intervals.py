@@ -265,6 +265,9 @@ class Units:
             return _steady(value, self.n, scale)
         error = float(np.sqrt(np.mean(changes**2)))
         times = float(-stdtrit(_freedom(changes), _TAIL))
+        if scale in ("error", "largest"):
+            # Such numbers jump where a unit moves the edge of a bin; a bias beyond the reach is many jumps added up.
+            bias = float(np.clip(bias, -times * error, times * error))
         low, high = _build_interval(value, times * error, scale)
         lean = 0.0 if scale in _CENTRED else error * _lean(changes, times)
         bottom, top = RANGES[scale]

@@ -15,7 +15,9 @@ from roadaware.demo_data.chaos import write_chaos
 from roadaware.demo_data.corner_files import write_corner_demo
 from roadaware.demo_data.detector import Detector
 from roadaware.demo_data.road import write_road_demo
+from roadaware.errors import InputError
 from roadaware.formats.raw_predictions import RawPredictions
+from roadaware.formats.road_detections import encode_pickle
 
 Change = Callable[[RawPredictions], RawPredictions]
 
@@ -31,18 +33,34 @@ def _sides(raw):
 
 def _centre(raw):
     c = raw.corners
+    if raw.holds_sides:  # the file holds left, top, width, height
+        return raw.with_changes(corners=c + np.tile((c[:, 2:] - c[:, :2]) / 2, 2))
     return raw.with_changes(corners=np.hstack([(c[:, :2] + c[:, 2:]) / 2, c[:, 2:] - c[:, :2]]))
 
 
-def _logits(raw):
-    p = np.clip(raw.scores, 1e-6, 1 - 1e-6)
-    return raw.with_changes(scores=np.log(p / (1 - p)))
+def _second_corners(raw):
+    c = raw.corners
+    return raw.with_changes(corners=np.hstack([c[:, :2], c[:, :2] + c[:, 2:]]))
+
+
+def _logit(values):
+    p = np.clip(values, 1e-6, 1 - 1e-6)
+    return np.log(p / (1 - p))
+
+
+def _moved(frames):
+    return lambda raw: raw.move(lambda frame: frame + frames)
+
+
+def _renamed(raw):
+    return raw.rename({name: f"clips/{name}.mp4" for name in raw.video.unique().to_list()})
 
 
 BOXES: dict[str, tuple[str, Change]] = {
-    "late": ("1 late", lambda raw: raw.with_changes(frame=raw.frame + 1)),
+    "late": ("1 late", _moved(1)),
+    "late by seven": ("7 late", _moved(7)),
     "sides": ("width and height where the second corner", _sides),
-    "centre": ("centre, width and height", _centre),
+    "centre": ("centre", _centre),
     "exchanged": ("x and y exchanged", lambda raw: raw.with_changes(corners=raw.corners[:, [1, 0, 3, 2]])),
     "shares": ("are shares of the image", lambda raw: raw.with_changes(corners=raw.corners / _unit(raw))),
     "per cent": (
@@ -53,12 +71,13 @@ BOXES: dict[str, tuple[str, Change]] = {
         "pixels of images of 640x360",
         lambda raw: raw.with_changes(corners=raw.corners / _unit(raw) * np.array([640, 360] * 2)),
     ),
-    "logits": ("Scores are logits", _logits),
-    "percent": ("Scores are per cent", lambda raw: raw.with_changes(scores=raw.scores * 100)),
-    "inverted": ("Scores are low", lambda raw: raw.with_changes(scores=1 - raw.scores)),
+    "logits": ("Scores are logits", lambda raw: raw.rescale(_logit)),
+    "percent": ("Scores are per cent", lambda raw: raw.rescale(lambda p: 100 * p)),
+    "inverted": ("Scores are low", lambda raw: raw.rescale(lambda p: 1 - p)),
 }
-NAMES: dict[str, tuple[str, Change]] = {
-    "names": ("Videos have other names", lambda raw: raw.with_changes(video="clips/" + raw.video + ".mp4")),
+NAMES: dict[str, tuple[str, Change]] = {"names": ("Videos have other names", _renamed)}
+SIDES: dict[str, tuple[str, Change]] = {
+    "second corners": ("second corner where width and height", _second_corners),
 }
 COLUMNS: dict[str, tuple[str, Change]] = {
     "moved columns": (
@@ -69,7 +88,7 @@ COLUMNS: dict[str, tuple[str, Change]] = {
     ),
     "shares, sides and late": (
         "width and height",
-        lambda raw: _sides(raw.with_changes(corners=raw.corners / _unit(raw), frame=raw.frame + 1)),
+        lambda raw: _sides(raw.with_changes(corners=raw.corners / _unit(raw)).move(lambda frame: frame + 1)),
     ),
 }
 LABELS: dict[str, tuple[str, Change]] = {
@@ -89,7 +108,7 @@ def _shuffled(label):
 
 
 CASES = [
-    *(("corner-cases", name) for name in BOXES),
+    *(("corner-cases", name) for name in (*BOXES, *SIDES) if name != "sides"),  # which its form has
     *(("actions", name) for name in (*BOXES, *NAMES, *LABELS) if name != "shares"),  # which its form is
     *(("road", name) for name in (*BOXES, *NAMES, *COLUMNS)),
 ]
@@ -123,16 +142,17 @@ def clean(sources: dict[str, Source]) -> dict[str, float]:
 def test_a_planted_mistake_is_named_and_undone(
     sources: dict[str, Source], clean: dict[str, float], task: CorrectedTask, name: str, tmp_path: Path
 ) -> None:
-    says, change = {**BOXES, **NAMES, **COLUMNS, **LABELS}[name]
+    says, change = {**BOXES, **NAMES, **SIDES, **COLUMNS, **LABELS}[name]
     source = sources[task]
-    raw, _ = open_raw(source)
+    raw, _, _ = open_raw(source)
     planted, output = tmp_path / source.predictions.name, tmp_path / "corrected" / source.predictions.name
     output.parent.mkdir()
     changed = change(raw)
     changed.write(changed, planted)
     found = correct_file(replace(source, predictions=planted), output)
     assert says in " ".join(each.says for each in found.findings)
-    assert len(found.findings) == (2 if name.startswith("shares,") else 1)
+    codes = [each.code for each in found.findings if each.code != "strange_images"]
+    assert len(codes) == (2 if name.startswith("shares,") else 1)
     assert found.after == pytest.approx(clean[task], abs=2e-3)
     if name != "inverted":  # which recall does not see
         assert found.before is None or found.before < clean[task]
@@ -148,7 +168,7 @@ def test_a_poor_detector_is_no_mistake(tmp_path: Path, seed: int) -> None:
 
 
 def test_boxes_of_nothing_are_not_read_otherwise(sources: dict[str, Source], tmp_path: Path) -> None:
-    raw, _ = open_raw(sources["road"])
+    raw, _, _ = open_raw(sources["road"])
     rng = np.random.default_rng(0)
     start = rng.uniform(0, 500, (len(raw.frame), 2))
     corners = np.hstack([start, start + rng.uniform(5, 150, start.shape)])
@@ -157,3 +177,50 @@ def test_boxes_of_nothing_are_not_read_otherwise(sources: dict[str, Source], tmp
     found = correct_file(replace(sources["road"], predictions=tmp_path / "detections"))
     assert found.findings == ()
     assert (found.before or 0) < 0.05
+
+
+def test_whole_numbers_for_scores_are_no_per_cent(sources: dict[str, Source], tmp_path: Path) -> None:
+    raw, _, _ = open_raw(sources["actions"])
+    persons = raw.with_changes(scores=np.round(1 + 20 * raw.scores))
+    persons.write(persons, tmp_path / "pred.csv")
+    found = correct_file(replace(sources["actions"], predictions=tmp_path / "pred.csv"), tmp_path / "out.csv")
+    assert not found.corrected
+    assert not (tmp_path / "out.csv").exists()
+    assert "numbers of persons" in found.reason
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        '[{"image_id": [1], "bbox": [1, 2, 3, 4], "score": 0.5}]',
+        '[{"image_id": 1, "bbox": [1, 2, 3], "score": 0.5}]',
+        '[{"image_id": 1, "bbox": [1, 2, 3, true], "score": 0.5}]',
+        '[{"image_id": 1, "bbox": [1, 2, 3, 4], "score": [0.4]}]',
+        '[{"image_id": true, "bbox": [1, 2, 3, 4], "score": 0.4}]',
+        '[{"image_id": "7", "bbox": [1, 2, 3, 4], "score": 0.4}]',
+        "[3]",
+        "{}",
+        "",
+    ],
+)
+def test_what_are_no_results_is_refused(sources: dict[str, Source], tmp_path: Path, rows: str) -> None:
+    (tmp_path / "rows.json").write_text(rows)
+    with pytest.raises(InputError):
+        correct_file(replace(sources["corner-cases"], predictions=tmp_path / "rows.json"))
+
+
+@pytest.mark.parametrize(
+    "line", ["v,1,0,0,1,1,2,abc", "video,timestamp,x1,y1,x2,y2,action,score", "v,1.5,0,0,1,1,2,.5", "v"]
+)
+def test_lines_that_are_no_actions_are_refused(sources: dict[str, Source], tmp_path: Path, line: str) -> None:
+    (tmp_path / "pred.csv").write_text(f"crowd-01,0901,0.1,0.1,0.3,0.4,8,0.5\n{line}\n")
+    with pytest.raises(InputError, match="a row should be"):
+        correct_file(replace(sources["actions"], predictions=tmp_path / "pred.csv"))
+
+
+def test_detections_without_scores_are_refused(sources: dict[str, Source], tmp_path: Path) -> None:
+    place = tmp_path / "detections" / "v"
+    place.mkdir(parents=True)
+    (place / "00001.pkl").write_bytes(encode_pickle({"ego": np.zeros(0), "main": np.ones((2, 4))}))
+    with pytest.raises(InputError, match="four corners, agentness"):
+        correct_file(replace(sources["road"], predictions=tmp_path / "detections"))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from scipy.special import expit
 
 from roadaware.analysis.doctor.diagnosis import Diagnosis
 from roadaware.arrays import Bools, Floats, Ints
@@ -26,7 +27,7 @@ from roadaware.scenes.tables import Scenes
 _MOST_ROWS, _MANY = 3000, 1.5
 """Rows that are compared, those with the highest scores: a mistake that is made everywhere shows in them. Rows are many
 where they are so many times as many as true boxes."""
-_SHIFTS = (-25, -10, -5, -2, -1, 1, 2, 5, 10, 25)
+_SHIFTS, _NEAR = (-50, -25, -12, -6, -3, -1, 1, 3, 6, 12, 25, 50), 13
 _UNITS = ((1, 1), (100, 100))
 _SIZES = (
     *((682, 512), (320, 240), (416, 416), (512, 512), (640, 360), (640, 384), (640, 480), (640, 640)),
@@ -35,7 +36,7 @@ _SIZES = (
 """Images that people give to networks; beside them shares of the image and per cent."""
 _LEAST, _CLEARLY, _TIMES = 0.15, 0.05, 1.25
 """Another reading has to reach this mean IoU, and to raise it by so much and so many times."""
-_SHIFT_GAIN, _SHIFT_Z = 0.005, 4.0
+_SHIFT_GAIN, _SHIFT_Z = 0.005, 3.0
 """Frames are called late where that raises the mean IoU by so much, and so many standard errors."""
 _MATCHED, _FEW, _SHARE = 0.5, 20, 0.1
 """Rows meet a true box by half; fewer of them than these, or a smaller share of all, say nothing."""
@@ -44,6 +45,8 @@ _INVERTED = 0.25
 _LABEL_TIMES, _LABEL_LEAST, _OBJECTS = 1.5, 0.2, 8
 """Another numbering has to be right so many times as often, in this share of cases, of so many objects at least."""
 _OUTSIDE = 0.05
+_UPRIGHT, _NEAREST, _FARTHEST = 0.9, 0.6, 1.7
+"""So many boxes of a reading have to be upright, and they reach between these times as far as the true ones."""
 _ROUNDING = 1e-6
 
 
@@ -143,20 +146,27 @@ def collect_true_boxes(
     )
 
 
-def find_corrections(raw: RawPredictions, truth: TrueBoxes) -> tuple[list[Correction], RawPredictions]:
+def find_corrections(
+    raw: RawPredictions, truth: TrueBoxes, accept: Callable[[RawPredictions], bool] = lambda _: True
+) -> tuple[list[Correction], RawPredictions]:
     """The mistakes of a file, in the order in which they are undone, and its rows without them.
 
     Args:
         raw: the rows as they stand.
         truth: what they are compared with.
+        accept: says of rows without one more mistake whether they are any better; a correction that does not help is none.
     """
     found: list[Correction] = []
     if not len(raw.video) or truth.boxes.is_empty():
         return found, raw
-    for look in (_find_names, _find_places, _find_scores, _find_classes):
+    # High scores of a wrong class tell nothing of rows that name one class; rows that score all classes are ranked by them.
+    last = (_find_inversion, _find_classes) if raw.label is None else (_find_classes, _find_inversion)
+    for look in (_find_names, _find_places, _find_scale, *last):
         for correction in look(raw, truth):
-            found.append(correction)
-            raw = correction.apply(raw)
+            corrected = correction.apply(raw)
+            if accept(corrected):
+                found.append(correction)
+                raw = corrected
     return found, raw
 
 
@@ -206,12 +216,13 @@ def _find_names(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
 
 
 def _rename_videos(rows: RawPredictions, names: Mapping[str, str]) -> RawPredictions:
-    return rows.with_changes(video=rows.video.replace(names))
+    return rows.rename(names)
 
 
 # Corners and frames.
 
-_FORMS: dict[str, tuple[str, str, Callable[[Floats], Floats]]] = {
+_Form = tuple[str, str, Callable[[Floats], Floats]]
+_FORMS: dict[str, _Form] = {
     "corners": ("", "", lambda box: box),
     "sides": (
         "Boxes hold width and height where the second corner is due.",
@@ -224,13 +235,29 @@ _FORMS: dict[str, tuple[str, str, Callable[[Floats], Floats]]] = {
         lambda box: np.hstack([box[:, :2] - box[:, 2:] / 2, box[:, :2] + box[:, 2:] / 2]),
     ),
     "exchanged": ("Boxes have x and y exchanged.", "Write x before y.", lambda box: box[:, [1, 0, 3, 2]]),
-    # A file that should hold sides and holds corners: what was read as a corner is twice too far.
+    "exchanged sides": (
+        "Boxes hold y, x, height and width where corners are due.",
+        "Write x1, y1, x1 + width, y1 + height.",
+        lambda box: np.hstack([box[:, [1, 0]], box[:, [1, 0]] + box[:, [3, 2]]]),
+    ),
+}
+"""Ways to write four numbers, and what makes corners of them."""
+_SIDE_FORMS: dict[str, _Form] = {
+    "corners": ("", "", lambda box: box),
+    # What is due is left, top, width, height; a second corner in their place was read twice too far.
     "from corners": (
         "Boxes hold their second corner where width and height are due.",
         "Write left, top, x2 - x1, y2 - y1.",
         lambda box: np.hstack([box[:, :2], box[:, 2:] - box[:, :2]]),
     ),
+    "centre": (
+        "Boxes hold their centre where left and top are due.",
+        "Write x - width / 2, y - height / 2, width, height.",
+        lambda box: box - np.tile((box[:, 2:] - box[:, :2]) / 2, 2),
+    ),
+    "exchanged": ("Boxes have x and y exchanged.", "Write x before y.", lambda box: box[:, [1, 0, 3, 2]]),
 }
+"""The same of a form that holds sides."""
 
 
 @dataclass(frozen=True)
@@ -241,10 +268,16 @@ class _Place:
     size: tuple[float, float] | None = None
     shift: int = 0
     rate: float | None = None
+    sides: bool = False
+
+    @property
+    def words(self) -> _Form:
+        """What is the matter, what to do, and what makes corners of the numbers."""
+        return (_SIDE_FORMS if self.sides else _FORMS)[self.form]
 
     def convert(self, corners: Floats, unit_px: Floats, image_px: Floats) -> Floats:
         """(n, 4) corners in the file's due unit."""
-        corners = _FORMS[self.form][2](corners)
+        corners = self.words[2](corners)
         if self.size is None:
             return corners
         # unit_px brings due units to the truth's pixels; a pixel of an image of `size` is image_px / size of those.
@@ -262,57 +295,61 @@ def _find_places(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
     """Corners in another form or unit, and frames that are late, early or seconds."""
     some = _select_rows(raw)
     held = _Compared(raw, truth, some)
-    as_is = held.mean(_Place())
-    forms = [name for name in _FORMS if name == "corners" or held.is_plausible(name, None)]
-    sizes = [None, *(size for size in held.list_sizes() if any(held.is_plausible(f, size) for f in _FORMS))]
+    sides = raw.holds_sides
+    names = tuple(_SIDE_FORMS if sides else _FORMS)
+    readings = [_Place(sides=sides)]
+    for size in (None, *held.list_sizes()):
+        readings += [
+            place
+            for name in names
+            if (place := _Place(name, size, sides=sides)) not in readings and held.is_plausible(place)
+        ]
     times = [(shift, None) for shift in (0, *_SHIFTS)] + [(0, rate) for rate in truth.fps if rate > 1]
-    tried = [
-        _Place(form, size, shift, rate)
-        for size, (shift, rate) in product(sizes, times)
-        for form in (forms if size is None else [f for f in _FORMS if held.is_plausible(f, size)])
-    ]
-    best = max(tried, key=held.mean, default=_Place())
-    fit = held.mean(best)
-    still = _Place(shift=best.shift, rate=best.rate)
-    found: list[Correction] = []
+    tried = [replace(each, shift=shift, rate=rate) for each, (shift, rate) in product(readings, times)]
+    best = _climb(held, max(tried, key=held.mean))
+    still = _Place(shift=best.shift, rate=best.rate, sides=sides)
     boxes_differ = (best.form, best.size) != ("corners", None)
-    if boxes_differ and not (_is_clear(fit, held.mean(still)) and held.share(best) >= _SHARE):
-        best, boxes_differ = (
-            max((p for p in tried if (p.form, p.size) == ("corners", None)), key=held.mean),
-            False,
-        )
-        fit = held.mean(best)
+    if boxes_differ and not (_is_clear(held.mean(best), held.mean(still)) and held.share(best) >= _SHARE):
+        best = _climb(held, max((p for p in tried if (p.form, p.size) == ("corners", None)), key=held.mean))
+        boxes_differ = False
+    found: list[Correction] = []
     if boxes_differ:
-        evidence = f"boxes meet true ones with a mean IoU of {held.mean(still):.2f} as written and {fit:.2f} if read so"
+        fits = f"{held.mean(still):.2f} as written and {held.mean(best):.2f} if read so"
+        evidence = f"boxes meet true ones with a mean IoU of {fits}"
         says, remedy = _describe_boxes(best, held.due)
-        finding = Diagnosis("boxes", "wrong", says, evidence, remedy)
-        place = _Place(best.form, best.size)
+        place = replace(best, shift=0, rate=None)
         found.append(
             Correction(
-                finding,
+                Diagnosis("boxes", "wrong", says, evidence, remedy),
                 lambda rows: rows.with_changes(
                     corners=place.convert(rows.corners, rows.unit_px, rows.image_px)
                 ),
             )
         )
-    moved = _Place(best.form, best.size)
+    moved = replace(best, shift=0, rate=None)
     if (best.shift or best.rate is not None) and held.share(best) >= _SHARE and held.is_better(best, moved):
-        before = held.mean(moved) if boxes_differ else as_is
-        evidence = f"boxes meet true ones with a mean IoU of {before:.3f} as written and {fit:.3f} if moved"
-        late = "late" if best.shift < 0 else "early"
-        says = f"{raw.moments} are {abs(best.shift)} {late}."
+        fits = f"{held.mean(moved):.3f} as written and {held.mean(best):.3f} if moved"
+        evidence = f"boxes meet true ones with a mean IoU of {fits}"
+        says = f"{raw.moments} are {abs(best.shift)} {'late' if best.shift < 0 else 'early'}."
         remedy = f"Add {best.shift:+d} to all of them."
         if best.rate is not None:
             says, remedy = "Frames are seconds.", f"Multiply them by the frame rate, {best.rate:g}."
-        time = _Place(shift=best.shift, rate=best.rate)
-        first = held.first
-        found.append(
-            Correction(
-                Diagnosis("frames", "wrong", says, evidence, remedy),
-                lambda rows: rows.with_changes(frame=time.move(rows.frame, first)),
-            )
-        )
+        change = partial(best.move, first=held.first)
+        if lost := int((change(raw.frame) < 0).sum()):
+            evidence += f"; {lost:,} boxes then lie before the first frame and are left out"
+        finding = Diagnosis("frames", "wrong", says, evidence, remedy)
+        found.append(Correction(finding, lambda rows: rows.move(change)))
     return found
+
+
+def _climb(held: _Compared, place: _Place) -> _Place:
+    """The best shift near the one that a coarse search has found."""
+    if place.rate is not None:
+        return place
+    near = [replace(place, shift=place.shift + step) for step in range(-_NEAR, _NEAR + 1)]
+    best = max(near, key=held.mean)
+    # Nothing is moved where not moving is as good.
+    return place if held.mean(place) >= held.mean(best) else best
 
 
 def _is_clear(fit: float, as_is: float) -> bool:
@@ -320,7 +357,7 @@ def _is_clear(fit: float, as_is: float) -> bool:
 
 
 def _describe_boxes(place: _Place, due: tuple[float, float]) -> tuple[str, str]:
-    says, remedy = _FORMS[place.form][:2]
+    says, remedy = place.words[:2]
     if place.size is None:
         return says, remedy
     width, height = place.size
@@ -368,15 +405,16 @@ class _Compared:
         sizes = [(float(w), float(h)) for w, h in (*_UNITS, *_SIZES, np.median(self.image_px, axis=0))]
         return [size for size in dict.fromkeys(sizes) if size != self.due]
 
-    def is_plausible(self, form: str, size: tuple[float, float] | None) -> bool:
+    def is_plausible(self, place: _Place) -> bool:
         """Whether the boxes then are upright, and fill the image rather than a corner of it or far beyond."""
-        boxes = _Place(form, size).convert(self.corners, self.unit_px, self.image_px)
-        boxes = boxes * np.tile(self.unit_px, 2)
+        boxes = place.convert(self.corners, self.unit_px, self.image_px) * np.tile(self.unit_px, 2)
         with np.errstate(invalid="ignore"):
             upright = (boxes[:, 2] >= boxes[:, 0]) & (boxes[:, 3] >= boxes[:, 1])
+        if upright.mean() < _UPRIGHT:
+            return False
         reach = np.nanquantile(boxes[:, 2:], 0.95, axis=0)
         ratio = reach / np.maximum(np.quantile(self._boxes[:, 2:], 0.95, axis=0), 1e-6)
-        return bool(upright.mean() >= 0.9 and (ratio <= 1.7).all() and (ratio >= 0.6).all())
+        return bool((ratio <= _FARTHEST).all() and (ratio >= _NEAREST).all())
 
     def mean(self, place: _Place) -> float:
         """Mean over rows, or true boxes, of the best overlap in the same frame."""
@@ -462,42 +500,38 @@ def _select_rows(raw: RawPredictions) -> Ints:
 # Scores.
 
 
-def _find_scores(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
-    """Scores of another scale, or that are low where the model is sure."""
+def _find_scale(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
+    """Scores of another scale."""
     scores = raw.scores[np.isfinite(raw.scores)]
     if not len(scores):
         return []
     low, high = float(scores.min()), float(scores.max())
     outside = float(np.mean((scores < -_ROUNDING) | (scores > 1 + _ROUNDING)))
-    evidence = f"they run from {low:.4g} to {high:.4g}"
-    if outside > _OUTSIDE and low < 0:
-        finding = Diagnosis(
-            "logits",
-            "wrong",
-            "Scores are logits, not probabilities.",
-            evidence,
-            "Write the sigmoid of each score.",
-        )
-        return [Correction(finding, lambda rows: rows.with_changes(scores=_apply_sigmoid(rows.scores)))]
-    if outside > _OUTSIDE and high <= 100 * (1 + _ROUNDING):
-        finding = Diagnosis(
-            "percent",
-            "wrong",
-            "Scores are per cent, not probabilities.",
-            evidence,
-            "Divide each score by 100.",
-        )
-        return [Correction(finding, lambda rows: rows.with_changes(scores=rows.scores / 100))]
-    if outside > _OUTSIDE:
+    # Whole numbers are classes or persons rather than a scale.
+    if outside <= _OUTSIDE or np.all(scores == np.round(scores)):
         return []
+    evidence = f"they run from {low:.4g} to {high:.4g}"
+    if low < 0:
+        says, remedy = "Scores are logits, not probabilities.", "Write the sigmoid of each score."
+        finding = Diagnosis("logits", "wrong", says, evidence, remedy)
+        return [Correction(finding, lambda rows: rows.rescale(expit))]
+    if high <= 100 * (1 + _ROUNDING):
+        says, remedy = "Scores are per cent, not probabilities.", "Divide each score by 100."
+        finding = Diagnosis("percent", "wrong", says, evidence, remedy)
+        return [Correction(finding, lambda rows: rows.rescale(lambda values: values / 100))]
+    return []
+
+
+def _find_inversion(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
+    """Scores that are low where the model is sure."""
     everything = np.arange(len(raw.video))
     some = everything if len(everything) <= _MOST_ROWS else everything[:: len(everything) // _MOST_ROWS]
     rows, boxes = _Compared(raw, truth, some).match()
     if raw.label is not None and truth.labels:
-        named = np.array(
-            [label in truth.labels[at] for label, at in zip(raw.label[some[rows]], boxes, strict=True)]
-        )
-        rows = rows[named.astype(np.bool_)]
+        named = [
+            label in truth.labels[at] for label, at in zip(raw.label[some[rows]].tolist(), boxes, strict=True)
+        ]
+        rows = rows[np.array(named, dtype=np.bool_)]
     met = np.zeros(len(some), dtype=np.bool_)
     met[rows] = True
     area = _measure_auc(np.nan_to_num(raw.scores[some, 0], nan=1.0), met)
@@ -507,14 +541,10 @@ def _find_scores(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
         "inverted",
         "wrong",
         "Scores are low where boxes are right: costs or distances, not probabilities.",
-        f"a box that meets a true one has a higher score than one that does not in {area:.0%} of pairs",
+        f"a row that is right has a higher score than one that is not in {area:.0%} of pairs",
         "Write 1 - score.",
     )
-    return [Correction(finding, lambda rows: rows.with_changes(scores=1 - rows.scores))]
-
-
-def _apply_sigmoid(values: Floats) -> Floats:
-    return 1 / (1 + np.exp(-np.clip(values, -700, 700)))
+    return [Correction(finding, lambda rows: rows.rescale(lambda values: 1 - values))]
 
 
 def _measure_auc(score: Floats, right: Bools) -> float | None:
@@ -647,7 +677,11 @@ def _find_order(
     labelled = np.array([bool(held) for held in true])
     if labelled.sum() < _FEW or scores.shape[1] != len(labels):
         return []
-    scores, objects, held = scores[labelled], objects[labelled], [each for each in true if each]
+    labelled &= np.isfinite(scores).all(axis=1)
+    if labelled.sum() < _FEW:
+        return []
+    scores, objects = scores[labelled], objects[labelled]
+    held = [true[row] for row in np.flatnonzero(labelled).tolist()]
     half, weights = _split_objects(objects)
     several = np.zeros((len(held), len(labels)), dtype=np.float64)
     for row, each in enumerate(held):
