@@ -119,7 +119,7 @@ def build_baselines(rows: FutureRows, transitions: Transitions) -> dict[str, Ant
     action, location = open_head().scores(rows.x)
     boxes = decode_boxes(extrapolate(rows.now, rows.speed))
     one = np.ones((len(rows.x), len(HORIZONS_S)), np.float32)
-    many = np.repeat(np.array([len(HORIZONS_S)]), 1)[0]
+    many = len(HORIZONS_S)
     return {
         "what is goes on": Anticipated(
             one, np.repeat(action[:, None], many, axis=1), np.repeat(location[:, None], many, axis=1), boxes
@@ -197,7 +197,10 @@ def build_future(
     fps = {n: t.fps for n, t in scenes.items()}
     steps = np.array([max(1, round(HORIZONS_S[horizon] * fps[int(n)])) for n in rows.scene])
     frame = rows.frame + steps
-    kept = np.flatnonzero(rows.known[:, horizon])
+    size_px = np.array([scenes[int(n)].size_px for n in rows.scene])
+    clipped = np.clip(expected.boxes[:, horizon], 0, np.tile(size_px, 2))
+    inside = (clipped[:, 2] > clipped[:, 0]) & (clipped[:, 3] > clipped[:, 1])
+    kept = np.flatnonzero(rows.known[:, horizon] & inside)
     present = (rows.score * expected.present[:, horizon])[kept]
     scores = np.hstack(
         [
@@ -206,7 +209,7 @@ def build_future(
         ]
     ).astype(np.float32)
     meta = set_score_layout(Meta(dataset="simulated", vocabularies=_VOCABULARIES), "boxes", _KINDS)
-    x1, y1, x2, y2 = expected.boxes[kept, horizon].T
+    x1, y1, x2, y2 = clipped[kept].T
     boxes = pl.DataFrame(
         {
             "box": np.arange(len(kept)),
@@ -355,9 +358,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="of the sets of `python -m benchmarks.events make`")
     parser.add_argument("--weights", type=Path, help="of the head; the one that comes along by default")
     parser.add_argument("--out", type=Path, default=Path("anticipation.safetensors"))
-    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--networks", type=int, default=3)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--only", type=int, help="judge so many scenes alone")
     asked = parser.parse_args()
     if asked.part == "train":

@@ -14,7 +14,7 @@ from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch
 from roadaware.cli.results import ImageSize
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.road_detections import NETWORK_SIZE, encode_pickle
+from roadaware.formats.road_detections import CLASS_KINDS, NETWORK_SIZE, encode_pickle
 from roadaware.formats.submission import (
     FILE,
     Challenge,
@@ -34,6 +34,12 @@ _KINDS = "What is handed in: agent, action, location, duplex, event. [default: a
 _OUT = "The zip. [default: CHALLENGE.zip]"
 _STRICT = "Exit with 1 if anything would be scored 0."
 _THRESHOLDS = ("0.2", "0.5")
+_PARTS: dict[Challenge, tuple[str, ...]] = {
+    "road": ("",),
+    "road-waymo": ("",),
+    "roadpp": ("ROAD", "ROAD-Waymo"),
+}
+"""What the data sets of a challenge are called beside their scores."""
 
 
 def submit(
@@ -64,7 +70,7 @@ def submit(
         roadaware submit roadpp linked-road linked-waymo --split test \\
             --truth road_trainval_v1.0.json road_waymo_trainval_v1.0.json
     """
-    expected = 2 if challenge == "roadpp" else 1
+    expected = len(_PARTS[challenge])
     if len(runs) != expected or len(truth) != expected:
         raise UsageError(
             f"{challenge} takes {expected} of RUNS and of --truth, in the same order; got {len(runs)} and {len(truth)}"
@@ -74,8 +80,9 @@ def submit(
         raise UsageError(f"{path} is there already; say --overwrite to replace it, or -o FILE")
     size_px = event_inputs.parse_size(size)
     parts: list[Submission] = []
+    first: dict[str, tuple[str, ...]] = {}
     scores: dict[str, dict[str, float]] = {}
-    for run, release in zip(runs, truth, strict=True):
+    for part_name, run, release in zip(_PARTS[challenge], runs, truth, strict=True):
         whole = event_inputs.open_truth(release)
         scenes = _select_split(whole, split, release)
         opened = event_inputs.open_predictions(run, whole, size_px)
@@ -86,10 +93,19 @@ def submit(
         tables = event_inputs.assign_labels(opened.tables, whole)
         with console.log_step(f"checking {run}"):
             part = build_submission(tables, scenes, event_inputs.convert_kinds(kinds, whole))
-        refused = [Remark(False, f"Left out: {count:,} {what}.") for what, count in opened.dropped.items()]
+        refused = [Remark(True, f"Left out: {count:,} {what}.") for what, count in opened.dropped.items()]
         parts.append(Submission(part.lists, (*refused, *part.remarks)))
         if len(scenes.tubes):
-            scores |= _score(part, release, split, run.name if expected > 1 else "")
+            scores |= _score(part, release, split, part_name)
+        labels = {
+            kind: whole.meta.vocabularies[kind] for kind in CLASS_KINDS if kind in whole.meta.vocabularies
+        }
+        if len(parts) > 1 and labels != first:
+            odd = next(kind for kind in {**first, **labels} if first.get(kind) != labels.get(kind))
+            raise InputError(
+                f"{truth[0]} and {release} have other labels of {odd}; one file numbers them alike"
+            )
+        first = labels
     whole_file = merge_submissions(parts)
     remarks = [*whole_file.remarks, *write_submission(whole_file, path)]
     console.print_note(f"wrote {path}")

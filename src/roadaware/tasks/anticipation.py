@@ -47,7 +47,8 @@ def anticipate_events(
         Seconds ahead to predictions, which `evaluate` judges as any others: frame-mAP and video-mAP of the future.
 
     Raises:
-        UsageError: if the predictions are linked already, have no agents, or the size of a video is not known.
+        UsageError: if the predictions are linked already, have no agents or scores, the size of a video is not known, or
+            none of the labels that are wanted is known.
 
     Source: the task is announced by Singh et al., TPAMI 2022, section 6.
     """
@@ -55,6 +56,10 @@ def anticipate_events(
         raise UsageError(
             f"the predictions have {len(predictions.tubes)} tubes; events are anticipated of detections"
         )
+    if predictions.boxes.is_empty():
+        return {horizon_s: Predictions(videos=predictions.videos) for horizon_s in head.horizons_s}
+    if lacking := [name for name in ("score", "scores") if name not in predictions.boxes.columns]:
+        raise UsageError(f"detections need {' and '.join(lacking)}: agentness and dense class scores")
     kinds = dict(get_score_layout(predictions.meta, "boxes").kinds)
     labeller, velocity = EventLabeller(events, kinds, linker), ConstantVelocity()
     lengths = {}
@@ -66,6 +71,9 @@ def anticipate_events(
         ]
         for kind, names in (("action", head.actions), ("location", head.locations))
     }
+    for kind, places in wanted.items():
+        if not places:
+            raise UsageError(f"none of the labels of {kind} that are wanted is one of the head's")
     parts: dict[float, list[pl.DataFrame]] = {horizon_s: [] for horizon_s in head.horizons_s}
     first_path = 0
     for video, size, fps in list_sized_videos(predictions):
@@ -74,9 +82,11 @@ def anticipate_events(
         most = -1
         for found, t_s in iterate_labelled(predictions, video, labeller, size, fps):
             linked = labeller.linked
-            if linked is None or not len(linked.rows):
+            if linked is None:
                 continue
             velocity.end(linked.ended)
+            if not len(linked.rows):
+                continue
             boxes = np.asarray(found.boxes, np.float64)[linked.rows]
             now, speed = velocity.step(t_s, linked.numbers, boxes)
             expected = head.anticipate(linked.features, events.tubes.logits(linked.features), now, speed)
@@ -86,23 +96,27 @@ def anticipate_events(
                 end = lengths.get(video)
                 if end is not None and frame >= end:
                     continue
-                score = found.agentness[linked.rows] * expected.present[:, k]
+                # What leaves the image is expected at its edge, as it is annotated; what has left is not expected.
+                x1, y1, x2, y2 = np.clip(expected.boxes[:, k], 0, np.tile(size, 2)).T
+                inside = np.flatnonzero((x2 > x1) & (y2 > y1))
+                score = (found.agentness[linked.rows] * expected.present[:, k])[inside]
                 labels = np.hstack(
-                    [expected.actions[:, k, wanted["action"]], expected.locations[:, k, wanted["location"]]]
-                )
-                labels = labels * score[:, None]
-                scores = np.hstack([score[:, None], labels]).astype(np.float32)
-                x1, y1, x2, y2 = expected.boxes[:, k].T
+                    [
+                        expected.actions[:, k, wanted["action"]],
+                        expected.locations[:, k, wanted["location"]],
+                    ]
+                )[inside]
+                scores = np.hstack([score[:, None], labels * score[:, None]]).astype(np.float32)
                 parts[horizon_s].append(
                     pl.DataFrame(
                         {
                             "video": [video] * len(score),
                             "frame": [frame] * len(score),
-                            "x1_px": x1, "y1_px": y1, "x2_px": x2, "y2_px": y2,
+                            "x1_px": x1[inside], "y1_px": y1[inside], "x2_px": x2[inside], "y2_px": y2[inside],
                             "score": score,
                             "scores": pl.Series(scores, dtype=pl.Array(pl.Float32, scores.shape[1])),
                             "ready_s": [t_s] * len(score),
-                            "path": first_path + linked.numbers,
+                            "path": first_path + linked.numbers[inside],
                         }
                     )
                 )  # fmt: skip

@@ -172,7 +172,7 @@ def fit_anticipation(
     *,
     seed: int = 0,
     networks: int = 3,
-    epochs: int = 8,
+    epochs: int = 4,
     facts: Mapping[str, Any] | None = None,
 ) -> AnticipationHead:
     """A head that learnt from some scenes.
