@@ -15,7 +15,6 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy.special import expit
 
 from roadaware.analysis.doctor.diagnosis import Diagnosis
 from roadaware.arrays import Bools, Floats, Ints
@@ -502,6 +501,8 @@ def _select_rows(raw: RawPredictions) -> Ints:
 
 def _find_scale(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
     """Scores of another scale."""
+    from scipy.special import expit
+
     scores = raw.scores[np.isfinite(raw.scores)]
     if not len(scores):
         return []
