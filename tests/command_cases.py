@@ -111,7 +111,7 @@ CASES: dict[tuple[str, ...], Case] = {
         "--out:folder",
     ),
     ("link",): _case("IN/events/detections --out OUT", "--out:folder"),
-    ("submit",): _case("road IN/events/claims --truth IN/events/road.json --split all -o OUT", "-o:file"),
+    ("submit",): _case("road IN/events/linked --truth IN/events/road.json --split all -o OUT", "-o:file"),
     ("evaluate", "pedestrians"): _case(f"--scores IN/ped/action.csv {_SCORED} -o OUT", "-o:folder"),
     ("evaluate", "agreement"): _case(
         "--scores IN/ped/intention.csv IN/ped/action.csv --tasks intention action --draws 5 -o OUT "
@@ -253,6 +253,7 @@ def _write_tables(root: Path) -> None:
     kinds = "--classes traffic_cone dog debris barrier"
     for line in (
         f"rescore fit-energy --truth {home}/tables --detections {home}/found --out {root}/energy.npz",
+        f"link {root}/events/detections --truth {root}/events/road.json --out {root}/events/linked",
         f"check example {root}/rounds",
         f"label example {streets}",
         f"label export {streets}/proposals --videos {streets}/scenes --all {kinds} --out {root}/label/tasks",
