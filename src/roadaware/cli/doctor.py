@@ -30,6 +30,7 @@ from roadaware.datasets import READERS
 from roadaware.datasets.loading import open_dataset
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.score_tables import read_numbers, read_raw_samples
+from roadaware.io.folders import make_folder
 from roadaware.reports.terminal import apply_style, format_bullets, format_bytes, format_cell, format_table
 
 _DATASETS = ("jaad", "pie")
@@ -113,6 +114,8 @@ def doctor(
         task_name = cast(CorrectedTask, subject)
         source = Source(task_name, truth, predictions, images, labels, parse_size(size))
         _check_kind(predictions, out)
+        if out is not None:
+            make_folder(out.parent)
         try:
             scores_found = correct_file(source, out)
         except InputError:

@@ -24,6 +24,7 @@ from roadaware.formats.submission import (
     merge_submissions,
     write_submission,
 )
+from roadaware.io.folders import make_folder
 from roadaware.reports.terminal import apply_style, format_bullets, format_bytes, format_cell, format_table
 from roadaware.scenes.tables import Scenes
 
@@ -107,6 +108,7 @@ def submit(
             )
         first = labels
     whole_file = merge_submissions(parts)
+    make_folder(path.parent)
     remarks = [*whole_file.remarks, *write_submission(whole_file, path)]
     console.print_note(f"wrote {path}")
     costly = sum(remark.costs for remark in remarks)
