@@ -190,7 +190,7 @@ def _read_rows(source: Source, folder: str, named: tuple[str, ...] | None, found
         frame=pl.col("number") - 1,
         ignore=pl.col("conf") == 0,
         item=pl.concat_str([pl.col(f"c{n}").fill_null("").str.slice(0, 16) for n in range(6)], separator=","),
-        file=pl.lit(name),
+        file=pl.lit(escape_surrogates(name)),
     )
     reason = select_first_reason(
         (~pl.col("cells").is_in(_DUE), pl.format("{} fields where 7 to 10 are due", "cells")),
