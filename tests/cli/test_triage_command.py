@@ -301,6 +301,9 @@ def test_what_cannot_be_used_is_refused_before_work(
     assert missing.code != 0
     assert "no such file or folder" in missing.err
     assert roadaware("triage", streets, "--processes", 0, "-o", tmp_path / "out").code == 2
+    unknown = roadaware("triage", streets, "--detector", tmp_path / "none.pt", "-o", tmp_path / "out")
+    assert unknown.code != 0
+    assert "no such file or folder" in unknown.err
     inside = roadaware("triage", streets, "-o", streets / "out")
     assert inside.code == 2
     assert "lies inside the input" in inside.err

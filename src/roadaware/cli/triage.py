@@ -106,7 +106,9 @@ def triage(
     kept = watches or folder.with_name(f"{folder.name}-watches")
     if fps is not None and not 0 < fps <= 1000:
         raise UsageError(f"--fps is a number of frames a second above 0, not {fps:g}")
-    for place in (*media, *second):
+    from roadaware.models.catalogue.entries import resolve_weights
+
+    for place in (*media, *second, *(resolve_weights(path) for path in detector)):
         if not place.exists():
             raise InputError("there is no such file or folder", where=str(place), hint="Check the path.")
     from roadaware.analysis.triage import count_hours, learn_verdicts, rank_moments

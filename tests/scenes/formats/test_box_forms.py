@@ -206,3 +206,13 @@ def test_names_that_are_no_utf8_are_read_and_escaped(form: str, tmp_path: Path) 
     if form == "yolo":
         path.write_text("7 .5 .5 .2 .2\n")
         assert "udcff" in read("yolo", tmp_path / "set", cache=False).rejected["file"][0]
+
+
+def test_mot_without_seqinfo_says_what_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "set/s/gt").mkdir(parents=True)
+    (tmp_path / "set/s/gt/gt.txt").write_text("1,1,1,1,10,10,1,1,1\n")
+    assert main(["read", "mot", str(tmp_path / "set"), "--no-cache"]) == 0
+    assert "frames a second and sizes of images are not known" in capsys.readouterr().err
+    (tmp_path / "set/dataset.toml").write_text("fps = 25\nsize = [1920, 1080]\n")
+    assert main(["read", "mot", str(tmp_path / "set"), "--no-cache"]) == 0
+    assert "not known" not in capsys.readouterr().err
