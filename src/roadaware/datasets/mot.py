@@ -130,7 +130,7 @@ def read(
             length = info.pop("n_frames") or (int(last) + 1 if isinstance(last, int) else 0)
             found.videos.append({"video": video, "fps": facts.fps, **{k: v for k, v in info.items() if v is not None},
                                  "n_frames": length, "splits": [f"default/{split}"] if split else None})  # fmt: skip
-            if facts.size_px and "width_px" not in info:
+            if facts.size_px and info.get("width_px") is None:
                 found.videos[-1] |= dict(zip(("width_px", "height_px"), facts.size_px, strict=True))
             found.rows.append(rows.with_columns(video=pl.lit(video)))
         if progress is not None:
