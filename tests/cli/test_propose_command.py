@@ -123,7 +123,7 @@ def test_what_is_no_dataset_with_sweeps_is_named(tmp_path, capsys):
     (tmp_path / "clips").mkdir()
     with pytest.raises(DatasetNotFoundError, match="expected a dataset with sweeps"):
         detect_reader(tmp_path)
-    assert main(["propose", str(tmp_path), "--out", str(tmp_path / "out")]) == 3
+    assert main(["propose", str(tmp_path / "clips"), "--out", str(tmp_path / "out")]) == 3
     assert "kitti, nuscenes, once, simulator" in capsys.readouterr().err
 
 
@@ -205,3 +205,18 @@ def test_knobs_are_numbers_names_and_nothing():
     assert configure_copg(("reach_m=0.4",), "angle") == CopgConfig.angle(reach_m=(0.4,))
     with pytest.raises(UsageError, match="not 'seed'"):
         configure_copg(("seed",))
+
+
+def test_a_parameter_twice_is_refused():
+    with pytest.raises(UsageError, match="theta_deg twice"):
+        configure_copg(("theta_deg=5", "theta_deg=6"))
+
+
+def test_overwrite_removes_tracks_and_cuboids_of_the_earlier_run(root, tmp_path, capsys):
+    words = ["propose", str(root), "--output", str(tmp_path / "out")]
+    assert main([*words, "--as", "kitti"]) == 0
+    (tmp_path / "out/tracks").mkdir()
+    assert (tmp_path / "out/cuboids").is_dir()
+    assert main([*words, "--overwrite"]) == 0
+    assert not (tmp_path / "out/cuboids").exists()
+    assert not (tmp_path / "out/tracks").exists()

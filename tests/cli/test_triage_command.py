@@ -285,3 +285,40 @@ def test_two_videos_of_one_name_are_told_apart(tmp_path: Path) -> None:
     assert set(films) == {"a-x", "b-x"}
     with pytest.raises(UsageError, match="would have one name, x"):
         command.find_drives([tmp_path / "a", tmp_path / "b"])
+
+
+def test_an_input_twice_counts_once(streets: Path, tmp_path: Path, roadaware: Command) -> None:
+    said = tmp_path / "said.json"
+    done = roadaware("triage", streets, streets, streets / "1", "-o", tmp_path / "out", "--json", said)
+    assert done.code == 0
+    assert json.loads(said.read_text())["videos"] == 3
+
+
+def test_what_cannot_be_used_is_refused_before_work(
+    streets: Path, tmp_path: Path, roadaware: Command
+) -> None:
+    missing = roadaware("triage", streets, "--media", tmp_path / "none", "-o", tmp_path / "out")
+    assert missing.code != 0
+    assert "no such file or folder" in missing.err
+    assert roadaware("triage", streets, "--processes", 0, "-o", tmp_path / "out").code == 2
+    unknown = roadaware("triage", streets, "--detector", tmp_path / "none.pt", "-o", tmp_path / "out")
+    assert unknown.code != 0
+    assert "no such file or folder" in unknown.err
+    inside = roadaware("triage", streets, "-o", streets / "out")
+    assert inside.code == 2
+    assert "lies inside the input" in inside.err
+    bare = street("bare")
+    save(
+        Scenes(
+            videos=bare.videos,
+            frames=bare.frames,
+            boxes=bare.boxes.drop("tube"),
+            labels=bare.labels,
+            meta=bare.meta,
+        ),
+        tmp_path / "bare",
+    )
+    refused = roadaware("triage", tmp_path / "bare", "-o", tmp_path / "out")
+    assert refused.code != 0
+    assert "boxes and no tubes" in refused.err
+    assert not (tmp_path / "out").exists()

@@ -314,3 +314,12 @@ class TestRoadR:
         for (kind, label), name in zip(bound.columns, bound.labels, strict=True):
             assert name in ROAD_LABELS[kind]
             assert vocabularies[kind][label].lower()[:4] == name.lower()[:4]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("c 1 Ped\nc 1 Car\np cnf 1 1\n1 0\n", 2), ("c 1 Ped\nc 2 Ped\np cnf 2 1\n1 2 0\n", 2)],
+)
+def test_a_label_named_twice_is_refused_with_its_line(text: str, line: int) -> None:
+    with pytest.raises(InputError, match=rf"rules:{line}"):
+        parse_requirements(text, "rules")

@@ -67,10 +67,12 @@ def examine_drives(
         `triage.find_peaks` and `triage.count_labels` of its videos, and `video`, `seconds`, `fps`, `width_px`, `height_px`.
 
     Raises:
-        InputError: if it is none of these, or damaged.
+        InputError: if it is none of these, or damaged, or has boxes, no tubes and no moment.
     """
     peaks, counts, lengths = [], [], []
-    for drive in open_drives(path):
+    tables = _open_tables(path)
+    watched = is_watch_folder(path)
+    for drive in build_drives(tables, path if watched else None):
         if others and drive.video in others:
             drive = replace(drive, others=others[drive.video])
         peaks.append(find_peaks(drive))
@@ -88,7 +90,14 @@ def examine_drives(
     table = pl.DataFrame(lengths, schema=columns, orient="row")
     if not lengths:
         raise InputError("the tables list no video", where=str(path))
-    return pl.concat(peaks), pl.concat(counts), table
+    found = pl.concat(peaks)
+    if found.is_empty() and not watched and len(tables.boxes) and not len(tables.tubes):
+        raise InputError(
+            "the tables hold boxes and no tubes, whose motion makes moments",
+            where=str(path),
+            hint="`roadaware link` links boxes to tubes; name its result",
+        )
+    return found, pl.concat(counts), table
 
 
 def collect_boxes(path: Path) -> dict[str, pl.DataFrame]:

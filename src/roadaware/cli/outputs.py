@@ -195,7 +195,7 @@ STREETS = Output(
 
 _RUNS = ("a", "b", "folders")
 """Inputs that are run folders, or folders of such: they own no more than what they list."""
-_CLOSED = ("truth", "detections", "predictions", "original", "round1", "round2")
+_CLOSED = ("truth", "detections", "predictions", "original", "round1", "round2", "dataset", "drives", "paths")
 """Inputs into whose folders nothing is written, not even something new."""
 INPUTS_IN_WORDS = ("source", "data", "semantics", "detections", "domains")
 """Options that name inputs in words: an address or a path, NAME=PATH, or several with commas between."""

@@ -38,6 +38,7 @@ from roadaware.corner_cases.proposal_sets import (
 from roadaware.corner_cases.runner import PROPOSALS, build_order, propose_set
 from roadaware.errors import UsageError
 from roadaware.formats.cuboid_labels import CuboidForm
+from roadaware.io.folders import remove_folder
 from roadaware.reports.copg import write_steps
 from roadaware.reports.corner_text import format_proposals
 from roadaware.tasks.prediction_runs import TABLES
@@ -137,6 +138,10 @@ def propose(
         with console.show_progress("proposing") as shown:
             cores = processes or len(os.sched_getaffinity(0))
             found, tally = propose_set(order, out, processes=cores, progress=shown, overwrite=overwrite)
+        if overwrite:
+            # Those of the earlier proposals; what is asked for again is written below.
+            for name in (TRACKS, CUBOIDS):
+                remove_folder(out / name)
     except KeyboardInterrupt:
         without = " without --overwrite" if overwrite else ""
         console.print_note(f"what is done stays in {out}; the same command{without} goes on with it")
@@ -209,6 +214,8 @@ def configure_copg(knobs: tuple[str, ...], base: str = "default") -> CopgConfig:
         name, given, value = each.partition("=")
         if not given or name not in names:
             raise UsageError(f"--set is NAME=VALUE with one of {', '.join(sorted(names))}; not {each!r}")
+        if name in changes:
+            raise UsageError(f"--set gives {name} twice; say it once")
         # A number, nothing (`null`), a word, or names or lengths with commas between them.
         text = f"[{value}]" if name == "reach_m" and not value.startswith("[") else value
         try:

@@ -135,6 +135,17 @@ def _list_missing(dataset: str, scenes: Scenes) -> list[str]:
             "sizes of images are not known, boxes are in shares of them: --option size=1920x1080, the videos by --media, or "
             f"the line `size = [1920, 1080]` in {FACTS}"
         )
+    if dataset == "mot" and len(videos):
+        unknown = [
+            what
+            for what, name in (("frames a second", "fps"), ("sizes of images", "width_px"))
+            if name not in videos.columns or videos[name].null_count()
+        ]
+        if unknown:
+            found.append(
+                f"{' and '.join(unknown)} are not known: a seqinfo.ini beside each gt/ with frameRate, imWidth and "
+                f"imHeight, the videos by --media, or the lines `fps = 25` and `size = [1920, 1080]` in {FACTS}"
+            )
     words = scenes.meta.vocabularies.get(KIND, ())
     if "classes" in options and words and all(word.isdigit() for word in words):
         found.append(

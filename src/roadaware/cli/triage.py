@@ -74,8 +74,8 @@ def triage(
     second: Annotated[tuple[Path, ...], Parameter(help=_SECOND), Several] = (),
     media: Annotated[tuple[Path, ...], Parameter(help=_MEDIA), Several] = (),
     processes: Annotated[
-        int, Parameter(help=_PROCESSES, validator=validate_range(0, 256), show_default=False)
-    ] = 0,
+        int | None, Parameter(help=_PROCESSES, validator=validate_range(1, 256), show_default=False)
+    ] = None,
     clips: Annotated[int, Parameter(help=_CLIPS, validator=validate_range(0, 100))] = 12,
     overwrite: Overwrite = False,
     common: Common = USUAL,
@@ -106,6 +106,11 @@ def triage(
     kept = watches or folder.with_name(f"{folder.name}-watches")
     if fps is not None and not 0 < fps <= 1000:
         raise UsageError(f"--fps is a number of frames a second above 0, not {fps:g}")
+    from roadaware.models.catalogue.entries import resolve_weights
+
+    for place in (*media, *second, *(resolve_weights(path) for path in detector)):
+        if not place.exists():
+            raise InputError("there is no such file or folder", where=str(place), hint="Check the path.")
     from roadaware.analysis.triage import count_hours, learn_verdicts, rank_moments
 
     config = read_weights(weights)
@@ -115,7 +120,7 @@ def triage(
     settings = {"detector": [str(path) for path in detector], "fps": fps, "listen": list(listen)}
     if films:
         outputs.WATCHES.check(kept, overwrite=overwrite)
-        failed |= watch_films(films, kept, settings, processes)
+        failed |= watch_films(films, kept, settings, processes or 0)
         sources += [kept / name for name in films if str(films[name]) not in failed]
     examined = _examine(sources, second, failed)
     if examined is None:
@@ -188,20 +193,25 @@ def find_drives(paths: Sequence[Path]) -> tuple[dict[str, Path], list[Path], dic
 
     films: dict[str, Path] = {}
     sources: list[Path] = []
+    taken: set[Path] = set()
     for path in paths:
         if not path.exists():
             raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
-        before = len(films) + len(sources)
+        held = False
         for found in _walk(path, holds_drives):
+            held, real = True, Path(os.path.realpath(found))
+            if real in taken:
+                continue
+            taken.add(real)
             if found.is_dir():
-                sources += [found] if found not in sources else []
+                sources.append(found)
                 continue
             below = found.relative_to(path) if path.is_dir() else Path(found.name)
             name = to_printable("-".join(below.with_suffix("").parts), 120)
             if name in films and films[name] != found:
                 raise UsageError(f"{films[name]} and {found} would have one name, {name}; rename one of them")
             films[name] = found
-        if len(films) + len(sources) == before:
+        if not held:
             raise InputError(
                 "no video, run of `watch`, saved tables or simulated scenes are there",
                 where=str(path),

@@ -229,7 +229,7 @@ def _build_row(
         reason = "a rotated box, which tables do not hold"
     item = f"track '{track}', frame '{frame}'" if track is not None else f"frame '{frame}'"
     return {
-        "file": file,
+        "file": escape_surrogates(file),
         "line": element.sourceline,
         "item": to_printable(item, 120),
         "video": video,

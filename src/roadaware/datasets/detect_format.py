@@ -64,7 +64,7 @@ def detect_dataset_format(path: Path) -> str:
         where=to_printable(str(path)),
         hint="COCO, YOLO, MOT, CVAT, Pascal VOC, AVA and Chaotic World csv, "
         "VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
-        "Flickr-SoundNet XML and synthetic scenes are known by what is in them; `--reader NAME` says which",
+        "Flickr-SoundNet XML and synthetic scenes are known by what is in them; `roadaware read NAME PATH` says which",
     )
 
 
@@ -143,7 +143,14 @@ def _looks(head: bytes, tail: bytes) -> str:
     if claimed is not None:
         return f"which looks like {claimed}, not like annotations"
     start = head[:_SHOWN].decode("utf-8", errors="replace").strip()
-    return f"which begins with {start!r}" if start else "which is empty"
+    return f"which begins with {start!r}{_describe_break(head, tail)}" if start else "which is empty"
+
+
+def _describe_break(head: bytes, tail: bytes) -> str:
+    """That a JSON breaks off, where its end is not that of an object or a list."""
+    begins, ends = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1], (tail or head).rstrip()[-1:]
+    broken = begins in (b"{", b"[") and ends not in (b"}", b"]")
+    return " and breaks off, as JSON that was copied or written in part" if broken else ""
 
 
 def _files(path: Path) -> Iterator[tuple[str, bytes, bytes]]:

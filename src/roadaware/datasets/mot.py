@@ -130,7 +130,7 @@ def read(
             length = info.pop("n_frames") or (int(last) + 1 if isinstance(last, int) else 0)
             found.videos.append({"video": video, "fps": facts.fps, **{k: v for k, v in info.items() if v is not None},
                                  "n_frames": length, "splits": [f"default/{split}"] if split else None})  # fmt: skip
-            if facts.size_px and "width_px" not in info:
+            if facts.size_px and info.get("width_px") is None:
                 found.videos[-1] |= dict(zip(("width_px", "height_px"), facts.size_px, strict=True))
             found.rows.append(rows.with_columns(video=pl.lit(video)))
         if progress is not None:
@@ -190,7 +190,7 @@ def _read_rows(source: Source, folder: str, named: tuple[str, ...] | None, found
         frame=pl.col("number") - 1,
         ignore=pl.col("conf") == 0,
         item=pl.concat_str([pl.col(f"c{n}").fill_null("").str.slice(0, 16) for n in range(6)], separator=","),
-        file=pl.lit(name),
+        file=pl.lit(escape_surrogates(name)),
     )
     reason = select_first_reason(
         (~pl.col("cells").is_in(_DUE), pl.format("{} fields where 7 to 10 are due", "cells")),

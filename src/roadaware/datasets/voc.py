@@ -212,7 +212,7 @@ def _build_row(element: etree._Element, video: str, frame: int, file: str, off: 
             corner - off if n < 2 and corner is not None else corner for n, corner in enumerate(corners)
         ]
     return {
-        "file": file,
+        "file": escape_surrogates(file),
         "line": element.sourceline,
         "item": f"{to_printable(label or '?', 60)} {told}"[:120],
         "video": video,

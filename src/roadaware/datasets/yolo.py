@@ -220,11 +220,11 @@ def _place_images(source: Source, names: list[str], facts: Facts) -> dict[str, l
         if size is None and image is not None:
             seen = parse_picture_size(source, image)
             size = None if isinstance(seen, str) else seen
-        table["file"].append(name)
+        table["file"].append(escape_surrogates(name))
         table["video"].append(escape_surrogates(numbered[1] if numbered else stem))
         table["number"].append(int(numbered[2]) if numbered else None)
         table["split"].append(split)
-        table["image"].append(image)
+        table["image"].append(image and escape_surrogates(image))
         table["width"].append(size[0] if size else None)
         table["height"].append(size[1] if size else None)
     return table
@@ -277,7 +277,8 @@ def _add_videos(found: BoxSource, places: dict[str, list[Any]], facts: Facts) ->
 def _split_lines(texts: list[tuple[str, str]]) -> pl.DataFrame:
     """The lines that hold anything of all files, with their numbers from 1, as text cells `c0` to `c7`."""
     lines = (
-        pl.DataFrame(texts, schema={"file": pl.String, "text": pl.String}, orient="row")
+        pl.DataFrame({"text": [text for _, text in texts]}, schema={"text": pl.String})
+        .with_row_index("place")
         .with_columns(pl.col("text").str.replace_all("\r\n?", "\n").str.split("\n"))
         .with_columns(line=pl.int_ranges(1, pl.col("text").list.len() + 1))
         .explode("text", "line")
@@ -295,8 +296,8 @@ def _split_lines(texts: list[tuple[str, str]]) -> pl.DataFrame:
 def _take(rows: pl.DataFrame, places: pl.DataFrame, found: BoxSource) -> pl.DataFrame:
     """The rows as `box_rows.ROWS`."""
     rows = rows.join(
-        places.select("file", "video", "frame", "width", "height"),
-        on="file",
+        places.select("file", "video", "frame", "width", "height").with_row_index("place"),
+        on="place",
         how="left",
         maintain_order="left",
     )

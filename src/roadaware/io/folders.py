@@ -76,6 +76,23 @@ def make_folder(path: Path) -> None:
         ) from error
 
 
+def remove_folder(path: Path) -> None:
+    """Remove a folder of ours with all that is in it; a link is removed, not followed.
+
+    Raises:
+        DiskError: if that is not possible.
+    """
+    try:
+        if path.is_symlink():
+            path.unlink()
+        elif path.is_dir():
+            shutil.rmtree(path)
+    except OSError as error:
+        raise DiskError(
+            f"{path} could not be removed: {error.strerror or error}; remove it yourself"
+        ) from error
+
+
 FORMAT = "roadaware-run"
 MARKER = "results.json"
 _LIMIT = 1 << 28

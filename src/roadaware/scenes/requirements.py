@@ -316,7 +316,11 @@ def _parse_dimacs(
             continue
         if re.match(r"c(\s|$)", held):
             if named := re.fullmatch(r"c\s+(\d{1,9})\s+(\S.*)", held):
-                names[int(named[1])] = (named[2].strip(), number)
+                label = int(named[1])
+                if label in names:
+                    said = f"label {label} is named twice; line {names[label][1]} names it too"
+                    raise InputError(said, where=at, hint="Remove one of the lines.")
+                names[label] = (named[2].strip(), number)
             continue
         if re.match(r"p\s", held):
             sizes = re.fullmatch(r"p\s+cnf\s+(\d{1,9})\s+(\d{1,9})", held)

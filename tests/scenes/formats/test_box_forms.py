@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -170,3 +171,48 @@ def test_the_command_lists_what_is_lost(tmp_path: Path, capsys: pytest.CaptureFi
     assert "tracks of boxes" in capsys.readouterr().err
     assert main([*command, "--lossy"]) == 0
     assert "tracks of boxes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_names_that_are_no_utf8_are_read_and_escaped(form: str, tmp_path: Path) -> None:
+    text, name = {
+        "yolo": ("0 .5 .5 .2 .2\n", b"labels/d\xff_000001.txt"),
+        "mot": ("1,1,1,1,10,10,1,1,1\n", b"s\xff/gt/gt.txt"),
+        "cvat": (
+            '<annotations><version>1.1</version><meta><task><size>3</size></task></meta><track id="0" label="car">'
+            '<box frame="0" xtl="1" ytl="1" xbr="9" ybr="9" outside="0"/></track></annotations>',
+            b"v\xff.xml",
+        ),
+        "voc": (
+            "<annotation><object><name>car</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax>"
+            "</bndbox></object></annotation>",
+            b"Annotations/d\xff_000001.xml",
+        ),
+        "coco": (
+            '{"images": [{"id": 1, "file_name": "a\\udcff_000001.jpg", "width": 50, "height": 50}], "categories": '
+            '[{"id": 1, "name": "car"}], "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 5, 5]}]}',
+            b"d\xff.json",
+        ),
+    }[form]
+    path = Path(os.fsdecode(bytes(tmp_path) + b"/set/" + name))
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    if form == "yolo":
+        (tmp_path / "set/classes.txt").write_text("car\n")
+    scenes = read(FORMS[form].reader, tmp_path / "set", cache=False)
+    assert len(scenes.boxes) == 1
+    assert scenes.videos["video"].cast(pl.String)[0].isascii()
+    # A row that is refused names its file.
+    if form == "yolo":
+        path.write_text("7 .5 .5 .2 .2\n")
+        assert "udcff" in read("yolo", tmp_path / "set", cache=False).rejected["file"][0]
+
+
+def test_mot_without_seqinfo_says_what_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "set/s/gt").mkdir(parents=True)
+    (tmp_path / "set/s/gt/gt.txt").write_text("1,1,1,1,10,10,1,1,1\n")
+    assert main(["read", "mot", str(tmp_path / "set"), "--no-cache"]) == 0
+    assert "frames a second and sizes of images are not known" in capsys.readouterr().err
+    (tmp_path / "set/dataset.toml").write_text("fps = 25\nsize = [1920, 1080]\n")
+    assert main(["read", "mot", str(tmp_path / "set"), "--no-cache"]) == 0
+    assert "not known" not in capsys.readouterr().err

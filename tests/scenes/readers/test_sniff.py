@@ -100,3 +100,11 @@ def test_folders_and_archives_are_looked_into(tmp_path: Path) -> None:
         detect_dataset_format(tmp_path / "empty")
     with pytest.raises(DatasetNotFoundError, match="there is nothing at"):
         detect_dataset_format(tmp_path / "absent")
+
+
+def test_a_json_that_breaks_off_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"images": [{"id": 1},')
+    with pytest.raises(InputError, match="breaks off") as caught:
+        detect_dataset_format(tmp_path / "a.json")
+    assert "--reader" not in str(caught.value)
+    assert "roadaware read NAME PATH" in str(caught.value)

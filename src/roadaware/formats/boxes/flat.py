@@ -268,7 +268,8 @@ def _check_needs(held: FlatBoxes, form: Form) -> None:
             what = {"width_px": "size", "height_px": "size", "n_frames": "length"}.get(name, name)
             raise InputError(
                 f"the {what} of video {to_printable(video, 60)} is not known, and the form counts in it",
-                hint=f"give `videos.{name}`; --media with the videos looks at them when tables are read",
+                hint="save tables that know it and convert those: `roadaware read NAME PATH --media VIDEOS --output TABLES` "
+                "looks at the videos; or say it beside the annotations, such as `size = [1920, 1080]` in dataset.toml",
             )
 
 
