@@ -110,7 +110,9 @@ def correct_file(source: Source, output: Path | None = None) -> CorrectedScores:
     findings = [*odd]
     if before is None:
         findings.append(
-            Diagnosis("unread", "wrong", "The file cannot be judged as it is.", reason, "See below.")
+            Diagnosis(
+                "unread", "wrong", "The file cannot be judged as it is.", reason, "Correct what it names."
+            )
         )
     if not corrections or (rank <= max(_rank(before), 0.0) and metric != "corner_ar"):
         return CorrectedScores(tuple(findings), metric, before, None, reason)

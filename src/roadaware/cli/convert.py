@@ -132,6 +132,8 @@ def _convert_annotations(
     )
     root = media[0] if media else path if path.is_dir() else path.parent
     if form in FORMS:
+        if out.is_dir() and any(out.iterdir()):
+            raise UsageError(f"{out} holds other things; boxes of {form} go into a new or empty folder")
         return _write_boxes(scenes, out, form, videos, root if embed else None, kind=kind, lossy=lossy)
     with console.log_step("writing"):
         written = write_truth(form, scenes, out, media=root if embed else None, videos=videos)

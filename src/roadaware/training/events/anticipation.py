@@ -25,14 +25,7 @@ from roadaware.models.event_head.anticipation import (
 from roadaware.models.event_head.head import EventHead, SmallNetwork
 from roadaware.models.event_head.layout import FEATURES
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
-from roadaware.training.events.rows import (
-    DetectorErrors,
-    MotionNoise,
-    apply_detector_errors,
-    draw_errors,
-    estimate_motion,
-    iterate_linked_frames,
-)
+from roadaware.training.events.rows import DetectorErrors, MotionNoise, iterate_linked_frames, simulate_inputs
 from roadaware.training.events.scenes import SceneTruth
 
 WIDTHS = (192, 160)
@@ -100,13 +93,7 @@ def make_future_rows(
         pixels: whether the own motion is estimated from images; three times of four where None.
         every: only every so many-th frame becomes rows.
     """
-    rng = np.random.default_rng([seed, number, 11])
-    found = apply_detector_errors(truth, errors or draw_errors(rng), rng)
-    seen = bool(rng.random() < 0.75) if pixels is None else pixels
-    focal = truth.focal_px if rng.random() < 0.5 else None
-    motions = estimate_motion(truth, noise or MotionNoise(), rng, focal)
-    if not seen:
-        motions = [None] * truth.n_frames
+    found, motions, focal = simulate_inputs(truth, number, seed, errors=errors, noise=noise, pixels=pixels)
     velocity = ConstantVelocity()
     parts: list[tuple[Any, ...]] = []
     for number_now, linked, named, x, _ in iterate_linked_frames(truth, found, motions, focal):

@@ -369,6 +369,28 @@ def iterate_linked_frames(
         yield frame, rows, update.numbers[linked], x, drive
 
 
+def simulate_inputs(
+    truth: SceneTruth,
+    number: int,
+    seed: int,
+    *,
+    errors: DetectorErrors | None,
+    noise: MotionNoise | None,
+    pixels: bool | None,
+) -> tuple[Found, list[Motion | None], float | None]:
+    """Detections, own motion of each frame and focal length (None where it is guessed) of one scene, with their errors.
+
+    Args:
+        truth, number, seed, errors, noise, pixels: as of `make_rows`.
+    """
+    rng = np.random.default_rng([seed, number, 11])
+    found = apply_detector_errors(truth, errors or draw_errors(rng), rng)
+    seen = bool(rng.random() < 0.75) if pixels is None else pixels
+    focal = truth.focal_px if rng.random() < 0.5 else None
+    motions = estimate_motion(truth, noise or MotionNoise(), rng, focal)
+    return found, motions if seen else [None] * truth.n_frames, focal
+
+
 def make_rows(
     truth: SceneTruth,
     number: int,
@@ -390,13 +412,7 @@ def make_rows(
         pixels: whether the own motion is estimated from images; three times of four where None.
         every: only every so many-th frame becomes rows.
     """
-    rng = np.random.default_rng([seed, number, 11])
-    found = apply_detector_errors(truth, errors or draw_errors(rng), rng)
-    seen = bool(rng.random() < 0.75) if pixels is None else pixels
-    focal = truth.focal_px if rng.random() < 0.5 else None
-    motions = estimate_motion(truth, noise or MotionNoise(), rng, focal)
-    if not seen:
-        motions = [None] * truth.n_frames
+    found, motions, focal = simulate_inputs(truth, number, seed, errors=errors, noise=noise, pixels=pixels)
     held, xs, drives = [], [], []
     for frame, rows, _, x, drive in iterate_linked_frames(truth, found, motions, focal):
         if frame % every == 0:
