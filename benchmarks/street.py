@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.geometry.boxes import iou
+from roadaware.reports.text import format_interval
 from roadaware.statistics.average_precision import average_precision
+from roadaware.statistics.intervals import Units
 
 LABELS = Path(__file__).with_name("street_labels.json")
 GROUPS = {"vehicles": "v", "people": "p"}
@@ -29,7 +32,7 @@ AGENTS = {"vehicles": ("Car", "MedVeh", "LarVeh", "Bus", "EmVeh"), "people": ("P
 SHOWN = 0.3
 """Score from which a box counts as found or false in the table."""
 _IOU, _INSIDE = 0.5, 0.5
-_RESAMPLES, _SEED = 1000, 0
+_MOST_WEIGHTINGS, _SEED = 1000, 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,22 +112,20 @@ def precision_of(parts: Sequence[Judged]) -> float:
 
 
 def summary(parts: Sequence[Judged]) -> dict[str, Any]:
-    """Counts at `SHOWN`, average precision, and its interval over images drawn again."""
-    generator = np.random.default_rng(_SEED)
-    drawn = [
-        precision_of([parts[n] for n in generator.integers(0, len(parts), len(parts))])
-        for _ in range(_RESAMPLES)
-    ]
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    """Counts at `SHOWN`, average precision, and its interval over images by the jackknife."""
+    units = Units(len(parts), _MOST_WEIGHTINGS, _SEED)
+    values = [precision_of(list(compress(parts, kept))) for kept in chain.from_iterable(units.weights())]
+    ap = precision_of(parts)
+    interval = units.interval(ap, np.array(values))
     shown = [part.score >= SHOWN for part in parts]
     hits = sum(int(part.hit[at].sum()) for part, at in zip(parts, shown, strict=True))
     return {
         "truth": sum(part.n_truth for part in parts),
         "found": hits,
         "false": sum(int(at.sum()) for at in shown) - hits,
-        "ap": precision_of(parts),
-        "low": float(low),
-        "high": float(high),
+        "ap": ap,
+        "low": interval.low,
+        "high": interval.high,
     }
 
 
@@ -208,7 +209,7 @@ def main() -> None:
         for group, found in groups.items():
             print(
                 f"{name:16} {group:9} found {found['found']:3} of {found['truth']:3}, "
-                f"false {found['false']:3}, AP {found['ap']:.3f} [{found['low']:.3f}, {found['high']:.3f}]"
+                f"false {found['false']:3}, AP {found['ap']:.3f} ({format_interval(found['low'], found['high'])})"
             )
 
 

@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw
 
 from roadaware.online.forecast_event import Outlook
 from roadaware.online.frames import SourceFrame
 from roadaware.online.tubes import LabelRule, LiveTube, Smoothed
-from roadaware.reports.drawing import COLOURS
+from roadaware.reports.drawing import COLOURS, load_font
 from roadaware.reports.live_drawing import (
     LiveDrawing,
+    _draw_leader,
+    _place_sign,
     describe_forecast,
     describe_tube,
     draw_gauge,
@@ -81,25 +84,51 @@ def test_a_notice_stands_on_every_frame_and_in_the_way_of_nothing() -> None:
         assert yellow.sum() > 50
 
 
-def test_signs_of_neighbours_do_not_cover_each_other() -> None:
-    tubes = [_tube((100 + 20 * n, 200, 140 + 20 * n, 260), [0.9, 0, 0, 0, 0, 0], n) for n in range(3)]
-    from PIL import Image, ImageDraw
-
-    taken: list[tuple[float, float, float, float]] = []
-    drawing, image = LiveDrawing(("Ped",)), Image.new("RGB", (640, 480))
-    from roadaware.reports.drawing import load_font
-
+def _signs(tubes: list[LiveTube]) -> list[tuple[int, tuple[str, ...], tuple[float, float, float, float]]]:
+    """Number, words and room of each sign, in the order of the tubes."""
+    pen, taken = ImageDraw.Draw(Image.new("RGB", (640, 480))), list[tuple[float, float, float, float]]()
+    found = []
     for tube in tubes:
-        drawing._sign(ImageDraw.Draw(image), tube, 1, image.size, load_font(11), taken)
-    for a in range(3):
-        for b in range(a):
-            one, two = taken[a], taken[b]
-            assert one[2] <= two[0] or two[2] <= one[0] or one[3] <= two[1] or two[3] <= one[1]
+        placed = _place_sign(pen, tube, 1, (640, 480), load_font(11), taken)
+        if placed is not None:
+            taken.append(placed[1])
+            found.append((tube.number, placed[0].lines, placed[1]))
+    return found
+
+
+def _overlap(one: tuple[float, float, float, float], two: tuple[float, float, float, float]) -> bool:
+    return one[0] < two[2] and two[0] < one[2] and one[1] < two[3] and two[1] < one[3]
+
+
+def test_signs_do_not_cover_each_other_and_a_crowd_leaves_some_without_words() -> None:
+    labels = [0.9, 0, 0.9, 0, 0, 0]
+    few = _signs([_tube((100 + 20 * n, 200, 140 + 20 * n, 260), labels, n) for n in range(3)])
+    many = _signs([_tube((300 + n, 200, 340 + n, 260), labels, n) for n in range(60)])
+    assert len(few) == 3
+    assert 5 < len(many) < 60
+    for placed in (few, many):
+        rooms = [room for _, _, room in placed]
+        assert not any(_overlap(a, b) for k, a in enumerate(rooms) for b in rooms[:k])
+
+
+def test_little_is_written_of_a_far_tube() -> None:
+    labels = [0.9, 0, 0.9, 0, 0, 0]
+    near, far = _signs([_tube((100, 100, 140, 180), labels, 0), _tube((400, 100, 420, 120), labels, 1)])
+    assert (near[1], far[1]) == (("#0 Ped 90", "Stop", "crossing 0.25"), ("#1 Ped 90",))
+
+
+def test_a_sign_that_stands_apart_is_joined_to_its_box_by_a_line() -> None:
+    canvas = Image.new("RGB", (200, 100))
+    _draw_leader(ImageDraw.Draw(canvas), (10, 10, 20, 20), (100, 60, 140, 80), (255, 0, 0))
+    joined = np.argwhere(np.asarray(canvas)[..., 0] > 0)
+    assert joined.min(axis=0).tolist() == [20, 20]
+    assert joined.max(axis=0).tolist() == [60, 100]
+    beside = Image.new("RGB", (200, 100))
+    _draw_leader(ImageDraw.Draw(beside), (10, 30, 50, 60), (10, 10, 90, 30), (255, 0, 0))
+    assert not np.asarray(beside).any()
 
 
 def test_a_gauge_is_filled_as_far_as_crossing_is_probable() -> None:
-    from PIL import Image, ImageDraw
-
     for x1, left in ((100.0, True), (2.0, False)):  # beside the box, where there is room
         image = Image.new("RGB", (640, 480), (128, 128, 128))
         area = draw_gauge(ImageDraw.Draw(image), (x1, 100, x1 + 40, 200), Outlook(crossing=0.7), image.size)
@@ -114,8 +143,6 @@ def test_a_gauge_is_filled_as_far_as_crossing_is_probable() -> None:
 
 
 def test_an_interval_is_drawn_and_a_small_box_has_a_gauge_that_can_be_read() -> None:
-    from PIL import Image, ImageDraw
-
     image = Image.new("RGB", (640, 480))
     outlook = Outlook(crossing=0.5, low=0.25, high=0.75)
     area = draw_gauge(ImageDraw.Draw(image), (300, 200, 306, 210), outlook, image.size)
@@ -126,8 +153,6 @@ def test_an_interval_is_drawn_and_a_small_box_has_a_gauge_that_can_be_read() -> 
 
 
 def test_the_strip_shows_where_somebody_will_be() -> None:
-    from PIL import Image, ImageDraw
-
     image = Image.new("RGB", (640, 480))
     both = [Outlook(regions=(0.9, 0.1, 0.0, 0.0), region=0), Outlook(regions=(0.0, 0.2, 0.0, 0.8), region=3)]
     assert draw_strip(ImageDraw.Draw(image), both, 400, image.size) is not None

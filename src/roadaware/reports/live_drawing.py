@@ -128,7 +128,8 @@ Area = tuple[float, float, float, float]
 _INK, _WHITE, _FAINT = (16, 16, 16), (255, 255, 255), (150, 150, 150)
 _NOTICE = (255, 200, 60)
 _SMALL, _PAD = 480, 2
-_FAR_PX = 24
+_FAR_LINES = 3
+"""A box lower and narrower than so many lines of words is far: only its number and agent are written."""
 _SECOND = ("action", "location")
 _WHOLE = ("event", "duplex")
 
@@ -141,11 +142,13 @@ class _Sign:
         lines: to write.
         widths: of each in pixels.
         step: from line to line.
+        font: in which they are written.
     """
 
     lines: tuple[str, ...]
     widths: tuple[int, ...]
     step: int
+    font: Any
 
     @property
     def size(self) -> tuple[int, int]:
@@ -195,8 +198,17 @@ class LiveDrawing:
             if tube.outlook is not None:
                 shown = draw_gauge(pen, _scale_box(tube, scale), tube.outlook, image.size)
                 taken += [shown] if shown else []
+        signs: list[tuple[LiveTube, _Sign, Area]] = []
         for tube in reversed(tubes):
-            self._sign(pen, tube, scale, image.size, font, taken)
+            found = _place_sign(pen, tube, scale, image.size, font, taken)
+            if found is not None:
+                signs.append((tube, *found))
+                taken.append(found[1])
+        # All lines before all words, so that none runs over words.
+        for tube, _, at in signs:
+            _draw_leader(pen, _scale_box(tube, scale), at, self._colour(tube))
+        for tube, sign, at in signs:
+            _write_sign(pen, tube, sign, at, self._colour(tube))
         _title(pen, seen, font, self._notice)  # over the boxes too
         _bar(pen, seen, bar, font)
         return np.asarray(image)
@@ -205,22 +217,44 @@ class LiveDrawing:
         agent = next(iter(tube.labels.told().get("agent", {})), "")
         return self._colours.get(agent, COLOURS[-1])
 
-    def _sign(
-        self, pen: Any, tube: LiveTube, scale: int, size: tuple[int, int], font: Any, taken: list[Area]
-    ) -> None:
-        """Write what a tube is, little of a far one, where that covers no other words."""
-        lines, crosses = describe_tube(tube), describe_forecast(tube.outlook)
-        far = max(tube.box[2] - tube.box[0], tube.box[3] - tube.box[1]) * scale < _FAR_PX
-        inks = {crosses: get_risk_colour(tube.outlook.crossing or 0.0)} if crosses and tube.outlook else {}
-        shown = lines[:1] if far else lines
-        sign = _build_sign(pen, (shown[0], *([crosses] if crosses else []), *shown[1:]), font)
-        at = _place(tube, sign, scale, size, taken)
-        taken.append(at)
-        pen.rectangle(at, fill=_INK)
-        colour = self._colour(tube)
-        for place, line in enumerate(sign.lines):
-            ink = colour if place == 0 else inks.get(line, _WHITE)
-            pen.text((at[0] + _PAD, at[1] + place * sign.step), line, fill=ink, font=font)
+
+def _place_sign(
+    pen: Any, tube: LiveTube, scale: int, size: tuple[int, int], font: Any, taken: Sequence[Area]
+) -> tuple[_Sign, Area] | None:
+    """What a tube is, and room for it that covers no other words.
+
+    Of a far tube, and of one beside which there is no room, only the first line and the forecast are
+    written; of one with no room anywhere and no forecast, nothing.
+    """
+    lines, crosses = describe_tube(tube), describe_forecast(tube.outlook)
+    always = (lines[0], crosses) if crosses else lines[:1]
+    short, whole = _build_sign(pen, always, font), _build_sign(pen, (*always, *lines[1:]), font)
+    box = _scale_box(tube, scale)
+    if max(box[2] - box[0], box[3] - box[1]) >= _FAR_LINES * short.step:
+        at = _find_place(_beside(box, whole), whole, size, taken)
+        if at is not None:
+            return whole, at
+    at = _find_place([*_beside(box, short), *_apart(box, short)], short, size, taken)
+    if at is None and crosses:
+        at = _inside(box[0], box[1] - short.size[1], *short.size, size)
+    return None if at is None else (short, at)
+
+
+def _draw_leader(pen: Any, box: Area, at: Area, colour: Colour) -> None:
+    """A line from a sign to its box, where they do not touch."""
+    if not _cross(at, (box[0] - _PAD, box[1] - _PAD, box[2] + _PAD, box[3] + _PAD)):
+        start = _nearest(at, ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2))
+        pen.line((*start, *_nearest(box, start)), fill=colour)
+
+
+def _write_sign(pen: Any, tube: LiveTube, sign: _Sign, at: Area, colour: Colour) -> None:
+    """The first line in the colour of the tube, the forecast in that of its risk."""
+    crosses = describe_forecast(tube.outlook)
+    inks = {crosses: get_risk_colour(tube.outlook.crossing or 0.0)} if crosses and tube.outlook else {}
+    pen.rectangle(at, fill=_INK)
+    for place, line in enumerate(sign.lines):
+        ink = colour if place == 0 else inks.get(line, _WHITE)
+        pen.text((at[0] + _PAD, at[1] + place * sign.step), line, fill=ink, font=sign.font)
 
 
 def describe_tube(tube: LiveTube) -> tuple[str, ...]:
@@ -242,24 +276,41 @@ def describe_tube(tube: LiveTube) -> tuple[str, ...]:
 
 def _build_sign(pen: Any, lines: tuple[str, ...], font: Any) -> _Sign:
     ascent, descent = font.getmetrics()
-    return _Sign(lines, tuple(round(pen.textlength(line, font=font)) for line in lines), ascent + descent)
+    return _Sign(
+        lines, tuple(round(pen.textlength(line, font=font)) for line in lines), ascent + descent, font
+    )
 
 
-def _place(tube: LiveTube, sign: _Sign, scale: int, size: tuple[int, int], taken: Sequence[Area]) -> Area:
-    """Above the box, below it, at its top or beside it, or further away: the first that covers no words."""
-    x1, y1, x2, y2 = _scale_box(tube, scale)
+def _beside(box: Area, sign: _Sign) -> list[tuple[float, float]]:
+    """Corners of signs that touch a box: above it, below it, at its top or beside it."""
+    x1, y1, x2, y2 = box
     wide, high = sign.size
-    tried = [(x1, y1 - high), (x1, y2), (x1, y1), (x2, y1), (x1 - wide, y1), (x2 - wide, y1 - 2 * high)]
-    tried += [
-        (x, y) for n in (2, 3, 4) for x in (x1, x2 - wide) for y in (y1 - n * high, y2 + (n - 1) * high)
-    ]
-    places = [_inside(x, y, wide, high, size) for x, y in tried]
-    return next((place for place in places if not any(_cross(place, other) for other in taken)), places[0])
+    return [(x1, y1 - high), (x1, y2), (x1, y1), (x2, y1), (x1 - wide, y1), (x2 - wide, y1 - high)]
+
+
+def _apart(box: Area, sign: _Sign) -> list[tuple[float, float]]:
+    """Corners of signs further away above and below a box."""
+    x1, y1, x2, y2 = box
+    wide, high = sign.size
+    return [(x, y) for n in (2, 3, 4) for x in (x1, x2 - wide) for y in (y1 - n * high, y2 + (n - 1) * high)]
+
+
+def _find_place(
+    corners: Sequence[tuple[float, float]], sign: _Sign, size: tuple[int, int], taken: Sequence[Area]
+) -> Area | None:
+    """The first room for a sign that covers no words; None where there is none."""
+    places = (_inside(x, y, *sign.size, size) for x, y in corners)
+    return next((place for place in places if not any(_cross(place, other) for other in taken)), None)
 
 
 def _inside(x: float, y: float, wide: int, high: int, size: tuple[int, int]) -> Area:
     x, y = max(0.0, min(x, size[0] - wide)), max(0.0, min(y, size[1] - high))
     return x, y, x + wide, y + high
+
+
+def _nearest(area: Area, point: tuple[float, float]) -> tuple[float, float]:
+    """The point of an area that is nearest to another."""
+    return min(max(point[0], area[0]), area[2]), min(max(point[1], area[1]), area[3])
 
 
 def _cross(a: Area, b: Area) -> bool:
