@@ -304,6 +304,9 @@ def test_what_cannot_be_used_is_refused_before_work(
     unknown = roadaware("triage", streets, "--detector", tmp_path / "none.pt", "-o", tmp_path / "out")
     assert unknown.code != 0
     assert "no such file or folder" in unknown.err
+    unheard = roadaware("triage", streets, "--listen", "yodelling", "-o", tmp_path / "out")
+    assert unheard.code == 2
+    assert "yodelling" in unheard.err
     inside = roadaware("triage", streets, "-o", streets / "out")
     assert inside.code == 2
     assert "lies inside the input" in inside.err

@@ -111,6 +111,11 @@ def triage(
     for place in (*media, *second, *(resolve_weights(path) for path in detector)):
         if not place.exists():
             raise InputError("there is no such file or folder", where=str(place), hint="Check the path.")
+    if listen:
+        from roadaware.online.crowd import open_crowd_questions
+
+        # A sound that is not known would fail every watch, after all the others were looked for.
+        open_crowd_questions(None, sounds=listen)
     from roadaware.analysis.triage import count_hours, learn_verdicts, rank_moments
 
     config = read_weights(weights)
