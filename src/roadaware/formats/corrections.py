@@ -17,7 +17,7 @@ from roadaware.formats.coco import build_coco_index, build_coco_scenes, read_jso
 from roadaware.formats.coda import KIND
 from roadaware.formats.proposal_tasks import REGION, UNNAMED, format_task_name
 from roadaware.io.files import read_regular
-from roadaware.io.json import ensure_list
+from roadaware.io.json import ensure_list, parse_int
 from roadaware.io.parquet import read_parquet
 from roadaware.io.sources import to_printable
 from roadaware.scenes.schema import CORNERS
@@ -57,6 +57,8 @@ _NO_BOX = "not a box on an image"
 # Hundredths of the image are rounded by labelling tools: a box at the edge may lie a little outside.
 _SLACK = 1e-3
 _LIMIT = 1 << 31
+_MOST_DIGITS = 15
+"""Of the number of a proposal: such numbers are exact as floats, too, as which some tools give attributes back."""
 Place = tuple[str, int]
 
 
@@ -165,8 +167,8 @@ def read_corrections(path: Path, sent: Predictions) -> Answers:
 
     Label Studio: a JSON export of tasks; annotators are distinguished by `completed_by`; who cancelled has
     skipped the image. COCO: an annotation file, of one annotator, who is called as the file; a number in
-    `proposal` links an annotation. Parquet: rows with video, frame and corners, and `annotator`, `proposal`
-    and `label` where they have such.
+    `proposal`, of the annotation or of its attributes, links it. Parquet: rows with video, frame and
+    corners, and `annotator`, `proposal` and `label` where they have such.
 
     Refused and counted: images that were not sent out, boxes that are turned, have no width or height, or
     lie outside their image. A later annotation of an image by the same person replaces an earlier one.
@@ -318,9 +320,14 @@ def _coco(content: Mapping[str, Any], path: Path, sent: Predictions) -> Answers:
 
 
 def _get_proposal_id(row: Mapping[str, Any]) -> int | None:
-    """The proposal that an annotation names."""
-    proposal = row.get("proposal")
-    return proposal if type(proposal) is int else None
+    """The proposal that an annotation names, itself or, as tools give it back, among its attributes."""
+    attributes = row.get("attributes")
+    held = (row, attributes if isinstance(attributes, dict) else {})
+    named: Any = next((each["proposal"] for each in held if each.get("proposal") is not None), None)
+    written = isinstance(named, str) and named.isascii() and named.isdecimal() and len(named) < _MOST_DIGITS
+    if written or (type(named) is float and named.is_integer()):
+        named = int(named)
+    return parse_int(named, 0, 10**_MOST_DIGITS)
 
 
 def _coco_box(row: Mapping[str, Any], place: Place, who: str, word: str | None, rows: _Rows) -> None:

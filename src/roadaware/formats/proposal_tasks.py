@@ -146,8 +146,10 @@ def label_studio_config(sent: Predictions) -> bytes:
 def encode_coco_annotations(sent: Predictions) -> bytes:
     """A COCO annotation file: each proposal an annotation with its `score` and number (`proposal`).
 
-    Images have `video` and `frame`; the last category is that of proposals without a class. What is known of a proposal
-    besides (`ATTRIBUTES`: its returns, its cuboid, whether it moves) stands in `attributes`.
+    Images have `video` and `frame`; the last category is that of proposals without a class. `attributes` repeat the number
+    of the proposal and `corner_case`, which CVAT and Datumaro keep nowhere else, and hold what is known of it besides
+    (`ATTRIBUTES`: its returns, its cuboid, whether it moves). `segmentation` is the box as a polygon: tools that work with
+    outlines show nothing without one.
 
     Args:
         sent: what `select_task_proposals` gave.
@@ -170,12 +172,13 @@ def encode_coco_annotations(sent: Predictions) -> bytes:
                     "image_id": row["task"],
                     "category_id": number[each["label"]],
                     "bbox": bbox,
+                    "segmentation": [[left, top, right, top, right, bottom, left, bottom]],
                     "area": bbox[2] * bbox[3],
                     "iscrowd": 0,
                     "corner_case": True,
                     "score": each["score"],
                     "proposal": each["box"],
-                    **({"attributes": known} if known else {}),
+                    "attributes": {"proposal": each["box"], "corner_case": True, **known},
                 }
             )
     categories = [{"id": place, "name": word} for word, place in number.items()]

@@ -212,7 +212,7 @@ def test_coco_of_another_tool_without_folders_and_numbers(tmp_path):
         image["file_name"] = image["file_name"].rpartition("/")[2]
     content["images"].append({"id": 99, "file_name": "other.png", "width": 9, "height": 9})
     for row in content["annotations"]:
-        del row["proposal"]
+        del row["proposal"], row["attributes"]
     content["annotations"][0]["bbox"] = [float(x) for x in (190, 90, 20, 20)]
     content["annotations"].append({**content["annotations"][1], "id": 77, "bbox": [5, 5, 0, 3]})
     content["annotations"].append({**content["annotations"][1], "id": 78, "category_id": 55})
@@ -223,6 +223,18 @@ def test_coco_of_another_tool_without_folders_and_numbers(tmp_path):
     assert len(found.drawn) == 3
     assert len(found.findings.table()) == 3
     assert list(found.findings.warnings) == ["boxes that reach out of their image, cut to it"]
+
+
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_coco_of_a_tool_that_keeps_numbers_of_proposals_among_attributes_alone(tmp_path, kind):
+    content = json.loads(encode_coco_annotations(SENT))
+    for row in content["annotations"]:
+        row["attributes"]["proposal"] = kind(row.pop("proposal"))
+    found = read(tmp_path, content)
+    assert sorted(found.drawn["proposal"].to_list()) == sorted(SENT.boxes["box"].to_list())
+    assert found.looked["linked"].any()
+    content["annotations"][0]["attributes"]["proposal"] = "x"
+    assert read(tmp_path, content).drawn["proposal"].null_count() == 1
 
 
 def test_a_proposal_stands_for_one_box_only(tmp_path):

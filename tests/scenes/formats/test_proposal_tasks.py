@@ -96,13 +96,24 @@ def test_coco_names_pictures_scores_and_proposals():
     assert content["categories"][-1]["name"] == UNNAMED
 
 
-def test_coco_has_the_cuboids_of_proposals_as_attributes():
-    assert all("attributes" not in row for row in json.loads(encode_coco_annotations(SENT))["annotations"])
+def test_coco_has_numbers_and_cuboids_of_proposals_as_attributes_and_boxes_as_outlines():
+    for row in json.loads(encode_coco_annotations(SENT))["annotations"]:
+        assert row["attributes"] == {"proposal": row["proposal"], "corner_case": True}
+        left, top, width, height = row["bbox"]
+        (outline,) = row["segmentation"]
+        assert [min(outline[::2]), min(outline[1::2])] == [left, top]
+        assert [max(outline[::2]), max(outline[1::2])] == [left + width, top + height]
+        assert len(set(zip(outline[::2], outline[1::2], strict=True))) == 4
     told = SENT.boxes.with_columns(
         length_m=pl.lit(2.5), moving=pl.lit(value=True), z_m=pl.lit(None, pl.Float64)
     )
-    content = json.loads(encode_coco_annotations(replace(SENT, boxes=told)))
-    assert content["annotations"][0]["attributes"] == {"length_m": 2.5, "moving": True}
+    first = json.loads(encode_coco_annotations(replace(SENT, boxes=told)))["annotations"][0]
+    assert first["attributes"] == {
+        "proposal": first["proposal"],
+        "corner_case": True,
+        "length_m": 2.5,
+        "moving": True,
+    }
 
 
 def test_pictures_without_a_proposal_stay_in_the_table():
