@@ -18,6 +18,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 import types
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -258,7 +259,8 @@ def put_in(name: str, path: str, tree: ast.Module) -> None:
     scratch.__file__ = path
     exec(compiled, scratch.__dict__)  # noqa: S102, it is this project's own module
     codes = {(code.co_qualname, code.co_firstlineno): code for code in _codes(compiled)}
-    held = [thing for thing in gc.get_objects() if isinstance(thing, types.FunctionType)]
+    # By type: isinstance would ask every object for its class, and some objects of torch warn when they are asked.
+    held = [thing for thing in gc.get_objects() if type(thing) is types.FunctionType]
     for function in held:
         if function.__module__ != name or function.__globals__ is scratch.__dict__:
             continue
@@ -269,7 +271,7 @@ def put_in(name: str, path: str, tree: ast.Module) -> None:
     _put_defaults(module, scratch, name)
     _put_constants(module, scratch)
     for thing in gc.get_objects():
-        if isinstance(thing, functools._lru_cache_wrapper):
+        if type(thing) is functools._lru_cache_wrapper:
             thing.cache_clear()
 
 
@@ -337,6 +339,9 @@ def _exit_always() -> Iterator[None]:
     try:
         yield
     except BaseException:
+        # The parent says what it printed where it misses the answer.
+        traceback.print_exc()
+        sys.stderr.flush()
         os._exit(_FAILED)
     os._exit(0)
 

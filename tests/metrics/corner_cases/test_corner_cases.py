@@ -106,6 +106,14 @@ def test_worked_by_hand() -> None:
     assert found["common_ap50"] == pytest.approx((1 + 0) / 2)
 
 
+def test_an_object_at_the_bound_of_two_sizes_belongs_to_both() -> None:
+    truth = truth_of([{"at": (0, 0, 32, 32)}, {"at": (0, 0, 96, 96), "video": "b"}])
+    found = evaluate(claims_of([{"at": (0, 0, 32, 32), "novel": True, "score": 0.4}]), truth, EVERY).values()
+    assert found["corner_ar_small"] == 1
+    assert found["corner_ar_medium"] == pytest.approx(1 / 2)
+    assert found["corner_ar_large"] == 0
+
+
 def test_corner_cases_alone_give_no_precision_unless_it_is_asked_for() -> None:
     truth, claims = worked()
     usual = evaluate(claims, truth)
