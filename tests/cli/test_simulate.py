@@ -184,6 +184,7 @@ def test_films_and_sheets_are_drawn(made: Path, tmp_path: Path, capsys) -> None:
     assert files == ["road-0000.mp4", "road-0000.png", "road-0001.mp4", "road-0001.png"]
     with VideoReader(out / "road-0000.mp4") as drawn:
         assert len(drawn) == 6
-        assert drawn.frame(0).shape == (96, 128, 3)
+        # Twice as large, and below the image a strip for what is heard.
+        assert drawn.frame(0).shape == (96 + 80, 128, 3)
     assert main(["draw", str(made), "--videos", "road-0009", "--out", str(out)]) == 2
     assert "no video ['road-0009']" in capsys.readouterr().err

@@ -253,8 +253,11 @@ export class Space {
       if (ends && !solid.has(box) && (selected || (state.sides.truth && state.passes("truth", word, null)))) shapes.push({ target: { side: "truth", tube, box }, word, colour: colourOf(word), selected, dashed: true, plain: true, corners: cornersOf(ends) });
     }
     const names = this.namesOf(this.side);
+    // A proposal with a cuboid of its own is drawn as that alone.
+    const boxed = new Set(data.scene.boxes[this.side] ? data.scene.boxes[this.side].box : []);
     clusters.cluster.forEach((cluster, place) => {
       const box = clusters.box[place];
+      if (boxed.has(box)) return;
       const { tube, word, score } = names.get(box) || { tube: null, word: "object", score: null };
       const chosen = state.chosen && state.chosen.side === this.side && box >= 0 && (tube !== null ? state.chosen.tube === tube : state.chosen.box === box);
       const selected = chosen || this.cluster === cluster;
