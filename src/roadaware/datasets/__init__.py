@@ -247,6 +247,22 @@ READERS: dict[str, Reader] = {
             "pixels": "edges, or voc where pixels count from 1 and the last one is inside",
         },
     ),
+    "csv": Reader(
+        module="roadaware.datasets.tracker_csv",
+        datasets=("csv",),
+        title="csv of anybody (a row for each box, with a header: trackers, pandas, spreadsheets)",
+        licence="that of whoever drew the boxes",
+        summary="boxes with track and class, whose columns are guessed from common names or named",
+        options={
+            "columns": "which column is what, such as frame=f,id=who,left=x,top=y,width=w,height=h",
+            "units": "pixels, or shares of the image; seen from the numbers unless given",
+            "fps": "frames a second of every video",
+            "size": "width and height of every image, such as 1920x1080",
+            "classes": "names of the classes, such as person,car, where the column of classes has numbers",
+            "first_frame": "number of a video's first frame: 1, or 0; needed where no frame is 0",
+            "frames": "listed: frames without a row are not looked at; or all",
+        },
+    ),
     "simulator": Reader(
         module="roadaware.datasets.simulator",
         datasets=("simulator",),

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from roadaware.datasets import get_reader
+from roadaware.datasets.tracker_csv import is_box_header
 from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 from roadaware.io.sources import Source, open_source, to_printable
 
@@ -62,7 +63,7 @@ def detect_dataset_format(path: Path) -> str:
     raise InputError(
         f"expected annotations of a known format, found {seen or 'no .json, .csv or .xml file'}",
         where=to_printable(str(path)),
-        hint="COCO, YOLO, MOT, CVAT, Pascal VOC, AVA and Chaotic World csv, "
+        hint="COCO, YOLO, MOT, CVAT, Pascal VOC, csv of boxes, AVA and Chaotic World csv, "
         "VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
         "Flickr-SoundNet XML and synthetic scenes are known by what is in them; `roadaware read NAME PATH` says which",
     )
@@ -105,7 +106,7 @@ def _by_elements(start: bytes) -> str | None:
 
 
 def _of_csv(text: bytes) -> str | None:
-    """AVA has seven or eight columns and no header; Chaotic World has a header."""
+    """AVA has seven or eight columns and no header; Chaotic World and csv of boxes have a header."""
     line = text.replace(b"\r", b"\n").split(b"\n", 1)[0].strip()
     cells = [cell.strip() for cell in _QUOTED.sub(b"quoted", line).split(b",")]
     if len(cells) < 2:
@@ -113,7 +114,11 @@ def _of_csv(text: bytes) -> str | None:
     if len(cells) in _AVA_COLUMNS and all(_is_number(cell) for cell in cells[1:6]):
         return "ava"
     words = [cell for cell in cells if _HEADER.match(cell)]
-    return "chaotic_world" if len(words) > len(cells) // 2 else None
+    if len(words) <= len(cells) // 2:
+        return None
+    names = [cell.decode("utf-8", "replace").lower() for cell in cells]
+    # The actions of Chaotic World have a column of actions; its sounds have no boxes of tracks.
+    return "chaotic_world" if any("action" in name for name in names) or not is_box_header(names) else "csv"
 
 
 def _is_number(cell: bytes) -> bool:

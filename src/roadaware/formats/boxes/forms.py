@@ -9,6 +9,7 @@ from pathlib import Path
 
 from roadaware.errors import UsageError
 from roadaware.formats.boxes.coco import write_coco
+from roadaware.formats.boxes.csv import write_csv
 from roadaware.formats.boxes.cvat import write_cvat
 from roadaware.formats.boxes.flat import Files, Form, flatten
 from roadaware.formats.boxes.mot import write_mot
@@ -19,18 +20,19 @@ from roadaware.io.folders import make_folder
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Scenes
 
+_ANY = frozenset({"any class", "any video"})
 FORMS: Mapping[str, Form] = {
     "coco": Form(
         "COCO JSON",
         "coco",
-        frozenset({"track", "zero", "untracked", "class", "ignore", "rate", "size", "length"}),
+        _ANY | {"track", "zero", "untracked", "class", "ignore", "rate", "size", "length"},
         write_coco,
         "annotations/instances_all.json",
     ),
     "yolo": Form(
         "YOLO text",
         "yolo",
-        frozenset({"track", "zero", "untracked", "class", "split", "rate", "size", "length"}),
+        _ANY | {"track", "zero", "untracked", "class", "split", "rate", "size", "length"},
         write_yolo,
         "data.yaml, dataset.toml, labels/SPLIT/VIDEO_NUMBER.txt",
         needs=("width_px", "height_px"),
@@ -38,7 +40,7 @@ FORMS: Mapping[str, Form] = {
     "mot": Form(
         "MOT text",
         "mot",
-        frozenset({"track", "untracked", "class", "unclassed", "ignore", "rate", "size", "length", "split"}),
+        _ANY | {"track", "untracked", "class", "unclassed", "ignore", "rate", "size", "length", "split"},
         write_mot,
         "SPLIT/VIDEO/gt/gt.txt, gt/labels.txt, seqinfo.ini",
         needs=("n_frames",),
@@ -47,7 +49,7 @@ FORMS: Mapping[str, Form] = {
     "cvat": Form(
         "CVAT for video 1.1",
         "cvat",
-        frozenset({"track", "zero", "class", "rate", "size", "length"}),
+        _ANY | {"track", "zero", "class", "occluded", "rate", "size", "length"},
         write_cvat,
         "VIDEO.xml",
         needs=("n_frames", "width_px", "height_px"),
@@ -56,10 +58,17 @@ FORMS: Mapping[str, Form] = {
     "voc": Form(
         "Pascal VOC XML",
         "voc",
-        frozenset({"untracked", "class", "ignore", "rate", "size", "length", "split"}),
+        _ANY | {"untracked", "class", "ignore", "rate", "size", "length", "split"},
         write_voc,
         "Annotations/VIDEO_NUMBER.xml, ImageSets/Main/SPLIT.txt, labelmap.txt",
         needs=("width_px", "height_px"),
+    ),
+    "csv": Form(
+        "csv of boxes",
+        "csv",
+        _ANY | {"track", "zero", "name", "untracked", "class", "unclassed", "ignore", "rate", "size", "length"},
+        write_csv,
+        "boxes.csv, dataset.toml",
     ),
 }
 """The forms, by the name that `convert --to` takes; the laws of tests run over them."""
