@@ -263,6 +263,29 @@ READERS: dict[str, Reader] = {
             "frames": "listed: frames without a row are not looked at; or all",
         },
     ),
+    "bdd100k": Reader(
+        module="roadaware.datasets.bdd100k",
+        datasets=("BDD100K",),
+        title="BDD100K (box tracking 2020, detection), or any set in the JSON of Scalabel",
+        licence="BSD 3-Clause (annotations of BDD100K); else that of whoever drew the boxes",
+        summary="boxes of road users in videos at 5 images a second with tracks, and in 100,000 images",
+        options={
+            "fps": "frames a second of every video: the files do not say it",
+            "size": "width and height of every image, such as 1280x720, where frames do not say it",
+            "pixels": "inside where the last pixel of a box is inside it, or edges",
+        },
+    ),
+    "openlabel": Reader(
+        module="roadaware.datasets.openlabel",
+        datasets=("OpenLABEL",),
+        title="ASAM OpenLABEL 1.0 (JSON; boxes of objects in frames)",
+        licence="that of whoever drew the boxes",
+        summary="objects with their boxes in videos of one or several cameras",
+        options={
+            "fps": "frames a second of every video: the files do not say it",
+            "size": "width and height of images whose stream does not say it, such as 1920x1080",
+        },
+    ),
     "simulator": Reader(
         module="roadaware.datasets.simulator",
         datasets=("simulator",),

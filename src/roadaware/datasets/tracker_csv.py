@@ -3,11 +3,11 @@
 Layout: one or several csv files in a folder; a file without a column of videos is the video that it is called.
 Columns: `PLACES` lists what a row may hold and the names by which it is guessed; `columns` names others. A file without a
 header is read where `columns` gives the places of columns, from 1.
-Boxes: corners (`x1, y1, x2, y2`), left, top, width and height, or the middle with width and height (`cx, cy`); `x, y` count as
-left and top unless boxes then leave the image and those around the middle do not. Pixels from 0, the right edge excluded, or
-shares of the image: numbers up to 1.5 are shares unless `units` says otherwise.
-Frames: numbers from 0 where some frame is 0; else `first_frame` says whether they count from 0 or 1. A frame in which there is
-nothing has a row with neither id, class nor box; frames without a row count as not looked at unless `frames` is `all`.
+Boxes: corners (`x1, y1, x2, y2`), left, top, width and height, or the middle with width and height (`cx, cy`); `x, y` count
+as left and top unless boxes then leave the image and those around the middle do not. Pixels from 0, the right edge excluded,
+or shares of the image: numbers up to 1.5 are shares unless `units` says otherwise.
+Frames: numbers from 0 where some frame is 0; else `first_frame` says whether they count from 0 or 1. A frame in which there
+is nothing has a row with neither id, class nor box; frames without a row count as not looked at unless `frames` is `all`.
 Holds: track (any name), class, boxes without either, ignored boxes, rate and size (in `dataset.toml`). Does not: scores.
 """
 
@@ -71,10 +71,8 @@ LARGEST_SHARE = 1.5
 _RIVALS = ("frame", "id")
 _NOT_RIVALS = ("name",)
 _MOST_COLUMNS = 1024
-_WANTED = "A csv of boxes needs a file such as 'tracks.csv' with a header,"
-_HINT = (
-    "Point at the csv file or its folder; `--columns frame=f id=track left=x top=y width=w height=h` says which is which."
-)
+_WANTED = "A csv of boxes needs its annotations, a file such as 'tracks.csv' with a header,"
+_HINT = "Point at the csv file or its folder; `--columns frame=f id=track left=x top=y width=w height=h` says which is which."
 _EXAMPLE = "such as --columns frame=image id=who left=bx top=by width=bw height=bh"
 _NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?$"
 _WORD = re.compile(r"[^\W\d]")
@@ -153,7 +151,7 @@ def read(
     if not parts:
         raise build_unreadable_error(errors)
     where = source.where(names[0]) if len(names) == 1 else to_printable(str(source.path))
-    rows = pl.concat(parts)
+    rows = _name_videos(pl.concat(parts))
     rows = _place_frames(rows, facts.first_frame, where)
     rows = _convert_labels(rows, facts, found)
     rows = _scale(rows, units, facts, where, found)
@@ -182,9 +180,13 @@ def parse_columns(given: str | Sequence[str] | Mapping[str, str] | None) -> dict
     found: dict[str, str] = {}
     for what, column in pairs:
         if not (what and isinstance(column, str) and column.strip()):
-            raise UsageError(f"columns are named by pairs such as frame=image, not {to_printable(str(what), 60)}")
+            raise UsageError(
+                f"columns are named by pairs such as frame=image, not {to_printable(str(what), 60)}"
+            )
         if what.strip() not in PLACES:
-            raise UsageError(f"columns are named for {', '.join(PLACES)}; not for {to_printable(what.strip(), 60)}")
+            raise UsageError(
+                f"columns are named for {', '.join(PLACES)}; not for {to_printable(what.strip(), 60)}"
+            )
         found[what.strip()] = column.strip()
     return found
 
@@ -201,7 +203,9 @@ def _check_named(columns: Mapping[str, str], source: Source) -> dict[str, str]:
         raise InputError(str(error), where=source.where(FACTS)) from error
 
 
-def find_columns(header: Sequence[str], named: Mapping[str, str], where: str, *, tracked: bool = False) -> dict[str, int]:
+def find_columns(
+    header: Sequence[str], named: Mapping[str, str], where: str, *, tracked: bool = False
+) -> dict[str, int]:
     """What a table holds to the place of its column, as named or as trackers call it.
 
     Args:
@@ -294,15 +298,17 @@ def parse_boxes(text: pl.DataFrame, fps: float | None = None) -> pl.DataFrame:
         fps: frames a second, by which times become frames where there is no column of frames.
 
     Returns:
-        the table with `frame` (Int64), `track` (null where there is none), `CORNERS` in Float64, `bare` (whether the row holds
-        no box, and says only that its frame was looked at), and `reason` (null where there is none).
+        the table with `frame` (Int64), `track` (null where there is none), `CORNERS` in Float64, `bare` (whether the row
+        holds no box, and says only that its frame was looked at), and `reason` (null where there is none).
     """
     layout = next(each for each in LAYOUTS if all(name in text.columns for name in each))
     numbers = [_parse_number(name).alias(f"n_{name}") for name in layout]
     place = "frame" if "frame" in text.columns else "t"
     raw = pl.col(place)
     number = (
-        pl.when(raw.str.contains(r"^\d{1,9}(\.0*)?$")).then(raw.str.replace(r"\.0*$", "")).cast(pl.Int64, strict=False)
+        pl.when(raw.str.contains(r"^\d{1,9}(\.0*)?$"))
+        .then(raw.str.replace(r"\.0*$", ""))
+        .cast(pl.Int64, strict=False)
         if place == "frame"
         else (_parse_number("t") * (fps or 1.0)).round().cast(pl.Int64, strict=False)
     )
@@ -315,7 +321,9 @@ def parse_boxes(text: pl.DataFrame, fps: float | None = None) -> pl.DataFrame:
         bare=pl.all_horizontal(pl.col(name) == "" for name in layout)
         & pl.col("id").is_in(NO_TRACK)
         & (pl.col("label") == ""),
-        item=pl.format("{} frame {} id {} box {}", "video", "place", "id", format_corners(layout)).str.slice(0, 120),
+        item=pl.format("{} frame {} id {} box {}", "video", "place", "id", format_corners(layout)).str.slice(
+            0, 120
+        ),
     )
     boxed = ~pl.col("bare")
     faults = list_corner_faults(layout, boxed)
@@ -363,7 +371,9 @@ def _read_file(
     cells = pl.concat([split_cells(part, where, width) for part in lines])
     if width == 1 and re.search(r"[;\t]", header[0]):
         raise InputError(
-            f"expected commas between cells, found {header[0][:60]!r}", where=where, hint="write it again with commas"
+            f"expected commas between cells, found {header[0][:60]!r}",
+            where=where,
+            hint="write it again with commas",
         )
     if any(_WORD.search(cell) for cell in header):
         cells = cells.slice(1)
@@ -383,7 +393,9 @@ def _read_file(
     notes["columns"] = describe_columns(header, found)
     if unread := list_unread(header, found):
         notes["columns_not_read"] = unread
-    text = cells.select("line", "cells", *(pl.col(f"c{place}").fill_null("").alias(what) for what, place in found.items()))
+    text = cells.select(
+        "line", "cells", *(pl.col(f"c{place}").fill_null("").alias(what) for what, place in found.items())
+    )
     stem = escape_surrogates(PurePosixPath(name).name.removesuffix(PurePosixPath(name).suffix))
     if "video" not in found:
         text = text.with_columns(video=pl.lit(stem))
@@ -391,7 +403,9 @@ def _read_file(
     rows = parse_boxes(text, facts.fps)
     wide = select_first_reason(*list_width_faults((width,)))
     rows = rows.with_columns(reason=pl.coalesce(wide, "reason"), file=pl.lit(escape_surrogates(name)))
-    bare_xy = (header[found["left"]].strip().lower(), "left" in named) == ("x", False) if "left" in found else False
+    bare_xy = (
+        (header[found["left"]].strip().lower(), "left" in named) == ("x", False) if "left" in found else False
+    )
     return rows.select(
         "file", "line", "item", "video", "frame", "place", "track", "label", *CORNERS, "bare", "reason",
         ignore=_parse_flag("ignore"), unclear=pl.lit(bare_xy),
@@ -400,6 +414,13 @@ def _read_file(
 
 def _parse_flag(name: str) -> pl.Expr:
     return pl.col(name).str.to_lowercase().str.replace(r"\.0*$", "").is_in(["1", "true", "yes"])
+
+
+def _name_videos(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with names of videos that can be printed; names with other signs in them are escaped."""
+    names = rows["video"].unique().drop_nulls().to_list()
+    other = {name: shown for name in names if (shown := to_printable(name, LONGEST_NAME + 1)) != name}
+    return rows.with_columns(pl.col("video").replace(other)) if other else rows
 
 
 def _place_frames(rows: pl.DataFrame, first: int | None, where: str) -> pl.DataFrame:
@@ -429,15 +450,19 @@ def _convert_labels(rows: pl.DataFrame, facts: Facts, found: BoxSource) -> pl.Da
         return rows
     found.classes = list(facts.classes)
     known = {str(n): name for n, name in enumerate(facts.classes)} | {name: name for name in facts.classes}
-    named = pl.col("label").str.replace(r"^(\d+)\.0+$", "$1").replace_strict(known, default=None, return_dtype=pl.String)
+    named = (
+        pl.col("label")
+        .str.replace(r"^(\d+)\.0+$", "$1")
+        .replace_strict(known, default=None, return_dtype=pl.String)
+    )
     other = pl.col("label").is_not_null() & named.is_null() & pl.col("reason").is_null()
-    why = pl.format(f"class '{{}}' is none of the {len(facts.classes)} classes", pl.col("label").str.slice(0, 60))
+    why = pl.format(
+        f"class '{{}}' is none of the {len(facts.classes)} classes", pl.col("label").str.slice(0, 60)
+    )
     return rows.with_columns(reason=pl.when(other).then(why).otherwise("reason"), label=named)
 
 
-def _scale(
-    rows: pl.DataFrame, units: str | None, facts: Facts, where: str, found: BoxSource
-) -> pl.DataFrame:
+def _scale(rows: pl.DataFrame, units: str | None, facts: Facts, where: str, found: BoxSource) -> pl.DataFrame:
     """The rows with corners in pixels, or in shares of images of 1 x 1 whose size nobody knows.
 
     Raises:

@@ -185,7 +185,8 @@ def _read_table(path: Path, source: TrackSource, *, strict: bool) -> Scenes:
     if float(abs(corners).max()) <= LARGEST_SHARE:
         if source.size_px is None:
             raise UsageError(
-                f"{where} has boxes in parts of the image, none beyond {LARGEST_SHARE}: say how large it is (--size 1920x1080)"
+                f"{where} has boxes in parts of the image, none beyond {LARGEST_SHARE}: say how large it is "
+                "(--size 1920x1080)"
             )
         _log.warning("boxes are in parts of the image, and were brought to %dx%d pixels", *source.size_px)
         sides = [*source.size_px, *source.size_px]
@@ -193,13 +194,17 @@ def _read_table(path: Path, source: TrackSource, *, strict: bool) -> Scenes:
     table = table.with_columns(box=pl.int_range(pl.len(), dtype=pl.Int64))
     tubes = table.select("video", id="track").unique(maintain_order=True)
     tubes = tubes.with_columns(tube=pl.int_range(pl.len(), dtype=pl.Int64))
-    table = table.join(tubes, left_on=["video", "track"], right_on=["video", "id"], how="left", maintain_order="left")
+    table = table.join(
+        tubes, left_on=["video", "track"], right_on=["video", "id"], how="left", maintain_order="left"
+    )
     return Scenes(
         videos=table.select("video").unique(maintain_order=True),
         boxes=table.select("box", "video", "frame", "tube", *CORNERS),
         tubes=tubes.select("tube", "video", name="id"),
         rejected=findings.table(),
-        meta=Meta("tracks", rows_read=dict(findings.read), notes={"columns": describe_columns(header, found)}),
+        meta=Meta(
+            "tracks", rows_read=dict(findings.read), notes={"columns": describe_columns(header, found)}
+        ),
     )
 
 

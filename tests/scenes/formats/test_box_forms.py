@@ -18,6 +18,8 @@ from roadaware.formats.boxes.forms import FORMS, REST, write_boxes
 from roadaware.scenes.store import open_scenes, save
 from roadaware.scenes.tables import Meta, Scenes
 
+GENERAL = [form for form, each in FORMS.items() if {"any class", "any video"} <= each.holds]
+"""The forms in which classes and videos may have any name; the others have laws of their own below."""
 CLASSES = ("person", "car & <van>", "größe", "no")
 
 
@@ -43,7 +45,9 @@ def random_scenes(seed: int, holds: frozenset[str]) -> Scenes:
         for mark in rng.sample(range(first, 50), 3) if "track" in holds else []:
             number = 50 * v + mark
             tracks[mark] = (number, rng.randrange(len(CLASSES)))
-            called = f"{rng.choice(['p ä_', 'x,y', 'id-'])}{mark}" if "name" in holds and v == 1 else str(mark)
+            called = (
+                f"{rng.choice(['p ä_', 'x,y', 'id-'])}{mark}" if "name" in holds and v == 1 else str(mark)
+            )
             tubes.append((number, name, called))
         owned: set[int] = set()
         for frame in range(length):
@@ -53,7 +57,8 @@ def random_scenes(seed: int, holds: frozenset[str]) -> Scenes:
                 box = (len(boxes), name, frame, None if mark is None else tracks[mark][0], x1, y1,
                        x1 + rng.choice([0.0, rng.uniform(0.1, 200)]), y1 + rng.uniform(0, 90),
                        "ignore" in holds and rng.random() < 0.3,
-                       rng.choice(["none", "part"]) if "occluded" in holds else None)  # fmt: skip
+                       rng.choice(["none", "part"]) if "occluded" in holds else
+                       rng.choice([None, "none", "part", "full"]) if "hidden" in holds else None)  # fmt: skip
                 if mark is not None:
                     owned.add(tracks[mark][0])
                 if "unclassed" not in holds or rng.random() < 0.8:
@@ -108,7 +113,9 @@ def test_every_form_is_read_by_a_reader_and_holds_known_things(form: str) -> Non
     assert FORMS[form].holds <= set(HELD)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.slow
+@pytest.mark.spread(3)
+@pytest.mark.parametrize("form", GENERAL)
 @pytest.mark.parametrize("seed", range(8))
 def test_tables_come_back_and_so_do_files(form: str, seed: int, tmp_path: Path) -> None:
     scenes = random_scenes(seed, FORMS[form].holds)
@@ -152,7 +159,9 @@ def test_a_form_says_what_it_needs(tmp_path: Path) -> None:
         write_boxes(bare, "yolo", tmp_path / "out")
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.slow
+@pytest.mark.spread(4)
+@pytest.mark.parametrize("form", GENERAL)
 def test_the_command_converts_there_and_back(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,12 +169,27 @@ def test_the_command_converts_there_and_back(
     first, second = tmp_path / "first", tmp_path / "second"
     assert main(["convert", str(tmp_path / "tables"), "--to", form, "-o", str(first), "-q"]) == 0
     assert "wrote" in capsys.readouterr().out
-    assert main(["convert", str(first), "--from", form, "--to", form, "-o", str(second), "-q"]) == 0
+    assert (
+        main(["convert", str(first), "--from", FORMS[form].reader, "--to", form, "-o", str(second), "-q"])
+        == 0
+    )
     assert read_files(second) == read_files(first)
     assert main(["convert", str(first), "--to", form, "-o", str(tmp_path / "third"), "-q"]) == 0, (
         "known by its content"
     )
-    assert main(["convert", str(first), "--to", form, "-o", str(second), "-q"]) == 2, "it is there already"
+    again = ["convert", str(first), "--to", form, "-o", str(second), "-q"]
+    assert main(again) == 2, "it is there already"
+    assert "--overwrite" in capsys.readouterr().err
+    (second / "mine.txt").write_text("mine")
+    assert main([*again, "--overwrite"]) == 2, "a file that convert did not write"
+    assert "1 files more than convert wrote" in capsys.readouterr().err
+    (second / "mine.txt").unlink()
+    save(random_scenes(4, FORMS[form].holds), tmp_path / "others")
+    other = ["convert", str(tmp_path / "others"), "--to", form, "-q", "-o"]
+    assert main([*other, str(second), "--overwrite"]) == 0
+    assert main([*other, str(tmp_path / "fresh")]) == 0
+    assert read_files(second) == read_files(tmp_path / "fresh") != read_files(first)
+    assert not list(tmp_path.glob(".roadaware*")), "nothing is left beside"
 
 
 def test_the_command_lists_what_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,7 +201,41 @@ def test_the_command_lists_what_is_lost(tmp_path: Path, capsys: pytest.CaptureFi
     assert "tracks of boxes" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("form", FORMS)
+def test_what_convert_did_not_write_is_not_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(random_scenes(3, FORMS["coco"].holds), tmp_path / "tables")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("mine")
+    command = [
+        "convert",
+        str(tmp_path / "tables"),
+        "--to",
+        "coco",
+        "-o",
+        str(tmp_path / "out"),
+        "--overwrite",
+    ]
+    assert main([*command, "-q"]) == 2
+    assert "thesis.txt" in capsys.readouterr().err
+    assert read_files(tmp_path / "out") == {"thesis.txt": b"mine"}
+
+
+def test_a_write_that_fails_leaves_what_stood_there(tmp_path: Path) -> None:
+    scenes = random_scenes(3, FORMS["coco"].holds)
+    write_boxes(scenes, "coco", tmp_path / "out")
+    before = read_files(tmp_path / "out")
+
+    def fail(folder: Path) -> int:
+        raise InputError("no such video")
+
+    with pytest.raises(InputError, match="no such video"):
+        write_boxes(random_scenes(4, FORMS["coco"].holds), "coco", tmp_path / "out", overwrite=True, add=fail)
+    assert read_files(tmp_path / "out") == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("form", GENERAL)
 def test_names_that_are_no_utf8_are_read_and_escaped(form: str, tmp_path: Path) -> None:
     text, name = {
         "yolo": ("0 .5 .5 .2 .2\n", b"labels/d\xff_000001.txt"),
@@ -191,6 +249,15 @@ def test_names_that_are_no_utf8_are_read_and_escaped(form: str, tmp_path: Path) 
             "<annotation><object><name>car</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax>"
             "</bndbox></object></annotation>",
             b"Annotations/d\xff_000001.xml",
+        ),
+        "bdd100k": (
+            '[{"name": "a\\udcff.jpg", "labels": [{"category": "car", "box2d": {"x1": 1, "y1": 1, "x2": 9, "y2": 9}}]}]',
+            b"d\xff.json",
+        ),
+        "openlabel": (
+            '{"openlabel": {"objects": {"0": {"name": "a", "type": "car"}}, "frames": {"0": {"objects": {"0": '
+            '{"object_data": {"bbox": [{"name": "shape", "val": [5, 5, 8, 8]}]}}}}}}}',
+            b"d\xff.json",
         ),
         "csv": ("frame,class,x1,y1,x2,y2\n0,car,1,1,9,9\n", b"d\xff.csv"),
         "coco": (
@@ -221,3 +288,53 @@ def test_mot_without_seqinfo_says_what_is_unknown(tmp_path: Path, capsys: pytest
     (tmp_path / "set/dataset.toml").write_text("fps = 25\nsize = [1920, 1080]\n")
     assert main(["read", "mot", str(tmp_path / "set"), "--no-cache"]) == 0
     assert "not known" not in capsys.readouterr().err
+
+
+LINES = """0 -1 DontCare -1 -1 -10 50.5 6.25 59.75 10.5 -1000 -1000 -1000 -10 -1 -1 -1
+0 0 Pedestrian 0 0 -1.82 8.79 7.34 19.43 17.94 1.63 0.48 0.77 3.23 1.59 8.55 -1.47
+0 4 Car 1 2 -1.67 27.39 8.13 30.07 13.39 1.41 1.58 4.36 3.18 2.27 34.38 -1.58
+2 4 Car 0 3 -1.67 27.39 8.13 30.07 13.39 -1 -1 -1 -1000 -1000 -1000 -10
+"""
+
+
+def read_numbers(text: str) -> list[list[str | float]]:
+    return [[word if word.isalpha() else float(word) for word in line.split()] for line in text.splitlines()]
+
+
+def test_labels_of_kitti_tracking_come_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "set" / "training" / "label_02"
+    folder.mkdir(parents=True)
+    (folder / "0003.txt").write_text(LINES)
+    command = ["convert", str(tmp_path / "set"), "--to", "kitti_tracking", "-o", str(tmp_path / "out")]
+    assert main(command) == 0
+    assert "taken for KITTI: multi-object tracking" in capsys.readouterr().err
+    written = (tmp_path / "out" / "training" / "label_02" / "0003.txt").read_text()
+    assert read_numbers(written) == read_numbers(LINES)
+
+
+def test_labels_of_kitti_objects_come_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "set" / "training" / "label_2"
+    folder.mkdir(parents=True)
+    for number, line in enumerate(LINES.splitlines()):
+        (folder / f"{7 * number:06d}.txt").write_text(line.split(" ", 2)[2] + "\n")
+    command = ["convert", str(tmp_path / "set"), "--to", "kitti", "-o", str(tmp_path / "out")]
+    assert main(command) == 0
+    assert "taken for KITTI: object detection" in capsys.readouterr().err
+    written = read_files(tmp_path / "out" / "training" / "label_2")
+    assert [read_numbers(text.decode()) for text in written.values()] == [
+        read_numbers(text.decode()) for text in read_files(folder).values()
+    ]
+    assert list(written) == list(read_files(folder))
+
+
+def test_other_sets_lose_names_on_the_way_to_kitti_and_are_told(tmp_path: Path) -> None:
+    scenes = random_scenes(6, FORMS["csv"].holds)
+    written = write_boxes(scenes, "kitti_tracking", tmp_path / "out", lossy=True)
+    back = read("kitti_tracking", tmp_path / "out", cache=False)
+    assert written.lost["names of videos, numbered anew"] == len(scenes.videos)
+    classed = scenes.boxes.join(scenes.labels.select("box"), on="box", how="semi")
+    kept = classed.filter(pl.col("ignore") | pl.col("tube").is_not_null())
+    assert len(back.boxes) == len(kept) == written.rows["boxes"]
+    words = back.meta.vocabularies["object"]
+    named = back.labels.select(pl.col("label").replace_strict(dict(enumerate(words)), return_dtype=pl.String))
+    assert set(named["label"]) <= {"Pedestrian", "Misc", "DontCare"}

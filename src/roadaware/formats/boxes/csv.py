@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from roadaware.datasets.box_rows import FACTS
-from roadaware.formats.boxes.flat import Files, FlatBoxes, format_facts, format_number
+from roadaware.formats.boxes.flat import Files, FlatBoxes, format_corner, format_facts
 from roadaware.io.csv import format_csv
 from roadaware.scenes.schema import CORNERS
 
@@ -23,8 +23,10 @@ def write_csv(held: FlatBoxes) -> Files:
         held: the boxes.
     """
     names = dict(enumerate(held.classes))
-    label = pl.col("label").replace_strict(names, return_dtype=pl.String) if names else pl.lit(None, pl.String)
-    corners = dict(zip(("x1", "y1", "x2", "y2"), (format_number(pl.col(c)) for c in CORNERS), strict=True))
+    label = (
+        pl.col("label").replace_strict(names, return_dtype=pl.String) if names else pl.lit(None, pl.String)
+    )
+    corners = dict(zip(("x1", "y1", "x2", "y2"), (format_corner(pl.col(c)) for c in CORNERS), strict=True))
     rows = held.boxes.select(
         "v", "video", "frame", pl.col("name").alias("id"), label.alias("class"), **corners,
         ignore=pl.when(pl.col("ignore").fill_null(value=False)).then(pl.lit("1")).otherwise(pl.lit("")),

@@ -72,6 +72,7 @@ class Form:
         layout: what is written.
         whole: whether a video is annotated from its first frame to its last.
         own: further columns of `boxes` that it holds.
+        camera: what its reader calls the only camera.
         adapt: brings names of classes and videos to those that the form knows, and counts what that loses.
     """
 
@@ -83,6 +84,7 @@ class Form:
     needs: tuple[str, ...] = ()
     whole: bool = False
     own: tuple[str, ...] = ()
+    camera: str = ""
     adapt: Callable[[FlatBoxes, Counter[str]], FlatBoxes] | None = None
 
 
@@ -129,7 +131,12 @@ def flatten(
     )
     boxes = boxes.with_columns(
         pl.lit(None, kinds).alias(name)
-        for name, kinds in (("tube", pl.Int64), ("ignore", pl.Boolean), ("score", pl.Float64), ("occlusion", pl.String))
+        for name, kinds in (
+            ("tube", pl.Int64),
+            ("ignore", pl.Boolean),
+            ("score", pl.Float64),
+            ("occlusion", pl.String),
+        )
         if name not in boxes.columns
     )
     boxes = _add_occlusion(boxes, form, lost)
@@ -174,12 +181,29 @@ def _count_other_tables(tables: TableSet, form: Form) -> Counter[str]:
         for column in table.columns:
             # What is said of occlusion is counted where it is written.
             held = column in own or (name == "boxes" and (column == "occlusion" or column in form.own))
-            if not held:
+            if not held and not _is_implied(name, column, tables, form):
                 values = table[column]
                 # A flag that is false everywhere says no more than its absence.
                 said = values.sum() if values.dtype == pl.Boolean else len(values) - values.null_count()
                 lost[f"values of `{name}.{column}`"] += int(said or 0)
     return lost
+
+
+def _is_implied(table: str, column: str, tables: TableSet, form: Form) -> bool:
+    """Whether what a column says is known without it: a scene called as its video, times by the rate, the usual camera."""
+    videos, frames = tables.videos, tables.frames
+    if (table, column) == ("videos", "scene"):
+        return bool((videos["scene"].cast(pl.String) == videos["video"].cast(pl.String)).all())
+    if (table, column) == ("videos", "sensor"):
+        return bool(form.camera) and bool((videos["sensor"].cast(pl.String) == form.camera).all())
+    if (table, column) == ("frames", "t_s") and "rate" in form.holds and "fps" in videos.columns:
+        rates = videos.select(pl.col("video").cast(pl.String), "fps")
+        timed = frames.with_columns(pl.col("video").cast(pl.String)).join(rates, on="video", how="left")
+        due = timed["frame"] / timed["fps"].cast(pl.Float64)
+        return bool(
+            ((timed["t_s"].cast(pl.Float64) - due).abs() < 1e-4 * (1 + due)).fill_null(value=False).all()
+        )
+    return False
 
 
 def _add_occlusion(boxes: pl.DataFrame, form: Form, lost: Counter[str]) -> pl.DataFrame:
@@ -190,11 +214,15 @@ def _add_occlusion(boxes: pl.DataFrame, form: Form, lost: Counter[str]) -> pl.Da
         return boxes
     if "occluded" not in form.holds:
         # That nothing is hidden anywhere says no more than that it is not said.
-        lost["values of `boxes.occlusion`"] += boxes.select(said.is_in(["part", "full"]).any() * said.count()).item() or 0
+        lost["values of `boxes.occlusion`"] += (
+            boxes.select(said.is_in(["part", "full"]).any() * said.count()).item() or 0
+        )
         return boxes.with_columns(occlusion=pl.lit(None, pl.String))
     lost["boxes hidden in full, written as occluded"] += boxes.select((said == "full").sum()).item() or 0
     if boxes.select(said.is_in(["part", "full"]).any()).item():
-        lost["boxes of which nothing is said of occlusion, written as not occluded"] += boxes["occlusion"].null_count()
+        lost["boxes of which nothing is said of occlusion, written as not occluded"] += boxes[
+            "occlusion"
+        ].null_count()
     return boxes.with_columns(
         occlusion=pl.when(said.is_in(["part", "full"])).then(pl.lit("part")).otherwise(pl.lit("none"))
     )
@@ -321,6 +349,14 @@ def _check_needs(held: FlatBoxes, form: Form) -> None:
 def format_number(value: pl.Expr) -> pl.Expr:
     """A number as text with as many decimals as it needs, up to nine: a billionth of a pixel."""
     return value.round(9).cast(pl.String).str.replace(r"\.0$", "")
+
+
+def format_corner(value: pl.Expr) -> pl.Expr:
+    """A number as the shortest text that gives it back: of single precision 8.79, and not 8.789999962."""
+    double = value.cast(pl.Float64)
+    single = double.cast(pl.Float32)
+    short = pl.when(single.cast(pl.Float64) == double).then(single.cast(pl.String))
+    return short.otherwise(double.round(9).cast(pl.String)).str.replace(r"\.0$", "")
 
 
 def name_file(video: str, ending: str = "") -> str:
