@@ -39,5 +39,6 @@ def make(root: Path, *, frames: int = 3) -> Path:
 def with_video(root: Path, name: str) -> None:
     """Add a row of a video of that name."""
     path = root / MAIN
-    quoted = '"' + name.replace('"', '""') + '"'
-    path.write_text(path.read_text(encoding="utf-8") + f"{quoted},0,1,person,10,20,30,60\n", encoding="utf-8")
+    if set(name) & set(',"'):
+        name = '"' + name.replace('"', '""') + '"'
+    path.write_text(path.read_text(encoding="utf-8") + f"{name},0,1,person,10,20,30,60\n", encoding="utf-8")
