@@ -41,7 +41,7 @@ _LOSSY = (
     "tables are saved in a folder `not-held` beside."
 )
 _Form = Literal[
-    "rrd", "coco", "yolo", "mot", "cvat", "voc", "csv", "kitti", "kitti_tracking", "bdd100k", "openlabel",
+    "rrd", "coco", "yolo", "mot", "cvat", "voc", "cvat_images", "csv", "kitti", "kitti_tracking", "bdd100k", "openlabel",
     "ava", "vidvrd", "hcstvg", "vggss"
 ]  # fmt: skip
 

@@ -34,6 +34,7 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("hcstvg", (("trajectory", "tube_start_frame"), ("st_time", "bbox"), ("img_num", "bbox"), _OFFICIAL)),
     ("vggss", (("file", "class", "bbox"),)),
     ("coco", (("images", "categories", "annotations"),)),
+    ("vott", (("frames", "inputTags"), ("assets", "videoSettings"), ("asset", "regions"))),
     ("openlabel", (("openlabel",), ("vcd", "schema_version"))),
     ("bdd100k", (("labels", "category", "box2d"), ("name", "labels", "videoName", "frameIndex"))),
     (
@@ -137,7 +138,7 @@ def _of_csv(text: bytes) -> str | None:
     words = [cell for cell in cells if _HEADER.match(cell)]
     if len(words) <= len(cells) // 2:
         return None
-    names = [cell.decode("utf-8", "replace").lower() for cell in cells]
+    names = [name.strip().strip('"').lower() for name in line.decode("utf-8", "replace").split(",")]
     # The actions of Chaotic World have a column of actions; its sounds have no boxes of tracks.
     return "chaotic_world" if any("action" in name for name in names) or not is_box_header(names) else "csv"
 

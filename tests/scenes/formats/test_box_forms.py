@@ -245,6 +245,11 @@ def test_names_that_are_no_utf8_are_read_and_escaped(form: str, tmp_path: Path) 
             '<box frame="0" xtl="1" ytl="1" xbr="9" ybr="9" outside="0"/></track></annotations>',
             b"v\xff.xml",
         ),
+        "cvat_images": (
+            '<annotations><version>1.1</version><image id="0" name="a.jpg" width="50" height="50">'
+            '<box label="car" xtl="1" ytl="1" xbr="9" ybr="9"/></image></annotations>',
+            b"v\xff.xml",
+        ),
         "voc": (
             "<annotation><object><name>car</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax>"
             "</bndbox></object></annotation>",

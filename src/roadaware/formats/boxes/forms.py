@@ -13,6 +13,7 @@ from roadaware.formats.boxes.bdd100k import write_bdd100k
 from roadaware.formats.boxes.coco import write_coco
 from roadaware.formats.boxes.csv import write_csv
 from roadaware.formats.boxes.cvat import write_cvat
+from roadaware.formats.boxes.cvat_images import write_cvat_images
 from roadaware.formats.boxes.flat import Files, Form, flatten
 from roadaware.formats.boxes.kitti import (
     OBJECT_COLUMNS,
@@ -102,6 +103,15 @@ FORMS: Mapping[str, Form] = {
         own=TRACKING_COLUMNS,
         camera="image_02",
         adapt=adapt_drives,
+    ),
+    "cvat_images": Form(
+        "CVAT for images 1.1",
+        "cvat",
+        _ANY | {"untracked", "class", "occluded", "rate", "size", "length"},
+        write_cvat_images,
+        "VIDEO.xml",
+        needs=("n_frames", "width_px", "height_px"),
+        whole=True,
     ),
     "bdd100k": Form(
         "BDD100K JSON",
