@@ -138,9 +138,8 @@ def _take_file(source: Source, name: str, facts: Facts, found: BoxSource) -> Non
         raise InputError("two keys of 'frames' are the same number", where=where)
     part = Findings()
     for kind in _OTHER:
-        part.left_out[f"{kind}, which are no boxes"] += (
-            len(held[kind]) if isinstance(held.get(kind), dict) else 0
-        )
+        if isinstance(held.get(kind), dict) and held[kind]:
+            part.left_out[f"{kind}, which are no boxes"] += len(held[kind])
     tracks = _name_tracks(objects)
     rows: list[dict[str, Any]] = []
     box_of = _BoxTaker(videos, video, tracks, objects, escape_surrogates(name), rows, part)
@@ -153,9 +152,8 @@ def _take_file(source: Source, name: str, facts: Facts, found: BoxSource) -> Non
         if frames:
             data = each.get("object_data") if isinstance(each, dict) else None
             boxes = data.get("bbox") if isinstance(data, dict) else None
-            part.left_out["boxes of objects that name no frame"] += (
-                len(boxes) if isinstance(boxes, list) else 0
-            )
+            if isinstance(boxes, list) and boxes:
+                part.left_out["boxes of objects that name no frame"] += len(boxes)
         else:
             box_of.take(mark, each, 0)
     ends = [
@@ -262,7 +260,7 @@ class _BoxTaker:
             if kind == "bbox":
                 for n, each in enumerate(shapes):
                     self._take_box(mark, each, frame, again=n > 0)
-            elif kind not in ("boolean", "text", "num", "vec"):
+            elif shapes and kind not in ("boolean", "text", "num", "vec"):
                 self.part.left_out[f"shapes that are no box ({to_printable(kind, 40)})"] += len(shapes)
 
     def _take_box(self, mark: str, given: Any, frame: int, *, again: bool) -> None:

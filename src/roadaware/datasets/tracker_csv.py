@@ -63,7 +63,7 @@ LAYOUTS: tuple[tuple[str, str, str, str], ...] = (
 )  # fmt: skip
 """The ways in which four columns are a box; the first that a table has counts."""
 UNITS = ("pixels", "shares")
-NO_TRACK = ("", "-1", "nan", "NaN", "None")
+NO_TRACK = ("", "-1", "-1.0", "nan", "NaN", "None")
 """What stands in the column of tracks where a box has none."""
 LARGEST_SHARE = 1.5
 """Boxes none of whose corners lie beyond it are taken for shares of the image."""

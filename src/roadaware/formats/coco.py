@@ -368,7 +368,7 @@ def read_annotations(
     """The annotations of a COCO file as Scenes: a box with one label each; crowds are boxes to ignore.
 
     Every listed image is an annotated frame. Annotations that cannot be taken are in `rejected` with the
-    reason: of an unknown image or category, or with a box that is not four finite numbers with a width and
+    reason: with an id that is none or stands twice, of an unknown image or category, or with a box that is not four finite numbers with a width and
     height from 0 on. Boxes that reach out of their image are kept and counted in `meta.notes["warnings"]`.
     Outlines (`segmentation`) are not read. Boxes have `sides_px2` (width times height) and `area_px2` as the
     file gives them, `ignore`, `crowd`, and `corner_case` where the file says it of any.
@@ -383,7 +383,7 @@ def read_annotations(
 
     Raises:
         DatasetNotFoundError: if there is no such file.
-        InputError: if it is damaged, or an id stands twice or is no whole number.
+        InputError: if it is damaged, or an id of an image or category stands twice or is no whole number.
         FindingsError: under `strict`, if anything was rejected.
     """
     path = Path(path)
