@@ -157,6 +157,7 @@ def _take_file(source: Source, name: str, facts: Facts, last: float, found: BoxS
     shapes: dict[str, int] = {}
     part = Findings()
     known = {row["video"] for row in found.videos}
+    own: set[bool] = set()
     for place, each in enumerate(frames):
         frame = ensure_object(each, where, f"frame {place}")
         video, number, alone = _place_frame(frame, place, where)
@@ -165,6 +166,7 @@ def _take_file(source: Source, name: str, facts: Facts, last: float, found: BoxS
         if number in seen.setdefault(video, set()):
             raise InputError(f"frame {number} of {to_printable(video, 60)} stands twice", where=where)
         seen[video].add(number)
+        own.add(alone)
         size = _parse_size(frame.get("size")) or usual or facts.size_px or (None, None)
         row = videos.setdefault(video, {"video": video, "width_px": size[0], "height_px": size[1], "fps": facts.fps,
                                         "n_frames": 0, "splits": [f"default/{split}"] if split else None})  # fmt: skip
@@ -180,6 +182,10 @@ def _take_file(source: Source, name: str, facts: Facts, last: float, found: BoxS
             ensure_list(labels, where, f"'labels' of frame {place}") if labels is not None else []
         ):
             _take_label(label, n, (video, number, alone), escape_surrogates(name), last, rows, shapes)
+    if len(own) > 1:
+        part.warn(
+            "files in which some frames name a video and others do not, which are images by themselves", where
+        )
     if not videos:
         raise InputError("there is no frame in it", where=where, hint=_HINT)
     for shape, count in shapes.items():

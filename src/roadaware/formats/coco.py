@@ -368,10 +368,10 @@ def read_annotations(
     """The annotations of a COCO file as Scenes: a box with one label each; crowds are boxes to ignore.
 
     Every listed image is an annotated frame. Annotations that cannot be taken are in `rejected` with the
-    reason: with an id that is none or stands twice, of an unknown image or category, or with a box that is not four finite numbers with a width and
-    height from 0 on. Boxes that reach out of their image are kept and counted in `meta.notes["warnings"]`.
-    Outlines (`segmentation`) are not read. Boxes have `sides_px2` (width times height) and `area_px2` as the
-    file gives them, `ignore`, `crowd`, and `corner_case` where the file says it of any.
+    reason: with an id that is none or stands twice, of an unknown image or category, or with a box that is not four finite
+    numbers with a width and height from 0 on. Boxes that reach out of their image are kept and counted in
+    `meta.notes["warnings"]`. Outlines (`segmentation`) are not read. Boxes have `sides_px2` (width times height) and
+    `area_px2` as the file gives them, `ignore`, `crowd`, and `corner_case` where the file says it of any.
 
     Args:
         path: as `read_index`, like the next four.

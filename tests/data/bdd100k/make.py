@@ -11,6 +11,7 @@ FORMAT = "sensor json"
 MAIN = "street.json"
 VIDEO = "street"
 OTHERS = ()
+NAMES_VIDEOS = True
 BAD_ROW = "upside down"
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda data: data[: len(data) // 2],
@@ -44,18 +45,15 @@ def make(root: Path, *, frames: int = 3) -> Path:
 def content(video: str, frames: int) -> list[dict[str, Any]]:
     """Frames of a walker, a car that is half hidden and a crowd; the last frame has none."""
     found: list[dict[str, Any]] = []
-    for n in range(frames):
+    for n in range(frames + 1):
         shown = [
             label("00091078", "pedestrian", (10 + n, 20.25, 30.5, 60)),
             label("00091079", "car", (100, 50.5, 160, 80), occluded=True),
             label("00091080", "other person", (300, 50, 360.5, 80), crowd=True),
         ]
-        found.append(
-            {"name": f"{video}-{n + 1:07d}.jpg", "labels": shown, "videoName": video, "frameIndex": n}
-        )
-    found.append(
-        {"name": f"{video}-{frames + 1:07d}.jpg", "labels": [], "videoName": video, "frameIndex": frames}
-    )
+        size = {"width": 1280, "height": 720}
+        head = {"name": f"{video}-{n + 1:07d}.jpg", "videoName": video, "frameIndex": n, "size": size}
+        found.append({**head, "labels": shown if n < frames else []})
     return found
 
 

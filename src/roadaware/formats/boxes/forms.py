@@ -148,7 +148,7 @@ REST = "not-held"
 """The folder beside what was written, in which the whole tables lie where the form could not hold them."""
 
 
-MARKER = ".roadaware-boxes.json"
+MARKER = ".roadaware-boxes"
 """The file in a written folder that says so, without which nothing is replaced; tools pass over names with a dot in front."""
 MARKER_FORMAT = "roadaware-boxes"
 
