@@ -197,11 +197,12 @@ def _read_file(source: Source, name: str, first_frame: int | None, fps: float | 
     if len(scenes.tubes):
         scenes = scenes.with_tables(tube_labels=label_tracks(boxes, scenes.labels))
     refused = found.table().with_columns(file=pl.lit(to_printable(name)))
+    parts = [table for table in (refused, scenes.rejected) if len(table)]
     return scenes.with_tables(
         boxes=boxes,
         frames=frames,
         videos=videos,
-        rejected=pl.concat([refused, scenes.rejected]),
+        rejected=pl.concat(parts) if parts else scenes.rejected,
         meta=replace(scenes.meta, rows_read={**scenes.meta.rows_read, **found.read}),
     )
 

@@ -1,4 +1,4 @@
-"""What BDD100K and OpenLABEL say in ways of their own: last pixels, images by themselves, cameras, objects without frames."""
+"""What BDD100K, OpenLABEL and COCO say in ways of their own: last pixels, images by themselves, cameras, bad images."""
 
 from __future__ import annotations
 
@@ -96,6 +96,24 @@ def test_bad_labels_of_bdd100k_are_named(tmp_path: Path, change: dict[str, Any] 
     assert len(scenes.boxes) == 1
     assert reason in scenes.rejected["reason"][0]
     assert "v frame 0, label 1" in scenes.rejected["item"][0]
+
+
+def test_a_bad_image_of_coco_costs_itself_and_its_boxes(tmp_path: Path) -> None:
+    images = [{"id": n, "file_name": f"{n}.jpg", "width": 90, "height": 80} for n in (1, 2)]
+    bad = [{"id": 1, "file_name": "3.jpg"}, {"id": "4"}, 7, {"id": 5, "file_name": "../5.jpg"}]
+    boxes = [
+        {"id": n, "image_id": image, "category_id": 1, "bbox": [1, 2, 3, 4]}
+        for n, image in enumerate((1, 2, 5))
+    ]
+    content = {"images": [*images, *bad], "categories": [{"id": 1, "name": "car"}], "annotations": boxes}
+    scenes = read_json(tmp_path, "coco", content)
+    assert len(scenes.boxes) == 2
+    refused = scenes.rejected.select("table", "file", "item").rows()
+    assert refused == [("frames", "drive.json", f"image {n}") for n in (2, 3, 4, 5)] + [
+        ("boxes", "drive.json", "entry 2")
+    ]
+    assert scenes.meta.rows_read == {"boxes": 3, "files": 1, "frames": 6}
+    assert len(read_json(tmp_path, "coco", {**content, "annotations": boxes[:2]}).rejected) == 4
 
 
 def openlabel(frames: dict[str, Any] | None, objects: dict[str, Any], **more: Any) -> dict[str, Any]:
