@@ -173,8 +173,9 @@ def parse_columns(given: str | Sequence[str] | Mapping[str, str] | None) -> dict
     >>> parse_columns("frame=f, id=who")
     {'frame': 'f', 'id': 'who'}
     """
-    pairs = given.items() if isinstance(given, Mapping) else None
-    if pairs is None:
+    if isinstance(given, Mapping):
+        pairs = list(given.items())
+    else:
         texts = given.split(",") if isinstance(given, str) else list(given or ())
         pairs = [(what, column) for what, _, column in (str(text).partition("=") for text in texts)]
     found: dict[str, str] = {}

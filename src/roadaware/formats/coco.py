@@ -506,7 +506,7 @@ _CHUNK = 20_000
 
 def _check_ids(listed: list[Any]) -> dict[int, str]:
     """Why the id of an annotation is none, by its place in the list; the first of two that are the same is right."""
-    ids = [each.get("id") if type(each) is dict else _NO_OBJECT for each in listed]
+    ids: list[Any] = [each.get("id") if type(each) is dict else _NO_OBJECT for each in listed]
     if (
         set(map(type, ids)) <= {int}
         and len(set(ids)) == len(ids)
