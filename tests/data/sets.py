@@ -39,8 +39,9 @@ class NativeSet:
     for another after a change of it), `with_name(data, name)` (the JSON with a track called so),
     `hostile(content, text)` (puts the text where other things are due), `numbers()` (changes of the content
     to numbers that a careless reader would make room for), `with_video(root, name)` (adds a video of
-    that name), `WARNS` (false where the reader warns of nothing: what is odd is refused) and `EXCUSED`:
-    name of a law or case to the reason why this reader breaks it.
+    that name), `NAMES_VIDEOS` (whether each frame or row names its video, as those of csv do),
+    `WARNS` (false where the reader warns of nothing: what is odd is refused) and `EXCUSED`: name of a law or case to
+    the reason why this reader breaks it.
     """
 
     name: str
@@ -81,6 +82,10 @@ class NativeSet:
     @property
     def warns(self) -> bool:
         return bool(getattr(self.maker, "WARNS", True))
+
+    @property
+    def names_videos(self) -> bool:
+        return bool(getattr(self.maker, "NAMES_VIDEOS", self.is_csv))
 
     @property
     def bad_row(self) -> str:

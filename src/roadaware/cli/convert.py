@@ -10,9 +10,9 @@ import polars as pl
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch
+from roadaware.cli.options import COLUMNS, OPTION, USUAL, Common, Outcome, Output, Overwrite, Several, Switch
 from roadaware.errors import UsageError
-from roadaware.formats.boxes.forms import FORMS, write_boxes
+from roadaware.formats.boxes.forms import FORMS, check_folder, write_boxes
 from roadaware.io.folders import make_folder
 from roadaware.reports import terminal
 
@@ -24,7 +24,7 @@ _PATHS = (
     "Runs, saved tables or datasets, as `view` takes them: one set of ground truth, up to five predictions."
 )
 _TO = (
-    "What is written: `rrd`, a recording of Rerun; boxes and tracks as `coco`, `yolo`, `mot`, `cvat` or `voc`; or the "
+    f"What is written: `rrd`, a recording of Rerun; boxes and tracks as {', '.join(f'`{form}`' for form in FORMS)}; or the "
     "annotations in the form of `ava` (csv), `vidvrd`, `hcstvg` (as TubeDETR prepares it) or `vggss` (JSON)."
 )
 _OUT = "The file, such as run.rrd; for annotations a folder."
@@ -35,12 +35,15 @@ _EMBED = (
     "Copy videos and images into the file; else it holds their paths and the times of their frames. Beside "
     "annotations: put the videos into a folder `videos`."
 )
-_KIND = "Kind of label that becomes the class of a box (coco, yolo, mot, cvat, voc). [default: agent, or what there is]"
+_KIND = "Kind of label that becomes the class of a box (forms of boxes). [default: agent, or what there is]"
 _LOSSY = (
-    "Write although the form cannot hold everything (coco, yolo, mot, cvat, voc): what is lost is listed, and the whole "
+    "Write although the form cannot hold everything (forms of boxes): what is lost is listed, and the whole "
     "tables are saved in a folder `not-held` beside."
 )
-_Form = Literal["rrd", "coco", "yolo", "mot", "cvat", "voc", "ava", "vidvrd", "hcstvg", "vggss"]
+_Form = Literal[
+    "rrd", "coco", "yolo", "mot", "cvat", "voc", "cvat_images", "csv", "kitti", "kitti_tracking", "bdd100k", "openlabel",
+    "ava", "vidvrd", "hcstvg", "vggss"
+]  # fmt: skip
 
 
 def convert(
@@ -51,6 +54,8 @@ def convert(
     reader: Annotated[str | None, Parameter(name=("--reader", "--from"), help=_READER)] = None,
     kind: Annotated[str | None, Parameter(help=_KIND)] = None,
     lossy: Annotated[bool, Parameter(help=_LOSSY), Switch] = False,
+    option: Annotated[tuple[str, ...], Parameter(help=OPTION, show_default=False), Several] = (),
+    columns: Annotated[tuple[str, ...], Parameter(help=COLUMNS, show_default=False), Several] = (),
     videos: Annotated[tuple[str, ...], Parameter(help=_VIDEOS), Several] = (),
     embed: Annotated[bool, Parameter(help=_EMBED), Switch] = False,
     overwrite: Overwrite = False,
@@ -58,8 +63,8 @@ def convert(
 ) -> Outcome:
     """Write runs and datasets as files of other tools: a recording of Rerun, or annotations of other toolboxes.
 
-    Boxes and tracks of any dataset are written as COCO, YOLO, MOT, CVAT or Pascal VOC have them; what the form cannot hold
-    is listed before anything is written, and `--lossy` agrees to it.
+    Boxes and tracks of any dataset are written as COCO, YOLO, MOT, CVAT, Pascal VOC, KITTI or a csv have them; what the form
+    cannot hold is listed before anything is written, and `--lossy` agrees to it.
 
     Annotations of any dataset or of synthetic scenes are written as AVA, VidVRD, HC-STVG or VGG-SS have them, so that
     what learns from those can learn from these; what the form cannot hold is counted.
@@ -77,12 +82,27 @@ def convert(
         roadaware convert synthetic --to ava --embed -o synthetic-ava
 
         roadaware convert labels --from yolo --to coco -o labels-coco
+
+        roadaware convert tracks.csv --columns frame=f id=who left=x top=y width=w height=h --to mot -o tracks-mot
     """
     if to != "rrd":
         if to not in FORMS and (lossy or kind is not None):
             raise UsageError(f"--lossy and --kind are of {', '.join(FORMS)}; {to} counts what does not fit")
-        return _convert_annotations(
-            paths, out, to, media, reader, videos, embed=embed, kind=kind, lossy=lossy
+        if len(paths) != 1:
+            raise UsageError(f"annotations of one set are written as {to}; {len(paths)} were named")
+        if to in FORMS:
+            check_folder(out, overwrite=overwrite)
+        elif out.is_file():
+            raise UsageError(f"{out} is a file; annotations go into a folder")
+        scenes = _open(paths[0], reader, option, columns)
+        media = media or (paths[0] if paths[0].is_dir() else paths[0].parent,)
+        root = media[0] if embed else None
+        if to in FORMS:
+            return _write_boxes(scenes, out, to, videos, root, kind=kind, lossy=lossy, overwrite=overwrite)
+        return _write_annotations(scenes, out, to, videos, root)
+    if option or columns:
+        raise UsageError(
+            "--option and --columns are of annotations; recordings (rrd) take saved tables and datasets"
         )
     if importlib.util.find_spec("rerun") is None:
         raise UsageError("rerun-sdk is not installed: pip install 'roadaware[rerun]'")
@@ -97,46 +117,46 @@ def convert(
     return Outcome(_format_written(written, out), data)
 
 
-def _convert_annotations(
-    paths: tuple[Path, ...],
-    out: Path,
-    form: str,
-    media: tuple[Path, ...],
-    reader: str | None,
-    videos: tuple[str, ...],
-    *,
-    embed: bool,
-    kind: str | None,
-    lossy: bool,
-) -> Outcome:
-    """Write the annotations of one set in the form of another toolbox.
+def _open(path: Path, reader: str | None, option: tuple[str, ...], columns: tuple[str, ...]) -> Scenes:
+    """The tables of one set: saved ones, or a dataset as it was released, which is known by its content.
 
     Raises:
-        UsageError: if not one set was named.
+        UsageError: if options were given that the reader does not have.
     """
+    from roadaware.datasets import READERS
     from roadaware.datasets.detect_format import detect_dataset_format
-    from roadaware.datasets.loading import open_saved_scenes, read_release, require_path
-    from roadaware.formats.truth_files import write_truth
+    from roadaware.datasets.loading import (
+        add_columns,
+        open_saved_scenes,
+        parse_reader_options,
+        read_release,
+        require_path,
+    )
     from roadaware.scenes.store import is_saved
 
-    if len(paths) != 1:
-        raise UsageError(f"annotations of one set are written as {form}; {len(paths)} were named")
-    if out.is_file():
-        raise UsageError(f"{out} is a file; annotations go into a folder")
-    path = paths[0]
     require_path(path)
-    scenes = (
-        open_saved_scenes(path)
-        if is_saved(path)
-        else read_release(reader or detect_dataset_format(path), path)
-    )
-    root = media[0] if media else path if path.is_dir() else path.parent
-    if form in FORMS:
-        if out.is_dir() and any(out.iterdir()):
-            raise UsageError(f"{out} holds other things; boxes of {form} go into a new or empty folder")
-        return _write_boxes(scenes, out, form, videos, root if embed else None, kind=kind, lossy=lossy)
+    if is_saved(path):
+        if option or columns:
+            raise UsageError(
+                f"{path} holds saved tables; --option and --columns are of datasets as they were released"
+            )
+        return open_saved_scenes(path)
+    if reader is None:
+        reader = detect_dataset_format(path)
+        console.print_note(f"taken for {READERS[reader].title}; --from says otherwise")
+    options = parse_reader_options(reader, option) if option else {}
+    options = add_columns(reader, options, columns)
+    return read_release(reader, path, **({"cache": False, **options} if options else {}))
+
+
+def _write_annotations(
+    scenes: Scenes, out: Path, form: str, videos: tuple[str, ...], media: Path | None
+) -> Outcome:
+    """Annotations in the form of another toolbox, and beside them the videos below `media`."""
+    from roadaware.formats.truth_files import write_truth
+
     with console.log_step("writing"):
-        written = write_truth(form, scenes, out, media=root if embed else None, videos=videos)
+        written = write_truth(form, scenes, out, media=media, videos=videos)
     rows = {name: n for name, n in written.rows.items() if n}
     left = {what: n for what, n in written.left_out.items() if n}
     lines = [", ".join(f"{n:,} {name}" for name, n in rows.items())]
@@ -155,6 +175,7 @@ def _write_boxes(
     *,
     kind: str | None,
     lossy: bool,
+    overwrite: bool,
 ) -> Outcome:
     """Boxes in the form of an annotation tool, and beside them the videos below `media`.
 
@@ -169,10 +190,14 @@ def _write_boxes(
             raise UsageError(f"no video {unknown[0]!r}; there are {', '.join(known[:5])}")
         scenes = scenes.only(videos)
     films = WrittenTruth()
-    with console.log_step("writing"):
-        written = write_boxes(scenes, form, out, kind=kind, lossy=lossy)
+
+    def add_films(folder: Path) -> int:
         if media is not None:
-            put_films(scenes, media, out, films)
+            put_films(scenes, media, folder, films)
+        return len(films.files)
+
+    with console.log_step("writing"):
+        written = write_boxes(scenes, form, out, kind=kind, lossy=lossy, overwrite=overwrite, add=add_films)
     rows = {**written.rows, **films.rows}
     lines = [", ".join(f"{n:,} {name}" for name, n in rows.items())]
     lines += [f"  not held: {n:,} {what}" for what, n in written.lost.items()]

@@ -58,6 +58,10 @@ _SHARED = Group("Shared options", sort_key=100)
 TaskName = Literal["action", "intention", "risk"]
 DatasetKind = Literal["kitti", "nuscenes", "once", "simulator"]
 OPTION = "OPTION=VALUE: an option of the reader, such as first_frame=0 or fps=25."
+COLUMNS = (
+    "Which column of a csv is what, in pairs such as frame=image id=who left=bx top=by width=bw height=bh; also video, t, "
+    "label, x1, y1, x2, y2, cx, cy, ignore. [default: common names]"
+)
 Dataset = Annotated[str, Parameter(help="Which dataset it is, such as jaad or pie.")]
 DatasetPath = Annotated[Path, Parameter(help="Its folder or zip, or tables that `read -o` saved.")]
 

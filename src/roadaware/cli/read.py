@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
+    COLUMNS,
     OPTION,
     USUAL,
     Common,
@@ -23,7 +24,13 @@ from roadaware.cli.options import (
 from roadaware.datasets import READERS
 from roadaware.datasets.box_rows import FACTS, KIND
 from roadaware.datasets.detect_format import detect_dataset_format
-from roadaware.datasets.loading import open_dataset, open_saved_scenes, parse_reader_options, require_path
+from roadaware.datasets.loading import (
+    add_columns,
+    open_dataset,
+    open_saved_scenes,
+    parse_reader_options,
+    require_path,
+)
 from roadaware.errors import UsageError
 from roadaware.reports.dataset_text import describe_scenes, format_scenes
 from roadaware.scenes.store import is_saved, save
@@ -50,6 +57,7 @@ def read(
     cache: Annotated[bool, Parameter(help="Use and fill the cache.", negative="--no-cache")] = True,
     appearance: Annotated[bool, Parameter(help="Read the appearance tags too (JAAD)."), Switch] = False,
     option: Annotated[tuple[str, ...], Parameter(help=OPTION), Several] = (),
+    columns: Annotated[tuple[str, ...], Parameter(help=COLUMNS, show_default=False), Several] = (),
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
@@ -68,12 +76,15 @@ def read(
         roadaware read ava mine.csv --media videos -o mine
 
         roadaware read my-folder --option fps=25
+
+        roadaware read tracks.csv --columns frame=f id=who left=x top=y width=w height=h
     """
     if path is None:
         dataset, path = _detect(dataset)
     options: dict[str, Any] = {"cache": cache, "verify": verify}
-    if option and not is_saved(path):
-        options |= {**parse_reader_options(dataset, option), "cache": False}
+    if (option or columns) and not is_saved(path):
+        told = add_columns(dataset, parse_reader_options(dataset, option), columns)
+        options |= {**told, "cache": False}
     if appearance:
         options["appearance"] = True
     started_s = time.monotonic()
@@ -126,11 +137,17 @@ def _list_missing(dataset: str, scenes: Scenes) -> list[str]:
     options = READERS[dataset].options
     found = []
     videos = scenes.videos
+    notes = scenes.meta.notes
+    if said := notes.get("columns"):
+        unread = notes.get("columns_not_read")
+        found.append(
+            f"columns: {said}; boxes in {notes.get('units')}" + (f"; not read: {unread}" if unread else "")
+        )
     if "fps" in options and len(videos) and ("fps" not in videos.columns or videos["fps"].null_count()):
         found.append(
             f"frames a second are not known: --option fps=25, the videos by --media, or the line `fps = 25` in {FACTS}"
         )
-    if "unit_boxes" in scenes.meta.notes:
+    if "unit_boxes" in notes:
         found.append(
             "sizes of images are not known, boxes are in shares of them: --option size=1920x1080, the videos by --media, or "
             f"the line `size = [1920, 1080]` in {FACTS}"

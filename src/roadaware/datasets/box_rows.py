@@ -25,7 +25,7 @@ FACTS = "dataset.toml"
 """The file in a folder of annotations that says what the annotations do not."""
 LARGEST_SIDE = 1 << 20
 _FAR = 1e9
-_FACT_KEYS = ("fps", "size", "classes", "first_frame")
+_FACT_KEYS = ("fps", "size", "classes", "first_frame", "columns")
 ROWS: dict[str, Any] = {
     "file": pl.String,
     "line": pl.Int64,
@@ -36,9 +36,11 @@ ROWS: dict[str, Any] = {
     "label": pl.String,
     **dict.fromkeys(CORNERS, pl.Float64),
     "ignore": pl.Boolean,
+    "occlusion": pl.String,
     "reason": pl.String,
 }
-"""Columns of the rows that `build_box_scenes` takes: `reason` is what a reader refuses a row for, else null."""
+"""Columns of the rows that `build_box_scenes` takes: `reason` is what a reader refuses a row for, else null; a part may lack
+`occlusion`."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,14 @@ class Facts:
         size_px: width and height of every image.
         classes: names of classes in the order of their numbers.
         first_frame: number of a video's first frame.
+        columns: what a row of csv holds to the name of its column.
     """
 
     fps: float | None = None
     size_px: tuple[int, int] | None = None
     classes: tuple[str, ...] | None = None
     first_frame: int | None = None
+    columns: Mapping[str, str] | None = None
 
 
 def read_facts(source: Source, **given: Any) -> Facts:
@@ -121,6 +125,11 @@ def _parse_facts(held: Mapping[str, Any], kind: Callable[..., Exception], where:
         if held["first_frame"] not in (0, 1) or isinstance(held["first_frame"], bool):
             raise refuse(f"first_frame is 0 or 1, not {to_printable(repr(held['first_frame']), 40)}")
         found["first_frame"] = int(held["first_frame"])
+    if "columns" in held:
+        pairs = held["columns"]
+        if not isinstance(pairs, dict) or not all(isinstance(each, str) and each for each in pairs.values()):
+            raise refuse('columns names columns of csv, such as {frame = "image", id = "who"}')
+        found["columns"] = pairs
     return Facts(**found)
 
 
@@ -172,7 +181,7 @@ def build_box_scenes(found: BoxSource, digest: str) -> Scenes:
     """
     findings = found.findings
     videos = _list_videos(found)
-    rows = pl.concat([pl.DataFrame(schema=ROWS), *(part.select(list(ROWS)) for part in found.rows)])
+    rows = pl.concat([pl.DataFrame(schema=ROWS), *map(_select_columns, found.rows)])
     findings.read["boxes"] += len(rows)
     rows = _refuse_rows(rows, videos, findings)
     order = pl.Enum(videos["video"].to_list())
@@ -197,9 +206,12 @@ def build_box_scenes(found: BoxSource, digest: str) -> Scenes:
         if words
         else pl.lit(0, pl.Int64),
     )  # fmt: skip
-    boxes = rows.select("box", "video", "frame", "tube", *CORNERS, "ignore")
+    boxes = rows.select("box", "video", "frame", "tube", *CORNERS, "occlusion", "ignore")
     if not boxes["ignore"].any():
         boxes = boxes.drop("ignore")
+    # A file none of whose boxes is hidden may as well not say so.
+    if not boxes["occlusion"].is_in(["part", "full"]).any():
+        boxes = boxes.drop("occlusion")
     entry = READERS[found.reader]
     return Scenes(
         videos=videos,
@@ -218,6 +230,13 @@ def build_box_scenes(found: BoxSource, digest: str) -> Scenes:
             notes={**findings.notes(), **found.notes},
         ),
     )
+
+
+def _select_columns(part: pl.DataFrame) -> pl.DataFrame:
+    """A part of the rows with all `ROWS`."""
+    if "occlusion" not in part.columns:
+        part = part.with_columns(occlusion=pl.lit(None, pl.String))
+    return part.select(list(ROWS))
 
 
 def label_tracks(boxes: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:

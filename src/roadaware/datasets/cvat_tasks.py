@@ -5,7 +5,8 @@ each frame, and `outside="1"` where the track is not in view: such boxes are non
 height>` holds `<box label>`.
 Frames count from 0; corners `xtl, ytl, xbr, ybr` are edges in pixels of the original image, the right one excluded, kept
 as they are. A video is called as its task, an image set too: its frames are the images in the order of their ids.
-Holds: track (a number), class, size, length, occluded (part). Does not: rate, ignored boxes; of video: boxes without track.
+`occluded` boxes are hidden in part, where a file says it of any. Holds: track (a number), class, size, length, occluded.
+Does not: rate, ignored boxes; of video: boxes without track.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.io.xml import find_elements, find_text, get_local_name, parse
 from roadaware.scenes.tables import Scenes
 
-VERSION = 1
+VERSION = 2
 _EDGES = ("xtl", "ytl", "xbr", "ybr")
 _WANTED = (
     "CVAT needs its annotations, files '*.xml' as 'CVAT for video 1.1' or 'CVAT for images 1.1' exports them,"
@@ -238,6 +239,7 @@ def _build_row(
         "label": escape_surrogates(label) if label else None,
         **dict(zip(("x1_px", "y1_px", "x2_px", "y2_px"), corners, strict=True)),
         "ignore": None,
+        "occlusion": "part" if element.get("occluded") == "1" else "none",
         "reason": reason,
     }
 

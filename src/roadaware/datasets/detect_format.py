@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from roadaware.datasets import get_reader
+from roadaware.datasets.tracker_csv import is_box_header
 from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 from roadaware.io.sources import Source, open_source, to_printable
 
@@ -33,6 +34,17 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("hcstvg", (("trajectory", "tube_start_frame"), ("st_time", "bbox"), ("img_num", "bbox"), _OFFICIAL)),
     ("vggss", (("file", "class", "bbox"),)),
     ("coco", (("images", "categories", "annotations"),)),
+    ("vott", (("frames", "inputTags"), ("assets", "videoSettings"), ("asset", "regions"))),
+    ("openlabel", (("openlabel",), ("vcd", "schema_version"))),
+    ("bdd100k", (("labels", "category", "box2d"), ("name", "labels", "videoName", "frameIndex"))),
+    (
+        "nuscenes",
+        (
+            ("sensor_token", "camera_intrinsic"),
+            ("instance_token", "sample_token"),
+            ("token", "images", "lidar_points"),
+        ),
+    ),
 )
 _CLAIMS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("predicted spans and boxes of sentences", (("video_predictions",),)),
@@ -62,20 +74,31 @@ def detect_dataset_format(path: Path) -> str:
     raise InputError(
         f"expected annotations of a known format, found {seen or 'no .json, .csv or .xml file'}",
         where=to_printable(str(path)),
-        hint="COCO, YOLO, MOT, CVAT, Pascal VOC, AVA and Chaotic World csv, "
-        "VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
+        hint="COCO, YOLO, MOT, CVAT, Pascal VOC, csv of boxes, BDD100K, OpenLABEL, KITTI, nuScenes, AVA and Chaotic World "
+        "csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
         "Flickr-SoundNet XML and synthetic scenes are known by what is in them; `roadaware read NAME PATH` says which",
     )
 
 
 def _by_layout(path: Path) -> str | None:
-    """MOT and YOLO, whose text says nothing of itself: known by the folders that hold it."""
+    """KITTI, MOT and YOLO, whose text says nothing of itself: known by the folders that hold it."""
     if not path.is_dir() and path.suffix.lower() != ".zip":
         return None
-    for name in ("mot", "yolo"):
-        if _opens(name, path):
+    # The files of KITTI's drives have no other sign than their names, which those of YOLO may have too.
+    for name, fields in (("kitti", ()), ("kitti_tracking", (17, 18)), ("mot", ()), ("yolo", ())):
+        if _opens(name, path) and (not fields or _count_fields(name, path) in fields):
             return name
     return None
+
+
+def _count_fields(name: str, path: Path) -> int:
+    """How many words the first line has of the files that a reader would read; 0 where none has any."""
+    module = importlib.import_module(get_reader(name).module)
+    with module.find(path) as source:
+        for file in islice(module.inputs(source), _MOST_FILES):
+            if words := source.read(file)[:4096].split(b"\n", 1)[0].split():
+                return len(words)
+    return 0
 
 
 def match_reader(head: bytes, tail: bytes = b"") -> str | None:
@@ -105,7 +128,7 @@ def _by_elements(start: bytes) -> str | None:
 
 
 def _of_csv(text: bytes) -> str | None:
-    """AVA has seven or eight columns and no header; Chaotic World has a header."""
+    """AVA has seven or eight columns and no header; Chaotic World and csv of boxes have a header."""
     line = text.replace(b"\r", b"\n").split(b"\n", 1)[0].strip()
     cells = [cell.strip() for cell in _QUOTED.sub(b"quoted", line).split(b",")]
     if len(cells) < 2:
@@ -113,7 +136,11 @@ def _of_csv(text: bytes) -> str | None:
     if len(cells) in _AVA_COLUMNS and all(_is_number(cell) for cell in cells[1:6]):
         return "ava"
     words = [cell for cell in cells if _HEADER.match(cell)]
-    return "chaotic_world" if len(words) > len(cells) // 2 else None
+    if len(words) <= len(cells) // 2:
+        return None
+    names = [name.strip().strip('"').lower() for name in line.decode("utf-8", "replace").split(",")]
+    # The actions of Chaotic World have a column of actions; its sounds have no boxes of tracks.
+    return "chaotic_world" if any("action" in name for name in names) or not is_box_header(names) else "csv"
 
 
 def _is_number(cell: bytes) -> bool:

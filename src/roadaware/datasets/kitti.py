@@ -4,8 +4,8 @@ Geiger, Lenz and Urtasun, "Are we ready for autonomous driving?", CVPR 2012; cvl
 CC BY-NC-SA 3.0.
 
 Takes the folder with `training/` and `testing/`, one of these, or a zip: `calib/` and, where boxes are known,
-`label_2/`. Images (`image_2/`) and sweeps (`velodyne/`) lie beside them and are opened when they are asked
-for; of an image that is there the size is read. Every image is a video of one frame, since sizes and
+`label_2/`, or `label_2/` alone. Images (`image_2/`) and sweeps (`velodyne/`) lie beside them and are opened when they are
+asked for; of an image that is there the size is read. Every image is a video of one frame, since sizes and
 calibration differ from one to the next. The vehicle's frame is that of its inertial unit."""
 
 from __future__ import annotations
@@ -49,17 +49,21 @@ OWN: dict[str, Any] = dict.fromkeys(
 """What a line of labels says besides the box: how far it leaves the image, and the box in space."""
 _NEEDED = {"P2": 12, "R0_rect": 9, "Tr_velo_to_cam": 12, "Tr_imu_to_velo": 12}
 _OTHER_NAMES = {"R_rect": "R0_rect", "Tr_velo_cam": "Tr_velo_to_cam", "Tr_imu_velo": "Tr_imu_to_velo"}
+_IN_SPACE = ("height_m", "width_m", "length_m", "x_m", "y_m", "z_m", "rotation_y_rad")
 _FIELDS, _LARGEST = 15, 1e6
 _OCCLUSION = {"0": "none", "1": "part", "2": "full", "3": None}
-# What KITTI writes for "not known", above all in lines of DontCare.
-_UNKNOWN = {
+UNKNOWN = {
     "truncated_share": -1,
     "alpha_rad": -10,
     "height_m": -1,
     "width_m": -1,
     "length_m": -1,
     "x_m": -1000,
+    "y_m": -1000,
+    "z_m": -1000,
+    "rotation_y_rad": -10,
 }
+"""What KITTI writes for "not known", above all in lines of DontCare."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,9 +140,9 @@ def parse_label(line: str) -> tuple[str, dict[str, Any]]:
     known: dict[str, Any] = dict(
         zip(OWN, (numbers[0], numbers[2], height, width, length, x, y, z, turn), strict=True)
     )
-    if known["x_m"] == _UNKNOWN["x_m"]:
-        known = dict.fromkeys(known)
-    known = {name: None if value == _UNKNOWN.get(name) else value for name, value in known.items()}
+    if known["x_m"] == UNKNOWN["x_m"]:
+        known |= dict.fromkeys(_IN_SPACE)
+    known = {name: None if value == UNKNOWN.get(name) else value for name, value in known.items()}
     row = {"x1_px": x1, "y1_px": y1, "x2_px": x2, "y2_px": y2, "occlusion": _OCCLUSION.get(words[2])}
     return words[0], {**row, "ignore": words[0] == "DontCare", **known}
 
@@ -174,7 +178,7 @@ def _number(word: str) -> float:
     return found
 
 
-VERSION = 3
+VERSION = 4
 CAMERA, LIDAR, LAYOUT, FIELDS = "image_2", "velodyne", "HDL-64E", "x y z intensity"
 _PARTS = {"training": "train", "testing": "test"}
 _CALIB, _LABELS = "calib", "label_2"
@@ -268,10 +272,14 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
 def _folders(source: Source) -> list[tuple[str, str]]:
     """Folders (with a slash at the end) that hold images' files, with the part of the set they are."""
-    found = [(f"{part}/", part) for part in _PARTS if _list_label_files(source, f"{part}/{_CALIB}")]
-    if found or not _list_label_files(source, _CALIB):
-        return found
-    return [("", "training" if source.has_folder(_LABELS) else "testing")]
+    # Labels alone, as tools write them, are a set too; with calibrations some images may have none.
+    for kind in (_CALIB, _LABELS):
+        found = [(f"{part}/", part) for part in _PARTS if _list_label_files(source, f"{part}/{kind}")]
+        if found:
+            return found
+        if _list_label_files(source, kind):
+            return [("", "training" if source.has_folder(_LABELS) else "testing")]
+    return []
 
 
 def _list_label_files(source: Source, folder: str) -> list[str]:
@@ -304,13 +312,15 @@ def _take(source: Source, shot: _Shot, sensed: Sensed) -> None:
             raise
         findings.read["files"] += 1
     _take_picture(source, shot, sensed, annotated=lines is not None)
-    try:
-        found = parse_calibration(read_text_lines(source, calib), source.where(calib))
-    except InputError as error:
-        findings.reject_file(calib, error)
-    else:
-        findings.read["files"] += 1
-        _take_sensors(shot, found, sensed)
+    # Labels alone lack no calibration.
+    if source.has_folder(f"{shot.folder}{_CALIB}"):
+        try:
+            found = parse_calibration(read_text_lines(source, calib), source.where(calib))
+        except InputError as error:
+            findings.reject_file(calib, error)
+        else:
+            findings.read["files"] += 1
+            _take_sensors(shot, found, sensed)
     for number, line in enumerate(lines or (), 1):
         try:
             label, row = parse_label(line)
@@ -355,6 +365,8 @@ def _take_picture(source: Source, shot: _Shot, sensed: Sensed, *, annotated: boo
         }
     )
     sensed.frames.append({"video": shot.name, "frame": 0, "annotated": annotated, "path": path})
+    if not source.has_folder(f"{shot.folder}{_CALIB}"):
+        return
     sweep = {"path": shot.file(LIDAR, ".bin"), "fields": FIELDS}
     sensed.sweeps.append({"scene": shot.name, "sensor": LIDAR, "frame": 0, **sweep})
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from roadaware.config import ConfigName, parse_assignments
 from roadaware.datasets import get_reader, read
 from roadaware.datasets.simulator import is_simulation
-from roadaware.errors import InputError
+from roadaware.datasets.tracker_csv import parse_columns
+from roadaware.errors import InputError, UsageError
 from roadaware.scenes.sampling import get_protocol, sample
 from roadaware.scenes.store import is_saved, open_predictions, open_scenes
 from roadaware.steps import log_step, show_progress
@@ -130,6 +131,24 @@ def parse_reader_options(reader: str, texts: Sequence[str]) -> dict[str, Any]:
     words = {"flag": "--option", "kind": "option", "example": "first_frame=0", "listing": "it has"}
     given = parse_assignments(texts, [*get_reader(reader).options], owner=f"the reader of {reader}", **words)
     return {name: Path(value) if name in _PATHS else parse_json_or_word(value) for name, value in given}
+
+
+def add_columns(reader: str, options: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
+    """Options of a reader with the columns that were named for a csv.
+
+    Args:
+        reader: its name.
+        options: of the reader.
+        columns: pairs such as `frame=image`; none leaves the options as they are.
+
+    Raises:
+        UsageError: if the reader reads no csv whose columns can be named, or something is no such pair.
+    """
+    if not columns:
+        return options
+    if "columns" not in get_reader(reader).options:
+        raise UsageError(f"--columns are those of a csv; {reader} has columns of its own")
+    return {**options, "columns": parse_columns(columns)}
 
 
 def parse_json_or_word(text: str) -> Any:

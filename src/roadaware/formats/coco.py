@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal
@@ -130,6 +131,7 @@ def build_coco_index(
     by: By | None = None,
     name: str = "",
     first_frame: int = 1,
+    findings: Findings | None = None,
 ) -> CocoIndex:
     """The images and categories of a COCO document.
 
@@ -144,6 +146,7 @@ def build_coco_index(
             else `images`.
         name: of the video where the set is one.
         first_frame: number of the first frame in file names.
+        findings: takes images that cannot be taken, one by one; without it the first of them is an error.
 
     Raises:
         InputError: if an id is no whole number, stands twice or names nothing, an image is no frame, or a
@@ -158,8 +161,9 @@ def build_coco_index(
     places: dict[tuple[str, int], int] = {}
     sizes: dict[str, set[tuple[int, int] | None]] = {}
     files: dict[tuple[str, int], str] = {}
-    for row_number, row in enumerate(rows):
-        row = ensure_object(row, where, f"image {row_number}")
+
+    def take(row_number: int, given: Any) -> None:
+        row = ensure_object(given, where, f"image {row_number}")
         image = _id(row, "id", where, f"image {row_number}")
         file = _file(row, where, image)
         if by == "images":
@@ -174,10 +178,21 @@ def build_coco_index(
             spot = f"{'file' if by == 'pictures' else f'frame {place[1]} of'} {to_printable(place[0])}"
             what = f"image id {image}" if image in images else spot
             raise InputError(f"{what} stands twice among the images", where=where)
+        size = _size(row, where, image)
         images[image], places[place] = place, image
-        sizes.setdefault(place[0], set()).add(_size(row, where, image))
+        sizes.setdefault(place[0], set()).add(size)
         if file:
             files[place] = file
+
+    for row_number, row in enumerate(rows):
+        try:
+            take(row_number, row)
+        except InputError as error:
+            if findings is None:
+                raise
+            findings.reject("frames", where, f"image {row_number}", error.message, rows=0)
+    if findings is not None:
+        findings.read["frames"] += len(rows)
     same = {video: next(iter(found)) if len(found) == 1 else None for video, found in sizes.items()}
     return CocoIndex(images, categories, same, files, kind, where)
 
@@ -293,13 +308,23 @@ _FLAGS = {
 
 @dataclass
 class _Rows:
-    """Rows read: one entry per box, and the refused rows."""
+    """Rows read: a value per box in each list, and the refused rows.
 
-    place: list[tuple[str, int]] = field(default_factory=list)
-    box: list[tuple[float, ...]] = field(default_factory=list)
+    Args:
+        image: ids.
+        sides: left, top, width and height.
+        label: places in the vocabulary.
+        score: of results.
+        flags: the columns `_FLAGS` of annotations.
+        odd: what was passed over, to how often.
+        refused: which entry, and why.
+    """
+
+    image: list[int] = field(default_factory=list)
+    sides: list[list[float]] = field(default_factory=list)
     label: list[int] = field(default_factory=list)
     score: list[float] = field(default_factory=list)
-    flags: list[tuple[float, bool, bool, bool | None, int | None]] = field(default_factory=list)
+    flags: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _FLAGS})
     odd: Counter[str] = field(default_factory=Counter)
     refused: list[tuple[str, str]] = field(default_factory=list)
 
@@ -343,10 +368,10 @@ def read_annotations(
     """The annotations of a COCO file as Scenes: a box with one label each; crowds are boxes to ignore.
 
     Every listed image is an annotated frame. Annotations that cannot be taken are in `rejected` with the
-    reason: of an unknown image or category, or with a box that is not four finite numbers with a width and
-    height from 0 on. Boxes that reach out of their image are kept and counted in `meta.notes["warnings"]`.
-    Outlines (`segmentation`) are not read. Boxes have `sides_px2` (width times height) and `area_px2` as the
-    file gives them, `ignore`, `crowd`, and `corner_case` where the file says it of any.
+    reason: with an id that is none or stands twice, of an unknown image or category, or with a box that is not four finite
+    numbers with a width and height from 0 on. Boxes that reach out of their image are kept and counted in
+    `meta.notes["warnings"]`. Outlines (`segmentation`) are not read. Boxes have `sides_px2` (width times height) and
+    `area_px2` as the file gives them, `ignore`, `crowd`, and `corner_case` where the file says it of any.
 
     Args:
         path: as `read_index`, like the next four.
@@ -358,7 +383,7 @@ def read_annotations(
 
     Raises:
         DatasetNotFoundError: if there is no such file.
-        InputError: if it is damaged, or an id stands twice or is no whole number.
+        InputError: if it is damaged, or an id of an image or category stands twice or is no whole number.
         FindingsError: under `strict`, if anything was rejected.
     """
     path = Path(path)
@@ -384,27 +409,18 @@ def build_coco_scenes(listed: list[Any], index: CocoIndex, file: str, *, unnamed
         file: where they stand, for what is rejected.
         unnamed: whether an annotation may name no category (null): a box without a label.
 
-    Raises:
-        InputError: if an annotation is no object, or an id stands twice or is no whole number.
+    Returns:
+        the scenes; an annotation that is no object, whose id stands twice or is no whole number, or that cannot be taken
+        otherwise is in `rejected`.
     """
-    seen: set[int] = set()
-    for number, row in enumerate(listed):
-        held = ensure_object(row, index.where, f"annotation {number}")
-        mark = parse_int(held.get("id"), 0, _LARGEST)
-        if mark is None or mark in seen:
-            told = "stands twice" if mark is not None else "is no whole number from 0 on"
-            raise InputError(
-                f"id {format_value(held.get('id'))} of annotation {number} {told}", where=index.where
-            )
-        seen.add(mark)
     findings = Findings()
     places = _places(index) | ({None: _UNNAMED} if unnamed else {})
-    rows = _taken(listed, index, _annotation, file, findings, places)
+    rows = _taken(listed, index, _annotation, file, findings, places, _check_ids(listed))
     boxes, labels = _tables(rows, index)
     findings.warn("a box reaches out of its image", index.where, _outside(boxes, index))
     for what, count in rows.odd.items():
         findings.warn(what, index.where, count)
-    flags = pl.DataFrame(rows.flags, schema=_FLAGS, orient="row")
+    flags = pl.DataFrame(rows.flags, schema=_FLAGS)
     if not flags["corner_case"].count():
         flags = flags.drop("corner_case")
     boxes, tubes = _follow(pl.concat([boxes, flags], how="horizontal"), index.where, findings)
@@ -485,6 +501,35 @@ def read_results(
     return predictions
 
 
+_CHUNK = 20_000
+
+
+def _check_ids(listed: list[Any]) -> dict[int, str]:
+    """Why the id of an annotation is none, by its place in the list; the first of two that are the same is right."""
+    ids: list[Any] = [each.get("id") if type(each) is dict else _NO_OBJECT for each in listed]
+    if (
+        set(map(type, ids)) <= {int}
+        and len(set(ids)) == len(ids)
+        and (not ids or 0 <= min(ids) <= max(ids) <= _LARGEST)
+    ):
+        return {}
+    found: dict[int, str] = {}
+    seen: set[int] = set()
+    for number, mark in enumerate(ids):
+        if mark is _NO_OBJECT:
+            continue
+        plain = parse_int(mark, 0, _LARGEST)
+        if plain is None or plain in seen:
+            told = "stands twice" if plain is not None else "is no whole number from 0 on"
+            found[number] = f"id {format_value(mark)} of annotation {number} {told}"
+        else:
+            seen.add(plain)
+    return found
+
+
+_NO_OBJECT = object()
+
+
 def _taken(
     listed: list[Any],
     index: CocoIndex,
@@ -492,19 +537,78 @@ def _taken(
     file: str,
     findings: Findings,
     place_of: dict[Any, int] | None,
+    wrong: Mapping[int, str] | None = None,
 ) -> _Rows:
     """The rows whose image, category and box are right; the others are refused with the first reason."""
     rows = _Rows()
-    for number, row in enumerate(listed):
-        reason = _reason(row, index, rows, place_of, take)
-        if reason:
-            rows.refused.append((f"entry {number}", reason))
+    for start in range(0, len(listed), _CHUNK):
+        chunk = listed[start : start + _CHUNK]
+        # Nearly all of them are plain, and those are taken together; one that is not takes its chunk one by one.
+        if (
+            not wrong
+            and take is _annotation
+            and place_of is not None
+            and _take_plain(chunk, index, rows, place_of)
+        ):
+            continue
+        for number, row in enumerate(chunk, start):
+            reason = (wrong or {}).get(number) or _reason(row, index, rows, place_of, take)
+            if reason:
+                rows.refused.append((f"entry {number}", reason))
     findings.read["boxes"] += len(listed)
     refused = pl.DataFrame(rows.refused, schema=["item", "reason"], orient="row")
     findings.reject_rows(
         "boxes", refused.with_columns(file=pl.lit(to_printable(file)), line=pl.lit(None, pl.Int64))
     )
     return rows
+
+
+def _take_plain(chunk: list[Any], index: CocoIndex, rows: _Rows, place_of: dict[Any, int]) -> bool:
+    """Whether annotations are plain, each with a box of four numbers and nothing odd; then they are taken, else none is."""
+    if set(map(type, chunk)) != {dict}:
+        return False
+    image = [row.get("image_id") for row in chunk]
+    category = [row.get("category_id") for row in chunk]
+    box = [row.get("bbox") for row in chunk]
+    area = [row.get("area", -1) for row in chunk]
+    crowd = [row.get("iscrowd", 0) for row in chunk]
+    track = [row.get("track_id") for row in chunk]
+    types = (set(map(type, values)) for values in (image, category, area, crowd, track))
+    due: tuple[set[type], ...] = ({int}, {int}, {int, float}, {int}, {int, NoneType})
+    if not all(found <= kinds for found, kinds in zip(types, due, strict=True)):
+        return False
+    if any("ignore" in row or "attributes" in row or "corner_case" in row for row in chunk):
+        return False
+    if set(map(type, box)) != {list} or set(map(len, box)) != {4}:
+        return False
+    sides = list(chain.from_iterable(box))
+    if not set(map(type, sides)) <= {int, float} or not -_FAR <= min(sides) <= max(sides) <= _FAR:
+        return False
+    # An integer beyond a double would raise in numpy; within these bounds none is.
+    numbers = np.array(sides, dtype=np.float64).reshape(-1, 4)
+    if (
+        numbers[:, 2:].min() < 0
+        or not set(crowd) <= {0, 1}
+        or not set(image) <= index.images.keys()
+        or not set(category) <= place_of.keys()
+        or max(area) > _FAR
+        or not all(0 <= mark <= _LARGEST for mark in track if mark is not None)
+    ):
+        return False
+    given = np.array(area, dtype=np.float64)
+    said = [row.get("area") is not None for row in chunk] if (given < 0).any() else None
+    if said is not None and (np.array(said) & (given < 0)).any():
+        return False
+    flags = [mark == 1 for mark in crowd]
+    rows.image += image
+    rows.sides += box
+    rows.label += [place_of[each] for each in category]
+    rows.flags["area_px2"] += np.where(given < 0, numbers[:, 2] * numbers[:, 3], given).tolist()
+    rows.flags["ignore"] += flags
+    rows.flags["crowd"] += flags
+    rows.flags["corner_case"] += [None] * len(chunk)
+    rows.flags["track"] += track
+    return True
 
 
 def _reason(
@@ -528,10 +632,8 @@ def _reason(
         return f"bbox {_format_box(box)} has a negative width or height"
     reason = take(row, rows)
     if not reason:
-        left, top, width, height = map(float, box)
-        rows.place.append(index.images[image])
-        # The product of the given sides is kept: differences of the corners may miss it in the last digit.
-        rows.box.append((left, top, left + width, top + height, width * height))
+        rows.image.append(image)
+        rows.sides.append(box)
         rows.label.append(_UNNAMED if place_of is None else place_of[category])
     return reason
 
@@ -559,7 +661,9 @@ def _annotation(row: dict[str, Any], rows: _Rows) -> str:
     if track is not None and parse_int(track, 0, _LARGEST) is None:
         rows.odd["a track_id that is no whole number from 0 on; the box has none"] += 1
         track = None
-    rows.flags.append((float(area), ignored, crowd, None if corner is None else bool(corner), track))
+    told = (float(area), ignored, crowd, None if corner is None else bool(corner), track)
+    for values, value in zip(rows.flags.values(), told, strict=True):
+        values.append(value)
     return ""
 
 
@@ -586,9 +690,27 @@ def _format_box(box: Any) -> str:
 
 def _tables(rows: _Rows, index: CocoIndex) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Boxes in the order of the file, and the label of each."""
-    place = pl.DataFrame(rows.place, schema={"video": pl.String, "frame": pl.Int64}, orient="row")
-    corners = pl.DataFrame(rows.box, schema=dict.fromkeys((*CORNERS, _PRODUCT), pl.Float64), orient="row")
-    boxes = pl.concat([place, corners], how="horizontal").with_columns(box=pl.int_range(pl.len()))
+    videos = list(dict.fromkeys(video for video, _ in index.images.values()))
+    numbers = {video: number for number, video in enumerate(videos)}
+    where = {image: place for place, image in enumerate(index.images)}
+    places = np.array([(numbers[video], frame) for video, frame in index.images.values()], np.int64).reshape(
+        -1, 2
+    )
+    own = places[np.fromiter(map(where.__getitem__, rows.image), np.int64, len(rows.image))]
+    sides = np.array(rows.sides, dtype=np.float64).reshape(-1, 4)
+    left, top, width, height = sides.T
+    boxes = pl.DataFrame(
+        {
+            "video": pl.Series(videos, dtype=pl.String).gather(own[:, 0]),
+            "frame": own[:, 1],
+            # The product of the given sides is kept: differences of the corners may miss it in the last digit.
+            **dict(
+                zip(
+                    (*CORNERS, _PRODUCT), (left, top, left + width, top + height, width * height), strict=True
+                )
+            ),
+        }
+    ).with_columns(box=pl.int_range(pl.len()))
     labels = pl.DataFrame({"box": boxes["box"], "label": rows.label}, schema={"box": int, "label": int})
     return boxes, labels.filter(pl.col("label") != _UNNAMED).with_columns(kind=pl.lit(index.kind))
 

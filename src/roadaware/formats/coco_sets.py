@@ -21,7 +21,7 @@ import polars as pl
 from roadaware.datasets import READERS, Progress
 from roadaware.datasets.box_rows import FACTS, label_tracks, read_facts
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
-from roadaware.datasets.issues import Findings, build_unreadable_error
+from roadaware.datasets.issues import Findings, build_unreadable_error, find_common_reason
 from roadaware.errors import InputError
 from roadaware.formats.coco import By, build_coco_index, build_coco_scenes
 from roadaware.io.json import (
@@ -36,7 +36,7 @@ from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.scenes.concatenation import concat
 from roadaware.scenes.tables import Scenes
 
-VERSION = 1
+VERSION = 2
 _PLACES = ("annotations", "", "train", "valid", "val", "test")
 _FOLDER_NAME = re.compile(r".*[^/]/(?:.*?)(\d{1,9})\.[^./]+", re.DOTALL | re.ASCII)
 _WANTED = "COCO needs its annotations, files '*.json' with 'images', 'categories' and 'annotations',"
@@ -155,7 +155,15 @@ def _read_file(source: Source, name: str, first_frame: int | None, fps: float | 
     if base is None:
         base = int(not any(match is not None and int(match[1]) == 0 for match in numbers))
     stem = PurePosixPath(name).name.removesuffix(PurePosixPath(name).suffix)
-    index = build_coco_index(content, where, by=by, name=escape_surrogates(stem), first_frame=base)
+    found = Findings()
+    index = build_coco_index(
+        content, where, by=by, name=escape_surrogates(stem), first_frame=base, findings=found
+    )
+    if images and not index.images:
+        reason, count = find_common_reason(found.table()["reason"])
+        raise InputError(
+            f"none of {len(images):,} images can be taken, {count:,} because of this: {reason}", where=where
+        )
     places = index.images.values()
     long = next((video for video, _ in places if not 0 < len(video.encode()) <= LONGEST_NAME), None)
     if long is not None:
@@ -188,7 +196,15 @@ def _read_file(source: Source, name: str, first_frame: int | None, fps: float | 
     )
     if len(scenes.tubes):
         scenes = scenes.with_tables(tube_labels=label_tracks(boxes, scenes.labels))
-    return scenes.with_tables(boxes=boxes, frames=frames, videos=videos)
+    refused = found.table().with_columns(file=pl.lit(to_printable(name)))
+    parts = [table for table in (refused, scenes.rejected) if len(table)]
+    return scenes.with_tables(
+        boxes=boxes,
+        frames=frames,
+        videos=videos,
+        rejected=pl.concat(parts) if parts else scenes.rejected,
+        meta=replace(scenes.meta, rows_read={**scenes.meta.rows_read, **found.read}),
+    )
 
 
 def _read_video_facts(content: dict[str, Any]) -> tuple[dict[str, float], dict[str, int]]:

@@ -308,8 +308,9 @@ def _coco(content: Mapping[str, Any], path: Path, sent: Predictions) -> Answers:
         rows.findings.rejected.append(scenes.rejected)
         refused = set(scenes.rejected["item"].to_list())
     for number, row in enumerate(listed):
-        image = row.get("image_id")
-        place = places.get(image) if type(image) is int else None
+        # What is no object is among the refused already.
+        image_id = row.get("image_id") if isinstance(row, dict) else None
+        place = places.get(image_id) if type(image_id) is int else None
         if place is None:
             continue
         if f"entry {number}" in refused:

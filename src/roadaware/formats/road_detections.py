@@ -24,6 +24,7 @@ from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 from roadaware.formats.detection_folders import FrameFile, find_detection_folder, list_frame_files
 from roadaware.formats.known_scenes import Known, refuse_findings
 from roadaware.io.files import build_disk_error, flush_folder, read_regular, remove_stale_files
+from roadaware.io.folders import replace_folder
 from roadaware.io.pickles import load
 from roadaware.io.sources import is_outside, to_printable
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout, set_score_layout
@@ -347,18 +348,28 @@ def encode_frame_pickles(predictions: Predictions) -> Iterator[tuple[str, bytes]
         yield name, encode_pickle({"ego": none if ego is None else ego[scored], "main": rows_of})
 
 
-def write_folder(folder: Path, files: Iterator[tuple[str, bytes]]) -> None:
+def write_folder(
+    folder: Path,
+    files: Iterator[tuple[str, bytes]],
+    *,
+    finish: Callable[[Path], None] | None = None,
+    replace: bool = False,
+) -> None:
     """Write files into a folder that appears whole or not at all.
 
     Args:
-        folder: must not exist, or be empty; its parent must be there.
+        folder: must not exist, or be empty, unless `replace`; its parent must be there.
         files: names with `/` between their parts, and contents.
+        finish: puts what else belongs into the folder, before it appears; called with where it is until then.
+        replace: take the place of whatever folder stands there, which the caller has looked at.
 
     Raises:
         UsageError: if the folder holds anything.
-        DiskError: if the disk refuses.
+        DiskError: if the disk refuses; what stood there still stands.
     """
-    if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+    if folder.is_symlink() or (
+        folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not replace))
+    ):
         raise UsageError(f"{to_printable(str(folder))} exists and is no empty folder; name one that does not")
     temporary = folder.parent / f".roadaware-{os.getpid()}-{secrets.token_hex(4)}.tmp"
     written = 0
@@ -372,11 +383,11 @@ def write_folder(folder: Path, files: Iterator[tuple[str, bytes]]) -> None:
                 made.add(path.parent)
             path.write_bytes(data)
             written += len(data)
+        if finish is not None:
+            finish(temporary)
         for inner in made:
             flush_folder(inner)
-        # Onto nothing or an empty folder, which a rename replaces in one step.
-        temporary.replace(folder)
-        flush_folder(folder.parent)
+        replace_folder(temporary, folder)
         remove_stale_files(folder.parent)
     except OSError as error:
         raise build_disk_error(folder, written, error) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +13,7 @@ import polars as pl
 
 from roadaware.datasets.issues import Findings
 from roadaware.datasets.loading import open_dataset
+from roadaware.datasets.tracker_csv import LARGEST_SHARE, PLACES, describe_columns, find_columns, parse_boxes
 from roadaware.errors import FindingsError, InputError, UsageError
 from roadaware.formats.coco import read_annotations
 from roadaware.formats.mot import read_sequences, read_tracks
@@ -25,29 +26,9 @@ from roadaware.scenes.tables import Meta, Predictions, Scenes
 _log = logging.getLogger("roadaware")
 T = TypeVar("T", Scenes, Predictions)
 
-PLACES: dict[str, tuple[str, ...]] = {
-    "video": ("video", "video_id", "video_name", "sequence", "seq", "clip", "file", "filename", "camera"),
-    "frame": ("frame", "frame_id", "frame_number", "frame_index", "frame_no", "image_id", "fn"),
-    "t": ("t_s", "t", "time", "time_s", "timestamp", "timestamp_s", "seconds"),
-    "id": ("id", "track_id", "tracker_id", "track", "tube", "obj_id", "object_id", "ped_id", "pid", "person_id", "name"),
-    "label": ("label", "class", "class_name", "category", "type", "agent"),
-    "x1": ("x1", "x1_px", "xmin", "x_min", "xtl"),
-    "y1": ("y1", "y1_px", "ymin", "y_min", "ytl"),
-    "x2": ("x2", "x2_px", "xmax", "x_max", "xbr"),
-    "y2": ("y2", "y2_px", "ymax", "y_max", "ybr"),
-    "left": ("left", "bb_left", "bbox_left", "x", "box_x"),
-    "top": ("top", "bb_top", "bbox_top", "y", "box_y"),
-    "width": ("width", "bb_width", "bbox_width", "w", "box_w"),
-    "height": ("height", "bb_height", "bbox_height", "h", "box_h"),
-}  # fmt: skip
-"""What a table of tracks holds, and how trackers call it; compared in lower case."""
 FILES_OF_TRACKERS = ("tracks", "MOT")
 """What `meta.dataset` says of tracks that a tracker wrote, whose boxes tremble."""
-_CORNERS, _EXTENT = ("x1", "y1", "x2", "y2"), ("left", "top", "width", "height")
 _TABLES, _MOT, _JSON = (".csv", ".parquet"), (".txt",), (".json",)
-_UNIT = 1.5
-"""Boxes none of whose corners lie beyond it are taken for shares of the image."""
-_LARGEST_FRAME = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -154,53 +135,32 @@ def _read_table(path: Path, source: TrackSource, *, strict: bool) -> Scenes:
         _, header = next(rows)
     except StopIteration:
         raise InputError("expected a header and rows of boxes, found nothing", where=where) from None
-    found = find_columns(header, source.columns or {}, where)
-    told = ", ".join(f"{what} is '{to_printable(header[place], 40)}'" for what, place in found.items())
+    found = find_columns(header, source.columns or {}, where, tracked=True)
     kept = [(line, cells) for line, cells in rows]
     findings = Findings()
     findings.read["boxes"] += len(kept)
     text = {
-        what: [cells[place] if place < len(cells) else "" for _, cells in kept]
+        what: [cells[place].strip() if place < len(cells) else "" for _, cells in kept]
         for what, place in found.items()
     }
     table = pl.DataFrame({"line": [line for line, _ in kept]}, schema={"line": pl.Int64}).with_columns(
         **{what: pl.Series(values, dtype=pl.String) for what, values in text.items()}
     )
-    corner_names = _CORNERS if "x1" in found else _EXTENT
-    numbers = [pl.col(name).cast(pl.Float64, strict=False).alias(f"n_{name}") for name in (*corner_names, "frame", "t")
-               if name in found]  # fmt: skip
-    table = table.with_columns(numbers)
     if "video" not in found:
         table = table.with_columns(video=pl.lit(path.stem))
-    if "n_frame" not in table.columns:
-        if source.fps is None:
-            raise UsageError(
-                "the table has times and no frames: say how many frames a second they are counted in (--fps)"
-            )
-        table = table.with_columns(n_frame=(pl.col("n_t") * source.fps).round())
-    table = table.with_columns(_corners(corner_names))
-    reasons = (
-        (pl.col("id") == "", "no id says who it is"),
-        (pl.col("video") == "", "no video is named"),
-        (
-            ~pl.col("n_frame").is_between(0, _LARGEST_FRAME).fill_null(value=False),
-            "the frame is no number from 0 on",
-        ),
-        (pl.col("n_frame").round() != pl.col("n_frame"), "the frame is no whole number"),
-        (
-            ~pl.all_horizontal(pl.col(*CORNERS).is_finite()).fill_null(value=False),
-            "a corner is no finite number",
-        ),
-        (pl.col("x2_px") < pl.col("x1_px"), "the box is upside down, x2 < x1"),
-        (pl.col("y2_px") < pl.col("y1_px"), "the box is upside down, y2 < y1"),
-    )
-    reason = pl.coalesce(*(pl.when(wrong).then(pl.lit(why)) for wrong, why in reasons), pl.lit(""))
-    table = table.with_columns(reason=reason)
-    again = ~pl.struct("video", "n_frame", "id").is_first_distinct()
+    if "frame" not in found and source.fps is None:
+        raise UsageError(
+            "the table has times and no frames: say how many frames a second they are counted in (--fps)"
+        )
+    table = parse_boxes(table, source.fps)
+    again = ~pl.struct("video", "frame", "track").is_first_distinct()
     table = table.with_columns(
-        reason=pl.when((pl.col("reason") == "") & again)
-        .then(pl.lit("a second box of the same id in its frame"))
-        .otherwise(pl.col("reason"))
+        reason=pl.coalesce(
+            pl.when(pl.col("track").is_null()).then(pl.lit("no id says who it is")),
+            "reason",
+            pl.when(again).then(pl.lit("a second box of the same id in its frame")),
+            pl.lit(""),
+        )
     )
     refused = table.filter(pl.col("reason") != "")
     findings.reject_rows(
@@ -222,92 +182,37 @@ def _read_table(path: Path, source: TrackSource, *, strict: bool) -> Scenes:
             hint=f"the first reason: {refused['reason'][0]}" if len(refused) else "look at the column of classes",
         )  # fmt: skip
     corners = table.select(CORNERS).to_numpy()
-    if float(abs(corners).max()) <= _UNIT:
+    if float(abs(corners).max()) <= LARGEST_SHARE:
         if source.size_px is None:
             raise UsageError(
-                f"{where} has boxes in parts of the image, none beyond {_UNIT}: say how large it is (--size 1920x1080)"
+                f"{where} has boxes in parts of the image, none beyond {LARGEST_SHARE}: say how large it is "
+                "(--size 1920x1080)"
             )
         _log.warning("boxes are in parts of the image, and were brought to %dx%d pixels", *source.size_px)
         sides = [*source.size_px, *source.size_px]
         table = table.with_columns(pl.col(name) * side for name, side in zip(CORNERS, sides, strict=True))
-    table = table.with_columns(
-        frame=pl.col("n_frame").cast(pl.Int64), box=pl.int_range(pl.len(), dtype=pl.Int64)
-    )
-    tubes = table.select("video", "id").unique(maintain_order=True)
+    table = table.with_columns(box=pl.int_range(pl.len(), dtype=pl.Int64))
+    tubes = table.select("video", id="track").unique(maintain_order=True)
     tubes = tubes.with_columns(tube=pl.int_range(pl.len(), dtype=pl.Int64))
-    table = table.join(tubes, on=["video", "id"], how="left", maintain_order="left")
+    table = table.join(
+        tubes, left_on=["video", "track"], right_on=["video", "id"], how="left", maintain_order="left"
+    )
     return Scenes(
         videos=table.select("video").unique(maintain_order=True),
         boxes=table.select("box", "video", "frame", "tube", *CORNERS),
         tubes=tubes.select("tube", "video", name="id"),
         rejected=findings.table(),
-        meta=Meta("tracks", rows_read=dict(findings.read), notes={"columns": told}),
+        meta=Meta(
+            "tracks", rows_read=dict(findings.read), notes={"columns": describe_columns(header, found)}
+        ),
     )
-
-
-def find_columns(header: Sequence[str], named: Mapping[str, str], where: str) -> dict[str, int]:
-    """What a table holds to the place of its column, as named or as trackers call it.
-
-    Args:
-        header: names of columns.
-        named: what it holds (a key of `PLACES`) to its column, where that is not to be guessed.
-        where: names the file.
-
-    Raises:
-        UsageError: if a column is not there, or what is needed cannot be guessed; says how to name it.
-
-    >>> find_columns(["Frame", "track_id", "x", "y", "w", "h"], {}, "tracks.csv")
-    {'frame': 0, 'id': 1, 'left': 2, 'top': 3, 'width': 4, 'height': 5}
-    """
-    lower = [name.strip().lower() for name in header]
-    found: dict[str, int] = {}
-    for what, column in named.items():
-        if column.strip().lower() not in lower:
-            raise UsageError(f"{where} has no column {to_printable(column, 60)}; it has {_list(header)}")
-        found[what] = lower.index(column.strip().lower())
-    taken = set(found.values())
-    for what, names in PLACES.items():
-        place = next(
-            (lower.index(name) for name in names if name in lower and lower.index(name) not in taken), None
-        )
-        if what not in found and place is not None:
-            found[what] = place
-            taken.add(place)
-    boxed = any(all(name in found for name in names) for names in (_CORNERS, _EXTENT))
-    missing = [what for what, held in (
-        ("frame or t", "frame" in found or "t" in found), ("id", "id" in found),
-        ("x1, y1, x2, y2 or left, top, width, height", boxed),
-    ) if not held]  # fmt: skip
-    if missing:
-        raise UsageError(
-            f"{where}: no column is known for {'; '.join(missing)}. It has {_list(header)}. Say which is which, such as "
-            "--columns frame=image id=who left=bx top=by width=bw height=bh"
-        )
-    if "x1" in found and not all(name in found for name in _CORNERS):
-        found = {what: place for what, place in found.items() if what not in _CORNERS}
-    return {what: found[what] for what in PLACES if what in found}
-
-
-def _list(header: Sequence[str]) -> str:
-    return to_printable(", ".join(header[:30]), 400)
-
-
-def _corners(names: Sequence[str]) -> list[pl.Expr]:
-    """Corners of boxes as columns, of columns of text that were read as numbers."""
-    first, second, third, fourth = (pl.col(f"n_{name}") for name in names)
-    parts = (
-        (first, second, third, fourth)
-        if names == _CORNERS
-        else (first, second, first + third, second + fourth)
-    )
-    return [part.alias(corner) for part, corner in zip(parts, CORNERS, strict=True)]
 
 
 def _keep_people(table: pl.DataFrame, where: str) -> pl.DataFrame:
     """The rows of people, where a column of words says who is one; all of them where it has numbers."""
-    if "label" not in table.columns:
-        return table
     words = table["label"].str.to_lowercase()
+    if not words.is_in([""]).not_().any():
+        return table
     if not words.is_in(list(PEOPLE)).any():
         known = ", ".join(words.unique(maintain_order=True).head(8).to_list())
         _log.warning(

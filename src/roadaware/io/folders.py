@@ -311,6 +311,22 @@ def _swap(new: Path, target: Path) -> Path | None:
     return aside
 
 
+def replace_folder(new: Path, target: Path) -> None:
+    """Put a folder in the place of another, or where none is, in one step; what stood there is removed.
+
+    Args:
+        new: must lie beside the target.
+        target: nothing, or a folder.
+
+    Raises:
+        OSError: whatever the system says; then the target is as it was.
+    """
+    old = _swap(new, target)
+    flush_folder(target.parent)
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
+
+
 def _sweep(folder: Path) -> None:
     """Remove what killed processes left half-built."""
     with suppress(OSError):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import random
 import sys
 from pathlib import Path
 
@@ -198,8 +199,6 @@ def test_bad_annotations_are_named_and_counted(tmp_path) -> None:
         ({"categories": [*CATEGORIES, {"id": 4, "name": "Car"}]}, "stands twice"),
         ({"categories": [{"id": 1}]}, "name of category 1 is null"),
         ({"categories": None}, "'categories' should be a list and is null"),
-        ({"annotations": [annotation(1), annotation(1)]}, "id 1 of annotation 1 stands twice"),
-        ({"annotations": [annotation("1")]}, "is no whole number"),
         ({"annotations": None}, "'annotations' should be a list"),
     ],
 )
@@ -207,6 +206,44 @@ def test_files_that_contradict_themselves_are_refused(tmp_path, changes, message
     with pytest.raises(InputError, match=message.replace("\\", "\\\\")) as caught:
         read_annotations(truth_file(tmp_path, **changes), by="folders")
     assert "truth.json" in str(caught.value)
+
+
+def test_an_id_that_is_none_costs_its_annotation_alone(tmp_path) -> None:
+    listed = [
+        annotation(1),
+        annotation(1),
+        annotation("1"),
+        7,
+        annotation(2),
+        annotation(True),
+        annotation(-3),
+    ]
+    scenes = read_annotations(truth_file(tmp_path, listed), by="folders")
+    assert len(scenes.boxes) == 2
+    assert scenes.rejected["item"].to_list() == [f"entry {n}" for n in (1, 2, 3, 5, 6)]
+    reasons = scenes.rejected["reason"].to_list()
+    assert reasons[0] == "id 1 of annotation 1 stands twice"
+    assert "is no whole number" in reasons[1]
+    assert "expected an object" in reasons[2]
+    with pytest.raises(FindingsError, match="5 annotations were rejected"):
+        read_annotations(truth_file(tmp_path, listed), by="folders", strict=True)
+
+
+def test_plain_annotations_are_taken_together_as_one_by_one(tmp_path, monkeypatch) -> None:
+    rng = random.Random(3)  # noqa: S311
+    odd = [{"area": -1}, {"area": "x"}, {"iscrowd": 1}, {"iscrowd": True}, {"track_id": 4}, {"track_id": "4"}, {"area": 5},
+           {"bbox": [1, 2, 3]}, {"bbox": [1, 2, -3, 4]}, {"image_id": 99}, {"category_id": None}, {"ignore": 1},
+           {"attributes": {"track_id": 9}}, {"corner_case": 1}, {"bbox": [1e30, 2, 3, 4]}, {"area": None}]  # fmt: skip
+    listed = [{**annotation(n), **(rng.choice(odd) if rng.random() < 0.2 else {})} for n in range(200)]
+    for each in listed[::9]:
+        each.pop("area", None)
+    path = truth_file(tmp_path, listed)
+    monkeypatch.setattr("roadaware.formats.coco._CHUNK", 7)
+    together = read_annotations(path, by="folders")
+    monkeypatch.setattr("roadaware.formats.coco._take_plain", lambda *_: False)
+    assert read_annotations(path, by="folders") == together
+    assert len(together.boxes) > 100
+    assert len(together.rejected) > 5
 
 
 def test_files_that_are_none_are_refused(tmp_path) -> None:

@@ -75,8 +75,8 @@ def judge(each: NativeSet, root: Path, name: str, clean: Scenes) -> str:
         return "rejected rows or files"
     if warnings != clean.meta.notes["warnings"]:
         return "read with warnings"
-    # A row of csv names its video: another letter in it makes another one.
-    assert len(scenes.videos) == len(clean.videos) or each.maker.FORMAT == "csv"
+    # Where a row names its video another letter in it makes another one.
+    assert len(scenes.videos) == len(clean.videos) or each.names_videos
     return "read as clean"
 
 

@@ -36,6 +36,18 @@ KNOWN = {
     "vggss": [json.dumps(HEARD), json.dumps(HEARD, indent=2)],
     "label_studio": [json.dumps(TASK)],
     "coco": [json.dumps({"images": [], "categories": [], "annotations": []})],
+    "csv": [
+        "frame,id,x,y,w,h\n0,1,2,3,4,5\n",
+        '"Frame","track_id","xmin","ymin","xmax","ymax","class"\n0,1,2,3,4,5,car\n',
+        "time,cx,cy,width,height\n",
+    ],
+    "bdd100k": [
+        json.dumps([{"name": "a.jpg", "labels": [{"category": "car", "box2d": {"x1": 1}}]}]),
+        json.dumps([{"name": "a-0000001.jpg", "videoName": "a", "frameIndex": 0, "labels": []}]),
+    ],
+    "openlabel": [json.dumps({"openlabel": {"metadata": {"schema_version": "1.0.0"}, "objects": {}}})],
+    "vott": [json.dumps({"frames": {"1": []}, "inputTags": "a,b"}), json.dumps({"asset": {}, "regions": []})],
+    "nuscenes": [json.dumps([{"token": "a", "sensor_token": "b", "camera_intrinsic": []}])],
     "cvat": ["<?xml version='1.0'?>\n<annotations><version>1.1</version><meta/></annotations>"],
     "voc": [
         "<annotation><object><name>a</name><bndbox><xmin>1</xmin></bndbox></object></annotation>",
@@ -100,6 +112,23 @@ def test_folders_and_archives_are_looked_into(tmp_path: Path) -> None:
         detect_dataset_format(tmp_path / "empty")
     with pytest.raises(DatasetNotFoundError, match="there is nothing at"):
         detect_dataset_format(tmp_path / "absent")
+
+
+def test_kitti_is_known_by_its_folders_and_its_lines(tmp_path: Path) -> None:
+    label = "Car 0 0 -1.6 1 1 9 9 -1 -1 -1 -1000 -1000 -1000 -10\n"
+    for name, text, reader in (
+        ("label_2/000001.txt", label, "kitti"),
+        ("label_02/0001.txt", f"0 1 {label}", "kitti_tracking"),
+    ):
+        path = tmp_path / reader / "training" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        assert detect_dataset_format(tmp_path / reader) == reader
+    # Files of YOLO that are called as those of KITTI's drives.
+    (tmp_path / "yolo" / "labels").mkdir(parents=True)
+    (tmp_path / "yolo" / "labels" / "0001.txt").write_text("0 .5 .5 .2 .2\n")
+    (tmp_path / "yolo" / "classes.txt").write_text("car\n")
+    assert detect_dataset_format(tmp_path / "yolo") == "yolo"
 
 
 def test_a_json_that_breaks_off_is_named(tmp_path: Path) -> None:

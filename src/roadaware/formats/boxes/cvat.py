@@ -16,7 +16,7 @@ from roadaware.formats.boxes.flat import Files, FlatBoxes, format_facts, format_
 from roadaware.io.sources import to_printable
 from roadaware.scenes.schema import CORNERS
 
-_BOX = '    <box frame="{}" keyframe="1" outside="{}" occluded="0" xtl="{}" ytl="{}" xbr="{}" ybr="{}" z_order="0"></box>'
+_BOX = '    <box frame="{}" keyframe="1" outside="{}" occluded="{}" xtl="{}" ytl="{}" xbr="{}" ybr="{}" z_order="0"></box>'
 
 
 def write_cvat(held: FlatBoxes) -> Files:
@@ -43,10 +43,11 @@ def write_cvat(held: FlatBoxes) -> Files:
     ).join(held.videos.select("v", "n_frames"), on="v", how="left", maintain_order="left")
     ends = (pl.col("following") != pl.col("frame") + 1).fill_null(value=True)
     ends &= (pl.col("frame") + 1 < pl.col("n_frames")).fill_null(value=True)
-    box = pl.format(_BOX, "frame", pl.lit("0"), *CORNERS)
+    occluded = pl.when(pl.col("occlusion") == "part").then(pl.lit("1")).otherwise(pl.lit("0"))
+    box = pl.format(_BOX, "frame", pl.lit("0"), occluded, *CORNERS)
     gone = (
         pl.when(ends)
-        .then(pl.format("\n" + _BOX, pl.col("frame") + 1, pl.lit("1"), *CORNERS))
+        .then(pl.format("\n" + _BOX, pl.col("frame") + 1, pl.lit("1"), occluded, *CORNERS))
         .otherwise(pl.lit(""))
     )
     lines = rows.select(*own, "label", line=pl.concat_str(box, gone))

@@ -9,14 +9,19 @@ from dataclasses import dataclass
 import polars as pl
 
 from roadaware.datasets.box_rows import KIND
+from roadaware.datasets.tracker_csv import NO_TRACK
 from roadaware.errors import InputError, UsageError
 from roadaware.io.sources import is_outside, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
-HELD = ("track", "zero", "untracked", "class", "unclassed", "ignore", "rate", "size", "length", "split")
-"""What a form may hold: tracks, and among them one called 0; boxes without a track; classes, and boxes without one; boxes to
-ignore; the rate, size and length of a video, and its split."""
+HELD = (
+    "track", "zero", "name", "untracked", "class", "any class", "unclassed", "ignore", "occluded", "hidden", "rate", "size",
+    "length", "split", "any video",
+)  # fmt: skip
+"""What a form may hold: tracks, among them one called 0, and such whose names are no numbers; boxes without a track; classes,
+whatever they are called, and boxes without one; boxes to ignore; whether a box is occluded, and how much of it is hidden; the
+rate, size and length of a video, its split, and whatever it is called."""
 _KINDS = (KIND, "object", "category", "action")
 # Where images and films lie is no annotation, and changes with every copy: it is not counted as lost.
 _VIDEO = {"video", "width_px", "height_px", "fps", "n_frames", "splits", "path"}
@@ -27,6 +32,8 @@ _OWN = {
     "tubes": {"tube", "video", "name", "start_frame", "end_frame", "score"},
 }
 _NUMBER = r"^(0|[1-9]\d{0,14})$"
+# Blanks at the ends, line breaks and words for nothing do not come back from text.
+_NAME = r"^[^\s\x00-\x1f]([^\x00-\x1f]{0,250}[^\s\x00-\x1f])?$"
 SPLITS = ("train", "val", "test")
 
 
@@ -37,8 +44,9 @@ class FlatBoxes:
     Args:
         videos: `v` (from 0), video, width_px, height_px, fps, n_frames, split (its last word, null where it has none).
         frames: `v`, video, frame, path of the frames that somebody looked at.
-        boxes: `v`, video, frame, track (a number in its video from 1, or that of its name), label (place in `classes`, or
-            null), corners in Float64, ignore, score; by video and frame.
+        boxes: `v`, video, frame, track (a number in its video from 1, or that of its name), name (of the track: the tube's
+            own, else the number), label (place in `classes`, or null), corners in Float64, occlusion (null where the form
+            holds nothing of it), ignore, score; by video and frame. Columns of the set's own follow.
         classes: names.
     """
 
@@ -63,6 +71,9 @@ class Form:
         needs: columns of videos that may not be null.
         layout: what is written.
         whole: whether a video is annotated from its first frame to its last.
+        own: further columns of `boxes` that it holds.
+        camera: what its reader calls the only camera.
+        adapt: brings names of classes and videos to those that the form knows, and counts what that loses.
     """
 
     title: str
@@ -72,6 +83,9 @@ class Form:
     layout: str
     needs: tuple[str, ...] = ()
     whole: bool = False
+    own: tuple[str, ...] = ()
+    camera: str = ""
+    adapt: Callable[[FlatBoxes, Counter[str]], FlatBoxes] | None = None
 
 
 def choose_kind(tables: TableSet, kind: str | None = None) -> str | None:
@@ -108,7 +122,7 @@ def flatten(
         UsageError: if there is no such kind of label.
         InputError: if the form needs to know what the tables do not say.
     """
-    lost = _count_other_tables(tables)
+    lost = _count_other_tables(tables, form)
     kind = choose_kind(tables, kind)
     videos = _list_videos(tables, form, lost)
     frames = _list_frames(tables, videos, form, lost)
@@ -117,9 +131,15 @@ def flatten(
     )
     boxes = boxes.with_columns(
         pl.lit(None, kinds).alias(name)
-        for name, kinds in (("tube", pl.Int64), ("ignore", pl.Boolean), ("score", pl.Float64))
+        for name, kinds in (
+            ("tube", pl.Int64),
+            ("ignore", pl.Boolean),
+            ("score", pl.Float64),
+            ("occlusion", pl.String),
+        )
         if name not in boxes.columns
     )
+    boxes = _add_occlusion(boxes, form, lost)
     boxes, classes = _add_classes(boxes, tables, kind, lost)
     boxes = _add_tracks(boxes, tables, form, lost)
     for what, wrong, reason in (
@@ -142,26 +162,70 @@ def flatten(
             frames = pl.concat([frames, more.select(frames.columns)]).sort("v", "frame")
     boxes = boxes.join(videos.select("video", "v"), on="video", how="left", maintain_order="left")
     boxes = boxes.sort("v", "frame", maintain_order=True)
-    columns = ("v", "video", "frame", "track", "label", *CORNERS, "ignore", "score")
+    columns = ["v", "video", "frame", "track", "name", "label", *CORNERS, "occlusion", "ignore", "score"]
+    columns += [name for name in form.own if name in boxes.columns]
     held = FlatBoxes(videos, frames, boxes.select(columns), classes)
+    if form.adapt is not None:
+        held = form.adapt(held, lost)
     _check_needs(held, form)
     return held, Counter({what: n for what, n in lost.items() if n})
 
 
-def _count_other_tables(tables: TableSet) -> Counter[str]:
-    """Rows and values of which no form has anything."""
+def _count_other_tables(tables: TableSet, form: Form) -> Counter[str]:
+    """Rows and values of which no form, or not this one, has anything."""
     lost: Counter[str] = Counter()
     for name in ("frame_labels", "samples", "relations", "queries", "sounds", "sensors", "sweeps"):
         lost[f"rows of `{name}`"] += getattr(tables, name).height
     for name, own in _OWN.items():
         table: pl.DataFrame = getattr(tables, name)
         for column in table.columns:
-            if column not in own:
+            # What is said of occlusion is counted where it is written.
+            held = column in own or (name == "boxes" and (column == "occlusion" or column in form.own))
+            if not held and not _is_implied(name, column, tables, form):
                 values = table[column]
                 # A flag that is false everywhere says no more than its absence.
                 said = values.sum() if values.dtype == pl.Boolean else len(values) - values.null_count()
                 lost[f"values of `{name}.{column}`"] += int(said or 0)
     return lost
+
+
+def _is_implied(table: str, column: str, tables: TableSet, form: Form) -> bool:
+    """Whether what a column says is known without it: a scene called as its video, times by the rate, the usual camera."""
+    videos, frames = tables.videos, tables.frames
+    if (table, column) == ("videos", "scene"):
+        return bool((videos["scene"].cast(pl.String) == videos["video"].cast(pl.String)).all())
+    if (table, column) == ("videos", "sensor"):
+        return bool(form.camera) and bool((videos["sensor"].cast(pl.String) == form.camera).all())
+    if (table, column) == ("frames", "t_s") and "rate" in form.holds and "fps" in videos.columns:
+        rates = videos.select(pl.col("video").cast(pl.String), "fps")
+        timed = frames.with_columns(pl.col("video").cast(pl.String)).join(rates, on="video", how="left")
+        due = timed["frame"] / timed["fps"].cast(pl.Float64)
+        return bool(
+            ((timed["t_s"].cast(pl.Float64) - due).abs() < 1e-4 * (1 + due)).fill_null(value=False).all()
+        )
+    return False
+
+
+def _add_occlusion(boxes: pl.DataFrame, form: Form, lost: Counter[str]) -> pl.DataFrame:
+    """`occlusion` of each box as the form holds it: all of it, none or part, or nothing."""
+    said = pl.col("occlusion").cast(pl.String)
+    boxes = boxes.with_columns(said)
+    if "hidden" in form.holds:
+        return boxes
+    if "occluded" not in form.holds:
+        # That nothing is hidden anywhere says no more than that it is not said.
+        lost["values of `boxes.occlusion`"] += (
+            boxes.select(said.is_in(["part", "full"]).any() * said.count()).item() or 0
+        )
+        return boxes.with_columns(occlusion=pl.lit(None, pl.String))
+    lost["boxes hidden in full, written as occluded"] += boxes.select((said == "full").sum()).item() or 0
+    if boxes.select(said.is_in(["part", "full"]).any()).item():
+        lost["boxes of which nothing is said of occlusion, written as not occluded"] += boxes[
+            "occlusion"
+        ].null_count()
+    return boxes.with_columns(
+        occlusion=pl.when(said.is_in(["part", "full"])).then(pl.lit("part")).otherwise(pl.lit("none"))
+    )
 
 
 def _list_videos(tables: TableSet, form: Form, lost: Counter[str]) -> pl.DataFrame:
@@ -245,7 +309,7 @@ def _add_tracks(boxes: pl.DataFrame, tables: TableSet, form: Form, lost: Counter
     lost["tubes without boxes of their own"] += len(tubes) - len(owners)
     if "track" not in form.holds:
         lost["tracks of boxes"] += boxes["tube"].count()
-        return boxes.with_columns(track=pl.lit(None, pl.Int64))
+        return boxes.with_columns(track=pl.lit(None, pl.Int64), name=pl.lit(None, pl.String))
     name = pl.col("name").cast(pl.String) if "name" in owners.columns else pl.lit(None, pl.String)
     owners = owners.with_columns(name=name)
     plain = (
@@ -253,12 +317,21 @@ def _add_tracks(boxes: pl.DataFrame, tables: TableSet, form: Form, lost: Counter
         & (pl.col("name").n_unique() == pl.len()).over("video")
         & (~pl.col("name").eq("0").any().over("video") | pl.lit("zero" in form.holds))
     )
-    owners = owners.with_columns(plain=plain, place=pl.int_range(1, pl.len() + 1).over("video"))
-    lost["names of tracks, numbered anew"] += owners.select(
-        (~pl.col("plain") & pl.col("name").is_not_null()).sum()
-    ).item()
-    number = pl.when("plain").then(pl.col("name").cast(pl.Int64, strict=False)).otherwise("place")
-    return boxes.join(owners.select("tube", track=number), on="tube", how="left", maintain_order="left")
+    own = (
+        pl.col("name").str.contains(_NAME).fill_null(value=False).all().over("video")
+        & (~pl.col("name").is_in(NO_TRACK)).fill_null(value=False).all().over("video")
+        & (pl.col("name").n_unique() == pl.len()).over("video")
+        & pl.lit("name" in form.holds)
+    )
+    owners = owners.with_columns(plain=plain, own=own, place=pl.int_range(1, pl.len() + 1).over("video"))
+    anew = pl.col("name").is_not_null() & ~(pl.col("own") if "name" in form.holds else pl.col("plain"))
+    lost["names of tracks, numbered anew"] += owners.select(anew.sum()).item()
+    owners = owners.with_columns(
+        track=pl.when("plain").then(pl.col("name").cast(pl.Int64, strict=False)).otherwise("place")
+    )
+    called = pl.when("own").then("name").otherwise(pl.col("track").cast(pl.String))
+    owned = owners.select("tube", "track", name=called)
+    return boxes.join(owned, on="tube", how="left", maintain_order="left")
 
 
 def _check_needs(held: FlatBoxes, form: Form) -> None:
@@ -276,6 +349,14 @@ def _check_needs(held: FlatBoxes, form: Form) -> None:
 def format_number(value: pl.Expr) -> pl.Expr:
     """A number as text with as many decimals as it needs, up to nine: a billionth of a pixel."""
     return value.round(9).cast(pl.String).str.replace(r"\.0$", "")
+
+
+def format_corner(value: pl.Expr) -> pl.Expr:
+    """A number as the shortest text that gives it back: of single precision 8.79, and not 8.789999962."""
+    double = value.cast(pl.Float64)
+    single = double.cast(pl.Float32)
+    short = pl.when(single.cast(pl.Float64) == double).then(single.cast(pl.String))
+    return short.otherwise(double.round(9).cast(pl.String)).str.replace(r"\.0$", "")
 
 
 def name_file(video: str, ending: str = "") -> str:

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from roadaware.errors import UsageError
+from roadaware.formats.boxes.bdd100k import write_bdd100k
 from roadaware.formats.boxes.coco import write_coco
+from roadaware.formats.boxes.csv import write_csv
 from roadaware.formats.boxes.cvat import write_cvat
+from roadaware.formats.boxes.cvat_images import write_cvat_images
 from roadaware.formats.boxes.flat import Files, Form, flatten
+from roadaware.formats.boxes.kitti import (
+    OBJECT_COLUMNS,
+    TRACKING_COLUMNS,
+    adapt_drives,
+    adapt_shots,
+    write_kitti,
+    write_kitti_tracking,
+)
 from roadaware.formats.boxes.mot import write_mot
+from roadaware.formats.boxes.openlabel import adapt_objects, write_openlabel
 from roadaware.formats.boxes.voc import write_voc
 from roadaware.formats.boxes.yolo import write_yolo
 from roadaware.formats.road_detections import write_folder
-from roadaware.io.folders import make_folder
+from roadaware.io.folders import encode_json, is_vacant, list_other_names, make_folder, read_marker
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Scenes
 
+_ANY = frozenset({"any class", "any video"})
 FORMS: Mapping[str, Form] = {
     "coco": Form(
         "COCO JSON",
         "coco",
-        frozenset({"track", "zero", "untracked", "class", "ignore", "rate", "size", "length"}),
+        _ANY | {"track", "zero", "untracked", "class", "ignore", "rate", "size", "length"},
         write_coco,
         "annotations/instances_all.json",
     ),
     "yolo": Form(
         "YOLO text",
         "yolo",
-        frozenset({"track", "zero", "untracked", "class", "split", "rate", "size", "length"}),
+        _ANY | {"track", "zero", "untracked", "class", "split", "rate", "size", "length"},
         write_yolo,
         "data.yaml, dataset.toml, labels/SPLIT/VIDEO_NUMBER.txt",
         needs=("width_px", "height_px"),
@@ -38,7 +52,7 @@ FORMS: Mapping[str, Form] = {
     "mot": Form(
         "MOT text",
         "mot",
-        frozenset({"track", "untracked", "class", "unclassed", "ignore", "rate", "size", "length", "split"}),
+        _ANY | {"track", "untracked", "class", "unclassed", "ignore", "rate", "size", "length", "split"},
         write_mot,
         "SPLIT/VIDEO/gt/gt.txt, gt/labels.txt, seqinfo.ini",
         needs=("n_frames",),
@@ -47,7 +61,7 @@ FORMS: Mapping[str, Form] = {
     "cvat": Form(
         "CVAT for video 1.1",
         "cvat",
-        frozenset({"track", "zero", "class", "rate", "size", "length"}),
+        _ANY | {"track", "zero", "class", "occluded", "rate", "size", "length"},
         write_cvat,
         "VIDEO.xml",
         needs=("n_frames", "width_px", "height_px"),
@@ -56,15 +70,87 @@ FORMS: Mapping[str, Form] = {
     "voc": Form(
         "Pascal VOC XML",
         "voc",
-        frozenset({"untracked", "class", "ignore", "rate", "size", "length", "split"}),
+        _ANY | {"untracked", "class", "ignore", "rate", "size", "length", "split"},
         write_voc,
         "Annotations/VIDEO_NUMBER.xml, ImageSets/Main/SPLIT.txt, labelmap.txt",
         needs=("width_px", "height_px"),
+    ),
+    "csv": Form(
+        "csv of boxes",
+        "csv",
+        _ANY
+        | {"track", "zero", "name", "untracked", "class", "unclassed", "ignore", "rate", "size", "length"},
+        write_csv,
+        "boxes.csv, dataset.toml",
+    ),
+    "kitti": Form(
+        "KITTI object labels",
+        "kitti",
+        frozenset({"untracked", "class", "ignore", "hidden", "length", "split"}),
+        write_kitti,
+        "training/label_2/000000.txt",
+        own=OBJECT_COLUMNS,
+        camera="image_2",
+        adapt=adapt_shots,
+    ),
+    "kitti_tracking": Form(
+        "KITTI tracking labels",
+        "kitti_tracking",
+        frozenset({"track", "zero", "untracked", "class", "ignore", "hidden", "rate", "length", "split"}),
+        write_kitti_tracking,
+        "training/label_02/0000.txt",
+        whole=True,
+        own=TRACKING_COLUMNS,
+        camera="image_02",
+        adapt=adapt_drives,
+    ),
+    "cvat_images": Form(
+        "CVAT for images 1.1",
+        "cvat",
+        _ANY | {"untracked", "class", "occluded", "rate", "size", "length"},
+        write_cvat_images,
+        "VIDEO.xml",
+        needs=("n_frames", "width_px", "height_px"),
+        whole=True,
+    ),
+    "bdd100k": Form(
+        "BDD100K JSON",
+        "bdd100k",
+        _ANY
+        | {
+            "track",
+            "zero",
+            "name",
+            "untracked",
+            "class",
+            "unclassed",
+            "ignore",
+            "occluded",
+            "rate",
+            "size",
+            "length",
+            "split",
+        },
+        write_bdd100k,
+        "SPLIT/VIDEO.json",
+    ),
+    "openlabel": Form(
+        "ASAM OpenLABEL",
+        "openlabel",
+        _ANY | {"track", "zero", "name", "untracked", "class", "ignore", "hidden", "rate", "size", "length"},
+        write_openlabel,
+        "VIDEO.json",
+        adapt=adapt_objects,
     ),
 }
 """The forms, by the name that `convert --to` takes; the laws of tests run over them."""
 REST = "not-held"
 """The folder beside what was written, in which the whole tables lie where the form could not hold them."""
+
+
+MARKER = ".roadaware-boxes"
+"""The file in a written folder that says so, without which nothing is replaced; tools pass over names with a dot in front."""
+MARKER_FORMAT = "roadaware-boxes"
 
 
 @dataclass
@@ -82,25 +168,64 @@ class WrittenBoxes:
     lost: Counter[str] = field(default_factory=Counter)
 
 
+def check_folder(folder: Path, *, overwrite: bool) -> None:
+    """Fail early where boxes cannot be written: into a folder with other things, or with earlier boxes unless `overwrite`.
+
+    Raises:
+        UsageError: if something stands there that may not be replaced; says what to do.
+        DiskError: if the folder cannot be looked into.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; boxes go into a folder")
+    if not folder.is_dir() or is_vacant(folder):
+        return
+    held = read_marker(folder / MARKER, MARKER_FORMAT)
+    if held is None:
+        raise UsageError(
+            f"{folder} holds other things ({list_other_names(folder)}); boxes go into a new or empty folder, and "
+            "--overwrite replaces only what convert wrote"
+        )
+    more = sum(len(files) for _, _, files in os.walk(folder)) - 1 - held.get("files", 0)
+    if more > 0:
+        raise UsageError(
+            f"{folder} holds {more:,} files more than convert wrote there; move them, or name a new or empty folder"
+        )
+    if not overwrite:
+        raise UsageError(
+            f"{folder} holds boxes that convert wrote; say --overwrite to replace them, or name a new or empty folder"
+        )
+
+
 def write_boxes(
-    scenes: Scenes, form: str, folder: Path, *, kind: str | None = None, lossy: bool = False
+    scenes: Scenes,
+    form: str,
+    folder: Path,
+    *,
+    kind: str | None = None,
+    lossy: bool = False,
+    overwrite: bool = False,
+    add: Callable[[Path], int] | None = None,
 ) -> WrittenBoxes:
     """Write the boxes of scenes in the form of an annotation tool; the folder appears whole or not at all.
 
     Args:
         scenes: with boxes.
         form: one of `FORMS`.
-        folder: must not exist, or be empty.
+        folder: must not exist or be empty, or hold boxes that were written before, which `overwrite` replaces.
         kind: of label that becomes the class (default: agent, object, category or action, else the first).
         lossy: write although the form cannot hold everything; the whole tables are then saved in `not-held` beside.
+        overwrite: replace boxes that were written there before.
+        add: puts more files into the folder before it appears, such as the videos, and returns how many.
 
     Raises:
-        UsageError: if there is no such form or kind; or the form cannot hold everything, which is listed.
+        UsageError: if there is no such form or kind; the form cannot hold everything, which is listed; or something stands in
+            the folder that may not be replaced.
         InputError: if the form needs to know what the scenes do not say.
-        DiskError: if the disk refuses.
+        DiskError: if the disk refuses; what stood there still stands.
     """
     if form not in FORMS:
         raise UsageError(f"no form {form!r}; there are {', '.join(FORMS)}")
+    check_folder(folder, overwrite=overwrite)
     held, lost = flatten(scenes, FORMS[form], kind)
     if lost and not lossy:
         listed = "\n  ".join(f"{count:,} {what}" for what, count in lost.items())
@@ -115,9 +240,15 @@ def write_boxes(
             written.files += 1
             yield name, data
 
+    def finish(building: Path) -> None:
+        added = add(building) if add is not None else 0
+        if lost:
+            save(scenes, building / REST)
+            added += sum(1 for path in (building / REST).rglob("*") if path.is_file())
+        facts = {"format": MARKER_FORMAT, "form": form, "files": written.files + added}
+        (building / MARKER).write_text(encode_json(facts))
+
     make_folder(folder.absolute().parent)
-    write_folder(folder, counted())
+    write_folder(folder, counted(), finish=finish, replace=overwrite)
     written.rows = {"videos": len(held.videos), "images": len(held.frames), "boxes": len(held.boxes)}
-    if lost:
-        save(scenes, folder / REST)
     return written
