@@ -42,12 +42,18 @@ from roadaware.training.events.rows import DetectorErrors, MotionNoise, iterate_
 from roadaware.training.events.streams import TubeRows, join_tube_rows, make_tube_rows
 
 FORMAT = "roadaware-continual"
-MARKER, RESULTS, CELLS, TIMING, SCENES = "study.json", "results.json", "cells.parquet", "timing.json", "scenes"
+MARKER, RESULTS, CELLS, TIMING, SCENES = (
+    "study.json",
+    "results.json",
+    "cells.parquet",
+    "timing.json",
+    "scenes",
+)
 _MOST_STATE = 1 << 30
 TRAIN_EVERY = 2
 """Every so many-th frame of a stream is learnt from."""
-TRAIN_SCENES, TEST_SCENES = 12, 8
-"""Simulated scenes of each experience."""
+TRAIN_SCENES, TEST_SCENES, ROUNDS = 12, 8, 3
+"""Simulated scenes of each experience, and how often those that are learnt from are driven through."""
 
 NEW_LABELS = (
     "action/TurLft", "action/TurRht", "action/Wait2X", "action/XingFmLft", "action/XingFmRht",
@@ -191,7 +197,7 @@ def run_continual_study(
     *,
     domains: Sequence[EventDomain] | None = None,
     seeds: int = 3,
-    memory_tubes: int = 200,
+    memory_tubes: int = 400,
     draws: int = 1000,
     train_scenes: int = TRAIN_SCENES,
     test_scenes: int = TEST_SCENES,
@@ -199,7 +205,8 @@ def run_continual_study(
 ) -> ContinualStudy:
     """Learn from experiences in their order, each box once, and test on all of them before the first and after each.
 
-    What is learnt is the network of tubes: actions and locations. The detector, whose tubes these are, stays as it is, and
+    Simulated scenes are driven through `ROUNDS` times, each time with other errors of the detector; tables once. What is
+    learnt is the network of tubes: actions and locations. The detector, whose tubes these are, stays as it is, and
     so does the network of the own vehicle's actions. After each experience the state of every learner is saved; given
     again, the study goes on there, to the same bits.
 
@@ -221,12 +228,13 @@ def run_continual_study(
             f"a stream has two experiences or more, not {len(domains)}: nothing can be forgotten before"
         )
     methods = build_methods(memory_tubes)
+    rounds = ROUNDS if domains is None else 1
     settings = {
         "experiences": [town.name for town in TOWNS] if domains is None else [d.name for d in domains],
         "scenes_to_learn_from": train_scenes if domains is None else [len(d.train) for d in domains],
         "scenes_to_test_on": test_scenes if domains is None else [len(d.test) for d in domains],
         "memory_tubes": memory_tubes, "learner": to_dict(LearnerConfig()), "seeds": seeds,
-        "resamples": draws, "every": TRAIN_EVERY,
+        "resamples": draws, "every": TRAIN_EVERY, "rounds": rounds,
     }  # fmt: skip
     names = settings["experiences"]
     if len(set(names)) < len(names):
@@ -239,14 +247,16 @@ def run_continual_study(
             if domains is None
             else list(domains)
         )
-        stream = _Stream.build(held, draws)
+        stream = _Stream.build(held, draws, rounds)
         total, done = len(methods) * seeds + 1, 0
         cells: dict[str, list[Floats]] = {}
         memory: dict[str, int] = {}
         for name, config in methods.items():
             cells[name] = []
             for seed in range(seeds):
-                found, learner = _run_learner(stream, config, seed, out / "states" / f"{_name_file(name)}-{seed}.npz")
+                found, learner = _run_learner(
+                    stream, config, seed, out / "states" / f"{_name_file(name)}-{seed}.npz"
+                )
                 cells[name].append(found)
                 memory[name] = learner.memory_bytes
                 done += 1
@@ -278,12 +288,12 @@ class _Stream:
     spread: Floats32
 
     @classmethod
-    def build(cls, domains: Sequence[EventDomain], draws: int) -> _Stream:
+    def build(cls, domains: Sequence[EventDomain], draws: int, rounds: int) -> _Stream:
         experiences, trains, tests, first = [], [], [], []
         known: set[str] = set()
         stream_scene = test_scene = 0
         for domain in domains:
-            parts = domain.make_train_rows(stream_scene, every=TRAIN_EVERY)
+            parts = domain.make_train_rows(stream_scene, every=TRAIN_EVERY, rounds=rounds)
             test = TestSet.build(domain.make_test_rows(test_scene), test_scene)
             if not test.judged:
                 raise InputError(
@@ -293,12 +303,12 @@ class _Stream:
             trains.append(parts)
             tests.append(test)
             first.append(test_scene)
-            stream_scene += len(domain.train)
+            stream_scene += len(parts)
             test_scene += len(domain.test)
             experiences.append(
                 Experience(
                     domain.name, domain.about, len(domain.train), len(domain.test),
-                    float(sum(scene.n_frames / scene.fps for scene in domain.train)), sum(map(len, parts)),
+                    rounds * float(sum(scene.n_frames / scene.fps for scene in domain.train)), sum(map(len, parts)),
                     sum(len(np.unique(part.tube)) for part in parts), len(test.rows), test.judged, test.passed,
                     tuple(label for label in domain.labels if label not in known), domain.left_out,
                 )
@@ -308,7 +318,14 @@ class _Stream:
         # Scales of the features, of many simulated scenes: a stream's own would move, and with them all that was learnt.
         scales = open_head().tubes
         return cls(
-            tuple(experiences), tuple(trains), tuple(tests), tuple(first), weights, units, scales.mean, scales.spread
+            tuple(experiences),
+            tuple(trains),
+            tuple(tests),
+            tuple(first),
+            weights,
+            units,
+            scales.mean,
+            scales.spread,
         )
 
     def measure(self, answer: Callable[[Floats32, Sequence[str]], Floats32]) -> Floats:
@@ -354,7 +371,9 @@ def _load_run(path: Path) -> tuple[ContinualLearner, Floats]:
             state, found = held["state"].tobytes(), np.asarray(held["accuracy"], np.float64)
     except (OSError, ValueError, KeyError) as error:
         raise DamagedError(
-            f"expected the state of a learner: {str(error)[:200]}", where=str(path), hint="delete it: it is learnt again"
+            f"expected the state of a learner: {str(error)[:200]}",
+            where=str(path),
+            hint="delete it: it is learnt again",
         ) from error
     return ContinualLearner.load_state(state, str(path)), found
 
@@ -464,7 +483,13 @@ def measure_time(domain: EventDomain, config: LearnerConfig) -> dict[str, float]
             spent, seconds = 0.0, 0.0
             for number, truth in enumerate(domain.train[:_TIMED_SCENES]):
                 rows = make_tube_rows(
-                    truth, number, 1, domain.labels, errors=domain.errors, noise=domain.noise, pixels=domain.pixels
+                    truth,
+                    number,
+                    1,
+                    domain.labels,
+                    errors=domain.errors,
+                    noise=domain.noise,
+                    pixels=domain.pixels,
                 )
                 found, motions, focal = simulate_inputs(
                     truth, number, 1, errors=domain.errors, noise=domain.noise, pixels=domain.pixels

@@ -113,16 +113,22 @@ class EventDomain:
     left_out: tuple[str, ...] = ()
 
     def make_train_rows(
-        self, first: int, *, every: int, change: Callable[[SceneTruth], SceneTruth] | None = None
+        self,
+        first: int,
+        *,
+        every: int,
+        rounds: int = 1,
+        change: Callable[[SceneTruth], SceneTruth] | None = None,
     ) -> list[TubeRows]:
         """The boxes of each training scene.
 
         Args:
             first: number of the first scene in the stream.
             every: every so many-th frame.
+            rounds: how often the scenes come, each time with other errors of the detector.
             change: what is done to each scene before, such as mirroring.
         """
-        return self._make(self.train, first, _TRAIN_ERRORS, every, change)
+        return self._make(self.train * rounds, first, _TRAIN_ERRORS, every, change)
 
     def make_test_rows(self, first: int = 0) -> TubeRows:
         """The boxes that are judged, of all test scenes.
@@ -321,9 +327,9 @@ class TestSet:
         count = int(self.scene.max()) + 1 if len(self.scene) else 0
         own, back = np.unique(weights[:, first : first + count], axis=0, return_inverse=True)
         values = [
-            Ranking.of(self.rows.truth[:, self.rows.labels.index(label)], scores[:, k].astype(np.float64)).areas(
-                own.astype(np.int32), self.scene
-            )[0]
+            Ranking.of(
+                self.rows.truth[:, self.rows.labels.index(label)], scores[:, k].astype(np.float64)
+            ).areas(own.astype(np.int32), self.scene)[0]
             for k, label in enumerate(self.judged)
         ]
         if not values:

@@ -1,4 +1,4 @@
-"""The page of a study of continual event detection: accuracy after each experience as heat maps, forgetting, memory and time."""
+"""The page of a study of continual event detection: heat maps of accuracy, forgetting, memory and time."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def list_experiences(study: ContinualStudy) -> list[list[str]]:
         [
             each.name, each.about, f"{each.train_scenes}", f"{each.seconds / 60:.1f}", f"{each.tubes:,}",
             f"{each.boxes:,}", f"{each.test_scenes}", f"{each.test_boxes:,}", f"{len(each.judged)}",
-            ", ".join(name.partition("/")[2] for name in each.new) if each is not study.experiences[0] else f"all {len(each.new)}",
+            f"all {len(each.new)}"
+            if each is study.experiences[0]
+            else ", ".join(name.partition("/")[2] for name in each.new),
         ]
         for each in study.experiences
     ]  # fmt: skip
@@ -126,7 +128,9 @@ def format_continual_study(study: ContinualStudy) -> str:
     return "\n".join(
         [
             format_table(COLUMNS, list_rows(study)), "",
-            format_table(("less fine-tuning", "average mAP", "forgetting", "forgetting less half of its"), list_differences(study)),
+            format_table(
+                ("less fine-tuning", "average mAP", "forgetting", "forgetting less half of its"), list_differences(study)
+            ),
             "", *list_findings(study),
         ]
     )  # fmt: skip
@@ -178,7 +182,10 @@ def plot_forgetting(study: ContinualStudy) -> Picture:
         panels: Any = figure.subplots(1, 2)
         base = study.get_method(FINE_TUNING).forgetting
         for panel, metric, words in zip(
-            panels, ("average", "forgetting"), ("average mAP after the last experience", "forgetting"), strict=True
+            panels,
+            ("average", "forgetting"),
+            ("average mAP after the last experience", "forgetting"),
+            strict=True,
         ):
             for place, method in enumerate(learnt):
                 measured: Measured = getattr(method, metric)
@@ -198,8 +205,8 @@ def plot_forgetting(study: ContinualStudy) -> Picture:
             panels[1].axvline(base.value / 2, color="#6b7482", linestyle=(0, (2, 3)), linewidth=1)
     return Picture(
         "Average accuracy and forgetting",
-        "Dots are means over seeds, lines 95 % intervals over test scenes, ticks single seeds; dotted: half the forgetting of "
-        "fine-tuning.",
+        "Dots are means over seeds, lines 95 % intervals over test scenes, ticks single seeds; dotted: half the forgetting "
+        "of fine-tuning.",
         figure,
     )
 
@@ -240,8 +247,8 @@ def build_continual_section(study: ContinualStudy) -> Section:
             Pictures((plot_matrix(study, online), plot_forgetting(study))),
             Table(
                 COLUMNS, tuple(map(tuple, list_rows(study))), "l" + "r" * (len(COLUMNS) - 1), title="Ways of learning",
-                caption=f"In brackets {over}. Time is that of linker, features and head, without the detector, alone and with "
-                "learning, by the processor's clock when the study was first run.",
+                caption=f"In brackets {over}. Time is that of linker, features and head, without the detector, alone and "
+                "with learning, by the processor's clock when the study was first run.",
             ),
             Table(
                 ("", "average mAP", "forgetting", "forgetting less half of fine-tuning's"),
@@ -252,7 +259,8 @@ def build_continual_section(study: ContinualStudy) -> Section:
                 ("experience", "what it is", "scenes", "minutes", "tubes", "boxes learnt", "test scenes", "test boxes",
                  "labels judged", "new labels"),
                 tuple(map(tuple, list_experiences(study))), "llrrrrrrrl", title="The stream",
-                caption=f"Every {TRAIN_EVERY}nd frame is learnt from and every {TEST_EVERY}th judged, false detections included.",
+                caption=f"Every {TRAIN_EVERY}nd frame is learnt from and every {TEST_EVERY}th judged, false detections "
+                "included.",
             ),
             Table(
                 ("", "when", *names), matrices, "ll" + "r" * len(names), title="Accuracy after each experience",

@@ -138,7 +138,9 @@ def fit_tubes(
                 seen = np.concatenate([x[chosen], asked])
                 # Noise on all boxes, so that the student cannot tell the sets apart by it.
                 seen = seen + np.float32(how.noise) * rng.standard_normal(seen.shape, np.float32)
-                say = how.consistency * float(np.exp(-_RAMP * (1 - min(1.0, done / max(1.0, how.ramp * total))) ** 2))
+                say = how.consistency * float(
+                    np.exp(-_RAMP * (1 - min(1.0, done / max(1.0, how.ramp * total))) ** 2)
+                )
                 agree = np.full(told.shape, say / how.batch, np.float32)
                 student.step(
                     seen, np.concatenate([truth[chosen], told]), np.concatenate([share, agree]), max(lr, 1e-9)

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -55,7 +56,7 @@ class TubeNetwork:
                 (rng.standard_normal((a, b)) * np.sqrt(2 / a)).astype(np.float32),
                 np.zeros(b, np.float32),
             )
-            for a, b in zip(sizes, sizes[1:], strict=False)
+            for a, b in pairwise(sizes)
         ]
         # The last layer begins at 0, so that no label has a say before it was learnt.
         self.layers.append(
@@ -163,7 +164,8 @@ class LearnerConfig:
         check_range("lr", self.lr, 1e-6, 1.0)
         check_range("decay", self.decay, 0.0, 0.999999)
         for name, least, most in (
-            ("batch", 1, 4096), ("passes", 1, 64), ("memory_tubes", 0, 1_000_000), ("tube_rows", 1, 1024), ("replay", 1, 4096),
+            ("batch", 1, 4096), ("passes", 1, 64), ("memory_tubes", 0, 1_000_000),
+            ("tube_rows", 1, 1024), ("replay", 1, 4096),
         ):  # fmt: skip
             check_range(name, getattr(self, name), least, most)
         if not self.hidden or any(units < 1 for units in self.hidden):
@@ -173,8 +175,8 @@ class LearnerConfig:
 class ContinualLearner:
     """A head that learns from a stream of labelled tubes, each box once, and answers at any time.
 
-    Its memory is bounded: the network and its optimiser, a batch that fills, and the reservoir. Every tube of the stream is in
-    the reservoir with the same probability, and of each tube there `tube_rows` boxes, drawn likewise. Labels are known
+    Its memory is bounded: the network and its optimiser, a batch that fills, and the reservoir. Every tube of the stream
+    is in the reservoir with the same probability, and of each tube there `tube_rows` boxes, drawn likewise. Labels are known
     by name: one that is new adds an output, and one that an experience does not annotate is not learnt from there.
 
     Args:
@@ -182,8 +184,8 @@ class ContinualLearner:
         config: how it learns.
         seed: of weights, reservoir and replay.
 
-    Source: replay: Rolnick et al., NeurIPS 2019, and Chaudhry et al., 2019 (arXiv 1902.10486); the mean over steps: Polyak and
-    Juditsky, SIAM Journal on Control and Optimization 1992; that over experiences: Izmailov et al., UAI 2018.
+    Source: replay: Rolnick et al., NeurIPS 2019, and Chaudhry et al., 2019 (arXiv 1902.10486); the mean over steps: Polyak
+    and Juditsky, SIAM Journal on Control and Optimization 1992; that over experiences: Izmailov et al., UAI 2018.
     """
 
     def __init__(

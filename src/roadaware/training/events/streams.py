@@ -94,7 +94,11 @@ def make_tube_rows(
     source = found.source[rows]
     real = source >= 0
     place = np.where(real, truth.location[source] if len(truth.location) else -1, -1)
-    action = truth.action[source] & real[:, None] if len(truth.action) else np.zeros((len(rows), len(ACTIONS)), bool)
+    action = (
+        truth.action[source] & real[:, None]
+        if len(truth.action)
+        else np.zeros((len(rows), len(ACTIONS)), bool)
+    )
     whole = np.hstack([action, place[:, None] == np.arange(len(LOCATIONS))])
     parked = truth.parked[source] & real if len(truth.parked) else np.zeros(len(rows), bool)
     columns = [LABELS.index(name) for name in labels]
@@ -269,5 +273,3 @@ def _build_truth(
         action=action[kept], location=one["location"][kept],
         yaw_rps=still, pitch_rps=still.copy(), speed_mps=still.copy(), av=np.zeros(n_frames, np.int64),
     )  # fmt: skip
-
-
