@@ -17,7 +17,7 @@ from roadaware.protocols.countries import METHODS, SOURCE, run_countries_study
 from roadaware.protocols.event_domains import (
     EventDomain,
     Measured,
-    TestSet,
+    JudgedBoxes,
     build_table_domain,
     build_weights,
     split_videos,
@@ -98,7 +98,7 @@ def test_accuracy_is_the_mean_of_each_label_over_the_scenes_that_count() -> None
     rows = TubeRows(
         LABELS[:3], np.zeros((n, 1), np.float32), truth, np.ones(n, np.float32), np.ones(n, bool), np.arange(n), scene
     )  # fmt: skip
-    test = TestSet.build(rows, 0)
+    test = JudgedBoxes.build(rows, 0)
     assert (test.judged, test.passed) == (LABELS[:2], LABELS[2:3])
     scores = rng.random((n, 2)).astype(np.float32)
     weights, _ = build_weights(4, 100)

@@ -23,7 +23,7 @@ from roadaware.protocols.event_domains import (
     EventDomain,
     Measured,
     Progress,
-    TestSet,
+    JudgedBoxes,
     Town,
     build_weights,
     check_settings,
@@ -280,7 +280,7 @@ class _Stream:
 
     experiences: tuple[Experience, ...]
     train: tuple[list[TubeRows], ...]
-    tests: tuple[TestSet, ...]
+    tests: tuple[JudgedBoxes, ...]
     first: tuple[int, ...]
     weights: Ints
     units: Units | None
@@ -294,7 +294,7 @@ class _Stream:
         stream_scene = test_scene = 0
         for domain in domains:
             parts = domain.make_train_rows(stream_scene, every=TRAIN_EVERY, rounds=rounds)
-            test = TestSet.build(domain.make_test_rows(test_scene), test_scene)
+            test = JudgedBoxes.build(domain.make_test_rows(test_scene), test_scene)
             if not test.judged:
                 raise InputError(
                     f"experience {domain.name} cannot be judged: no label that it annotates is true in two test scenes "

@@ -21,7 +21,7 @@ from roadaware.protocols.event_domains import (
     EventDomain,
     Measured,
     Progress,
-    TestSet,
+    JudgedBoxes,
     Town,
     build_weights,
     check_settings,
@@ -205,11 +205,11 @@ def run_countries_study(
     return study
 
 
-def _build_test(domain: EventDomain, common: tuple[str, ...]) -> TestSet:
+def _build_test(domain: EventDomain, common: tuple[str, ...]) -> JudgedBoxes:
     rows = domain.make_test_rows()
     columns = [rows.labels.index(name) for name in common]
     kept = TubeRows(common, rows.x, rows.truth[:, columns], rows.weight, rows.judged, rows.tube, rows.scene)
-    test = TestSet.build(kept, 0)
+    test = JudgedBoxes.build(kept, 0)
     if not test.judged:
         raise InputError(
             f"{domain.name} cannot be judged: no label that both domains annotate is true in two of its test scenes"
@@ -219,7 +219,7 @@ def _build_test(domain: EventDomain, common: tuple[str, ...]) -> TestSet:
 
 def _judge_direction(
     pair: Sequence[EventDomain],
-    tests: Sequence[TestSet],
+    tests: Sequence[JudgedBoxes],
     way: tuple[int, int],
     given: dict[str, tuple[list[TubeRows], list[TubeRows]]],
     how: FitConfig,

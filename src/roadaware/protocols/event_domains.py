@@ -285,7 +285,7 @@ def check_settings(path: Path, form: str, settings: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class TestSet:
+class JudgedBoxes:
     """The boxes of a domain that are judged.
 
     Args:
@@ -301,7 +301,7 @@ class TestSet:
     passed: tuple[str, ...]
 
     @classmethod
-    def build(cls, rows: TubeRows, first: int) -> TestSet:
+    def build(cls, rows: TubeRows, first: int) -> JudgedBoxes:
         """The test set of the rows of a domain.
 
         Args:

@@ -126,7 +126,8 @@ def build_countries_section(study: CountriesStudy) -> Section:
         Table(
             COLUMNS, tuple(map(tuple, list_rows(study))), "lllrrr", title="Both directions",
             caption="In brackets 95 % intervals over test scenes "
-            f"({', '.join(f'{d.scenes} of {d.target}' for d in study.directions)}), by the jackknife; means over {study.seeds} seeds; differences are paired.",
+            f"({', '.join(f'{d.scenes} of {d.target}' for d in study.directions)}), by the jackknife; "
+            f"means over {study.seeds} seeds; differences are paired.",
         ),
         Points(tuple(points), title="Labels"),
         Note(
