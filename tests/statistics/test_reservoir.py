@@ -16,21 +16,21 @@ from roadaware.statistics.continual import (
 from roadaware.statistics.reservoir import choose_slots
 
 
-def keep(items: int, capacity: int, rng: np.random.Generator) -> list[int]:
-    """What a reservoir holds after so many items, given one by one."""
-    held = [-1] * min(items, capacity)
+def keep(runs: int, items: int, capacity: int, rng: np.random.Generator) -> np.ndarray:
+    """(runs, capacity) what each of many reservoirs holds after so many items, given one by one."""
+    held = np.full((runs, capacity), -1)
     for item in range(items):
-        slot = int(choose_slots([item], capacity, rng)[0])
-        if slot >= 0:
-            held[slot] = item
+        slots = choose_slots(np.full(runs, item), capacity, rng)
+        taken = np.flatnonzero(slots >= 0)
+        held[taken, slots[taken]] = item
     return held
 
 
 def test_every_set_of_items_is_as_likely() -> None:
-    rng, runs = np.random.default_rng(0), 12_000
+    runs = 12_000
     counts = dict.fromkeys(combinations(range(6), 3), 0)
-    for _ in range(runs):
-        counts[tuple(sorted(keep(6, 3, rng)))] += 1
+    for row in np.sort(keep(runs, 6, 3, np.random.default_rng(0)), axis=1).tolist():
+        counts[tuple(row)] += 1
     expected = runs / len(counts)
     chi2 = sum((n - expected) ** 2 / expected for n in counts.values())
     # The 99.9 percentile of chi-squared with 19 degrees of freedom.
@@ -38,12 +38,10 @@ def test_every_set_of_items_is_as_likely() -> None:
 
 
 def test_at_every_moment_the_first_and_the_newest_are_as_likely() -> None:
-    rng, runs = np.random.default_rng(1), 4000
-    for items in (4, 9):
-        held = np.zeros(items)
-        for _ in range(runs):
-            held[keep(items, 4, rng)] += 1
-        assert held / runs == pytest.approx(4 / items, abs=0.03)
+    runs = 4000
+    for items in (4, 9, 40):
+        held = np.bincount(keep(runs, items, 4, np.random.default_rng(1)).ravel(), minlength=items)
+        assert held / runs == pytest.approx(np.full(items, 4 / items), abs=0.03)
 
 
 def test_many_reservoirs_at_once_and_what_is_refused() -> None:

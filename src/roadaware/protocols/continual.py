@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import polars as pl
@@ -21,9 +22,9 @@ from roadaware.io.folders import encode_json, hold_folder, make_folder
 from roadaware.models.event_head.head import open_head
 from roadaware.protocols.event_domains import (
     EventDomain,
+    JudgedBoxes,
     Measured,
     Progress,
-    JudgedBoxes,
     Town,
     build_weights,
     check_settings,
@@ -369,7 +370,7 @@ def _load_run(path: Path) -> tuple[ContinualLearner, Floats]:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as held:
             state, found = held["state"].tobytes(), np.asarray(held["accuracy"], np.float64)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
         raise DamagedError(
             f"expected the state of a learner: {str(error)[:200]}",
             where=str(path),

@@ -19,9 +19,9 @@ from roadaware.io.folders import encode_json, hold_folder
 from roadaware.models.event_head.head import open_head
 from roadaware.protocols.event_domains import (
     EventDomain,
+    JudgedBoxes,
     Measured,
     Progress,
-    JudgedBoxes,
     Town,
     build_weights,
     check_settings,

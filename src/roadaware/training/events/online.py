@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, Self
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -428,7 +429,7 @@ class ContinualLearner:
             found._newest, found._experiences = int(facts["newest"]), int(facts["experiences"])
             found.network.steps = int(facts["steps"])
             found._rng.bit_generator.state = facts["rng"]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, UsageError, BadZipFile) as error:
             raise DamagedError(f"expected the state of a learner: {str(error)[:200]}", where=where) from error
         found._slots = {n: k for k, n in enumerate(found._memory_tube.tolist()) if n >= 0}
         return found
