@@ -9,7 +9,6 @@ import numpy as np
 from roadaware.protocols.continual import (
     FINE_TUNING,
     JOINT,
-    REPLAY,
     REPLAY_AVERAGED,
     TRAIN_EVERY,
     ContinualStudy,
@@ -77,25 +76,30 @@ def list_experiences(study: ContinualStudy) -> list[list[str]]:
 
 
 def describe_aim(study: ContinualStudy) -> str:
-    """Whether replay forgets at most half of what fine-tuning forgets, in a sentence with its numbers."""
-    base, replay = study.get_method(FINE_TUNING).forgetting, study.get_method(REPLAY).forgetting
-    half = study.half[REPLAY]
-    if base is None or replay is None or base.value is None or replay.value is None or half.value is None:
+    """Whether rows with replay forget at most half of what fine-tuning forgets, in words with their numbers."""
+    base = study.get_method(FINE_TUNING).forgetting
+    if base is None or base.value is None:
         return "Forgetting is not defined here."
     if base.value <= 0:
         return f"Fine-tuning forgets nothing here ({base.value:+.3f}), so that there is nothing to halve."
-    share = replay.value / base.value
-    how = (
-        "reached"
-        if half.is_below_zero
-        else "reached in the mean, and not beyond its interval"
-        if half.value <= 0
-        else f"missed by {half.value:.3f}"
-    )
+    says = []
+    for name, half in study.half.items():
+        own = study.get_method(name).forgetting
+        if own is None or own.value is None or half.value is None:
+            continue
+        reached = (
+            "reached"
+            if half.is_below_zero
+            else "reached in the mean alone"
+            if half.value <= 0
+            else f"missed by {half.value:.3f}"
+        )
+        says.append(
+            f"{name} {own.value:+.3f} ({reached}: less half of fine-tuning's {format_measured(half, sign='+')})"
+        )
     return (
-        f"Replay of {study.memory_tubes:,} of {study.tubes:,} tubes forgets {replay.value:.3f} where fine-tuning forgets "
-        f"{base.value:.3f}: {100 * share:.0f} % of it. Aim of at most half: {how} (forgetting less half of fine-tuning's "
-        f"{format_measured(half, sign='+')})."
+        f"Forgetting, with the aim of at most half of fine-tuning's {base.value:.3f}, with {study.memory_tubes:,} of "
+        f"{study.tubes:,} tubes kept: {'; '.join(says)}."
     )
 
 
