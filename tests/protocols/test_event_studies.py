@@ -34,7 +34,7 @@ from roadaware.training.events.streams import LABELS, TubeRows, read_table_truth
 @pytest.fixture(scope="module")
 def tables() -> Scenes:
     """Eight short videos of the demo's ROAD, of which every fourth is tested."""
-    scenes = generate_road_scenes(videos=8, frames=30, seed=3)
+    scenes = generate_road_scenes(videos=8, frames=24, boxes_per_frame=4, seed=3)
     return scenes.with_tables(videos=scenes.videos.drop("splits"))
 
 

@@ -230,14 +230,14 @@ def run_continual_study(
         )
     methods = build_methods(memory_tubes)
     rounds = ROUNDS if domains is None else 1
-    settings = {
-        "experiences": [town.name for town in TOWNS] if domains is None else [d.name for d in domains],
+    names = [town.name for town in TOWNS] if domains is None else [d.name for d in domains]
+    settings: dict[str, Any] = {
+        "experiences": names,
         "scenes_to_learn_from": train_scenes if domains is None else [len(d.train) for d in domains],
         "scenes_to_test_on": test_scenes if domains is None else [len(d.test) for d in domains],
         "memory_tubes": memory_tubes, "learner": to_dict(LearnerConfig()), "seeds": seeds,
         "resamples": draws, "every": TRAIN_EVERY, "rounds": rounds,
     }  # fmt: skip
-    names = settings["experiences"]
     if len(set(names)) < len(names):
         raise UsageError(f"experiences have a name each; got {', '.join(names)}")
     check_settings(out / MARKER, FORMAT, settings)

@@ -310,7 +310,8 @@ class JudgedBoxes:
         """
         names = ("x", "truth", "weight", "judged", "tube", "scene")
         kept = TubeRows(rows.labels, **{name: getattr(rows, name)[rows.judged] for name in names})
-        judged, passed = [], []
+        judged: list[str] = []
+        passed: list[str] = []
         for k, label in enumerate(kept.labels):
             held = len(np.unique(kept.scene[kept.truth[:, k]]))
             (judged if held >= FEWEST_SCENES else passed).append(label)

@@ -10,6 +10,7 @@ from roadaware.protocols.continual import (
     FINE_TUNING,
     JOINT,
     REPLAY_AVERAGED,
+    ROUNDS,
     TRAIN_EVERY,
     ContinualStudy,
     MethodResult,
@@ -272,7 +273,8 @@ def build_continual_section(study: ContinualStudy) -> Section:
             ),
             Points(per_label, title="Labels"),
             Note(
-                "Simulated experiences are drawn scenes without images: weather and night are what they do to the camera, to "
+                f"Simulated scenes are driven through {ROUNDS} times, each time with other errors of the "
+                "detector. They have no images: weather and night are what they do to the camera, to "
                 "traffic, to the errors of the detector and to the estimate of the own motion. Those errors at night are the "
                 "worst of the training set's, by assumption."
             ),
