@@ -117,6 +117,7 @@ def test_accuracy_is_the_mean_of_each_label_over_the_scenes_that_count() -> None
         assert value == pytest.approx(np.mean(each))
 
 
+@pytest.mark.slow
 def test_a_continual_study_of_tables_goes_on_and_is_drawn(domains: list[EventDomain], tmp_path: Path) -> None:
     found = run_continual_study(tmp_path / "a", domains=domains, seeds=1, memory_tubes=20, draws=9)
     first, second = found.experiences
