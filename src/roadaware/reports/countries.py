@@ -49,6 +49,8 @@ def _describe(direction: Direction, name: str) -> str:
     held = direction.differences[name]
     if held.value is None:
         return f"{name} is not defined"
+    if held.low is None:
+        return f"{name} {held.value:+.3f}"
     verdict = "better" if held.is_above_zero else "worse" if held.is_below_zero else "not different"
     return f"{name} {verdict} ({format_measured(held, sign='+')})"
 
