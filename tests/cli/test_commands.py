@@ -60,6 +60,8 @@ def test_help_and_version(roadaware: Command) -> None:
         (["doctor", "pedestrians"], "needs --scores"),
         (["reproduce", "iv2023"], "iv2024"),
         (["reproduce", "iv2024"], "ROADAWARE_DATA_DIR"),
+        (["reproduce", "continual", "--domains", "x"], "NAME=FOLDER"),
+        (["reproduce", "countries", "--domains", "one="], "NAME=FOLDER"),
         (["baseline", "jaad", "x", "--draws", "-3"], "0 or more"),
         (["demo", "--draws", "-3"], "0 or more"),
         (["reproduce", "iv2024", "--draws", "100001"], "at most 100,000"),

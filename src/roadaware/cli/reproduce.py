@@ -21,7 +21,16 @@ from roadaware.cli.options import (
     Several,
     validate_range,
 )
-from roadaware.cli.outputs import ABLATED_CROWDS, ABROAD, PATHS, STUDY, TIMES, check_paths
+from roadaware.cli.outputs import (
+    ABLATED_CROWDS,
+    ABROAD,
+    CONTINUAL,
+    COUNTRIES,
+    PATHS,
+    STUDY,
+    TIMES,
+    check_paths,
+)
 from roadaware.cli.results import write_page
 from roadaware.errors import UsageError
 from roadaware.io import folders
@@ -29,6 +38,7 @@ from roadaware.reports.reproduction_text import format_reproduction
 from roadaware.reports.run_text import format_headline
 
 if TYPE_CHECKING:
+    from roadaware.protocols.event_domains import EventDomain
     from roadaware.protocols.iv2024 import Reproduction
     from roadaware.tasks.pedestrians import Baseline
 
@@ -42,10 +52,15 @@ _UNSEEN = (
     "crowd, trajectories: a simulated folder of a town that is not learnt from; all of its scenes are judged."
 )
 _OUT = (
-    "crowd, when, trajectories, abroad: folder of the study; the same command goes on there. [default: "
-    "runs/crowd-ablation, runs/when, runs/trajectories, runs/abroad]"
+    "All but iv2024: folder of the study; the same command goes on there. [default: "
+    "runs/crowd-ablation, runs/when, runs/trajectories, runs/abroad, runs/continual, runs/countries]"
 )
-_SEEDS = "crowd, when, trajectories: trainings of each row."
+_SEEDS = "crowd, when, trajectories, continual, countries: trainings of each row."
+_DOMAINS = (
+    "continual, countries: tables in place of simulated towns, NAME=FOLDER with commas between: what `roadaware read` saved, "
+    "or `roadaware simulate` made. The stream of continual takes them in this order; countries takes two."
+)
+_MEMORY = "continual: tubes that the reservoir of replay holds."
 _STEPS = "crowd: steps of each task."
 _ROWS = "crowd: rows with commas: alone,shared,blocks-2,blocks-4,random-paths,shuffled. [default: all]"
 _PROCESSES = "crowd: trainings side by side."
@@ -54,7 +69,8 @@ _SET = "crowd: fields of the recipe configs/crowd/intellicare.yaml, such as mode
 
 def reproduce(
     experiment: Annotated[
-        Literal["iv2024", "crowd", "when", "trajectories", "abroad"], Parameter(help="Which experiment.")
+        Literal["iv2024", "crowd", "when", "trajectories", "abroad", "continual", "countries"],
+        Parameter(help="Which experiment."),
     ],
     /,
     *,
@@ -70,6 +86,8 @@ def reproduce(
     rows: Annotated[str | None, Parameter(help=_ROWS)] = None,
     processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(1, 256))] = 1,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
+    domains: Annotated[str | None, Parameter(help=_DOMAINS)] = None,
+    memory: Annotated[int, Parameter(help=_MEMORY, validator=validate_range(1, 100_000))] = 400,
     common: Common = USUAL,
 ) -> Outcome:
     """Repeat a published experiment on the released files and set every printed cell beside what comes out.
@@ -93,6 +111,12 @@ def reproduce(
     every domain: does an alarm without labels hear that they are away, and what do calibration and conformal sets hold that
     learn from outcomes one to two seconds later.
 
+    `continual` lets the event head learn online from towns, weather, night and new classes one after another, each box once:
+    fine-tuning, means of weights, replay by a reservoir, and joint training; average, forgetting, transfer, memory and time.
+
+    `countries` lets it learn where traffic keeps to one side and tests it where it keeps to the other, both ways: source
+    alone, mirrored, a mean teacher without labels of the target, joint. With --domains for ROAD and ROAD-Waymo.
+
     For example:
 
         roadaware reproduce iv2024 --data DATA --html tables.html
@@ -106,7 +130,17 @@ def reproduce(
         roadaware reproduce trajectories --data DATA --scenes town --unseen other-town --output runs/trajectories
 
         roadaware reproduce abroad --data runs/away --output runs/abroad
+
+        roadaware reproduce continual --output runs/continual
+
+        roadaware reproduce countries --domains road=road-tables,waymo=waymo-tables --output runs/countries
     """
+    if experiment in ("continual", "countries"):
+        folder = out or Path("runs") / experiment
+        (CONTINUAL if experiment == "continual" else COUNTRIES).check(folder)
+        check_paths(reproduce, {"domains": domains, "out": folder, "html": html, "common": common})
+        study = _study_continual if experiment == "continual" else _study_countries
+        return study(domains, folder, seeds, memory, draws, html)
     if experiment == "abroad":
         folder = out or Path("runs/abroad")
         ABROAD.check(folder)
@@ -257,6 +291,62 @@ def _study_abroad(source: Path, out: Path, draws: int, html: Path | None) -> Out
     for path in filter(None, (out / "report.html", html)):
         folders.write_text(path, page)
     text = f"{format_abroad_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
+    return Outcome(text, {"folder": str(out), **found.as_dict()})
+
+
+def _open_domains(domains: str | None) -> list[EventDomain] | None:
+    """The domains that are named by their tables; None where none are.
+
+    Raises:
+        UsageError: if it is not NAME=FOLDER with commas between.
+    """
+    if domains is None:
+        return None
+    from roadaware.datasets.loading import open_dataset
+    from roadaware.protocols.event_domains import build_table_domain
+
+    named = [each.partition("=") for each in domains.split(",") if each]
+    if any(not (name and sign and place) for name, sign, place in named):
+        raise UsageError(f"domains are NAME=FOLDER with commas between, not '{domains}'")
+    return [build_table_domain(name, open_dataset("road", Path(place))) for name, _, place in named]
+
+
+def _study_continual(
+    domains: str | None, out: Path, seeds: int, memory: int, draws: int, html: Path | None
+) -> Outcome:
+    """The study of continual event detection; its page, states and results lie in its folder."""
+    from roadaware.protocols.continual import run_continual_study
+    from roadaware.reports.continual import build_continual_section, format_continual_study
+    from roadaware.reports.page import report
+
+    given = _open_domains(domains)
+    with console.show_progress("continual learning") as progress:
+        found = run_continual_study(
+            out, domains=given, seeds=seeds, memory_tubes=memory, draws=draws, progress=progress
+        )
+    names = ", ".join(each.name for each in found.experiences)
+    page = report([build_continual_section(found)], title="Continual event detection", subtitle=names)
+    for path in filter(None, (out / "report.html", html)):
+        folders.write_text(path, page)
+    text = f"{format_continual_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
+    return Outcome(text, {"folder": str(out), **found.as_dict()})
+
+
+def _study_countries(
+    domains: str | None, out: Path, seeds: int, memory: int, draws: int, html: Path | None
+) -> Outcome:
+    """The study of two countries, which has no memory; its page and results lie in its folder."""
+    from roadaware.protocols.countries import run_countries_study
+    from roadaware.reports.countries import build_countries_section, format_countries_study
+    from roadaware.reports.page import report
+
+    given = _open_domains(domains)
+    with console.show_progress("two countries") as progress:
+        found = run_countries_study(out, domains=given, seeds=seeds, draws=draws, progress=progress)
+    page = report([build_countries_section(found)], title="Two countries", subtitle=" and ".join(found.names))
+    for path in filter(None, (out / "report.html", html)):
+        folders.write_text(path, page)
+    text = f"{format_countries_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
     return Outcome(text, {"folder": str(out), **found.as_dict()})
 
 

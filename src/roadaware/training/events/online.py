@@ -1,0 +1,435 @@
+"""ContinualLearner: the event head's network of tubes, learnt online from a stream in bounded memory, in plain numpy."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal, Self
+from zipfile import BadZipFile
+
+import numpy as np
+
+from roadaware.arrays import Floats32, Ints
+from roadaware.config import check_range, from_dict, to_dict
+from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.models.event_head.head import EventHead, SmallNetwork
+from roadaware.models.event_head.layout import FEATURES
+from roadaware.statistics.reservoir import choose_slots
+from roadaware.training.events.streams import TubeRows
+
+FORMAT = "roadaware-continual-state-1"
+Average = Literal["none", "steps", "experiences"]
+_FARTHEST = 6.0
+"""Spreads that a feature may lie from its mean, as of `SmallNetwork`."""
+_FIRST_BIAS = -3.0
+"""Of a label that is new: most labels are true of few boxes."""
+_BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-8
+"""Of Adam, as its authors have them."""
+
+
+class TubeNetwork:
+    """A small network with rectified units and a sigmoid for each label, and the state of its optimiser.
+
+    Args:
+        mean, spread: (inputs,) of the features.
+        hidden: units of the layers between.
+        labels: how many outputs.
+        rng: of the first weights.
+
+    Source: He et al., ICCV 2015 (first weights); Kingma and Ba, ICLR 2015 (Adam).
+    """
+
+    def __init__(
+        self,
+        mean: Floats32,
+        spread: Floats32,
+        hidden: Sequence[int],
+        labels: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.mean, self.spread = mean.astype(np.float32), spread.astype(np.float32)
+        sizes = (len(mean), *hidden)
+        self.layers = [
+            (
+                (rng.standard_normal((a, b)) * np.sqrt(2 / a)).astype(np.float32),
+                np.zeros(b, np.float32),
+            )
+            for a, b in pairwise(sizes)
+        ]
+        # The last layer begins at 0, so that no label has a say before it was learnt.
+        self.layers.append(
+            (np.zeros((sizes[-1], labels), np.float32), np.full(labels, _FIRST_BIAS, np.float32))
+        )
+        self.first = [np.zeros_like(part) for layer in self.layers for part in layer]
+        self.second = [np.zeros_like(part) for layer in self.layers for part in layer]
+        self.steps = 0
+
+    @property
+    def labels(self) -> int:
+        """How many outputs there are."""
+        return len(self.layers[-1][1])
+
+    def grow(self, labels: int) -> None:
+        """Add outputs that know nothing yet."""
+        if not labels:
+            return
+        weight, bias = self.layers[-1]
+        self.layers[-1] = (
+            np.hstack([weight, np.zeros((len(weight), labels), np.float32)]),
+            np.append(bias, np.full(labels, _FIRST_BIAS, np.float32)),
+        )
+        for moments in (self.first, self.second):
+            moments[-2] = np.hstack([moments[-2], np.zeros((len(weight), labels), np.float32)])
+            moments[-1] = np.append(moments[-1], np.zeros(labels, np.float32))
+
+    def standardise(self, x: Floats32) -> Floats32:
+        """(n, inputs) features in spreads from their means, within `_FARTHEST`."""
+        found: Floats32 = np.clip((x - self.mean) / self.spread, -_FARTHEST, _FARTHEST)
+        return found
+
+    def logits(self, x: Floats32) -> Floats32:
+        """(n, labels) of (n, inputs) features."""
+        return self.build_network().logits(x)
+
+    def step(self, standard: Floats32, target: Floats32, weight: Floats32, lr: float) -> None:
+        """One step of Adam on weighted binary cross-entropy.
+
+        Args:
+            standard: (n, inputs) of `standardise`.
+            target: (n, labels) 0 or 1, or how likely each is.
+            weight: (n, labels) of each term; 0 where nobody knows.
+            lr: rate of learning.
+        """
+        held, seen = standard, [standard]
+        for matrix, bias in self.layers[:-1]:
+            held = np.maximum(held @ matrix + bias, np.float32(0))
+            seen.append(held)
+        out = held @ self.layers[-1][0] + self.layers[-1][1]
+        # The logistic function by tanh overflows nowhere.
+        back = (np.float32(0.5) * np.tanh(np.float32(0.5) * out) + np.float32(0.5) - target) * weight
+        self.steps += 1
+        rate = np.float32(lr * np.sqrt(1 - _BETA2**self.steps) / (1 - _BETA1**self.steps))
+        for k in range(len(self.layers) - 1, -1, -1):
+            matrix, bias = self.layers[k]
+            slopes = (seen[k].T @ back, back.sum(axis=0))
+            if k:
+                back = (back @ matrix.T) * (seen[k] > 0)
+            for part, slope, place in zip((matrix, bias), slopes, (2 * k, 2 * k + 1), strict=True):
+                one, two = self.first[place], self.second[place]
+                one += np.float32(1 - _BETA1) * (slope - one)
+                two += np.float32(1 - _BETA2) * (slope * slope - two)
+                part -= rate * one / (np.sqrt(two) + np.float32(_TINY))
+
+    def build_network(self, layers: list[tuple[Floats32, Floats32]] | None = None) -> SmallNetwork:
+        """A copy of the network as the event head has it.
+
+        Args:
+            layers: other weights of the same shapes; its own where None.
+        """
+        held = tuple((weight.copy(), bias.copy()) for weight, bias in layers or self.layers)
+        ones = np.ones(self.labels, np.float32)
+        return SmallNetwork(self.mean, self.spread, (held,), ones, np.zeros_like(ones))
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """How a stream is learnt from.
+
+    Args:
+        hidden: units of the layers between.
+        lr: rate of learning.
+        batch: boxes of the stream that steps are taken on.
+        passes: steps on each batch, each with other boxes of the memory.
+        memory_tubes: tubes that the reservoir holds for replay; 0 for no replay.
+        tube_rows: boxes of each of them, at most.
+        replay: boxes of the memory that join each step.
+        average: what answers: the network as it is (`none`), its mean that fades by `decay` with each step (`steps`), or
+            the mean of its states at the end of each experience (`experiences`).
+        decay: what is left of the older mean with each step.
+    """
+
+    hidden: tuple[int, ...] = (96,)
+    lr: float = 2e-3
+    batch: int = 256
+    passes: int = 4
+    memory_tubes: int = 0
+    tube_rows: int = 8
+    replay: int = 256
+    average: Average = "none"
+    decay: float = 0.998
+
+    def __post_init__(self) -> None:
+        check_range("lr", self.lr, 1e-6, 1.0)
+        check_range("decay", self.decay, 0.0, 0.999999)
+        for name, least, most in (
+            ("batch", 1, 4096), ("passes", 1, 64), ("memory_tubes", 0, 1_000_000),
+            ("tube_rows", 1, 1024), ("replay", 1, 4096),
+        ):  # fmt: skip
+            check_range(name, getattr(self, name), least, most)
+        if not self.hidden or any(units < 1 for units in self.hidden):
+            raise UsageError(f"hidden layers have 1 unit or more each, not {self.hidden}")
+
+
+class ContinualLearner:
+    """A head that learns from a stream of labelled tubes, each box once, and answers at any time.
+
+    Its memory is bounded: the network and its optimiser, a batch that fills, and the reservoir. Every tube of the stream
+    is in the reservoir with the same probability, and of each tube there `tube_rows` boxes, drawn likewise. Labels are known
+    by name: one that is new adds an output, and one that an experience does not annotate is not learnt from there.
+
+    Args:
+        mean, spread: (inputs,) of the features, which stay.
+        config: how it learns.
+        seed: of weights, reservoir and replay.
+
+    Source: replay: Rolnick et al., NeurIPS 2019, and Chaudhry et al., 2019 (arXiv 1902.10486); the mean over steps: Polyak
+    and Juditsky, SIAM Journal on Control and Optimization 1992; that over experiences: Izmailov et al., UAI 2018.
+    """
+
+    def __init__(
+        self, mean: Floats32, spread: Floats32, config: LearnerConfig | None = None, *, seed: int = 0
+    ) -> None:
+        self.config = config or LearnerConfig()
+        self.labels: tuple[str, ...] = ()
+        self._rng = np.random.default_rng(seed)
+        self.network = TubeNetwork(mean, spread, self.config.hidden, 0, self._rng)
+        inputs, room, rows = len(mean), self.config.memory_tubes, self.config.tube_rows
+        self._batch_x = np.zeros((self.config.batch, inputs), np.float32)
+        self._batch_weight = np.zeros(self.config.batch, np.float32)
+        self._batch_truth, self._batch_known = (np.zeros((self.config.batch, 0), np.bool_) for _ in range(2))
+        self._filled = 0
+        self._memory_x = np.zeros((room, rows, inputs), np.float32)
+        self._memory_weight = np.zeros((room, rows), np.float32)
+        self._memory_truth, self._memory_known = (np.zeros((room, rows, 0), np.bool_) for _ in range(2))
+        self._memory_tube, self._memory_count = np.full(room, -1, np.int64), np.zeros(room, np.int64)
+        self._slots: dict[int, int] = {}
+        self._tubes = 0
+        self._newest = -1
+        self._mean_layers: list[tuple[Floats32, Floats32]] | None = None
+        self._experiences = 0
+
+    @property
+    def tubes_seen(self) -> int:
+        """Tubes of the stream so far."""
+        return self._tubes
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of all that is kept: network, optimiser, means, batch and reservoir."""
+        return sum(part.nbytes for part in self._arrays().values())
+
+    def add_labels(self, labels: Sequence[str]) -> None:
+        """Learn to know labels by name; those that are known stay where they are."""
+        new = [name for name in dict.fromkeys(labels) if name not in self.labels]
+        if not new:
+            return
+        self.labels = (*self.labels, *new)
+        self.network.grow(len(new))
+        if self._mean_layers is not None:
+            weight, bias = self._mean_layers[-1]
+            grown = self.network.layers[-1]
+            self._mean_layers[-1] = (
+                np.hstack([weight, grown[0][:, -len(new) :]]), np.append(bias, grown[1][-len(new) :]),
+            )  # fmt: skip
+        self._batch_truth, self._batch_known, self._memory_truth, self._memory_known = (
+            np.concatenate([held, np.zeros((*held.shape[:-1], len(new)), np.bool_)], axis=-1)
+            for held in (self._batch_truth, self._batch_known, self._memory_truth, self._memory_known)
+        )
+
+    def learn(self, rows: TubeRows) -> None:
+        """Learn from what comes next of the stream, in its order; nothing of no rows.
+
+        Args:
+            rows: labelled boxes of tubes; numbers of tubes that are new are larger than all before.
+
+        Raises:
+            InputError: if features are others than the network reads.
+        """
+        if rows.x.shape[1] != len(self.network.mean):
+            raise InputError(
+                f"expected {len(self.network.mean)} features of each box, found {rows.x.shape[1]}"
+            )
+        self.add_labels(rows.labels)
+        columns = np.array([self.labels.index(name) for name in rows.labels], np.int64)
+        begin = 0
+        while begin < len(rows.x):
+            count = min(len(rows.x) - begin, self.config.batch - self._filled)
+            part, into = slice(begin, begin + count), slice(self._filled, self._filled + count)
+            self._batch_x[into] = self.network.standardise(rows.x[part])
+            self._batch_weight[into] = rows.weight[part]
+            self._batch_truth[into] = self._batch_known[into] = False
+            self._batch_truth[into, columns] = rows.truth[part]
+            self._batch_known[into, columns] = True
+            if self.config.memory_tubes:
+                self._remember(into, rows.tube[part])
+            self._filled += count
+            begin += count
+            if self._filled == self.config.batch:
+                for _ in range(self.config.passes):
+                    self._step()
+                self._filled = 0
+
+    def end_experience(self) -> None:
+        """Say that an experience is over, which the mean over experiences counts; nothing else needs to know."""
+        self._experiences += 1
+        if self.config.average == "experiences":
+            self._average(1 / self._experiences)
+
+    def logits(self, x: Floats32) -> Floats32:
+        """(n, labels) of (n, inputs) features, in the order of `labels`."""
+        return self.network.build_network(self._mean_layers).logits(x)
+
+    def scores(self, x: Floats32, labels: Sequence[str]) -> Floats32:
+        """(n, asked) probabilities of labels by name; 0 of one that was never met."""
+        found = np.zeros((len(x), len(labels)), np.float32)
+        known = [k for k, name in enumerate(labels) if name in self.labels]
+        if known and len(x):
+            out = self.logits(x)[:, [self.labels.index(labels[k]) for k in known]]
+            found[:, known] = np.reciprocal(np.float32(1) + np.exp(-out))
+        return found
+
+    def build_head(self, base: EventHead) -> EventHead:
+        """An event head with the labels of this learner, as `models.event_head.head.save_head` writes it.
+
+        Args:
+            base: gives the network of the own vehicle, which is not learnt here.
+        """
+        network = self.network.build_network(self._mean_layers)
+        names = [name.partition("/") for name in self.labels]
+        order = [k for kind in ("action", "location") for k, (held, _, _) in enumerate(names) if held == kind]
+        layers = list(network.layers[0])
+        layers[-1] = (layers[-1][0][:, order], layers[-1][1][order])
+        ones = np.ones(len(order), np.float32)
+        network = replace(network, layers=(tuple(layers),), slope=ones, offset=np.zeros_like(ones))
+        actions, locations = (
+            tuple(label for held, _, label in names if held == kind) for kind in ("action", "location")
+        )
+        return replace(
+            base, actions=actions, locations=locations, tubes=network,
+            facts={"data": "a stream of labelled tubes", "tubes": self._tubes},
+        )  # fmt: skip
+
+    def _remember(self, rows: slice, tube: Ints) -> None:
+        """Offer tubes that are new to the reservoir, and boxes of those in it to theirs."""
+        new = np.unique(tube[tube > self._newest])
+        if len(new):
+            self._newest = int(new[-1])
+            slots = choose_slots(self._tubes + np.arange(len(new)), self.config.memory_tubes, self._rng)
+            self._tubes += len(new)
+            for number, slot in zip(new.tolist(), slots.tolist(), strict=True):
+                if slot >= 0:
+                    self._slots.pop(int(self._memory_tube[slot]), None)
+                    self._memory_tube[slot], self._memory_count[slot] = number, 0
+                    self._slots[number] = slot
+        held = [(rows.start + k, self._slots[n]) for k, n in enumerate(tube.tolist()) if n in self._slots]
+        if not held:
+            return
+        seen = []
+        for _, slot in held:
+            seen.append(int(self._memory_count[slot]))
+            self._memory_count[slot] += 1
+        places = choose_slots(seen, self.config.tube_rows, self._rng)
+        for (row, slot), place in zip(held, places.tolist(), strict=True):
+            if place >= 0:
+                self._memory_x[slot, place] = self._batch_x[row]
+                self._memory_weight[slot, place] = self._batch_weight[row]
+                self._memory_truth[slot, place] = self._batch_truth[row]
+                self._memory_known[slot, place] = self._batch_known[row]
+
+    def _step(self) -> None:
+        x, truth = self._batch_x, self._batch_truth
+        weight = self._batch_known * (self._batch_weight / np.float32(len(x)))[:, None]
+        filled = np.flatnonzero(self._memory_count)
+        if len(filled):
+            slot = filled[self._rng.integers(0, len(filled), self.config.replay)]
+            most = np.minimum(self._memory_count[slot], self.config.tube_rows)
+            place = self._rng.integers(0, most)
+            again = self._memory_weight[slot, place] / np.float32(len(slot))
+            x = np.concatenate([x, self._memory_x[slot, place]])
+            truth = np.concatenate([truth, self._memory_truth[slot, place]])
+            weight = np.concatenate([weight, self._memory_known[slot, place] * again[:, None]])
+        self.network.step(x, truth.astype(np.float32), weight.astype(np.float32), self.config.lr)
+        if self.config.average == "steps":
+            # In the first steps the mean is that of what there is.
+            self._average(max(1 - self.config.decay, 1 / self.network.steps))
+
+    def _average(self, share: float) -> None:
+        """Move the mean of the weights by a share towards what they are."""
+        if self._mean_layers is None:
+            self._mean_layers = [(weight.copy(), bias.copy()) for weight, bias in self.network.layers]
+            return
+        for mine, theirs in zip(self._mean_layers, self.network.layers, strict=True):
+            for old, new in zip(mine, theirs, strict=True):
+                old += np.float32(share) * (new - old)
+
+    def _arrays(self) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
+        found: dict[str, np.ndarray[Any, np.dtype[Any]]] = {
+            "mean": self.network.mean, "spread": self.network.spread,
+            "batch_x": self._batch_x, "batch_weight": self._batch_weight, "batch_truth": self._batch_truth,
+            "batch_known": self._batch_known, "memory_x": self._memory_x, "memory_weight": self._memory_weight,
+            "memory_truth": self._memory_truth, "memory_known": self._memory_known, "memory_tube": self._memory_tube,
+            "memory_count": self._memory_count,
+        }  # fmt: skip
+        for k, layer in enumerate(self.network.layers):
+            for part, name in zip(layer, ("weight", "bias"), strict=True):
+                found[f"layer.{k}.{name}"] = part
+        for name, moments in (("first", self.network.first), ("second", self.network.second)):
+            found |= {f"{name}.{k}": part for k, part in enumerate(moments)}
+        for k, layer in enumerate(self._mean_layers or []):
+            for part, name in zip(layer, ("weight", "bias"), strict=True):
+                found[f"mean_layer.{k}.{name}"] = part
+        return found
+
+    def dump_state(self) -> bytes:
+        """All of it as an npz file, from which `load_state` goes on to the same bits."""
+        facts = {
+            "format": FORMAT, "config": to_dict(self.config), "labels": list(self.labels), "filled": self._filled,
+            "tubes": self._tubes, "newest": self._newest, "experiences": self._experiences,
+            "steps": self.network.steps, "averaged": self._mean_layers is not None, "features": list(FEATURES),
+            "rng": self._rng.bit_generator.state,
+        }  # fmt: skip
+        stream = io.BytesIO()
+        held: dict[str, Any] = dict(self._arrays())
+        np.savez(stream, facts=np.array(json.dumps(facts)), **held)
+        return stream.getvalue()
+
+    @classmethod
+    def load_state(cls, data: bytes, where: str = "state") -> Self:
+        """The learner that `dump_state` wrote.
+
+        Args:
+            data: content of the file.
+            where: what it is called in messages.
+
+        Raises:
+            DamagedError: if it is no such file, or one of other features.
+        """
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as held:
+                arrays = {name: held[name] for name in held.files}
+            facts = json.loads(str(arrays.pop("facts")))
+            if facts["format"] != FORMAT or facts["features"] != list(FEATURES):
+                raise ValueError("another format, or other features than this version makes")
+            settings = {**facts["config"], "hidden": tuple(facts["config"]["hidden"])}
+            found = cls(arrays["mean"], arrays["spread"], from_dict(LearnerConfig, settings))
+            found.add_labels(facts["labels"])
+            if facts["averaged"]:
+                found._average(1.0)
+            mine = found._arrays()
+            if {k: (v.shape, v.dtype) for k, v in mine.items()} != {
+                k: (v.shape, v.dtype) for k, v in arrays.items()
+            }:
+                raise ValueError("its parts are not those that its settings need")
+            for name, part in mine.items():
+                part[...] = arrays[name]
+            found._filled, found._tubes = int(facts["filled"]), int(facts["tubes"])
+            found._newest, found._experiences = int(facts["newest"]), int(facts["experiences"])
+            found.network.steps = int(facts["steps"])
+            found._rng.bit_generator.state = facts["rng"]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, UsageError, BadZipFile) as error:
+            raise DamagedError(f"expected the state of a learner: {str(error)[:200]}", where=where) from error
+        found._slots = {n: k for k, n in enumerate(found._memory_tube.tolist()) if n >= 0}
+        return found

@@ -1,0 +1,203 @@
+"""The learner of streams: bounded memory, the same bits after a restart, labels that come and go, fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_event_teaching import a_truth
+
+from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.models.event_head.head import open_head
+from roadaware.models.event_head.layout import FEATURES
+from roadaware.training.events.adaptation import FitConfig, fit_tubes
+from roadaware.training.events.online import ContinualLearner, LearnerConfig, TubeNetwork
+from roadaware.training.events.streams import LABELS, TubeRows, join_tube_rows, make_tube_rows
+
+LIGHT = LearnerConfig(hidden=(12,), batch=16, passes=2, memory_tubes=5, tube_rows=3, replay=8)
+MEAN, SPREAD = np.zeros(len(FEATURES), np.float32), np.ones(len(FEATURES), np.float32)
+
+
+def rows(
+    n: int, seed: int = 0, labels: tuple[str, ...] = LABELS[:3], sign: float = 1.0, first: int = 0
+) -> TubeRows:
+    """Boxes of tubes of four, whose first features say their labels."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, len(FEATURES))).astype(np.float32)
+    truth = sign * x[:, : len(labels)] > 0
+    tube = first + np.arange(n) // 4
+    return TubeRows(labels, x, truth, np.ones(n, np.float32), np.ones(n, bool), tube, tube // 8)
+
+
+def cut(held: TubeRows, part: slice) -> TubeRows:
+    names = ("x", "truth", "weight", "judged", "tube", "scene")
+    return replace(held, **{name: getattr(held, name)[part] for name in names})
+
+
+@pytest.mark.parametrize("average", ["none", "steps", "experiences"])
+def test_a_learner_goes_on_from_its_state_to_the_same_bits(average: str) -> None:
+    config = replace(LIGHT, average=average)
+    whole, first = (ContinualLearner(MEAN, SPREAD, config, seed=3) for _ in range(2))
+    held = rows(100)
+    for learner in (whole, first):
+        learner.learn(cut(held, slice(0, 37)))
+        learner.end_experience()
+    second = ContinualLearner.load_state(first.dump_state())
+    for learner in (whole, second):
+        learner.learn(cut(held, slice(37, 100)))
+        learner.end_experience()
+    assert second.dump_state() == whole.dump_state()
+    assert np.array_equal(second.logits(held.x), whole.logits(held.x))
+    assert second.tubes_seen == 25
+
+
+def test_a_stream_may_come_in_pieces_of_any_size() -> None:
+    held = rows(90)
+    whole, parts = (ContinualLearner(MEAN, SPREAD, replace(LIGHT, memory_tubes=0)) for _ in range(2))
+    whole.learn(held)
+    for at in range(0, 90, 7):
+        parts.learn(cut(held, slice(at, at + 7)))
+    assert parts.dump_state() == whole.dump_state()
+
+
+def test_memory_does_not_grow_and_holds_tubes_of_the_whole_stream() -> None:
+    learner = ContinualLearner(MEAN, SPREAD, replace(LIGHT, memory_tubes=40))
+    learner.learn(rows(64))
+    bytes_then = learner.memory_bytes
+    for k in range(1, 30):
+        learner.learn(rows(64, seed=k, first=16 * k))
+    assert learner.memory_bytes == bytes_then
+    assert learner.tubes_seen == 30 * 16
+    kept = learner._memory_tube
+    assert len(set(kept.tolist())) == 40
+    # Of 480 tubes 40 are drawn: were only the newest kept, none would be of the first half.
+    assert 8 <= int((kept < 240).sum()) <= 32
+    assert (learner._memory_count >= 1).all()
+
+
+def test_replay_remembers_what_fine_tuning_forgets() -> None:
+    asked = rows(400, seed=99)
+    found = {}
+    for tubes in (0, 60):
+        learner = ContinualLearner(MEAN, SPREAD, replace(LIGHT, memory_tubes=tubes, replay=32, lr=0.01))
+        learner.learn(rows(800, seed=1))
+        for k in range(4):
+            # Another rule for other labels, while the first are not annotated.
+            learner.learn(rows(400, seed=2 + k, labels=LABELS[3:6], sign=-1.0, first=1000 * (k + 1)))
+        found[tubes] = np.mean((learner.scores(asked.x, LABELS[:3]) > 0.5) == asked.truth)
+    assert found[60] > found[0] + 0.03
+    assert found[60] > 0.7
+
+
+def test_labels_come_by_name_and_one_never_met_scores_nothing() -> None:
+    learner = ContinualLearner(MEAN, SPREAD, LIGHT)
+    learner.learn(rows(32, labels=LABELS[:2]))
+    before = learner.scores(rows(8).x, LABELS[:2])
+    learner.add_labels((LABELS[1], LABELS[7]))
+    assert learner.labels == (*LABELS[:2], LABELS[7])
+    assert np.array_equal(learner.scores(rows(8).x, LABELS[:2]), before)
+    assert (learner.scores(rows(8).x, (LABELS[9],)) == 0).all()
+    # In another order, and with one label less.
+    swapped = replace(rows(64, first=100), labels=(LABELS[7], LABELS[1], LABELS[9]))
+    learner.learn(swapped)
+    assert learner.labels == (*LABELS[:2], LABELS[7], LABELS[9])
+
+
+def test_an_empty_experience_changes_nothing_and_foreign_features_are_refused() -> None:
+    learner = ContinualLearner(MEAN, SPREAD, LIGHT)
+    learner.learn(rows(40))
+    state = learner.dump_state()
+    learner.learn(join_tube_rows([], LABELS[:3]))
+    assert learner.dump_state() == state
+    with pytest.raises(InputError, match="features of each box"):
+        learner.learn(replace(rows(4), x=np.zeros((4, 7), np.float32)))
+    with pytest.raises(DamagedError, match="state of a learner"):
+        ContinualLearner.load_state(b"PK nothing")
+    with pytest.raises(DamagedError, match="state of a learner"):
+        ContinualLearner.load_state(state[:-40])
+    with pytest.raises(UsageError, match="memory_tubes"):
+        LearnerConfig(memory_tubes=-1)
+
+
+def test_a_step_follows_the_slope_of_the_loss() -> None:
+    rng = np.random.default_rng(0)
+    network = TubeNetwork(np.zeros(5, np.float32), np.ones(5, np.float32), (6,), 2, rng)
+    weight, _ = network.layers[1]
+    weight[:] = rng.standard_normal(weight.shape)
+    x, y = rng.standard_normal((7, 5)).astype(np.float32), rng.random((7, 2)).astype(np.float32)
+    share = rng.random((7, 2)).astype(np.float32)
+
+    layers = [(w.astype(np.float64), b.astype(np.float64)) for w, b in network.layers]
+
+    def loss() -> float:
+        held = np.maximum(x @ layers[0][0] + layers[0][1], 0)
+        out = held @ layers[1][0] + layers[1][1]
+        return float((share * (np.logaddexp(0, out) - y * out)).sum())
+
+    slopes = []
+    for layer in layers:
+        for part in layer:
+            slope = np.zeros_like(part)
+            for at in np.ndindex(part.shape):
+                old, ends = part[at], []
+                for move in (1e-6, -1e-6):
+                    part[at] = old + move
+                    ends.append(loss())
+                part[at] = old
+                slope[at] = (ends[0] - ends[1]) / 2e-6
+            slopes.append(slope)
+    network.step(x, y, share, 1e-6)
+    for first, slope in zip(network.first, slopes, strict=True):
+        assert first / (1 - 0.9) == pytest.approx(slope, abs=1e-3)
+
+
+def test_the_learnt_network_becomes_an_event_head() -> None:
+    learner = ContinualLearner(MEAN, SPREAD, LIGHT)
+    held = rows(64, labels=("location/Jun", "action/Stop", "location/Pav"))
+    learner.learn(held)
+    head = learner.build_head(open_head())
+    assert (head.actions, head.locations) == (("Stop",), ("Jun", "Pav"))
+    action, location = head.scores(held.x)
+    told = learner.scores(held.x, ("action/Stop", "location/Jun", "location/Pav"))
+    assert np.hstack([action, location]) == pytest.approx(told, abs=1e-6)
+
+
+def test_rows_of_a_scene_have_its_labels_by_name() -> None:
+    labels = ("location/LftPav", "action/MovTow")
+    made = make_tube_rows(a_truth(), 2, 5, labels, pixels=False)
+    assert made.labels == labels
+    assert made.truth[made.judged].any(axis=0).all()
+    assert (made.tube >= 2_000_000).all()
+    # A tube that begins later has a larger number.
+    _, first = np.unique(made.tube, return_index=True)
+    assert (np.diff(first) > 0).all() or len(first) == 1
+    with pytest.raises(ValueError, match="different labels"):
+        join_tube_rows([made, make_tube_rows(a_truth(), 3, 5)])
+
+
+def test_fits_of_several_sets_learn_each_label_where_it_is_annotated() -> None:
+    one, two = rows(600, labels=LABELS[:1]), rows(600, seed=1, labels=LABELS[1:2])
+    config = FitConfig(hidden=(16,), epochs=20, lr=0.01)
+    fitted = fit_tubes([one, two], MEAN, SPREAD, config)
+    assert fitted.labels == LABELS[:2]
+    asked = rows(400, seed=7, labels=LABELS[:1])
+    assert np.mean((fitted.scores(asked.x, LABELS[:1]) > 0.5) == asked.truth) > 0.7
+    assert (fitted.scores(asked.x, ("action/none",)) == 0).all()
+    with pytest.raises(UsageError, match="no box with labels"):
+        fit_tubes([join_tube_rows([], LABELS[:1])], MEAN, SPREAD)
+
+
+def test_a_mean_teacher_reads_no_label_of_the_other_set() -> None:
+    one, other = rows(300), rows(300, seed=1)
+    config = FitConfig(hidden=(8,), epochs=3)
+    wrong = replace(other, truth=~other.truth)
+    found = [
+        fit_tubes([one], MEAN, SPREAD, config, unlabelled=[each]).scores(one.x, one.labels)
+        for each in (other, wrong)
+    ]
+    assert np.array_equal(*found)
+    alone = fit_tubes([one], MEAN, SPREAD, config).scores(one.x, one.labels)
+    assert not np.allclose(found[0], alone)
+    with pytest.raises(UsageError, match="set without labels"):
+        fit_tubes([one], MEAN, SPREAD, config, unlabelled=[join_tube_rows([], LABELS[:3])])
