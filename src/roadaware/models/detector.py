@@ -23,6 +23,7 @@ class Expected:
         boxes: (n, 4) where it is expected, x1, y1, x2, y2 in pixels; beyond the image where it leaves.
         velocity: (n, 4) where constant velocity would take it.
         labels: kind to its labels, and (n, labels) their probabilities then.
+        now: kind to (n, labels) their probabilities now, by the same head.
     """
 
     ahead_s: float
@@ -31,6 +32,7 @@ class Expected:
     boxes: Floats
     velocity: Floats
     labels: Mapping[str, tuple[tuple[str, ...], Floats32]]
+    now: Mapping[str, Floats32]
 
 
 @dataclass(frozen=True, eq=False)

@@ -279,6 +279,16 @@ class ExpectedTube:
                 found[kind] = chosen
         return found
 
+    def changes(self) -> Told:
+        """The likeliest label of each kind where it is another one than that of now, by the same head."""
+        found: Told = {}
+        for kind, told in self.labels().items():
+            best, score = next(iter(told.items()))
+            names = self.said.labels[kind][0]
+            if names[int(self.said.now[kind][self.row].argmax())] != best:
+                found[kind] = {best: score}
+        return found
+
     def fields(self) -> dict[str, Any]:
         """JSON-ready, as events have it."""
         box = [round(float(side), 1) for side in self.box]

@@ -247,7 +247,7 @@ def describe_tube(tube: LiveTube) -> tuple[str, ...]:
 
 
 def describe_expected(tube: LiveTube) -> list[str]:
-    """What a tube is expected to do, where that is something else than it does: at most one line.
+    """What a tube is expected to do, where that is something else than now: at most one line.
 
     Args:
         tube: which.
@@ -257,9 +257,8 @@ def describe_expected(tube: LiveTube) -> list[str]:
     ahead = f"in {tube.expected.ahead_s:g} s"
     if tube.expected.present < _STILL_SEEN:
         return [f"{ahead}: out of sight"]
-    told, said = tube.labels.told(), tube.expected.labels()
-    best = {kind: next(iter(said[kind])) for kind in _SECOND if kind in said}
-    new = [name for kind, name in best.items() if name not in told.get(kind, {})]
+    changes = tube.expected.changes()
+    new = [name for kind in _SECOND for name in changes.get(kind, {})]
     return [f"{ahead}: {' · '.join(new)}"] if new else []
 
 

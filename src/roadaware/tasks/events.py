@@ -67,12 +67,14 @@ class LinkedTubes:
         rows: (n,) of the frame's detections, which are linked.
         numbers: (n,) of their tubes.
         features: (n, features) of them.
+        logits: (n, labels) what the head says of them now.
         ended: numbers of tubes that are over.
     """
 
     rows: Ints
     numbers: Ints
     features: npt.NDArray[np.float64]
+    logits: Floats32
     ended: tuple[int, ...] = ()
 
 
@@ -150,14 +152,15 @@ class EventLabeller:
             scene.motion,
             self._focal_px,
         )
-        self.linked = LinkedTubes(linked, update.numbers[linked], x, ended)
+        logits = self.head.tubes.logits(x)
+        self.linked = LinkedTubes(linked, update.numbers[linked], x, logits, ended)
         scores = np.zeros((len(found), self._layout.width), np.float32)
         for kind, names in self._given.kinds.items():
             if kind not in COMPOSITES:
                 start = self._layout.columns(kind).start
                 scores[:, start : start + len(names)] = found.scores[:, self._given.columns(kind)]
         if len(linked):
-            for kind, told in zip(("action", "location"), self.head.scores(x), strict=True):
+            for kind, told in zip(("action", "location"), self.head.convert_logits(logits), strict=True):
                 self._write(scores, linked, kind, told)
         if scene.colours is not None and "action" not in self._given.kinds:
             self._colour(scores, scene.colours)
@@ -261,6 +264,8 @@ class Expectation:
             raise UsageError(
                 f"the anticipation head should know {EXPECTED_S:g} s ahead, not {head.horizons_s}"
             )
+        if (events.actions, events.locations) != (head.actions, head.locations):
+            raise UsageError("the event head and the anticipation head should know the same labels")
         self._events, self._head, self._at = events, head, head.horizons_s.index(EXPECTED_S)
         self._velocity = ConstantVelocity()
 
@@ -282,16 +287,17 @@ class Expectation:
         known[rows] = True
         sizes = {"action": self._head.actions, "location": self._head.locations}
         held = {kind: (names, np.zeros((n, len(names)), np.float32)) for kind, names in sizes.items()}
+        current = {kind: np.zeros_like(scores) for kind, (_, scores) in held.items()}
         present, boxes, velocity = np.zeros(n, np.float32), np.full((n, 4), np.nan), np.full((n, 4), np.nan)
         if len(rows):
             now, speed = self._velocity.step(t_s, linked.numbers, np.asarray(found.boxes, np.float64)[rows])
-            logits = self._events.tubes.logits(linked.features)
-            expected = self._head.anticipate(linked.features, logits, now, speed)
+            expected = self._head.anticipate(linked.features, linked.logits, now, speed)
             present[rows], boxes[rows] = expected.present[:, self._at], expected.boxes[:, self._at]
             velocity[rows] = decode_boxes(extrapolate(now, speed, (EXPECTED_S,)))[:, 0]
             held["action"][1][rows] = expected.actions[:, self._at]
             held["location"][1][rows] = expected.locations[:, self._at]
-        return Expected(EXPECTED_S, known, present, boxes, velocity, held)
+            current["action"][rows], current["location"][rows] = self._events.convert_logits(linked.logits)
+        return Expected(EXPECTED_S, known, present, boxes, velocity, held, current)
 
 
 # EventDetector: a detector of agents with the event head behind it, which answers as any detector does.
