@@ -305,9 +305,7 @@ def add_event_head(
         )
 
     anticipation = open_anticipation() if expect is not False else None
-    wrapped = EventDetector(
-        detector, open_head(), linker, fps=fps, anticipation=anticipation, labels=labels
-    )
+    wrapped = EventDetector(detector, open_head(), linker, fps=fps, anticipation=anticipation, labels=labels)
     with timed("the event head"):
         warm_up_events(linker)
     return wrapped
