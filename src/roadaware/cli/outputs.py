@@ -144,6 +144,8 @@ ABLATED_CROWDS = Output(folder=True, rule=_record("study.json", "roadaware-crowd
 TIMES = Output(folder=True, rule=_record("study.json", "roadaware-crossing-time"))
 PATHS = Output(folder=True, rule=_record("study.json", "roadaware-trajectory-study"))
 ABROAD = Output(folder=True, rule=_record("study.json", "roadaware-abroad"))
+DECISIONS = Output(folder=True, rule=_record("study.json", "roadaware-decision-study"))
+MINDS = Output(folder=True, rule=_record("study.json", "roadaware-mind-study"))
 STUDY = Output(folder=True)
 """Of one of several studies, whose own rule is asked once it is known which."""
 MASKS = Output(folder=True, rule=_record("masks.json", "roadaware-masks"))

@@ -21,7 +21,16 @@ from roadaware.cli.options import (
     Several,
     validate_range,
 )
-from roadaware.cli.outputs import ABLATED_CROWDS, ABROAD, PATHS, STUDY, TIMES, check_paths
+from roadaware.cli.outputs import (
+    ABLATED_CROWDS,
+    ABROAD,
+    DECISIONS,
+    MINDS,
+    PATHS,
+    STUDY,
+    TIMES,
+    check_paths,
+)
 from roadaware.cli.results import write_page
 from roadaware.errors import UsageError
 from roadaware.io import folders
@@ -37,15 +46,19 @@ _DATA = (
     "abroad: the folder of a `cross-dataset`. [default: ROADAWARE_DATA_DIR]"
 )
 _BASELINES = "Train the models without pixels and show them beside."
-_SCENES = "crowd, trajectories: a simulated folder with the splits default/train and default/val."
+_SCENES = (
+    "crowd, trajectories: a simulated folder with the splits default/train and default/val. decisions, minds: where their "
+    "scenes lie, or are simulated to; one folder serves both. [default: scenes/ in the folder of the study]"
+)
+_TOWNS = "decisions, minds: simulated towns to learn from; four for each eleven of them judge."
 _UNSEEN = (
     "crowd, trajectories: a simulated folder of a town that is not learnt from; all of its scenes are judged."
 )
 _OUT = (
-    "crowd, when, trajectories, abroad: folder of the study; the same command goes on there. [default: "
-    "runs/crowd-ablation, runs/when, runs/trajectories, runs/abroad]"
+    "crowd, when, trajectories, abroad, decisions, minds: folder of the study; the same command goes on there. [default: "
+    "runs/crowd-ablation, runs/when, runs/trajectories, runs/abroad, runs/decisions, runs/minds]"
 )
-_SEEDS = "crowd, when, trajectories: trainings of each row."
+_SEEDS = "crowd, when, trajectories, decisions, minds: trainings of each row."
 _STEPS = "crowd: steps of each task."
 _ROWS = "crowd: rows with commas: alone,shared,blocks-2,blocks-4,random-paths,shuffled. [default: all]"
 _PROCESSES = "crowd: trainings side by side."
@@ -54,7 +67,8 @@ _SET = "crowd: fields of the recipe configs/crowd/intellicare.yaml, such as mode
 
 def reproduce(
     experiment: Annotated[
-        Literal["iv2024", "crowd", "when", "trajectories", "abroad"], Parameter(help="Which experiment.")
+        Literal["iv2024", "crowd", "when", "trajectories", "abroad", "decisions", "minds"],
+        Parameter(help="Which experiment."),
     ],
     /,
     *,
@@ -66,6 +80,7 @@ def reproduce(
     unseen: Annotated[Path | None, Parameter(help=_UNSEEN)] = None,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), STUDY] = None,
     seeds: Annotated[int, Parameter(help=_SEEDS, validator=validate_range(1, 1000))] = 3,
+    towns: Annotated[int, Parameter(help=_TOWNS, validator=validate_range(4, 100_000))] = 110,
     steps: Annotated[int, Parameter(help=_STEPS, validator=validate_range(1, 10_000_000))] = 800,
     rows: Annotated[str | None, Parameter(help=_ROWS)] = None,
     processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(1, 256))] = 1,
@@ -93,6 +108,12 @@ def reproduce(
     every domain: does an alarm without labels hear that they are away, and what do calibration and conformal sets hold that
     learn from outcomes one to two seconds later.
 
+    `decisions` asks what the own vehicle does, now and in a second, on simulated towns that were not learnt from: a set
+    transformer over tubes, own motion, rules and prior; then those are taken away for whom the simulator's driver stands.
+
+    `minds` predicts what simulated road users have in mind (goal, gap, whether they saw the vehicle) from what they do, and
+    asks whether that helps to foresee them. Both simulate their scenes (two seconds of a core each) and fit small networks.
+
     For example:
 
         roadaware reproduce iv2024 --data DATA --html tables.html
@@ -106,7 +127,17 @@ def reproduce(
         roadaware reproduce trajectories --data DATA --scenes town --unseen other-town --output runs/trajectories
 
         roadaware reproduce abroad --data runs/away --output runs/abroad
+
+        roadaware reproduce decisions --output runs/decisions
+
+        roadaware reproduce minds --scenes runs/decisions/scenes --output runs/minds
     """
+    if experiment in ("decisions", "minds"):
+        folder = out or Path("runs") / experiment
+        (DECISIONS if experiment == "decisions" else MINDS).check(folder)
+        check_paths(reproduce, {"out": folder, "html": html, "common": common})
+        study = _study_decisions if experiment == "decisions" else _study_minds
+        return study(scenes, folder, towns, seeds, draws, html)
     if experiment == "abroad":
         folder = out or Path("runs/abroad")
         ABROAD.check(folder)
@@ -257,6 +288,50 @@ def _study_abroad(source: Path, out: Path, draws: int, html: Path | None) -> Out
     for path in filter(None, (out / "report.html", html)):
         folders.write_text(path, page)
     text = f"{format_abroad_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
+    return Outcome(text, {"folder": str(out), **found.as_dict()})
+
+
+def _study_decisions(
+    scenes: Path | None, out: Path, towns: int, seeds: int, draws: int, html: Path | None
+) -> Outcome:
+    """The study of decisions; its page, scenes, networks and results lie in its folder."""
+    from roadaware.protocols.decisions import run_decision_study
+    from roadaware.reports.decisions import build_decision_section, format_decision_study
+    from roadaware.reports.page import report
+
+    with console.show_progress("decisions") as progress:
+        found = run_decision_study(
+            out, scenes=scenes, towns=towns, seeds=seeds, draws=draws, progress=progress
+        )
+    page = report(
+        [build_decision_section(found)],
+        title="What the own vehicle does",
+        subtitle=f"{found.scenes['test']} unseen simulated towns",
+    )
+    for path in filter(None, (out / "report.html", html)):
+        folders.write_text(path, page)
+    text = f"{format_decision_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
+    return Outcome(text, {"folder": str(out), **found.as_dict()})
+
+
+def _study_minds(
+    scenes: Path | None, out: Path, towns: int, seeds: int, draws: int, html: Path | None
+) -> Outcome:
+    """The study of minds; its page, scenes and results lie in its folder."""
+    from roadaware.protocols.minds import run_mind_study
+    from roadaware.reports.minds import build_mind_section, format_mind_study
+    from roadaware.reports.page import report
+
+    with console.show_progress("minds") as progress:
+        found = run_mind_study(out, scenes=scenes, towns=towns, seeds=seeds, draws=draws, progress=progress)
+    page = report(
+        [build_mind_section(found)],
+        title="What road users have in mind",
+        subtitle=f"{found.scenes['test']} unseen simulated towns",
+    )
+    for path in filter(None, (out / "report.html", html)):
+        folders.write_text(path, page)
+    text = f"{format_mind_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
     return Outcome(text, {"folder": str(out), **found.as_dict()})
 
 

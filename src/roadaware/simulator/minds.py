@@ -71,7 +71,8 @@ def _match_places(actors: Sequence[Actor], frame: int, places: Floats) -> frozen
     for place in places:
         away = np.hypot(*(at - place).T) if len(at) else np.zeros(0)
         if len(away) and away.min() < _SAME_M:
-            found.add(int(numbers[away.argmin()]))
+            number = int(numbers[away.argmin()])
+            found.add(owners.get(number, number))
             continue
         pushed = np.array([number in owners for number in numbers.tolist()], np.bool_) & (away < _PUSHED_M)
         if pushed.any():
