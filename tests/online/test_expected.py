@@ -1,4 +1,4 @@
-"""What a watch says of tubes a second ahead: in events and on the video, judged by what it then sees, and only where asked."""
+"""What a watch says of tubes a second ahead: in events, on the video, judged by what it then sees, and only where asked."""
 
 from __future__ import annotations
 
@@ -31,16 +31,26 @@ def expect(found: FrameDetections, *, present: float = 0.9, stops: bool = True) 
     boxes = np.asarray(found.boxes, np.float64)
     then = {"action": [0.8, 0.1] if stops else [0.1, 0.8], "location": [0.7, 0.1]}
     labels = {kind: (names, np.tile(np.float32(then[kind]), (n, 1))) for kind, names in WORDS.items()}
-    now = {"action": np.tile(np.float32([0.1, 0.9]), (n, 1)), "location": np.tile(np.float32([0.9, 0.0]), (n, 1))}
-    ahead = boxes + [48, 0, 48, 0]
+    now = {
+        "action": np.tile(np.float32([0.1, 0.9]), (n, 1)),
+        "location": np.tile(np.float32([0.9, 0.0]), (n, 1)),
+    }
+    ahead = boxes + np.array([48, 0, 48, 0])
     seen = np.full(n, present, np.float32)
-    return replace(found, expected=Expected(1.0, np.ones(n, np.bool_), seen, ahead, boxes + [24, 0, 24, 0], labels, now))
+    return replace(
+        found,
+        expected=Expected(
+            1.0, np.ones(n, np.bool_), seen, ahead, boxes + np.array([24, 0, 24, 0]), labels, now
+        ),
+    )
 
 
 def run(frames: int, said: bool = True) -> tuple[Kept, object]:
     clock, kept = FakeClock(), Kept()
     answers = (lambda k: expect(one_car(k))) if said else one_car
-    done = watch(Listed(range(frames), clock), Scripted(answers, clock=clock), WatchConfig(), kept, clock=clock)
+    done = watch(
+        Listed(range(frames), clock), Scripted(answers, clock=clock), WatchConfig(), kept, clock=clock
+    )
     return kept, done
 
 
@@ -56,7 +66,9 @@ def test_events_say_what_is_expected_and_the_end_does_not() -> None:
     found = done.expected  # type: ignore[attr-defined]
     assert found["boxes"] == 24 - 12 - 2
     assert found["iou"] == 1.0
-    assert found["iou_constant_velocity"] == pytest.approx(iou([[0, 0, 40, 20]], [[24, 0, 64, 20]])[0, 0], abs=1e-4)
+    assert found["iou_constant_velocity"] == pytest.approx(
+        iou([[0, 0, 40, 20]], [[24, 0, 64, 20]])[0, 0], abs=1e-4
+    )
     assert found["iou_standing_still"] == 0.0
 
 
@@ -85,7 +97,8 @@ def test_overlaps_are_those_of_a_plain_loop() -> None:
         expected = Expected(1.0, known, np.ones(len(known), np.float32), three[:, 0], three[:, 1], {}, {})
         tally.add(t_s, numbers.tolist(), three[:, 2], expected, list(range(len(numbers))))
     found = tally.summary()
-    assert found is not None and found["boxes"] == count > 50
+    assert found is not None
+    assert found["boxes"] == count > 50
     names = ("iou", "iou_constant_velocity", "iou_standing_still")
     assert [found[name] for name in names] == pytest.approx((wanted / count).tolist(), abs=1e-4)
 
@@ -112,7 +125,10 @@ def test_an_expectation_is_what_both_heads_say_of_linked_tubes_and_looks_back_on
     events, head = open_head(), open_anticipation()
 
     def said(last: int) -> list[Expected]:
-        labeller, expectation = EventLabeller(events, {"agent": ("Ped", "Car")}, LINKER), Expectation(events, head)
+        labeller, expectation = (
+            EventLabeller(events, {"agent": ("Ped", "Car")}, LINKER),
+            Expectation(events, head),
+        )
         found = []
         for frame in range(last):
             each = one_car(frame)
@@ -122,11 +138,15 @@ def test_an_expectation_is_what_both_heads_say_of_linked_tubes_and_looks_back_on
             found.append(expectation.step(frame / 12, each, labeller.linked))
             linked = labeller.linked
         at = head.horizons_s.index(EXPECTED_S)
-        now, speed = expectation._velocity.step((last - 1) / 12 + 1e-9, linked.numbers, each.boxes.astype(float))
+        now, speed = expectation._velocity.step(
+            (last - 1) / 12 + 1e-9, linked.numbers, each.boxes.astype(float)
+        )
         whole = head.anticipate(linked.features, events.tubes.logits(linked.features), now, speed)
         np.testing.assert_allclose(found[-1].boxes, whole.boxes[:, at], atol=1.0)
         np.testing.assert_allclose(found[-1].labels["action"][1], whole.actions[:, at], rtol=1e-5)
-        np.testing.assert_allclose(found[-1].velocity, decode_boxes(extrapolate(now, speed, (1.0,)))[:, 0], atol=1.0)
+        np.testing.assert_allclose(
+            found[-1].velocity, decode_boxes(extrapolate(now, speed, (1.0,)))[:, 0], atol=1.0
+        )
         return found
 
     long, short = said(9), said(5)
@@ -144,7 +164,10 @@ class Agents(Scripted):
 
 
 def test_the_option_wraps_where_it_is_wanted() -> None:
-    alone, both = Agents({"agent": ("Ped", "Car")}), Agents({"agent": ("Ped", "Car"), "action": ("Stop", "Mov", "Turn")})
+    alone, both = (
+        Agents({"agent": ("Ped", "Car")}),
+        Agents({"agent": ("Ped", "Car"), "action": ("Stop", "Mov", "Turn")}),
+    )
     assert add_event_head(None, alone, LINKER, expect=None).expects
     assert not add_event_head(None, alone, LINKER, expect=False).expects
     assert add_event_head(None, both, LINKER, expect=None) is both
@@ -153,7 +176,8 @@ def test_the_option_wraps_where_it_is_wanted() -> None:
     # It keeps its own labels, and is anticipated all the same.
     assert wrapped.kinds == both.kinds
     found = [each for k in range(4) for each in wrapped.step(np.zeros((240, 320, 3), np.uint8))]
-    assert found[-1].expected is not None and found[-1].expected.known.all()
+    assert found[-1].expected is not None
+    assert found[-1].expected.known.all()
     np.testing.assert_array_equal(found[-1].scores, one_car(3).scores)
     with pytest.raises(UsageError, match="--expect needs a detector that tells agents of ROAD"):
         add_event_head(None, Agents({"thing": ("box",)}), LINKER, expect=True)

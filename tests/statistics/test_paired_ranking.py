@@ -33,7 +33,9 @@ def test_each_unit_left_out_is_the_metric_without_it() -> None:
     whole = np.mean([precision(truth[n].tolist(), scores[n].tolist()) for n in "ab"])
     assert drawn.value == pytest.approx(whole)
     found = estimate(drawn, units)
-    assert found.low is not None and found.high is not None and found.low < found.value < found.high
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < found.value < found.high
 
 
 def test_means_are_of_items_not_of_units() -> None:

@@ -97,7 +97,9 @@ def test_a_file_keeps_it_and_others_are_refused(tmp_path: Path) -> None:
 
 def token(agent: str, action: str = "", location: str = "", high: float = 0.5, x: float = 0.5) -> np.ndarray:
     """One tube that is surely all this, in an image of 100 by 100."""
-    agents = np.eye(10, dtype=np.float32)[[[c for c in COLUMNS if c.startswith("agent.")].index(f"agent.{agent}")]]
+    agents = np.eye(10, dtype=np.float32)[
+        [[c for c in COLUMNS if c.startswith("agent.")].index(f"agent.{agent}")]
+    ]
     actions = np.array([[float(name == action) for name in HEAD.actions]], np.float32)
     locations = np.array([[float(name == location) for name in HEAD.locations]], np.float32)
     box = np.array([[100 * x - 5, 90 - 100 * high, 100 * x + 5, 90]])

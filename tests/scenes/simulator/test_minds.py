@@ -52,7 +52,8 @@ def test_every_cause_has_a_face_and_bounds_the_vehicle(episode: Episode) -> None
         if each.kind == "zebra":
             assert all(episode.actors[n].kind == "Ped" for n in each.actors)
         if each.kind == "free":
-            assert not each.actors and not each.signals
+            assert not each.actors
+            assert not each.signals
 
 
 def test_who_stands_has_a_cause_and_who_goes_without_it_would_speed_up(episode: Episode) -> None:
@@ -77,7 +78,12 @@ def test_minds_agree_with_deeds(episode: Episode) -> None:
     # Nobody is on the road who does not mean to cross it.
     assert people.filter("on_road")["goal"].unique().to_list() == ["cross"]
     # What was noticed stays so.
-    assert people.group_by("actor", maintain_order=True).agg(pl.col("noticed").cast(pl.Int8).diff().min())["noticed"].min() >= 0  # type: ignore[operator]
+    assert (
+        people.group_by("actor", maintain_order=True)
+        .agg(pl.col("noticed").cast(pl.Int8).diff().min())["noticed"]
+        .min()
+        >= 0
+    )  # type: ignore[operator]
     for (number,), rows in minds.partition_by("actor", as_dict=True).items():
         actor = episode.actors[int(str(number))]
         assert rows["frame"].to_list() == list(range(actor.first, actor.end))
@@ -99,19 +105,22 @@ def test_rows_are_those_of_the_boxes(scene: MindedScene, episode: Episode, tmp_p
     truth, n = scene.truth, len(scene.truth.frame)
     walks = truth.agent == 0
     assert ((scene.goal >= 0) <= walks).all()
-    assert len(scene.culprit) == n and scene.culprit.any()
+    assert len(scene.culprit) == n
+    assert scene.culprit.any()
     # A culprit that is seen is seen in a frame that has its cause.
     frames = np.unique(truth.frame[scene.culprit])
     assert "free" not in {KINDS[k] for k in scene.kind[frames]}
     out = scene.on_road == 1
     assert (scene.steps_out[out] == -1).all()
     known = np.isfinite(scene.moved_m).all(axis=1)
-    assert known.any() and np.hypot(*scene.moved_m[known].T).max() < 10
+    assert known.any()
+    assert np.hypot(*scene.moved_m[known].T).max() < 10
     save_minded_scene(scene, tmp_path / "a.npz")
     again = load_minded_scene(tmp_path / "a.npz")
     for name in ("kind", "allows", "without", "culprit", "goal", "margin_s", "moved_m"):
         np.testing.assert_array_equal(getattr(again, name), getattr(scene, name))
-    assert again.truth.size_px == truth.size_px and again.truth.fps == truth.fps
+    assert again.truth.size_px == truth.size_px
+    assert again.truth.fps == truth.fps
     (tmp_path / "b.npz").write_bytes(b"no archive")
     with pytest.raises(DamagedError):
         load_minded_scene(tmp_path / "b.npz")

@@ -206,7 +206,7 @@ def fit_decisions(
     events: EventHead,
     *,
     seed: int = 0,
-    epochs: int = 12,
+    epochs: int = 8,
     own_motion: bool = False,
     facts: Mapping[str, Any] | None = None,
 ) -> DecisionNetwork:
@@ -235,6 +235,10 @@ def fit_decisions(
 
     def measure(part: tuple[torch.Tensor, ...], chosen: torch.Tensor, dropped: float) -> torch.Tensor:
         x, filled, own, due = (each[chosen] for each in part)
+        # Places behind the last tube of all these frames would only cost time.
+        held = filled.any(dim=0).nonzero()
+        most = int(held.max()) + 1 if len(held) else 1
+        x, filled = x[:, :most], filled[:, :most]
         if dropped:
             # Tubes that are missing are nothing new to it then.
             filled = filled & (torch.rand(filled.shape) >= dropped)
