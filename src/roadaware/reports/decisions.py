@@ -37,8 +37,8 @@ WAYS = {
 }  # fmt: skip
 
 
-def _sign(each: Estimate) -> str:
-    """A difference with its sign."""
+def format_difference(each: Estimate) -> str:
+    """A difference with its sign and interval."""
     if each.value is None:
         return "-"
     ends = "" if each.low is None or each.high is None else f" [{each.low:+.3f}, {each.high:+.3f}]"
@@ -50,7 +50,7 @@ def list_rows(study: DecisionStudy) -> list[list[str]]:
     return [
         [
             row.name, str(row.now), str(row.ahead),
-            *(("-", "-") if row.name == TUBES else (_sign(row.less_now), _sign(row.less_ahead))),
+            *(("-", "-") if row.name == TUBES else (format_difference(row.less_now), format_difference(row.less_ahead))),
             str(row.stop_now), str(row.stop_ahead),
         ]
         for row in study.rows
@@ -76,7 +76,7 @@ def _compare(tubes: DecisionRow, row: DecisionRow, when: str) -> str:
     verdict = "better" if less.value > 0 else "worse"
     if not less.excludes_zero:
         verdict = "no different as far as these scenes tell"
-    return f"{when} {_sign(less)} ({verdict})"
+    return f"{when} {format_difference(less)} ({verdict})"
 
 
 def list_findings(study: DecisionStudy) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roadaware.protocols.minds import BEHAVIOUR, GAP, MIND, NETWORK, TRUE_MIND, MindStudy
-from roadaware.reports.decisions import _sign
+from roadaware.reports.decisions import format_difference
 from roadaware.reports.page import Note, Section, Table
 from roadaware.reports.terminal import format_table
 
@@ -22,7 +22,7 @@ def list_minds(study: MindStudy) -> list[list[str]]:
     return [
         [
             row.question if not k or study.minds[k - 1].question != row.question else "", row.way, str(row.value),
-            "-" if row.gain.value == 0 and row.gain.low == row.gain.high else _sign(row.gain), f"{row.boxes:,}",
+            "-" if row.gain.value == 0 and row.gain.low == row.gain.high else format_difference(row.gain), f"{row.boxes:,}",
             f"{row.share:.3f}",
         ]
         for k, row in enumerate(study.minds)
@@ -33,8 +33,8 @@ def list_forecasts(study: MindStudy) -> list[list[str]]:
     """A row for each way of foreseeing."""
     return [
         [
-            row.way, str(row.steps_out), "-" if row.way == MIND else _sign(row.less_steps_out), str(row.error_m),
-            "-" if row.way == MIND else _sign(row.less_error_m),
+            row.way, str(row.steps_out), "-" if row.way == MIND else format_difference(row.less_steps_out), str(row.error_m),
+            "-" if row.way == MIND else format_difference(row.less_error_m),
         ]
         for row in study.forecasts
     ]  # fmt: skip
@@ -47,7 +47,7 @@ def list_findings(study: MindStudy) -> list[str]:
         if row.way != NETWORK:
             continue
         verdict = "above" if row.gain.excludes_zero and (row.gain.value or 0) > 0 else "not told apart from"
-        said.append(f"{row.question}: {row.value}, {verdict} the base rate ({_sign(row.gain)}).")
+        said.append(f"{row.question}: {row.value}, {verdict} the base rate ({format_difference(row.gain)}).")
     said.append(
         f"The gap that somebody wants is predicted with a mean error of {study.gap_error_s} s, that of the median for all "
         f"being {study.gap_error_base_s} s."
@@ -63,8 +63,8 @@ def list_findings(study: MindStudy) -> list[str]:
         nearer = "nearer" if (place.value or 0) < 0 else "farther"
         place_says = nearer if place.excludes_zero else "not told apart"
         said.append(
-            f"The forecast with the predicted mind less that with {words}: stepping out {_sign(risk)} ({risk_says}), place "
-            f"in two seconds {_sign(place)} m ({place_says})."
+            f"The forecast with the predicted mind less that with {words}: stepping out {format_difference(risk)} "
+            f"({risk_says}), place in two seconds {format_difference(place)} m ({place_says})."
         )
     return said
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.arrays import Bools, Floats, Floats32
+from roadaware.arrays import Floats, Floats32
 from roadaware.errors import DamagedError
 from roadaware.io.sources import read_file, to_printable
 from roadaware.models.event_head.head import parse_networks, write_networks
@@ -282,9 +282,3 @@ def open_decisions(path: Path) -> DecisionNetwork:
     except (ValueError, KeyError, TypeError, AttributeError, struct.error, RecursionError) as error:
         raise DamagedError(f"expected a decision network: {str(error)[:200]}", where=where) from error
     return network
-
-
-def find_decided(scores: Floats32) -> Bools:
-    """(..., AV actions) which action is decided: the likeliest."""
-    found: Bools = np.arange(scores.shape[-1]) == scores.argmax(axis=-1)[..., None]
-    return found

@@ -43,7 +43,6 @@ class MindedScene:
             known, and of all others.
         moved_m: (n, 2) metres that somebody on foot will have moved in `AHEAD_S`, along and to the left of where the own
             vehicle points now; NaN where it is not known.
-        place_m: (n, 2) where a road user is, ahead and to the left of the own vehicle; NaN of others.
     """
 
     truth: SceneTruth
@@ -58,7 +57,6 @@ class MindedScene:
     on_road: Ints
     steps_out: Ints
     moved_m: Floats
-    place_m: Floats
 
 
 def make_minded_scene(seed: int, number: int, cameras: Cameras = "usual") -> MindedScene:
@@ -99,15 +97,13 @@ def read_minded_scene(episode: Episode, scenes: Scenes) -> MindedScene:
         [(f, w) in blamed for f, w in zip(truth.frame.tolist(), who.tolist(), strict=True)], np.bool_
     )
     goal, turn, noticed, on_road, steps_out = (np.full(n, -1, np.int64) for _ in range(5))
-    margin, moved, place = np.full(n, np.nan), np.full((n, 2), np.nan), np.full((n, 2), np.nan)
+    margin, moved = np.full(n, np.nan), np.full((n, 2), np.nan)
     ahead = round(AHEAD_S * truth.fps)
     for number in np.unique(who[(who >= 0) & (who < _LIGHTS)]).tolist():
         actor = episode.actors[number]
         rows = np.flatnonzero(who == number)
         at = truth.frame[rows] - actor.first
         own = episode.ego.heading[truth.frame[rows]]
-        away = actor.position[at, :2] - episode.ego.position[truth.frame[rows], :2]
-        place[rows] = _turn(away, own)
         if actor.thoughts is None:
             continue
         if actor.kind != "Ped":
@@ -123,7 +119,7 @@ def read_minded_scene(episode: Episode, scenes: Scenes) -> MindedScene:
         way = _turn(actor.position[later, :2] - actor.position[at, :2], own)
         moved[rows] = np.where(known[:, None], way, np.nan)
     return MindedScene(
-        truth, kind, allows, without, culprit, goal, turn, margin, noticed, on_road, steps_out, moved, place
+        truth, kind, allows, without, culprit, goal, turn, margin, noticed, on_road, steps_out, moved
     )
 
 
