@@ -103,7 +103,7 @@ def test_a_mind_that_nobody_sees_helps_and_one_that_shows_adds_nothing(study: Mi
 def test_the_page_says_so(study: MindStudy) -> None:
     page = report([build_mind_section(study)], title="x")
     assert "minds are the simulator" in page
-    assert "Does the mind help to foresee?" in page
+    assert "The mind as a help to foresee" in page
     assert "not told apart from" in " ".join(list_findings(study))
     assert GOAL in format_mind_study(study)
     assert study.as_dict()["seeds"] == 1

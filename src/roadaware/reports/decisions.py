@@ -87,10 +87,6 @@ def list_findings(study: DecisionStudy) -> list[str]:
         f"From the set of tubes alone the action of the own vehicle has a mean average precision of {tubes.now} now and "
         f"{tubes.ahead} one second ahead."
     ]
-    said += [
-        f"Tubes less {name}: {_compare(tubes, rows[name], 'now')}; {_compare(tubes, rows[name], 'in 1 s')}."
-        for name in (RULES, NOW_GOES_ON, MOTION, BOTH)
-    ]
     for name in (TUBES, TAUGHT):
         row = next(each for each in study.removals if each.name == name and each.kind == "all")
         if row.flipped.value is None:
@@ -102,6 +98,10 @@ def list_findings(study: DecisionStudy) -> list[str]:
             f"the driver stands (aim {AIM:g}: {reached}), and in {row.others} where as many others are taken away; at "
             f"{row.missed} more such stops it did not decide to stand at all."
         )
+    said += [
+        f"Tubes less {name}: {_compare(tubes, rows[name], 'now')}; {_compare(tubes, rows[name], 'in 1 s')}."
+        for name in (RULES, NOW_GOES_ON, MOTION, BOTH)
+    ]
     return said
 
 

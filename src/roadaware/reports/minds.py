@@ -21,11 +21,11 @@ def list_minds(study: MindStudy) -> list[list[str]]:
     """A row for each question and way of answering."""
     return [
         [
-            row.question if not k or study.minds[k - 1].question != row.question else "", row.way, str(row.value),
+            row.question, row.way, str(row.value),
             "-" if row.gain.value == 0 and row.gain.low == row.gain.high else format_difference(row.gain), f"{row.boxes:,}",
             f"{row.share:.3f}",
         ]
-        for k, row in enumerate(study.minds)
+        for row in study.minds
     ]  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def build_mind_section(study: MindStudy) -> Section:
                 f"(`{GAP}`); of drivers the mean over right, straight on and left. In brackets 95 % intervals over towns.",
             ),
             Table(
-                FORESEEN, tuple(map(tuple, list_forecasts(study))), "lrrrr", title="Does the mind help to foresee?",
+                FORESEEN, tuple(map(tuple, list_forecasts(study))), "lrrrr", title="The mind as a help to foresee",
                 caption=f"People beside the road, of whom {100 * study.steps_out:.1f} % of boxes step on it within two "
                 "seconds, and where people are then, in metres. Differences are paired over towns: above 0 in the third "
                 "column, and below 0 in the last, the forecast with the predicted mind is the better one. Predicted minds "
