@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -53,7 +53,7 @@ class FrameDetections:
     agentness: Floats32
     scores: Floats32
     av: Floats32
-    expected: Expected | None = None
+    expected: Expected | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.boxes)

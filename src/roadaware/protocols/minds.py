@@ -205,16 +205,17 @@ def judge_minds(
     tell(5, "networks of futures")
     forecasts = _judge_futures(asked, futures, people, events, draws)
     units = build_units(asked.scene, draws)
-    errors = [
+    errors = tuple(
         estimate(weigh_mean(np.abs(said - asked.margin_s), asked.scene, units), units, "positive")
         for said in (predicted[:, 2], np.full(len(asked), gap_s))
-    ]
+    )
     known = asked.steps_out >= 0
     return MindStudy(
         tuple(rows),
         tuple(forecasts),
         gap_s,
-        *errors,
+        errors[0],
+        errors[1],
         {},
         {},
         len(asked),

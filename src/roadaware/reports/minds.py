@@ -53,11 +53,11 @@ def list_findings(study: MindStudy) -> list[str]:
         f"being {study.gap_error_base_s} s."
     )
     known = {row.way: row for row in study.forecasts}
-    for row, words in (
+    for one, words in (
         (known[BEHAVIOUR], "behaviour alone"),
         (known[TRUE_MIND], "the true mind, which nobody sees"),
     ):
-        risk, place = row.less_steps_out, row.less_error_m
+        risk, place = one.less_steps_out, one.less_error_m
         better = "better" if (risk.value or 0) > 0 else "worse"
         risk_says = better if risk.excludes_zero else "not told apart"
         nearer = "nearer" if (place.value or 0) < 0 else "farther"

@@ -164,7 +164,8 @@ class _Attention(nn.Module):
         shares = logits.masked_fill(~filled[:, None, None], -1e9).softmax(dim=-1)
         mixed = (shares @ value).transpose(1, 2).reshape(batch, -1, width)
         asked = self.norm1(asked + self.mix(mixed))
-        return self.norm2(asked + self.down(torch.relu(self.up(asked))))
+        found: torch.Tensor = self.norm2(asked + self.down(torch.relu(self.up(asked))))
+        return found
 
 
 class DecisionModule(nn.Module):
@@ -319,7 +320,9 @@ def fit_motion_baseline(
     best, least = {name: each.clone() for name, each in module.state_dict().items()}, float("inf")
     for _ in range(epochs):
         module.train()
-        for chosen in torch.randperm(len(rows)).split(_BATCH):
+        order = torch.randperm(len(rows))
+        for first in range(0, len(rows), _BATCH):
+            chosen = order[first : first + _BATCH]
             loss = nn.functional.cross_entropy(
                 module(past[chosen]).flatten(0, 1), due[chosen].flatten(), ignore_index=-1
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -175,8 +176,10 @@ def load_minded_scene(path: Path) -> MindedScene:
         path, "the arrays of a simulated scene", "remove it, and give the command again"
     )
     try:
-        truth = {each.name: arrays[each.name] for each in fields(SceneTruth) if each.name not in _FACTS}
-        said = {name: facts[name] for name in _FACTS}
+        truth: dict[str, Any] = {
+            each.name: arrays[each.name] for each in fields(SceneTruth) if each.name not in _FACTS
+        }
+        said: dict[str, Any] = {name: facts[name] for name in _FACTS}
         said["size_px"] = (int(said["size_px"][0]), int(said["size_px"][1]))
         extra = {each.name: arrays[each.name] for each in fields(MindedScene) if each.name != "truth"}
     except (KeyError, TypeError, IndexError) as error:
