@@ -968,6 +968,7 @@ def watch(
     iou: float | None = None,
     crossing: str | Path | Sequence[str | Path] = "auto",
     events: bool | None = None,
+    expect: bool | None = None,
     size: int | None = None,
     tiles: bool = False,
     threads: int = 0,
@@ -999,6 +1000,7 @@ def watch(
         crossing: predictors of crossing or risk; `auto` for the bundled ones, `none` for none.
         events: whether tubes get actions, locations and events by the event head; default: of detectors that
             tell agents alone.
+        expect: whether tubes are anticipated a second ahead; default: where there is an event head.
         size: of a detector of any size, longer side in pixels; default: 1024 of a video, 640 of a camera.
         tiles: of such a detector, look at parts of each image too.
         threads: of torch; default: what suits the detector. What it was before comes back at the end.
@@ -1074,7 +1076,9 @@ def watch(
             config = setup.lower_label_threshold(config)
         if words := setup.describe_training(files, opened.path):
             _LOG.warning("%s", words)
-        detector = setup.add_event_head(events, detector, config.linker_at(opened.fps), opened.fps)
+        detector = setup.add_event_head(
+            events, detector, config.linker_at(opened.fps), opened.fps, expect=expect
+        )
         asked = [crossing] if isinstance(crossing, str | Path) else list(crossing)
         annotator = setup.build_annotator(
             [_find_predictor(each) for each in asked], detector, clock, waits=not (opened.live or realtime)

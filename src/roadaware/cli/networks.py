@@ -157,7 +157,13 @@ _EVENTS = (
 EventsOption = Annotated[bool | None, Parameter(help=_EVENTS, negative="--no-events", show_default=False)]
 
 
-def add_event_head(asked: bool | None, detector: Any, linker: LinkerConfig, fps: float | None = None) -> Any:
+def add_event_head(
+    asked: bool | None,
+    detector: Any,
+    linker: LinkerConfig,
+    fps: float | None = None,
+    expect: bool | None = False,
+) -> Any:
     """A detector with the event head behind it where that is wanted, and a word on it.
 
     Args:
@@ -165,9 +171,10 @@ def add_event_head(asked: bool | None, detector: Any, linker: LinkerConfig, fps:
         detector: any.
         linker: what its detections will be linked with.
         fps: of the source; None where it is not known.
+        expect: as of `--expect`.
     """
-    wrapped = setup.add_event_head(asked, detector, linker, fps, log_warmup)
-    if wrapped is not detector:
+    wrapped = setup.add_event_head(asked, detector, linker, fps, log_warmup, expect)
+    if wrapped is not detector and wrapped.labels:
         console.print_note(
             "actions, locations and events by the event head, learnt from simulated tubes; --no-events for "
             "none"

@@ -146,6 +146,8 @@ PATHS = Output(folder=True, rule=_record("study.json", "roadaware-trajectory-stu
 ABROAD = Output(folder=True, rule=_record("study.json", "roadaware-abroad"))
 CONTINUAL = Output(folder=True, rule=_record("study.json", "roadaware-continual"))
 COUNTRIES = Output(folder=True, rule=_record("study.json", "roadaware-countries"))
+DECISIONS = Output(folder=True, rule=_record("study.json", "roadaware-decision-study"))
+MINDS = Output(folder=True, rule=_record("study.json", "roadaware-mind-study"))
 STUDY = Output(folder=True)
 """Of one of several studies, whose own rule is asked once it is known which."""
 MASKS = Output(folder=True, rule=_record("masks.json", "roadaware-masks"))

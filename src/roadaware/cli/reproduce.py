@@ -26,6 +26,8 @@ from roadaware.cli.outputs import (
     ABROAD,
     CONTINUAL,
     COUNTRIES,
+    DECISIONS,
+    MINDS,
     PATHS,
     STUDY,
     TIMES,
@@ -47,15 +49,19 @@ _DATA = (
     "abroad: the folder of a `cross-dataset`. [default: ROADAWARE_DATA_DIR]"
 )
 _BASELINES = "Train the models without pixels and show them beside."
-_SCENES = "crowd, trajectories: a simulated folder with the splits default/train and default/val."
+_SCENES = (
+    "crowd, trajectories: a simulated folder with the splits default/train and default/val. decisions, minds: where their "
+    "scenes lie, or are simulated to; one folder serves both. [default: scenes/ in the folder of the study]"
+)
+_TOWNS = "decisions, minds: simulated towns to learn from; four for each eleven of them judge."
 _UNSEEN = (
     "crowd, trajectories: a simulated folder of a town that is not learnt from; all of its scenes are judged."
 )
 _OUT = (
     "All but iv2024: folder of the study; the same command goes on there. [default: "
-    "runs/crowd-ablation, runs/when, runs/trajectories, runs/abroad, runs/continual, runs/countries]"
+    "runs/crowd-ablation, else runs/ and the name of the experiment]"
 )
-_SEEDS = "crowd, when, trajectories, continual, countries: trainings of each row."
+_SEEDS = "crowd, when, trajectories, continual, countries, decisions, minds: trainings of each row."
 _DOMAINS = (
     "continual, countries: tables in place of simulated towns, NAME=FOLDER with commas between: what `roadaware read` saved, "
     "or `roadaware simulate` made. The stream of continual takes them in this order; countries takes two."
@@ -69,7 +75,17 @@ _SET = "crowd: fields of the recipe configs/crowd/intellicare.yaml, such as mode
 
 def reproduce(
     experiment: Annotated[
-        Literal["iv2024", "crowd", "when", "trajectories", "abroad", "continual", "countries"],
+        Literal[
+            "iv2024",
+            "crowd",
+            "when",
+            "trajectories",
+            "abroad",
+            "continual",
+            "countries",
+            "decisions",
+            "minds",
+        ],
         Parameter(help="Which experiment."),
     ],
     /,
@@ -82,6 +98,7 @@ def reproduce(
     unseen: Annotated[Path | None, Parameter(help=_UNSEEN)] = None,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), STUDY] = None,
     seeds: Annotated[int, Parameter(help=_SEEDS, validator=validate_range(1, 1000))] = 3,
+    towns: Annotated[int, Parameter(help=_TOWNS, validator=validate_range(4, 100_000))] = 110,
     steps: Annotated[int, Parameter(help=_STEPS, validator=validate_range(1, 10_000_000))] = 800,
     rows: Annotated[str | None, Parameter(help=_ROWS)] = None,
     processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(1, 256))] = 1,
@@ -117,6 +134,12 @@ def reproduce(
     `countries` lets it learn where traffic keeps to one side and tests it where it keeps to the other, both ways: source
     alone, mirrored, a mean teacher without labels of the target, joint. With --domains for ROAD and ROAD-Waymo.
 
+    `decisions` asks what the own vehicle does, now and in a second, on simulated towns that were not learnt from: a set
+    transformer over tubes, own motion, rules and prior; then those are taken away for whom the simulator's driver stands.
+
+    `minds` predicts what simulated road users have in mind (goal, gap, whether they saw the vehicle) from what they do, and
+    asks whether that helps to foresee them. Both simulate their scenes (two seconds of a core each) and fit small networks.
+
     For example:
 
         roadaware reproduce iv2024 --data DATA --html tables.html
@@ -134,6 +157,10 @@ def reproduce(
         roadaware reproduce continual --output runs/continual
 
         roadaware reproduce countries --domains road=road-tables,waymo=waymo-tables --output runs/countries
+
+        roadaware reproduce decisions --output runs/decisions
+
+        roadaware reproduce minds --scenes runs/decisions/scenes --output runs/minds
     """
     if experiment in ("continual", "countries"):
         folder = out or Path("runs") / experiment
@@ -141,6 +168,12 @@ def reproduce(
         check_paths(reproduce, {"domains": domains, "out": folder, "html": html, "common": common})
         study = _study_continual if experiment == "continual" else _study_countries
         return study(domains, folder, seeds, memory, draws, html)
+    if experiment in ("decisions", "minds"):
+        folder = out or Path("runs") / experiment
+        (DECISIONS if experiment == "decisions" else MINDS).check(folder)
+        check_paths(reproduce, {"out": folder, "html": html, "common": common})
+        asked = _study_decisions if experiment == "decisions" else _study_minds
+        return asked(scenes, folder, towns, seeds, draws, html)
     if experiment == "abroad":
         folder = out or Path("runs/abroad")
         ABROAD.check(folder)
@@ -347,6 +380,50 @@ def _study_countries(
     for path in filter(None, (out / "report.html", html)):
         folders.write_text(path, page)
     text = f"{format_countries_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
+    return Outcome(text, {"folder": str(out), **found.as_dict()})
+
+
+def _study_decisions(
+    scenes: Path | None, out: Path, towns: int, seeds: int, draws: int, html: Path | None
+) -> Outcome:
+    """The study of decisions; its page, scenes, networks and results lie in its folder."""
+    from roadaware.protocols.decisions import run_decision_study
+    from roadaware.reports.decisions import build_decision_section, format_decision_study
+    from roadaware.reports.page import report
+
+    with console.show_progress("decisions") as progress:
+        found = run_decision_study(
+            out, scenes=scenes, towns=towns, seeds=seeds, draws=draws, progress=progress
+        )
+    page = report(
+        [build_decision_section(found)],
+        title="What the own vehicle does",
+        subtitle=f"{found.scenes['test']} unseen simulated towns",
+    )
+    for path in filter(None, (out / "report.html", html)):
+        folders.write_text(path, page)
+    text = f"{format_decision_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
+    return Outcome(text, {"folder": str(out), **found.as_dict()})
+
+
+def _study_minds(
+    scenes: Path | None, out: Path, towns: int, seeds: int, draws: int, html: Path | None
+) -> Outcome:
+    """The study of minds; its page, scenes and results lie in its folder."""
+    from roadaware.protocols.minds import run_mind_study
+    from roadaware.reports.minds import build_mind_section, format_mind_study
+    from roadaware.reports.page import report
+
+    with console.show_progress("minds") as progress:
+        found = run_mind_study(out, scenes=scenes, towns=towns, seeds=seeds, draws=draws, progress=progress)
+    page = report(
+        [build_mind_section(found)],
+        title="What road users have in mind",
+        subtitle=f"{found.scenes['test']} unseen simulated towns",
+    )
+    for path in filter(None, (out / "report.html", html)):
+        folders.write_text(path, page)
+    text = f"{format_mind_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
     return Outcome(text, {"folder": str(out), **found.as_dict()})
 
 

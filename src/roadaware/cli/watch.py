@@ -100,6 +100,10 @@ _LABEL = (
 )
 _IOU = "Overlap that a link of tubes needs. [default: as the detector advises, or 0.5]"
 _THREADS = "Threads of the detector. [default: 1 for a small network, else as many as there are cores]"
+_EXPECT = (
+    "Say of each tube where it is expected in a second, and what it will do then: a dotted box on the video, `expected` in "
+    "the events. Labels expected so were measured to be no better than those of now. [default: where there is an event head]"
+)
 _FOLLOW = (
     "Go where an http address redirects to, and to what an HLS playlist names; to another machine only if it "
     "is of the open net."
@@ -158,6 +162,9 @@ def watch(
     listen: Annotated[tuple[str, ...], Parameter(help=_LISTEN, negative="", show_default=False)] = (),
     looks: Looks = AS_IT_SUITS,
     events: EventsOption = None,
+    expect: Annotated[
+        bool | None, Parameter(help=_EXPECT, negative="--no-expect", show_default=False)
+    ] = None,
     threads: Annotated[int, Parameter(help=_THREADS)] = 0,
     device: Device = "auto",
     precision: Precision = "fp32",
@@ -220,7 +227,7 @@ def watch(
         if notice:
             console.print_error(notice)
         linker = config.linker_at(opened.fps)
-        detector = add_event_head(events, detector, linker, opened.fps)
+        detector = add_event_head(events, detector, linker, opened.fps, expect)
         annotator = build_annotator(crossing, detector, clock, waits=not (opened.live or realtime))
         models = setup.describe_models(choice.files, annotator, choice.views, detector)
         if questions is not None:

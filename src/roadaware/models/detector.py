@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from roadaware.arrays import Floats32, Pixels
+from roadaware.arrays import Bools, Floats, Floats32, Pixels
 from roadaware.errors import DamagedError, InputError
 from roadaware.scenes.advice import Advice, merge_advice, parse_advice
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """What is expected of the detections of a frame some seconds ahead; rows are those of the detections.
+
+    Args:
+        ahead_s: how far ahead, in seconds.
+        known: (n,) whether anything is expected of a detection: of those that are linked.
+        present: (n,) probability that the object is still seen then.
+        boxes: (n, 4) where it is expected, x1, y1, x2, y2 in pixels; beyond the image where it leaves.
+        velocity: (n, 4) where constant velocity would take it.
+        labels: kind to its labels, and (n, labels) their probabilities then.
+        now: kind to (n, labels) their probabilities now, by the same head.
+    """
+
+    ahead_s: float
+    known: Bools
+    present: Floats32
+    boxes: Floats
+    velocity: Floats
+    labels: Mapping[str, tuple[tuple[str, ...], Floats32]]
+    now: Mapping[str, Floats32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +45,7 @@ class FrameDetections:
         agentness: (n,) in [0, 1].
         scores: (n, c) in [0, 1], all labels of the first kind, then of the second, ...
         av: (v,) in [0, 1] of the actions of the own vehicle; empty where the detector has none.
+        expected: what is expected of them; None where nobody was asked.
     """
 
     frame: int
@@ -29,6 +53,7 @@ class FrameDetections:
     agentness: Floats32
     scores: Floats32
     av: Floats32
+    expected: Expected | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.boxes)

@@ -44,6 +44,8 @@ def make_tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: 
     # A tube that has ended is told from its first box to its last, whatever the frame in which that became known.
     span = (tube.first_t_s, tube.last_t_s) if event == "end" else (t_s, None)
     expected = {} if tube.outlook is None else tube.outlook.fields()
+    if tube.expected is not None and event != "end":
+        expected |= tube.expected.fields()
     return {
         "event": event,
         "tube": tube.number,

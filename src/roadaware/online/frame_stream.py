@@ -34,6 +34,8 @@ class WatchedTube:
             nobody was asked.
         risk: of a pedestrian, the `region` of the image that is at risk, and its `probability`; None where
             nobody was asked.
+        expected: what is expected of it: `in_s` seconds ahead, `seen` (the probability that it still is), `box` in pixels
+            and `labels`; None where nobody asks.
     """
 
     number: int
@@ -43,6 +45,7 @@ class WatchedTube:
     first_frame: int
     crossing: Mapping[str, Any] | None = None
     risk: Mapping[str, Any] | None = None
+    expected: Mapping[str, Any] | None = None
 
     @property
     def agent(self) -> str | None:
@@ -208,6 +211,7 @@ def _copy_tube(tube: LiveTube) -> WatchedTube:
         tube.first_frame,
         expected.get("crossing"),
         expected.get("risk"),
+        None if tube.expected is None else tube.expected.fields()["expected"],
     )
 
 

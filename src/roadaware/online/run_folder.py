@@ -197,6 +197,7 @@ class RunFolder:
             "agents": self._agents,
             "delay_frames": self._delay,
             **crossing,
+            **({} if progress.expected is None else {"expected": progress.expected}),
             **({} if crowd is None else {"crowd": dict(crowd)}),
             "events": self._events.written,
             "files": [*self.files, SUMMARY, *([] if page is None else [PAGE])],

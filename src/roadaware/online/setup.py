@@ -21,6 +21,7 @@ from roadaware.models.catalogue.entries import (
     resolve_weights,
 )
 from roadaware.models.detector import read_notes, read_training_data
+from roadaware.models.event_head.anticipation import open_anticipation
 from roadaware.models.event_head.head import has_installed_head, open_head
 from roadaware.models.graphs.views import Views
 from roadaware.models.object_labels import ROAD_AGENTS
@@ -278,6 +279,7 @@ def add_event_head(
     linker: LinkerConfig,
     fps: float | None = None,
     timed: Timed = _untimed,
+    expect: bool | None = False,
 ) -> Any:
     """A detector with the event head behind it where that is wanted; itself otherwise.
 
@@ -287,11 +289,23 @@ def add_event_head(
         linker: what its detections will be linked with.
         fps: of the source; None where it is not known.
         timed: what the warm-up runs in.
-    """
-    if not has_event_head(asked, detector.kinds):
-        return detector
+        expect: whether tubes are anticipated a second ahead, also of a detector that keeps its own labels; None: where the
+            event head gives them.
 
-    wrapped = EventDetector(detector, open_head(), linker, fps=fps)
+    Raises:
+        UsageError: if they should be, and the detector tells no agents of ROAD.
+    """
+    labels = has_event_head(asked, detector.kinds)
+    if not labels and not expect:
+        return detector
+    if expect and not set(detector.kinds.get("agent", ())) & set(ROAD_AGENTS):
+        told = ", ".join(f"{len(names)} of {kind}" for kind, names in detector.kinds.items())
+        raise UsageError(
+            f"--expect needs a detector that tells agents of ROAD; this one tells {told or 'nothing'}"
+        )
+
+    anticipation = open_anticipation() if expect is not False else None
+    wrapped = EventDetector(detector, open_head(), linker, fps=fps, anticipation=anticipation, labels=labels)
     with timed("the event head"):
         warm_up_events(linker)
     return wrapped
@@ -370,7 +384,10 @@ def describe_models(
         row = _row("agents", path, notes, str(notes.get("trained_on") or ""))
         rows.append(row | _in_catalogue(path) | ({} if views is None else {"settings": str(views)}))
     if isinstance(detector, EventDetector):
-        rows.append(_row("events", WEIGHTS / HEADS[0], {}, "simulated tubes"))
+        if detector.labels:
+            rows.append(_row("events", WEIGHTS / HEADS[0], {}, "simulated tubes"))
+        if detector.expects:
+            rows.append(_row("what is expected", WEIGHTS / HEADS[1], {}, "simulated tubes"))
     for task, file, facts in annotator.foresight.members() if annotator is not None else ():
         rows.append(_row(task, file, facts, str(facts.get("data") or facts.get("protocol") or "")))
     return rows

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats, Floats32, Ints
 from roadaware.errors import UsageError
+from roadaware.geometry.boxes import paired_iou
 from roadaware.linking.linker import Update
-from roadaware.models.detector import FrameDetections
+from roadaware.models.detector import Expected, FrameDetections
 from roadaware.online.forecast_event import Outlook
 from roadaware.online.frames import SourceFrame
 from roadaware.scenes.dense_scores import Layout
@@ -236,6 +238,116 @@ class Smoothed:
         return dict(zip(self.table.kinds.kinds[kind], part.tolist(), strict=True))
 
 
+@dataclass(frozen=True, eq=False)
+class ExpectedTube:
+    """What is expected of a tube some seconds ahead.
+
+    Args:
+        said: of all detections of the frame.
+        row: of the tube's detection.
+        rule: which labels are reported.
+    """
+
+    said: Expected
+    row: int
+    rule: LabelRule
+
+    @property
+    def ahead_s(self) -> float:
+        """How far ahead, in seconds."""
+        return self.said.ahead_s
+
+    @property
+    def present(self) -> float:
+        """Probability that it is still seen then."""
+        return float(self.said.present[self.row])
+
+    @property
+    def box(self) -> Floats:
+        """(4,) x1, y1, x2, y2 where it is expected, in pixels; beyond the image where it leaves."""
+        box: Floats = self.said.boxes[self.row]
+        return box
+
+    def labels(self) -> Told:
+        """Kind to the labels that are expected, best first: those as probable as a label that begins to be reported."""
+        found: Told = {}
+        for kind, (names, table) in self.said.labels.items():
+            scores = table[self.row]
+            order = np.argsort(-scores, kind="stable")[: self.rule.of(kind)].tolist()
+            chosen = {names[k]: round(float(scores[k]), 4) for k in order if scores[k] >= self.rule.on}
+            if chosen:
+                found[kind] = chosen
+        return found
+
+    def changes(self) -> Told:
+        """The likeliest label of each kind where it is another one than that of now, by the same head."""
+        found: Told = {}
+        for kind, told in self.labels().items():
+            best, score = next(iter(told.items()))
+            names = self.said.labels[kind][0]
+            if names[int(self.said.now[kind][self.row].argmax())] != best:
+                found[kind] = {best: score}
+        return found
+
+    def fields(self) -> dict[str, Any]:
+        """JSON-ready, as events have it."""
+        box = [round(float(side), 1) for side in self.box]
+        said = {"in_s": self.ahead_s, "seen": round(self.present, 4), "box": box, "labels": self.labels()}
+        return {"expected": said}
+
+
+class ExpectationTally:
+    """What came of expectations: overlap of expected boxes with those that were found when their time had come.
+
+    Beside it stands the overlap where constant velocity, and where standing still, would have had them. Only tubes that
+    were found then count.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.ahead_s: float | None = None
+        self._sums = np.zeros(3)
+        self._waiting: deque[tuple[float, dict[int, int], Floats]] = deque()
+
+    def add(
+        self, t_s: float, numbers: Sequence[int], boxes: Floats, said: Expected, rows: Sequence[int]
+    ) -> None:
+        """Judge the expectations that are due, and note those of a frame.
+
+        Args:
+            t_s: its time, later than those before.
+            numbers: n tubes that are proven.
+            boxes: (n, 4) where they are.
+            said: what is expected of the detections of the frame.
+            rows: n detections of the tubes.
+        """
+        self.ahead_s = said.ahead_s
+        while self._waiting and self._waiting[0][0] <= t_s + _DUE_S:
+            due_s, places, three = self._waiting.popleft()
+            both = [(places[number], k) for k, number in enumerate(numbers) if number in places]
+            if both and due_s >= t_s - _DUE_S:
+                then, now = (np.array(each) for each in zip(*both, strict=True))
+                for way in range(3):
+                    self._sums[way] += paired_iou(three[then, way], boxes[now]).sum()
+                self.count += len(both)
+        chosen = list(rows)
+        three = np.stack([said.boxes[chosen], said.velocity[chosen], boxes], axis=1)
+        held = {number: k for k, number in enumerate(numbers) if said.known[chosen[k]]}
+        self._waiting.append((t_s + said.ahead_s, held, three))
+
+    def summary(self) -> dict[str, Any] | None:
+        """Boxes that were judged, and their mean overlaps; None where nothing was expected."""
+        if self.ahead_s is None:
+            return None
+        means = [round(float(each), 4) for each in self._sums / self.count] if self.count else [None] * 3
+        names = ("iou", "iou_constant_velocity", "iou_standing_still")
+        return {"ahead_s": self.ahead_s, "boxes": self.count, **dict(zip(names, means, strict=True))}
+
+
+_DUE_S = 0.06
+"""An expectation is judged by frames that lie at most so far from the time it was for."""
+
+
 @dataclass(eq=False)
 class LiveTube:
     """One tube up to now.
@@ -257,6 +369,7 @@ class LiveTube:
         outlook: what is expected of a pedestrian; None of all others, and where nothing can be said.
         asked: whether it was ever taken for a pedestrian, once proven.
         answered: whether something could then be said of it.
+        expected: what is expected of it in a second, by the newest box; None where nobody asks.
     """
 
     number: int
@@ -275,6 +388,7 @@ class LiveTube:
     outlook: Outlook | None = None
     asked: bool = False
     answered: bool = False
+    expected: ExpectedTube | None = None
 
     @property
     def score(self) -> float:
@@ -322,6 +436,7 @@ class LiveTubes:
         self._least, self._keep, self._proof = np.float32(least), np.float32(keep), proof
         self._tubes: dict[int, LiveTube] = {}
         self._begun: dict[int, tuple[int, float]] = {}
+        self._rule, self.tally = rule, ExpectationTally()
 
     def __len__(self) -> int:
         return len(self._tubes)
@@ -358,6 +473,14 @@ class LiveTubes:
                 tube.count, tube.total = tube.count + 1, tube.total + float(agentness[row])
                 tubes.append(tube)
                 rows.append(row)
+                said = found.expected
+                known = said is not None and said.known[row]
+                tube.expected = ExpectedTube(said, row, self._rule) if said is not None and known else None
+        if found.expected is not None:
+            proven = [k for k, tube in enumerate(tubes) if tube.proven]
+            boxes = np.array([tubes[k].box for k in proven]).reshape(-1, 4)
+            numbers = [tubes[k].number for k in proven]
+            self.tally.add(frame.t_s, numbers, boxes, found.expected, [rows[k] for k in proven])
         places = np.array([tube.labels.row for tube in tubes], np.int64)
         changed = self._smoothed.add(places, found.scores[rows], frame.t_s).tolist()
         seen = sorted(zip(tubes, changed, strict=True), key=lambda item: item[0].number)

@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from PIL import Image
@@ -83,6 +83,7 @@ class Progress:
         begun: tubes that were reported.
         probable: pedestrians who live and will probably cross.
         ending: why it is over; None while it goes on.
+        expected: at the end, what came of what was expected, see `ExpectationTally`; None where nothing was.
     """
 
     frames: int = 0
@@ -96,6 +97,7 @@ class Progress:
     begun: int = 0
     probable: int = 0
     ending: Ending | None = None
+    expected: dict[str, Any] | None = None
 
 
 def watch(
@@ -215,6 +217,7 @@ class _Run:
                 self._tell()
         except (DiskError, InputError) as error:
             self.progress.ending = Ending("disk" if isinstance(error, DiskError) else "failed", str(error))
+        self.progress.expected = self.watcher.tubes.tally.summary()
         try:
             self.output.end(self.watcher.end())
         except DiskError as error:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw
 
 from roadaware.arrays import Pixels
+from roadaware.geometry.boxes import paired_iou
 from roadaware.reports.drawing import COLOURS, load_font
 
 if TYPE_CHECKING:
@@ -130,6 +131,8 @@ _NOTICE = (255, 200, 60)
 _SMALL, _PAD = 480, 2
 _FAR_LINES = 3
 """A box lower and narrower than so many lines of words is far: only its number and agent are written."""
+_STILL_SEEN, _STAYS = 0.5, 0.8
+"""Probability from which on somebody is expected to be seen still, and overlap from which on a box stays where it is."""
 _SECOND = ("action", "location")
 _WHOLE = ("event", "duplex")
 
@@ -193,6 +196,8 @@ class LiveDrawing:
         taken.append(_title(pen, seen, font, self._notice))
         # Those that are near are drawn last, over the others, but choose the place of their words first.
         tubes = sorted(seen.tubes, key=lambda tube: _area(tube.box))
+        for tube in tubes:
+            _draw_expected(pen, tube, self._colour(tube), scale, image.size)
         for tube in tubes:
             _draw_box(pen, tube, self._colour(tube), scale, image.size)
             if tube.outlook is not None:
@@ -270,8 +275,49 @@ def describe_tube(tube: LiveTube) -> tuple[str, ...]:
     lines += [" · ".join(second)] if second else []
     whole = next((name for kind in _WHOLE for name in told.get(kind, {})), None)
     lines += [whole] if whole else []
+    lines += describe_expected(tube)
     lines += [f"{name} {value:.2f}" for name, value in tube.notes.items()]
     return tuple(lines)
+
+
+def describe_expected(tube: LiveTube) -> list[str]:
+    """What a tube is expected to do, where that is something else than now: at most one line.
+
+    Args:
+        tube: which.
+    """
+    if tube.expected is None:
+        return []
+    ahead = f"in {tube.expected.ahead_s:g} s"
+    if tube.expected.present < _STILL_SEEN:
+        return [f"{ahead}: out of sight"]
+    changes = tube.expected.changes()
+    new = [name for kind in _SECOND for name in changes.get(kind, {})]
+    return [f"{ahead}: {' · '.join(new)}"] if new else []
+
+
+def _draw_expected(
+    pen: Any, tube: LiveTube, colour: tuple[int, int, int], scale: int, size: tuple[int, int]
+) -> None:
+    """A dotted box where a tube is expected, and a line to its middle; nothing where it stays, or is gone."""
+    if tube.expected is None or tube.expected.present < _STILL_SEEN:
+        return
+    if paired_iou(tube.box[None], tube.expected.box[None])[0] > _STAYS:
+        return
+    here, there = _scale_box(tube, scale), np.asarray(tube.expected.box, np.float64) * scale
+    x1, x2 = (float(x) for x in np.clip(there[[0, 2]], 0, size[0] - 1))
+    y1, y2 = (float(y) for y in np.clip(there[[1, 3]], 0, size[1] - 1))
+    if x2 - x1 < 2 or y2 - y1 < 2:
+        return
+    middle = ((here[0] + here[2]) / 2, (here[1] + here[3]) / 2)
+    pen.line((*middle, (x1 + x2) / 2, (y1 + y2) / 2), fill=colour)
+    step = max(4, min(size) // 80)
+    for x in np.arange(x1, x2, 2 * step).tolist():
+        for y in (y1, y2):
+            pen.line((x, y, min(x + step, x2), y), fill=colour)
+    for y in np.arange(y1, y2, 2 * step).tolist():
+        for x in (x1, x2):
+            pen.line((x, y, x, min(y + step, y2)), fill=colour)
 
 
 def _build_sign(pen: Any, lines: tuple[str, ...], font: Any) -> _Sign:

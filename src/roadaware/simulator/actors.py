@@ -106,6 +106,26 @@ class Mind:
     signalized: str
 
 
+WALKS_ON, CROSSES, STAYS = 0, 1, 2
+"""Goals of somebody on foot: to walk on, to cross the road, to stay where they stand."""
+
+
+@dataclass(frozen=True, eq=False)
+class Thoughts:
+    """What a road user has in mind in each frame; nothing of it is written into tables.
+
+    Args:
+        goal: (n,) of somebody on foot `WALKS_ON`, `CROSSES` or `STAYS`; of a driver the way through the next junction:
+            1 left, -1 right, 0 straight on.
+        known: (n,) whether there is such a goal: drivers have none where no junction lies ahead on their path.
+        margin_s: (n,) seconds before the next vehicle that somebody on foot wants to spare when they cross; 0 of drivers.
+    """
+
+    goal: npt.NDArray[np.int8]
+    known: npt.NDArray[np.bool_]
+    margin_s: Floats
+
+
 @dataclass(frozen=True, eq=False)
 class Actor:
     """A person, animal, vehicle or object in a scene.
@@ -135,6 +155,7 @@ class Actor:
             object), ...
         mind: of a pedestrian near the road.
         with_object: number of the actor it pushes or carries; None for none.
+        thoughts: what it has in mind, of those who decide.
     """
 
     number: int
@@ -155,6 +176,7 @@ class Actor:
     facts: Mapping[str, npt.NDArray[np.int8]] = field(default_factory=dict)
     mind: Mind | None = None
     with_object: int | None = None
+    thoughts: Thoughts | None = None
 
     @property
     def end(self) -> int:
@@ -202,6 +224,27 @@ AV_ACTIONS = ("AV-Stop", "AV-Mov", "AV-TurRht", "AV-TurLft", "AV-MovRht", "AV-Mo
 
 
 @dataclass(frozen=True, eq=False)
+class Cause:
+    """What bounds the acceleration of the own vehicle's driver in a frame.
+
+    Args:
+        kind: `free` where nothing does; `vehicle` or `thing` on its way, `person` on the road, `zebra` with those who use
+            it, `junction` with those who go first, `queue` behind a junction, `lights`, or `other` (a bay).
+        places: (k, 2) where those are who are the cause, in metres; none of lights.
+        group: of the traffic lights; -1 for none.
+        allows: m/s2 that all together allow.
+        without: m/s2 that would be allowed without this cause (all people in the way are one); lines behind the one that it
+            belongs to are not looked at.
+    """
+
+    kind: str
+    places: Floats
+    group: int
+    allows: float
+    without: float
+
+
+@dataclass(frozen=True, eq=False)
 class Ego:
     """The own vehicle, one row per frame of the scene.
 
@@ -213,6 +256,7 @@ class Ego:
         yaw_rate: (F,) rad/s, left positive.
         action: (F,) index in `AV_ACTIONS`.
         lane: (F,) number of its lane; -1 inside a junction.
+        causes: of each frame but the last, what bounds its acceleration; empty where nobody drives.
     """
 
     position: Floats
@@ -222,3 +266,4 @@ class Ego:
     yaw_rate: Floats
     action: Ints
     lane: Ints
+    causes: tuple[Cause, ...] = ()

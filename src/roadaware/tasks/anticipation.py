@@ -89,7 +89,7 @@ def anticipate_events(
                 continue
             boxes = np.asarray(found.boxes, np.float64)[linked.rows]
             now, speed = velocity.step(t_s, linked.numbers, boxes)
-            expected = head.anticipate(linked.features, events.tubes.logits(linked.features), now, speed)
+            expected = head.anticipate(linked.features, linked.logits, now, speed)
             most = max(most, int(linked.numbers.max()))
             for k, horizon_s in enumerate(head.horizons_s):
                 frame = found.frame + max(1, round(horizon_s * (fps or USUAL_FPS)))

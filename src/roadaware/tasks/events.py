@@ -16,7 +16,13 @@ from roadaware.demo_data.road import COMPOSITES, DUPLEXES, EVENTS
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.linker import Linker
-from roadaware.models.detector import Detector, FrameDetections
+from roadaware.models.detector import Detector, Expected, FrameDetections
+from roadaware.models.event_head.anticipation import (
+    AnticipationHead,
+    ConstantVelocity,
+    decode_boxes,
+    extrapolate,
+)
 from roadaware.models.event_head.ego_motion import EgoMotion
 from roadaware.models.event_head.features import LIGHTS, Motion, TubeFeatures, compute_light_colours
 from roadaware.models.event_head.head import EventHead, open_head
@@ -61,12 +67,14 @@ class LinkedTubes:
         rows: (n,) of the frame's detections, which are linked.
         numbers: (n,) of their tubes.
         features: (n, features) of them.
+        logits: (n, labels) what the head says of them now.
         ended: numbers of tubes that are over.
     """
 
     rows: Ints
     numbers: Ints
     features: npt.NDArray[np.float64]
+    logits: Floats32
     ended: tuple[int, ...] = ()
 
 
@@ -144,14 +152,15 @@ class EventLabeller:
             scene.motion,
             self._focal_px,
         )
-        self.linked = LinkedTubes(linked, update.numbers[linked], x, ended)
+        logits = self.head.tubes.logits(x)
+        self.linked = LinkedTubes(linked, update.numbers[linked], x, logits, ended)
         scores = np.zeros((len(found), self._layout.width), np.float32)
         for kind, names in self._given.kinds.items():
             if kind not in COMPOSITES:
                 start = self._layout.columns(kind).start
                 scores[:, start : start + len(names)] = found.scores[:, self._given.columns(kind)]
         if len(linked):
-            for kind, told in zip(("action", "location"), self.head.scores(x), strict=True):
+            for kind, told in zip(("action", "location"), self.head.convert_logits(logits), strict=True):
                 self._write(scores, linked, kind, told)
         if scene.colours is not None and "action" not in self._given.kinds:
             self._colour(scores, scene.colours)
@@ -233,6 +242,64 @@ def add_head_kinds(head: EventHead, kinds: Mapping[str, tuple[str, ...]]) -> dic
     return found
 
 
+# What is expected of the tubes of a stream.
+
+EXPECTED_S = 1.0
+"""How far ahead a stream's tubes are anticipated."""
+
+
+class Expectation:
+    """Anticipates the tubes of one stream, looking back only; a frame costs the same however long it has lasted.
+
+    Args:
+        events: says what holds now.
+        head: says what will hold.
+
+    Raises:
+        UsageError: if the head knows no horizon of `EXPECTED_S`.
+    """
+
+    def __init__(self, events: EventHead, head: AnticipationHead) -> None:
+        if EXPECTED_S not in head.horizons_s:
+            raise UsageError(
+                f"the anticipation head should know {EXPECTED_S:g} s ahead, not {head.horizons_s}"
+            )
+        if (events.actions, events.locations) != (head.actions, head.locations):
+            raise UsageError("the event head and the anticipation head should know the same labels")
+        self._events, self._head, self._at = events, head, head.horizons_s.index(EXPECTED_S)
+        self._velocity = ConstantVelocity()
+
+    def reset(self) -> None:
+        """Forget the stream."""
+        self._velocity.reset()
+
+    def step(self, t_s: float, found: FrameDetections, linked: LinkedTubes) -> Expected:
+        """What is expected of the detections of a frame.
+
+        Args:
+            t_s: its time, later than that of the frame before.
+            found: its detections.
+            linked: what a labeller knows of their tubes.
+        """
+        self._velocity.end(linked.ended)
+        rows, n = linked.rows, len(found)
+        known = np.zeros(n, np.bool_)
+        known[rows] = True
+        sizes = {"action": self._head.actions, "location": self._head.locations}
+        held = {kind: (names, np.zeros((n, len(names)), np.float32)) for kind, names in sizes.items()}
+        current = {kind: np.zeros_like(scores) for kind, (_, scores) in held.items()}
+        present, boxes, velocity = np.zeros(n, np.float32), np.full((n, 4), np.nan), np.full((n, 4), np.nan)
+        if len(rows):
+            now, speed = self._velocity.step(t_s, linked.numbers, np.asarray(found.boxes, np.float64)[rows])
+            expected = self._head.anticipate(linked.features, linked.logits, now, speed)
+            present[rows], boxes[rows] = expected.present[:, self._at], expected.boxes[:, self._at]
+            velocity[rows] = decode_boxes(extrapolate(now, speed, (EXPECTED_S,)))[:, 0]
+            held["action"][1][rows] = expected.actions[:, self._at]
+            held["location"][1][rows] = expected.locations[:, self._at]
+            current["action"][rows], current["location"][rows] = self._events.convert_logits(linked.logits)
+        return Expected(EXPECTED_S, known, present, boxes, velocity, held, current)
+
+
 # EventDetector: a detector of agents with the event head behind it, which answers as any detector does.
 
 # The rate of ROAD's videos.
@@ -260,6 +327,8 @@ class EventDetector:
         linker: what is linked with; the same as makes tubes later.
         fps: images a second where times are unknown.
         focal_px: focal length of the camera; of a usual one where None.
+        anticipation: says what is expected `EXPECTED_S` seconds ahead; None where nobody asks.
+        labels: whether detections get the head's scores; otherwise they keep their own, and are anticipated alone.
 
     Raises:
         UsageError: if the detector has no agents of ROAD.
@@ -273,12 +342,18 @@ class EventDetector:
         *,
         fps: float | None = None,
         focal_px: float | None = None,
+        anticipation: AnticipationHead | None = None,
+        labels: bool = True,
     ) -> None:
         self.detector, self.fps = detector, fps or USUAL_FPS
         self._labeller = EventLabeller(head, detector.kinds, linker, focal_px)
+        self.expects = anticipation is not None
+        self._expectation = None if anticipation is None else Expectation(head, anticipation)
         self._ego = EgoMotion(focal_px)
-        self.kinds: Mapping[str, tuple[str, ...]] = self._labeller.kinds
-        self.av_labels: tuple[str, ...] = tuple(detector.av_labels) or self._labeller.av_labels
+        self.labels = labels
+        self.kinds: Mapping[str, tuple[str, ...]] = self._labeller.kinds if labels else detector.kinds
+        own = tuple(detector.av_labels)
+        self.av_labels: tuple[str, ...] = own or (self._labeller.av_labels if labels else ())
         self.delay = detector.delay
         self._moment: tuple[int, float] | None = None
         self._beside = ThreadPoolExecutor(1, "own motion")
@@ -305,6 +380,8 @@ class EventDetector:
         """
         self.fps = fps or USUAL_FPS
         self._labeller.reset(linker)
+        if self._expectation is not None:
+            self._expectation.reset()
 
     def reset(self) -> None:
         """Forget the stream: the next image is frame 0 of another video."""
@@ -359,6 +436,8 @@ class EventDetector:
 
     def _forget(self) -> None:
         self._labeller.reset()
+        if self._expectation is not None:
+            self._expectation.reset()
         self._ego.reset()
         self._held: deque[_Held] = deque()
         self._moment = None
@@ -380,7 +459,12 @@ class EventDetector:
         motion = known.result() if known else self._find_motion(held)
         self._ego.leave_out(found.boxes[found.agentness >= 0.2])
         lights = self._lights(found, held.picture)
-        return self._labeller.step(found, Scene(held.number, held.t_s, (width, height), motion, lights))
+        labelled = self._labeller.step(found, Scene(held.number, held.t_s, (width, height), motion, lights))
+        linked = self._labeller.linked
+        labelled = labelled if self.labels else found
+        if self._expectation is None or linked is None:
+            return labelled
+        return replace(labelled, expected=self._expectation.step(held.t_s, found, linked))
 
     def _lights(
         self, found: FrameDetections, picture: Pixels

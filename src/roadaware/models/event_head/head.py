@@ -94,7 +94,11 @@ class EventHead:
 
     def scores(self, features: npt.ArrayLike) -> tuple[Floats32, Floats32]:
         """(n, actions) and (n, locations) probabilities of (n, features) of tubes."""
-        found: Floats32 = np.reciprocal(np.float32(1.0) + np.exp(-self.tubes.logits(features)))
+        return self.convert_logits(self.tubes.logits(features))
+
+    def convert_logits(self, logits: Floats32) -> tuple[Floats32, Floats32]:
+        """(n, actions) and (n, locations) probabilities of (n, labels) logits of `tubes`."""
+        found: Floats32 = np.reciprocal(np.float32(1.0) + np.exp(-logits))
         return found[:, : len(self.actions)], found[:, len(self.actions) :]
 
     def av_scores(self, features: npt.ArrayLike) -> Floats32:

@@ -63,12 +63,16 @@ class Sight:
         leader: (n,) the body that binds them, -1 for none.
         gap: (n,) metres to it.
         for_people: (n,) m/s2 that people allow.
+        bodies: (n, m) m/s2 that each body allows.
+        people: (n, p) m/s2 that each person on the road allows.
     """
 
     bound: Floats
     leader: npt.NDArray[np.int64]
     gap: Floats
     for_people: Floats
+    bodies: Floats
+    people: Floats
 
 
 def collect_bodies(vehicles: Sequence[Vehicle], things: Floats) -> Bodies:
@@ -127,8 +131,9 @@ def find_obstacles_ahead(
     bound = found[rows, leader] if found.shape[1] else np.full(len(vehicles), np.inf)
     near = gap[rows, leader] if found.shape[1] else np.full(len(vehicles), np.inf)
     leader = np.where(np.isfinite(near), leader, -1)
-    for_people = _people_bound(way, ahead, half, speed, people, velocity)
-    return Sight(bound, leader, near, for_people)
+    each = _people_bounds(way, ahead, half, speed, people, velocity)
+    for_people = np.maximum(each.min(axis=1, initial=np.inf), -HARDEST)
+    return Sight(bound, leader, near, for_people, found, each)
 
 
 def _ways(vehicles: Sequence[Vehicle]) -> tuple[Floats, Floats]:
@@ -194,13 +199,12 @@ def _compute_idm_acceleration(
     return np.where(np.isfinite(gap), np.maximum(np.minimum(found, must * 1.05), -HARDEST), np.inf)
 
 
-def _people_bound(
+def _people_bounds(
     way: Floats, ahead: Floats, half: Floats, speed: Floats, people: Floats, velocity: Floats
 ) -> Floats:
-    """(n,) m/s2 that those allow who are or will be in the way when one gets there."""
-    found = np.full(len(way), np.inf)
+    """(n, p) m/s2 that each allows who is or will be in the way when one gets there."""
     if not len(people):
-        return found
+        return np.zeros((len(way), 0))
     dx, dy = people[:, 0] - way[:, :, 0:1], people[:, 1] - way[:, :, 1:2]
     near = (dx**2 + dy**2).argmin(1)
     rows, columns = np.arange(len(way))[:, None], np.arange(len(people))[None]
@@ -221,7 +225,7 @@ def _people_bound(
     must = speed[:, None] ** 2 / (2 * gap)
     bound = np.where(must > 1.6, -1.1 * must, np.inf)
     bound = np.where(along < 3.5, np.minimum(bound, -1.5), bound)
-    result: Floats = np.maximum(np.where(inside, bound, np.inf).min(1), -HARDEST)
+    result: Floats = np.where(inside, bound, np.inf)
     return result
 
 
@@ -269,8 +273,10 @@ class Rules:
                 found.setdefault(event.number, []).append((vehicle, event))
         return found
 
-    def bound(self, vehicle: Vehicle, coming: Coming, others: Sequence[Vehicle], time_s: float) -> float:
-        """m/s2 that lines ahead allow.
+    def bound(
+        self, vehicle: Vehicle, coming: Coming, others: Sequence[Vehicle], time_s: float
+    ) -> tuple[float, Event | None]:
+        """m/s2 that lines ahead allow, and the line that allows least; None where none bounds it.
 
         Args:
             vehicle: that drives.
@@ -280,7 +286,7 @@ class Rules:
         """
         # Lines beyond which even gentle braking begins in time need no look yet.
         horizon = vehicle.v**2 / 3.0 + 12.0 + vehicle.v
-        found = self._inside(vehicle, coming, others)
+        found, line = self._inside(vehicle, coming, others)
         for event in vehicle.path.events:
             gap = event.s - vehicle.front
             if gap < -PASSED_M:
@@ -288,19 +294,23 @@ class Rules:
             if gap > horizon:
                 break
             if self._stops(vehicle, event, gap, coming, others, time_s):
-                found = min(found, stopping_acceleration(vehicle, gap))
+                least = stopping_acceleration(vehicle, gap)
+                if least < found:
+                    found, line = least, event
                 break
-        return found
+        return found, line
 
-    def _inside(self, vehicle: Vehicle, coming: Coming, others: Sequence[Vehicle]) -> float:
-        """m/s2 of one who waits inside a junction for a gap."""
+    def _inside(
+        self, vehicle: Vehicle, coming: Coming, others: Sequence[Vehicle]
+    ) -> tuple[float, Event | None]:
+        """m/s2 of one who waits inside a junction for a gap, and the line of that junction."""
         hold = self.junctions.inside(vehicle)
         if hold is None:
-            return float(np.inf)
-        room = _room_beyond(vehicle, hold.event, others)
+            return float(np.inf), None
+        room = find_blocker_beyond(vehicle, hold.event, others) is None
         if room and self.junctions.proceed(hold, coming.get(hold.event.number, ())):
-            return float(np.inf)
-        return stopping_acceleration(vehicle, hold.leg.start + hold.until - vehicle.front)
+            return float(np.inf), None
+        return stopping_acceleration(vehicle, hold.leg.start + hold.until - vehicle.front), hold.event
 
     def _stops(
         self,
@@ -325,7 +335,7 @@ class Rules:
             return False
         if event.minor and vehicle.v > SLOW and not vehicle.beacon:
             return True
-        if not _room_beyond(vehicle, event, others):
+        if find_blocker_beyond(vehicle, event, others) is not None:
             return True
         return not self.junctions.ask(vehicle, event, coming.get(event.number, ()))
 
@@ -372,8 +382,14 @@ def stopping_acceleration(vehicle: Vehicle, gap: float) -> float:
     return float(max(min(smooth, -must if must > 1.2 else np.inf), -max(1.15 * must, 1.0), -HARDEST))
 
 
-def _room_beyond(vehicle: Vehicle, event: Event, others: Sequence[Vehicle]) -> bool:
-    """Whether one could leave the junction again: nobody stands right behind it."""
+def find_blocker_beyond(vehicle: Vehicle, event: Event, others: Sequence[Vehicle]) -> Vehicle | None:
+    """Who stands right behind a junction, so that one could not leave it again; None where nobody does.
+
+    Args:
+        vehicle: that drives.
+        event: the line of the junction.
+        others: all vehicles.
+    """
     end = vehicle.path.legs[event.leg].end
     x, y, heading = vehicle.path.at(end + 0.5 * vehicle.length + 1.5)
     c, s = float(np.cos(heading)), float(np.sin(heading))
@@ -383,8 +399,8 @@ def _room_beyond(vehicle: Vehicle, event: Event, others: Sequence[Vehicle]) -> b
         dx, dy = other.x - x, other.y - y
         beside = abs(dy * c - dx * s) < (vehicle.width + other.width) / 2
         if beside and abs(dx * c + dy * s) < (vehicle.length + other.length) / 2 + 1.5:
-            return False
-    return True
+            return other
+    return None
 
 
 # Strips: where everybody is beside the path of one vehicle, to see whether there is room for a manoeuvre.

@@ -172,6 +172,32 @@ class Junctions:
             other is vehicle or self._may_precede(vehicle, event, other, theirs) for other, theirs in coming
         )
 
+    def list_blockers(
+        self, vehicle: Vehicle, event: Event, coming: Sequence[tuple[Vehicle, Event]]
+    ) -> list[Vehicle]:
+        """Those for whom a vehicle may not drive through a junction; decides nothing.
+
+        Args:
+            vehicle: that asks.
+            event: its line.
+            coming: others on their ways to this junction who are not held up by a light.
+        """
+        leg = vehicle.path.legs[event.leg]
+        found = []
+        for hold in self.held[event.number]:
+            met = hold.vehicle is not vehicle and self.meets(
+                event.number, leg.way, hold.way, _room(vehicle, hold.vehicle)
+            )
+            if not met or (hold.until < met[2] and self._opposes(event, leg.way, hold.way)):
+                continue
+            if hold.vehicle.rear - hold.leg.start < met[3]:
+                found.append(hold.vehicle)
+        return found + [
+            other
+            for other, theirs in coming
+            if other is not vehicle and not self._may_precede(vehicle, event, other, theirs)
+        ]
+
     def _waiting_m(
         self, vehicle: Vehicle, event: Event, coming: Sequence[tuple[Vehicle, Event]]
     ) -> float | None:
@@ -394,11 +420,15 @@ class Strip:
         walking: (p,) metres to the left of the middle of the road of those on it.
         drift: (p,) their m/s to the left.
         waiting: (q,) numbers of those who wait beside it.
+        walking_at: (p, 2) places of those on it.
+        waiting_at: (q, 2) places of those beside it.
     """
 
     walking: Floats
     drift: Floats
     waiting: npt.NDArray[np.int64]
+    walking_at: Floats
+    waiting_at: Floats
 
 
 class Zebras:
@@ -437,7 +467,9 @@ class Zebras:
             drift = velocity[:, 1] * np.cos(turn) - velocity[:, 0] * np.sin(turn)
             along, beside = self._axes(place, waiting)
             by = (np.abs(along) < crossing.width_m / 2 + 1.5) & (np.abs(beside) < self.half[place] + KERB_M)
-            self.strips[crossing.number] = Strip(left[on], drift[on], self.numbers[by])
+            self.strips[crossing.number] = Strip(
+                left[on], drift[on], self.numbers[by], people[on], waiting[by]
+            )
 
     def _axes(self, place: int, points: Floats) -> tuple[Floats, Floats]:
         away = points - self.middle[place]
@@ -471,17 +503,36 @@ class Zebras:
             return False
         return self._must(vehicle, crossing, strip, gap) or self._will(vehicle, strip, gap)
 
+    def find_causes(self, vehicle: Vehicle, crossing: Crossing) -> Floats:
+        """(k, 2) places of those for whom a driver stops at a zebra crossing; decides nothing.
+
+        Args:
+            vehicle: that comes.
+            crossing: that it comes to.
+        """
+        strip = self.strips.get(crossing.number)
+        if strip is None:
+            return np.zeros((0, 2))
+        let = np.array([vehicle.decisions.get(n, False) for n in strip.waiting.tolist()], dtype=np.bool_)
+        on = self._in_the_way(vehicle, crossing, strip)
+        return np.concatenate([strip.walking_at[on], strip.waiting_at[let]])
+
     def _must(self, vehicle: Vehicle, crossing: Crossing, strip: Strip, gap: float) -> bool:
         """Whether somebody is on the crossing who is, or will be, in the way."""
+        return bool(self._in_the_way(vehicle, crossing, strip).any())
+
+    def _in_the_way(self, vehicle: Vehicle, crossing: Crossing, strip: Strip) -> npt.NDArray[np.bool_]:
+        """(p,) who of those on a crossing is, or will be, in the way."""
         if not len(strip.walking):
-            return False
+            return np.zeros(0, dtype=np.bool_)
         place = self.crossings.index(crossing)
         own = float(self._axes(place, np.array([[vehicle.x, vehicle.y]]))[1][0])
         away = strip.walking - own
         band = vehicle.width / 2 + 1.0
         nearing = away * strip.drift < 0
         slow = np.abs(strip.drift) < 0.2
-        return bool(((np.abs(away) < band) | nearing | (slow & (np.abs(away) < band + 1.5))).any())
+        found: npt.NDArray[np.bool_] = (np.abs(away) < band) | nearing | (slow & (np.abs(away) < band + 1.5))
+        return found
 
     def _will(self, vehicle: Vehicle, strip: Strip, gap: float) -> bool:
         """Whether the driver lets somebody who waits go first; decided once for each."""

@@ -5,7 +5,7 @@ look out.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,20 +13,23 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats
-from roadaware.simulator.actors import Actor, Ego, Light, Signal
+from roadaware.simulator.actors import Actor, Cause, Ego, Light, Signal
 from roadaware.simulator.config import Conditions, SceneConfig
 from roadaware.simulator.layout import Layout
 from roadaware.simulator.traffic.cast import EGO_SIZE_M, Cast, start_m
 from roadaware.simulator.traffic.driving import (
     HARDEST,
+    Bodies,
     Rules,
+    Sight,
     collect_bodies,
+    find_blocker_beyond,
     find_obstacles_ahead,
     stopping_acceleration,
 )
 from roadaware.simulator.traffic.junctions import Junctions, Lights, Zebras
 from roadaware.simulator.traffic.manoeuvres import SQUEEZE, Manoeuvres
-from roadaware.simulator.traffic.paths import Net
+from roadaware.simulator.traffic.paths import Event, Net
 from roadaware.simulator.traffic.record import Recorder, build_ego
 from roadaware.simulator.traffic.vehicle import FASTEST, Vehicle
 
@@ -173,7 +176,7 @@ def simulate_traffic(
     table = np.array(shown, dtype=np.uint8).reshape(config.n_frames, len(layout.signals))
     fps = config.camera.fps
     actors: tuple[Actor, ...] = world.cast.actors(config.n_frames, fps)
-    return Lived(build_ego(world.ego, fps), actors, world.lights.signals(table))
+    return Lived(build_ego(world.ego, fps, world.causes), actors, world.lights.signals(table))
 
 
 class World:
@@ -201,6 +204,7 @@ class World:
         self.recorder = Recorder(self.net, conditions)
         self.steps = math.ceil(1.0 / config.camera.fps / STEP_S - 1e-9)
         self.since_decision = np.inf
+        self.causes: list[Cause] = []
 
     def frame(self, frame: int, shown: npt.NDArray[np.uint8], *, last: bool) -> None:
         """Live through one frame.
@@ -221,7 +225,9 @@ class World:
         self.zebras.see(people, velocity, self.walkers.waiting())
         if not last:
             for k in range(self.steps):
-                self._step(time_s + k / fps / self.steps, 1.0 / fps / self.steps, people, velocity)
+                self._step(
+                    time_s + k / fps / self.steps, 1.0 / fps / self.steps, people, velocity, first=k == 0
+                )
 
     def view(self, frame: int, shown: npt.NDArray[np.uint8]) -> TrafficView:
         """The traffic as seen by pedestrians.
@@ -237,7 +243,7 @@ class World:
             frame, time_s, table[:, :2], table[:, 2], table[:, 3], table[:, 4], table[:, 5], shown
         )
 
-    def _step(self, time_s: float, dt: float, people: Floats, velocity: Floats) -> None:
+    def _step(self, time_s: float, dt: float, people: Floats, velocity: Floats, *, first: bool) -> None:
         """One step of time: everybody looks at the same moment, then moves."""
         vehicles = self.cast.vehicles
         bodies = collect_bodies(vehicles, self.things)
@@ -250,15 +256,70 @@ class World:
         self.junctions.release(())
         coming = self.rules.coming(vehicles, time_s)
         wanted = []
+        lines: list[tuple[float, Event | None]] = []
         for row, vehicle in enumerate(vehicles):
             # All bounds are computed before anybody moves: who comes first in the list has no advantage.
             seen = min(float(sight.bound[row]), float(sight.for_people[row]))
-            ruled = min(self.rules.bound(vehicle, coming, vehicles, time_s), to_berth(vehicle, time_s))
+            lines.append(self.rules.bound(vehicle, coming, vehicles, time_s))
+            ruled = min(lines[-1][0], to_berth(vehicle, time_s))
             wanted.append(min(seen, ruled, self._free(vehicle)))
+            if vehicle is self.ego and first:
+                self.causes.append(self._find_cause(row, sight, bodies, people, lines[-1], coming, time_s))
         for vehicle, a in zip(vehicles, wanted, strict=True):
             move_vehicle(vehicle, a, dt)
             if vehicle.path.end - vehicle.s < EXTEND_M and vehicle is not self.ego:
                 self._extend(vehicle)
+
+    def _find_cause(
+        self,
+        row: int,
+        sight: Sight,
+        bodies: Bodies,
+        people: Floats,
+        line: tuple[float, Event | None],
+        coming: Mapping[int, Sequence[tuple[Vehicle, Event]]],
+        time_s: float,
+    ) -> Cause:
+        """What bounds the acceleration of the own vehicle; everybody stands where the frame has them."""
+        nobody = np.zeros((0, 2))
+        each = {"free": self._free(self.ego), "line": line[0]}
+        each["body"], each["person"] = float(sight.bound[row]), float(sight.for_people[row])
+        kind = min(each, key=lambda name: each[name])
+        allows = each.pop(kind)
+        group, places = -1, nobody
+        if kind == "body":
+            leader = int(sight.leader[row])
+            places = np.array([[bodies.x[leader], bodies.y[leader]]])
+            kind = "thing" if bodies.lies[leader] else "vehicle"
+            each["next"] = float(np.delete(sight.bodies[row], leader).min(initial=np.inf))
+        elif kind == "line" and line[1] is not None:
+            kind, group, places = self._find_line_cause(line[1], coming, time_s)
+        if kind in ("person", "zebra"):
+            # People on a zebra crossing are seen as people on the road too: all of them are one cause.
+            places = np.concatenate([places, people[sight.people[row] < 0]])
+            each.pop("person", None)
+            if kind == "person" and line[1] is not None and line[1].kind == "zebra":
+                each.pop("line")
+                places = np.concatenate([places, self._find_line_cause(line[1], coming, time_s)[2]])
+        return Cause(kind, places, group, allows, min(each.values()))
+
+    def _find_line_cause(
+        self, line: Event, coming: Mapping[int, Sequence[tuple[Vehicle, Event]]], time_s: float
+    ) -> tuple[str, int, Floats]:
+        """Kind, group of lights and places of those for whom the own vehicle stops at a line."""
+        ego = self.ego
+        if line.kind == "zebra":
+            return "zebra", -1, self.zebras.find_causes(ego, self.rules.crossings[line.number])
+        inside = line.kind == "junction" and self.junctions.holds(ego, line.number)
+        if line.group >= 0 and not inside and self.lights.group(line.group, time_s) != Light.GREEN:
+            return "lights", line.group, np.zeros((0, 2))
+        if line.kind != "junction":
+            return "other", -1, np.zeros((0, 2))
+        beyond = find_blocker_beyond(ego, line, self.cast.vehicles)
+        if beyond is not None:
+            return "queue", -1, np.array([[beyond.x, beyond.y]])
+        first = self.junctions.list_blockers(ego, line, coming.get(line.number, ()))
+        return "junction", -1, np.array([[v.x, v.y] for v in first]).reshape(-1, 2)
 
     def _free(self, vehicle: Vehicle) -> float:
         """m/s2 with nobody in the way."""

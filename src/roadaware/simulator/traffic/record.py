@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from roadaware.arrays import Floats
-from roadaware.simulator.actors import Actor, Ego, Lamp, Pose
+from roadaware.simulator.actors import Actor, Cause, Ego, Lamp, Pose, Thoughts
 from roadaware.simulator.config import Conditions
 from roadaware.simulator.traffic.paths import Net
 from roadaware.simulator.traffic.vehicle import HAZARD, TWO_WHEELED, Vehicle
@@ -22,6 +24,8 @@ ARM_S, ARM_M = 2.6, 3.0
 """Before a turn in which cyclists hold out an arm."""
 HANDS = 0.8
 """Share of cyclists who do."""
+PLANS_M = 60.0
+"""How far ahead of its bumper a driver's next junction counts as a goal."""
 ROLLS = 0.8
 """m/s below which they need both hands."""
 COLUMNS = (
@@ -37,6 +41,8 @@ COLUMNS = (
     "overtaking",
     "signals",
     "braking",
+    "next_turn",
+    "has_turn",
 )
 FACTS = ("turning", "shifting", "overtaking", "signals", "braking")
 
@@ -163,7 +169,9 @@ class Recorder:
         overtaking = int(passing is not None and passing.moves and out and vehicle.v > STANDING)
         where = (vehicle.x, vehicle.y, vehicle.heading, vehicle.v)
         how = (leg.turn, shifting, overtaking, signals, int(braking))
-        vehicle.trail.append((*where, int(lamps), self._lane(vehicle), vehicle.gait, *how))
+        turn = find_next_turn(vehicle)
+        ahead = (0, 0) if turn is None else (turn, 1)
+        vehicle.trail.append((*where, int(lamps), self._lane(vehicle), vehicle.gait, *how, *ahead))
 
     def _lane(self, vehicle: Vehicle) -> int:
         """Number of the lane in which its middle lies."""
@@ -182,6 +190,20 @@ class Recorder:
             if abs(float(left[0])) <= near.width_m / 2 and 0.1 < float(along[0]) < near.line.length - 0.1:
                 return other
         return number
+
+
+def find_next_turn(vehicle: Vehicle) -> int | None:
+    """Where a driver means to go at the junction it is in, or at the next one within `PLANS_M`; None where there is none.
+
+    Args:
+        vehicle: that drives.
+    """
+    for leg in vehicle.path.legs[vehicle.leg :]:
+        if leg.start - vehicle.front > PLANS_M:
+            return None
+        if leg.lane < 0:
+            return leg.turn
+    return None
 
 
 def build_vehicle_actor(vehicle: Vehicle, number: int, fps: float) -> Actor:
@@ -214,15 +236,17 @@ def build_vehicle_actor(vehicle: Vehicle, number: int, fps: float) -> Actor:
         column["lane"].astype(np.int64),
         True,
         {name: column[name].astype(np.int8) for name in FACTS},
+        thoughts=Thoughts(column["next_turn"].astype(np.int8), column["has_turn"] > 0, np.zeros(n)),
     )
 
 
-def build_ego(ego: Vehicle, fps: float) -> Ego:
+def build_ego(ego: Vehicle, fps: float, causes: Sequence[Cause] = ()) -> Ego:
     """Build the record of the own vehicle.
 
     Args:
         ego: with its trail.
         fps: frames per second.
+        causes: what bounded its acceleration, of each frame but the last.
     """
     table = np.array(ego.trail, dtype=np.float64)
     column = dict(zip(COLUMNS, table.T, strict=True))
@@ -253,6 +277,7 @@ def build_ego(ego: Vehicle, fps: float) -> Ego:
         _slope(heading, fps),
         action.astype(np.int64),
         column["lane"].astype(np.int64),
+        tuple(causes),
     )
 
 

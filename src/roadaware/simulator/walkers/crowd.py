@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from roadaware.arrays import Bools, Floats, Ints
-from roadaware.simulator.actors import Actor, Pose
+from roadaware.simulator.actors import CROSSES, STAYS, WALKS_ON, Actor, Pose
 from roadaware.simulator.config import SceneConfig
 from roadaware.simulator.layout import Layout, Line
 from roadaware.simulator.traffic.loop import OnFoot, TrafficView
@@ -241,7 +241,8 @@ class Walkers:
             pose=[_pose(walker, float(v)) for walker, v in zip(walkers, pace, strict=True)],
             looking=[walker.scanning for walker in walkers],
             inward=bodies.road_turn[who] - self._ways.side[bodies.band[who]] * np.pi / 2,
-            band=bodies.band[who], s=bodies.s[who],
+            band=bodies.band[who], s=bodies.s[who], goal=[_goal(walker) for walker in walkers],
+            margin=[walker.person.care_s * walker.demand for walker in walkers],
         )  # fmt: skip
 
 
@@ -263,6 +264,14 @@ def _edge(walker: Walker) -> float:
     if walker.place is None:
         return 0.0
     return walker.place.far_m if walker.over else walker.place.near_m
+
+
+def _goal(walker: Walker) -> int:
+    """What somebody is about to do: `later` is a wish that has not come yet."""
+    if walker.errand == "cross" and walker.place is not None and not walker.done:
+        return CROSSES
+    stays = walker.errand in ("linger", "bus") and walker.place is not None
+    return STAYS if stays or walker.stage == Stage.REST else WALKS_ON
 
 
 def _pose(walker: Walker, pace: float) -> Pose:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats, Ints
-from roadaware.simulator.actors import Actor, Mind, Pose
+from roadaware.simulator.actors import Actor, Mind, Pose, Thoughts
 from roadaware.simulator.config import SceneConfig
 from roadaware.simulator.layout import Layout
 from roadaware.simulator.people import stride_m
@@ -166,7 +166,9 @@ def _simulate_intent_rating(
 
 SWAY_RAD_S = 1.5
 """How fast those who stand sway, and half as fast as those who wave do so."""
-COLUMNS = ("x", "y", "heading", "over", "gaze", "stage", "pose", "looking", "inward", "band", "s")
+COLUMNS = (
+    "x", "y", "heading", "over", "gaze", "stage", "pose", "looking", "inward", "band", "s", "goal", "margin",
+)  # fmt: skip
 
 
 class Records:
@@ -312,6 +314,7 @@ def _person(
         number, "Ped", person.model, person.size_m, person.look, int(part["frame"][0]), position, heading,
         signed * context.fps, np.zeros(n, dtype=np.uint8), part["pose"].astype(np.uint8), np.zeros(n),
         part["gaze"], lane, facts=facts, mind=mind,
+        thoughts=Thoughts(part["goal"].astype(np.int8), np.ones(n, dtype=np.bool_), part["margin"]),
     )  # fmt: skip
     return replace(bare, gait=_gait(bare, signed, context.fps))
 
