@@ -115,14 +115,17 @@ def extract_objects(scenes: Scenes, *, area: str, risk: str = "any") -> Objects:
     # (n,) which objects are corner cases, and what had to be assumed for it.
     if "corner_case" not in boxes.columns:
         corner = np.ones(len(boxes), dtype=bool)
-        notes = ("no object says whether it is a corner case: all are taken for corner cases",)
+        notes: tuple[str, ...] = (
+            "no object says whether it is a corner case: all are taken for corner cases",
+        )
     else:
         unsaid = boxes["corner_case"].null_count()
-        notes = (f"{unsaid:,} objects do not say whether they are corner cases, and count as none",)
-        corner, notes = _flag(boxes, "corner_case", default=False), notes if unsaid else ()
+        corner = _flag(boxes, "corner_case", default=False)
+        told = f"{unsaid:,} objects do not say whether they are corner cases, and count as none"
+        notes = (told,) if unsaid else ()
     if risk == "blocking":
-        clear, told = _clear(boxes, corner)
-        corner, notes = corner & ~clear, (*notes, *told)
+        clear, unasked = _clear(boxes, corner)
+        corner, notes = corner & ~clear, (*notes, *unasked)
     return Objects(
         **vars(held),
         items=_add_density(items, boxes),

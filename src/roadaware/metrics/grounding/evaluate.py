@@ -322,7 +322,7 @@ def compute_grounding_overlaps(given: Sentences, config: GroundingConfig) -> Ove
         # (n,) frames in both spans by frames in either; 0 where they share none.
         shared = np.minimum(spans.end, spans.claimed_end) - np.maximum(spans.start, spans.claimed_start)
         either = (spans.end - spans.start) + (spans.claimed_end - spans.claimed_start) - shared
-        tiou: Floats = np.divide(shared, either, out=np.zeros(len(shared)), where=shared > 0)
+        tiou = np.divide(shared, either, out=np.zeros(len(shared)), where=shared > 0)
     if config.temporal != "claimed":
         tiou, viou = np.full(n, np.nan), np.full(n, np.nan)
     if config.boxless_frames == "left_out":
