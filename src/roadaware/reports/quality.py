@@ -370,13 +370,13 @@ def _facts(quality: Quality) -> Iterator[tuple[str, str]]:
 def _items(quality: Quality, wrong: pl.DataFrame) -> Section:
     """What did not pass: drawn, and as a table to narrow down."""
     # Boxes to look at: the faults of place first, the greatest difference first, a few of each rule.
-    boxes = wrong.filter(pl.col("what").str.contains("box")).with_columns(
+    ranked = wrong.filter(pl.col("what").str.contains("box")).with_columns(
         rank=pl.col("rules")
         .list.first()
         .replace_strict({rule: k for k, rule in enumerate(_DRAWN_FIRST)}, default=len(_DRAWN_FIRST)),
         first=pl.col("rules").list.first(),
     )
-    ranked = boxes.sort("rank", pl.col("max_edge_diff_ref_px"), descending=[False, True], nulls_last=True)
+    ranked = ranked.sort("rank", pl.col("max_edge_diff_ref_px"), descending=[False, True], nulls_last=True)
     each = max(2, MOST_DRAWN // max(1, ranked["first"].n_unique()))
     boxes = ranked.filter(pl.int_range(pl.len()).over("first") < each).head(MOST_DRAWN).to_dicts()
     spans = wrong.filter(~pl.col("what").str.contains("box") & _any_start(wrong)).head(MOST_SPANS).to_dicts()

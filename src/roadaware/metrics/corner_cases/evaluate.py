@@ -178,7 +178,9 @@ def evaluate(
     # Groups that the predictions have no answer to, with the reason.
     said = predictions.meta.notes.get(UNANSWERED)
     if isinstance(said, Mapping):
-        unanswered = {group: str(said.get(group) or "") for group in config.groups if said.get(group)}
+        unanswered: dict[str, str] = {
+            group: str(said.get(group) or "") for group in config.groups if said.get(group)
+        }
     else:
         held = {"corner", "all", *({"common", "novel"} & set(predictions.boxes.columns))}
         held |= set() if predictions.labels.is_empty() else {"classes"}
