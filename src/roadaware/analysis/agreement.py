@@ -13,7 +13,7 @@ import polars as pl
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.result import build_interval_columns
 from roadaware.metrics.scores import SampleScores, predict_labels
-from roadaware.statistics.intervals import Interval, Units
+from roadaware.statistics.intervals import Units
 
 OUTCOMES = ("both", "only_first", "only_second", "none")
 
@@ -100,7 +100,13 @@ def compute_agreement(
     [33, 33, 33, 0]
     """
     one, two = first.take(np.argsort(first.places)), second.take(np.argsort(second.places))
-    _check_same_samples(one, two)
+    same = len(one) == len(two) and bool((one.places == two.places).all())
+    if not same or (one.pedestrian != two.pedestrian).any():
+        raise InputError(
+            f"agreement needs both tasks on the same samples; got {len(one)} and {len(two)} samples "
+            "that differ in number, order or pedestrian",
+            hint="predict both tasks for one set of samples, in the same order of extraction",
+        )
     names = [_names(state, given) for state, given in zip((one, two), labels or (None, None), strict=True)]
     counts, video = _counts(one, two)
     total = counts.sum(axis=0)
@@ -127,25 +133,15 @@ def compute_agreement(
             row["percent"] = None if share is None else 100.0 * share
             for u, of in units.items():
                 found = None if of is None or share is None else of.interval(share, drawn[u][:, k, o])
-                row |= _ends(found, u)
+                # The columns of an interval, its ends as percentages.
+                columns = {
+                    name: value
+                    for name, value in build_interval_columns(found, u).items()
+                    if name in _COLUMNS
+                }
+                row |= {name: 100.0 * v if isinstance(v, float) else v for name, v in columns.items()}
             rows.append(row)
     return Agreement(pl.DataFrame(rows, schema=_COLUMNS))
-
-
-def _ends(found: Interval | None, unit: str) -> dict[str, Any]:
-    """The columns of an interval, its ends as percentages."""
-    columns = {name: value for name, value in build_interval_columns(found, unit).items() if name in _COLUMNS}
-    return {name: 100.0 * v if isinstance(v, float) else v for name, v in columns.items()}
-
-
-def _check_same_samples(one: SampleScores, two: SampleScores) -> None:
-    same = len(one) == len(two) and bool((one.places == two.places).all())
-    if not same or (one.pedestrian != two.pedestrian).any():
-        raise InputError(
-            f"agreement needs both tasks on the same samples; got {len(one)} and {len(two)} samples "
-            "that differ in number, order or pedestrian",
-            hint="predict both tasks for one set of samples, in the same order of extraction",
-        )
 
 
 def _names(state: SampleScores, given: Sequence[str] | None) -> Sequence[str]:

@@ -14,7 +14,7 @@ import polars as pl
 from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import RANGE, DetectionConfig, build_thresholds
-from roadaware.metrics.detection.evaluate import AV_ACTION, Asked, DetectionValues, compute_metrics
+from roadaware.metrics.detection.evaluate import AV_ACTION, Asked, compute_metrics
 from roadaware.metrics.detection.matches import Matches
 from roadaware.metrics.metric_state import Judged, Measured, resample_over_videos
 from roadaware.metrics.pedestrians import (
@@ -199,7 +199,26 @@ def compare(
     '+1.000 [+1.000, +1.000] by pedestrian (at its end)'
     """
     check_draws(draws)
-    _check_same_samples(a, b)
+    # Pairs need the same samples: equal order, ground truth, pedestrian and video.
+    if len(a) != len(b):
+        raise InputError(
+            f"A has {len(a)} samples and B has {len(b)}; a paired comparison needs the same ones"
+        )
+    rows_a, rows_b = np.argsort(a.places), np.argsort(b.places)
+    for name in ("order", "truth", "pedestrian", "video", "tte_frames"):
+        of_a, of_b = getattr(a, name), getattr(b, name)
+        if of_a is None and of_b is None:
+            continue
+        if of_a is None or of_b is None:
+            raise InputError(f"only one of A and B knows {name}; a paired comparison needs the same samples")
+        differ = np.flatnonzero(of_a[rows_a] != of_b[rows_b])
+        if len(differ):
+            k = differ[0]
+            raise InputError(
+                f"A and B differ in {name} in {len(differ)} of {len(a)} samples, "
+                f"first at place {k}: {of_a[rows_a][k]} and {of_b[rows_b][k]}",
+                hint="both must be predictions for the same samples, in the same order of extraction",
+            )
     one, two = build_core(a, config), build_core(b, config)
     value_a, value_b = one.values(one.once()), two.values(two.once())
     intervals = {unit: _intervals(one, two, unit, draws, seed) for unit in UNITS}
@@ -250,29 +269,6 @@ def _intervals(
         )
         for m in one.names
     }
-
-
-def _check_same_samples(a: SampleScores, b: SampleScores) -> None:
-    """Pairs need the same samples: equal order, ground truth, pedestrian and video."""
-    if len(a) != len(b):
-        raise InputError(
-            f"A has {len(a)} samples and B has {len(b)}; a paired comparison needs the same ones"
-        )
-    rows_a, rows_b = np.argsort(a.places), np.argsort(b.places)
-    for name in ("order", "truth", "pedestrian", "video", "tte_frames"):
-        of_a, of_b = getattr(a, name), getattr(b, name)
-        if of_a is None and of_b is None:
-            continue
-        if of_a is None or of_b is None:
-            raise InputError(f"only one of A and B knows {name}; a paired comparison needs the same samples")
-        differ = np.flatnonzero(of_a[rows_a] != of_b[rows_b])
-        if len(differ):
-            k = differ[0]
-            raise InputError(
-                f"A and B differ in {name} in {len(differ)} of {len(a)} samples, "
-                f"first at place {k}: {of_a[rows_a][k]} and {of_b[rows_b][k]}",
-                hint="both must be predictions for the same samples, in the same order of extraction",
-            )
 
 
 def _row(metric: str, a: float, b: float, intervals: dict[str, Interval | None]) -> dict[str, Any]:
@@ -434,7 +430,17 @@ def _level(
     level: str, a: Matches, b: Matches, config: DetectionConfig, draws: int, seed: int
 ) -> Iterator[dict[str, Any]]:
     """The rows of one level."""
-    _check_same_truth(level, a, b)
+    for what in ("videos", "classes"):
+        if getattr(a, what) != getattr(b, what):
+            differ = set(getattr(a, what)) ^ set(getattr(b, what))
+            shown = ", ".join(sorted(map(str, differ))[:5]) or "their order"
+            raise InputError(f"A and B were judged on different {what} at level {level}: {shown}")
+    if not np.array_equal(a.n_truth, b.n_truth):
+        raise InputError(
+            f"A and B were judged on different truth at level {level}: {int(a.n_truth.sum()):,} and "
+            f"{int(b.n_truth.sum()):,} true items",
+            hint="evaluate both on the same annotations and split",
+        )
     name, _, overlap = level.partition(":")
     shared = [value for value in a.thresholds if value in b.thresholds]
     columns = {"": shared} if name == AV_ACTION else _columns(shared)
@@ -448,7 +454,19 @@ def _level(
         strict=True,
     )
     for one, two in pairs:
-        yield {**_detection_row(one, two), "level": name, "overlap": overlap or None}
+        interval = None
+        apart = one.value - two.value
+        if one.drawn is not None and two.drawn is not None and one.units is not None and not np.isnan(apart):
+            interval = one.units.interval(apart, one.drawn - two.drawn, "difference")
+        yield {
+            "metric": one.metric,
+            "threshold": one.threshold or None,
+            "kind": one.kind,
+            "label": one.label,
+            **build_difference_row(one.value, two.value, interval),
+            "level": name,
+            "overlap": overlap or None,
+        }
 
 
 def _build_request(held: Matches, name: str, overlap: str, columns: Mapping[str, list[float]]) -> Asked:
@@ -463,34 +481,6 @@ def _columns(shared: list[float]) -> dict[str, list[float]]:
         return {f"{value:g}": [value] for value in shared}
     single = [value for value in shared if value not in ten or value in _KEPT_OF_RANGE]
     return {**{f"{value:g}": [value] for value in single}, RANGE: list(ten)}
-
-
-def _check_same_truth(level: str, a: Matches, b: Matches) -> None:
-    for what in ("videos", "classes"):
-        if getattr(a, what) != getattr(b, what):
-            differ = set(getattr(a, what)) ^ set(getattr(b, what))
-            shown = ", ".join(sorted(map(str, differ))[:5]) or "their order"
-            raise InputError(f"A and B were judged on different {what} at level {level}: {shown}")
-    if not np.array_equal(a.n_truth, b.n_truth):
-        raise InputError(
-            f"A and B were judged on different truth at level {level}: {int(a.n_truth.sum()):,} and "
-            f"{int(b.n_truth.sum()):,} true items",
-            hint="evaluate both on the same annotations and split",
-        )
-
-
-def _detection_row(one: DetectionValues, two: DetectionValues) -> dict[str, Any]:
-    interval = None
-    apart = one.value - two.value
-    if one.drawn is not None and two.drawn is not None and one.units is not None and not np.isnan(apart):
-        interval = one.units.interval(apart, one.drawn - two.drawn, "difference")
-    return {
-        "metric": one.metric,
-        "threshold": one.threshold or None,
-        "kind": one.kind,
-        "label": one.label,
-        **build_difference_row(one.value, two.value, interval),
-    }
 
 
 # Which of two models is better on the same scenes, metric by metric, for any of the four tasks.
@@ -555,18 +545,7 @@ def compare_scenes(
     check_draws(draws)
     if type(a) is not type(b):
         raise UsageError(f"{names[0]} and {names[1]} are runs of different tasks; compare two of a kind")
-    videos = _together(a, b, names)
-    table = pl.DataFrame(list(_rows(a, b, videos, draws, seed)), schema=_SCENE_COLUMNS)
-    trivial = {name: dict(values) for name, values in (baselines or {}).items()}
-    return SceneComparison(table, names, dict(config), draws, seed, trivial)
-
-
-def _together(a: Judged, b: Judged, names: tuple[str, str]) -> tuple[str, ...]:
-    """The videos of either; one that only predictions name is in the state of who predicted there.
-
-    Raises:
-        InputError: if they share none.
-    """
+    # The videos of either; one that only predictions name is in the state of who predicted there.
     shared = set(a.videos) & set(b.videos)
     if not shared:
         raise InputError(
@@ -574,7 +553,10 @@ def _together(a: Judged, b: Judged, names: tuple[str, str]) -> tuple[str, ...]:
             f"{len(b.videos):,}, none in both",
             hint="evaluate both on the same truth",
         )
-    return tuple(dict.fromkeys((*a.videos, *b.videos)))
+    videos = tuple(dict.fromkeys((*a.videos, *b.videos)))
+    table = pl.DataFrame(list(_rows(a, b, videos, draws, seed)), schema=_SCENE_COLUMNS)
+    trivial = {name: dict(values) for name, values in (baselines or {}).items()}
+    return SceneComparison(table, names, dict(config), draws, seed, trivial)
 
 
 def _rows(a: Judged, b: Judged, videos: tuple[str, ...], draws: int, seed: int) -> Iterator[dict[str, Any]]:

@@ -420,7 +420,18 @@ def compute_composition(scenes: Scenes, version: Version = "base") -> Compositio
 
     Source: Li et al., ECCV 2022 (CODA), section 3, Table 1, Figures 3 and 4.
     """
-    pictures, objects = _pictures(scenes), _objects(label_truth(scenes, version))
+    # One row per annotated image with weather, period and domain.
+    frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
+    if "annotated" in frames.columns:
+        frames = frames.filter(pl.col("annotated").fill_null(value=False))
+    wanted = (*_TAGS, "domain")
+    held = [name for name in wanted if name in frames.columns]
+    told = [name for name in wanted if name in scenes.videos.columns and name not in held]
+    videos = scenes.videos.select(pl.col("video").cast(pl.String), *told)
+    table = frames.select("video", "frame", *held).join(videos, on="video", how="left", maintain_order="left")
+    blank = [pl.lit(None, dtype=pl.String).alias(name) for name in wanted if name not in (*held, *told)]
+    pictures = table.with_columns(*blank).with_columns(pl.col(*wanted).cast(pl.String))
+    objects = _objects(label_truth(scenes, version))
     placed = objects.join(pictures, on=["video", "frame"], how="inner", maintain_order="left")
     named = placed.filter(pl.col("label").is_not_null())
     corner = placed.filter("corner_case")
@@ -436,20 +447,6 @@ def compute_composition(scenes: Scenes, version: Version = "base") -> Compositio
             "zipf_slope": _slope(named["label"].value_counts()["count"].to_numpy()),
         },
     )
-
-
-def _pictures(scenes: Scenes) -> pl.DataFrame:
-    """One row per annotated image with weather, period and domain."""
-    frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
-    if "annotated" in frames.columns:
-        frames = frames.filter(pl.col("annotated").fill_null(value=False))
-    wanted = (*_TAGS, "domain")
-    held = [name for name in wanted if name in frames.columns]
-    told = [name for name in wanted if name in scenes.videos.columns and name not in held]
-    videos = scenes.videos.select(pl.col("video").cast(pl.String), *told)
-    table = frames.select("video", "frame", *held).join(videos, on="video", how="left", maintain_order="left")
-    blank = [pl.lit(None, dtype=pl.String).alias(name) for name in wanted if name not in (*held, *told)]
-    return table.with_columns(*blank).with_columns(pl.col(*wanted).cast(pl.String))
 
 
 def _objects(scenes: Scenes) -> pl.DataFrame:

@@ -167,7 +167,11 @@ def _slices(scenes: Scenes, name: str) -> Iterator[tuple[str, Slice]]:
         held = videos.select("video", "splits").explode("splits").drop_nulls("splits")
         yield from _by_value(name, held.rename({"splits": name}))
     elif name == _HEIGHT:
-        yield from _by_height()
+        height = pl.col("height_px")
+        for low, high in zip(HEIGHTS_PX, (*HEIGHTS_PX[1:], None), strict=True):
+            words = f"{low} px and more" if high is None else f"{low} to {high} px"
+            inside = height >= low if high is None else (height >= low) & (height < high)
+            yield f"{_HEIGHT}={words}", Slice(size=inside)
     elif name in _columns(videos):
         yield from _by_value(name, videos.select("video", pl.col(name).cast(pl.String)).drop_nulls(name))
     elif name in _columns(scenes.boxes):
@@ -179,22 +183,14 @@ def _slices(scenes: Scenes, name: str) -> Iterator[tuple[str, Slice]]:
         for answer, chosen in (("yes", has), ("no", ~has.fill_null(value=False))):
             yield f"{name}={answer}", Slice(videos=videos.filter(chosen)["video"].to_list())
     else:
-        raise UsageError(
-            f"--by: nothing is known of '{name}' here; there are {', '.join(_list_columns(scenes))}"
-        )
+        splits = [_SPLIT] if "splits" in scenes.videos.columns else []
+        known = [*splits, _HEIGHT, *_columns(scenes.videos), *_columns(scenes.boxes)]
+        raise UsageError(f"--by: nothing is known of '{name}' here; there are {', '.join(known)}")
 
 
 def _by_value(name: str, held: pl.DataFrame) -> Iterator[tuple[str, Slice]]:
     for value in _values(name, held[name]):
         yield f"{name}={value}", Slice(videos=held.filter(pl.col(name) == value)["video"].to_list())
-
-
-def _by_height() -> Iterator[tuple[str, Slice]]:
-    height = pl.col("height_px")
-    for low, high in zip(HEIGHTS_PX, (*HEIGHTS_PX[1:], None), strict=True):
-        words = f"{low} px and more" if high is None else f"{low} to {high} px"
-        inside = height >= low if high is None else (height >= low) & (height < high)
-        yield f"{_HEIGHT}={words}", Slice(size=inside)
 
 
 def _values(name: str, column: pl.Series) -> list[str]:
@@ -214,8 +210,3 @@ def _columns(table: pl.DataFrame) -> list[str]:
 def _column_with(videos: pl.DataFrame, value: str) -> str | None:
     held = (name for name in _columns(videos) if value in videos[name].cast(pl.String).to_list())
     return next(held, None)
-
-
-def _list_columns(scenes: Scenes) -> list[str]:
-    splits = [_SPLIT] if "splits" in scenes.videos.columns else []
-    return [*splits, _HEIGHT, *_columns(scenes.videos), *_columns(scenes.boxes)]

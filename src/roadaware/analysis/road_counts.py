@@ -47,13 +47,40 @@ def count(scenes: Scenes) -> pl.DataFrame:
     found = [_boxes(scenes), _frames(scenes), _tubes(scenes)]
     if _AGENTNESS in scenes.meta.vocabularies:
         found += _agents(scenes)
-    videos = _videos(scenes)
+    # Each video under `all` and under each of its splits; one that is itself called `all` adds nothing.
+    videos = scenes.videos.select(pl.col("video").cast(pl.String))
+    everywhere = videos.with_columns(split=pl.lit(ALL))
+    if "splits" not in scenes.videos.columns:
+        videos = everywhere
+    else:
+        by_split = videos.with_columns(split=scenes.videos["splits"]).explode("split").drop_nulls()
+        videos = pl.concat([everywhere, by_split.filter(pl.col("split") != ALL).unique(maintain_order=True)])
     tallies = pl.concat(found).join(videos, on="video")
     tallies = tallies.group_by("what", "kind", "label", "split").agg(pl.col("n").sum())
-    rows = _classes(scenes, tallies, videos)
+    # Every class of the kinds that occur, in every split; `index` is its place in the vocabulary.
+    occurs = set(tallies["kind"])
+    held = {kind: names for kind, names in scenes.meta.vocabularies.items() if kind in occurs}
+    classes = [
+        (k, kind, index, name)
+        for k, (kind, names) in enumerate(held.items())
+        for index, name in enumerate(names)
+    ]
+    schema = {"kind_place": pl.Int64, "kind": pl.String, "class_place": pl.Int64, "label": pl.String}
+    splits = pl.DataFrame(
+        {"split": [ALL, *sorted(set(videos["split"]) - {ALL})]}, schema={"split": pl.String}
+    )
+    rows = pl.DataFrame(classes, schema=schema, orient="row").join(
+        splits.with_row_index("split_place"), how="cross"
+    )
     for what in _COUNTED:
         rows = _with_count(rows, tallies.filter(pl.col("what") == what), what)
-    rows = pl.concat([rows, _totals(rows)]).sort("kind_place", "class_place", "split_place", nulls_last=True)
+    # The sum over the classes of each kind and split; of kinds with one class too, for the table's sake.
+    nothing = pl.lit(None, pl.Int64).alias("class_place"), pl.lit(None, pl.String).alias("label")
+    sums = [pl.when(pl.col(c).is_not_null().any()).then(pl.col(c).sum()).alias(c) for c in _COUNTED]
+    totals = rows.group_by("kind_place", "kind", "split", "split_place").agg(sums)
+    rows = pl.concat([rows, totals.with_columns(nothing).select(rows.columns)]).sort(
+        "kind_place", "class_place", "split_place", nulls_last=True
+    )
     return rows.select(pl.col(name).cast(dtype) for name, dtype in COUNTS.items())
 
 
@@ -74,7 +101,24 @@ def compare_printed_counts(counts: pl.DataFrame, scenes: Scenes) -> pl.DataFrame
     videos = scenes.videos["video"].cast(pl.String).to_list()
     if scenes.meta.dataset.casefold() != "road" or not is_printed_set(scenes.meta.dataset, videos):
         return None
-    theirs = _printed_counts()
+    # The printed counts by kind, split and plain name; what one leaves unreadable, another may print.
+    rows = load_printed().filter(pl.col("level").is_in(_COUNTED))
+    own, again = pl.col("table").is_in(_OWN_TABLES), pl.col("table").is_in(_REPEATED_IN)
+    classes = (own | again) & pl.col("label").is_not_null()
+    rows = rows.filter(classes | ((pl.col("table") == _TOTALS) & pl.col("label").is_null()))
+    rows = rows.with_columns(_name(), first=own).sort("first", descending=True, maintain_order=True)
+    values = [
+        pl.col("value")
+        .filter(pl.col("level") == what)
+        .drop_nulls()
+        .first()
+        .cast(pl.Int64)
+        .alias(f"printed_{what}")
+        for what in _COUNTED
+    ]
+    told = pl.col("value").is_not_null() | ~pl.col("value").is_not_null().any()
+    note = pl.col("note").filter(told).drop_nulls().first()
+    theirs = rows.group_by("kind", "split", "name").agg(*values, note)
     if "test" not in counts["split"].to_list():
         theirs = theirs.filter(pl.col("split") != ALL)
     both = counts.with_columns(_name()).join(
@@ -102,27 +146,6 @@ def is_printed_set(dataset: str, videos: Collection[str]) -> bool:
     return len(videos) in sizes and all(name.match(video) for video in videos)
 
 
-def _printed_counts() -> pl.DataFrame:
-    """The printed counts by kind, split and plain name; what one leaves unreadable, another may print."""
-    rows = load_printed().filter(pl.col("level").is_in(_COUNTED))
-    own, again = pl.col("table").is_in(_OWN_TABLES), pl.col("table").is_in(_REPEATED_IN)
-    classes = (own | again) & pl.col("label").is_not_null()
-    rows = rows.filter(classes | ((pl.col("table") == _TOTALS) & pl.col("label").is_null()))
-    rows = rows.with_columns(_name(), first=own).sort("first", descending=True, maintain_order=True)
-    values = [
-        pl.col("value")
-        .filter(pl.col("level") == what)
-        .drop_nulls()
-        .first()
-        .cast(pl.Int64)
-        .alias(f"printed_{what}")
-        for what in _COUNTED
-    ]
-    told = pl.col("value").is_not_null() | ~pl.col("value").is_not_null().any()
-    note = pl.col("note").filter(told).drop_nulls().first()
-    return rows.group_by("kind", "split", "name").agg(*values, note)
-
-
 def count_table(counts: pl.DataFrame, kind: str) -> pl.DataFrame:
     """One kind as in print: a row for each class and `total`, a column for each split, cells `boxes/tubes`.
 
@@ -136,16 +159,6 @@ def count_table(counts: pl.DataFrame, kind: str) -> pl.DataFrame:
     cell = pl.concat_str(pl.coalesce("boxes", "frames"), "tubes", separator="/", ignore_nulls=True)
     rows = rows.select(pl.col("label").fill_null("total"), "split", cell=cell)
     return rows.pivot("split", index="label", values="cell")
-
-
-def _videos(scenes: Scenes) -> pl.DataFrame:
-    """Each video under `all` and under each of its splits; one that is itself called `all` adds nothing."""
-    videos = scenes.videos.select(pl.col("video").cast(pl.String))
-    everywhere = videos.with_columns(split=pl.lit(ALL))
-    if "splits" not in scenes.videos.columns:
-        return everywhere
-    by_split = videos.with_columns(split=scenes.videos["splits"]).explode("split").drop_nulls()
-    return pl.concat([everywhere, by_split.filter(pl.col("split") != ALL).unique(maintain_order=True)])
 
 
 def _boxes(scenes: Scenes) -> pl.DataFrame:
@@ -179,24 +192,6 @@ def _count_classes(rows: pl.DataFrame, what: str) -> pl.DataFrame:
     return tallied.select(pl.lit(what).alias("what"), "video", "kind", "label", "n")
 
 
-def _classes(scenes: Scenes, tallies: pl.DataFrame, videos: pl.DataFrame) -> pl.DataFrame:
-    """Every class of the kinds that occur, in every split; `index` is its place in the vocabulary."""
-    occurs = set(tallies["kind"])
-    held = {kind: names for kind, names in scenes.meta.vocabularies.items() if kind in occurs}
-    classes = [
-        (k, kind, index, name)
-        for k, (kind, names) in enumerate(held.items())
-        for index, name in enumerate(names)
-    ]
-    schema = {"kind_place": pl.Int64, "kind": pl.String, "class_place": pl.Int64, "label": pl.String}
-    splits = pl.DataFrame(
-        {"split": [ALL, *sorted(set(videos["split"]) - {ALL})]}, schema={"split": pl.String}
-    )
-    return pl.DataFrame(classes, schema=schema, orient="row").join(
-        splits.with_row_index("split_place"), how="cross"
-    )
-
-
 def _with_count(rows: pl.DataFrame, tallies: pl.DataFrame, what: str) -> pl.DataFrame:
     """Add how often each class occurs as `what`: zero where others of its kind do, null where none does."""
     counted = tallies.select("kind", "split", "n", class_place="label")
@@ -205,14 +200,6 @@ def _with_count(rows: pl.DataFrame, tallies: pl.DataFrame, what: str) -> pl.Data
     return rows.with_columns(pl.when(never).then(None).otherwise(pl.col("n").fill_null(0)).alias(what)).drop(
         "n"
     )
-
-
-def _totals(rows: pl.DataFrame) -> pl.DataFrame:
-    """The sum over the classes of each kind and split; of kinds with one class too, for the table's sake."""
-    nothing = pl.lit(None, pl.Int64).alias("class_place"), pl.lit(None, pl.String).alias("label")
-    sums = [pl.when(pl.col(c).is_not_null().any()).then(pl.col(c).sum()).alias(c) for c in _COUNTED]
-    totals = rows.group_by("kind_place", "kind", "split", "split_place").agg(sums)
-    return totals.with_columns(nothing).select(rows.columns)
 
 
 def _name() -> pl.Expr:

@@ -77,7 +77,16 @@ def list_tube_errors(
     ignored = judged.matches((threshold,)).ignored
     counted = np.ones(len(judged.claims), dtype=np.bool_) if ignored is None else ~ignored[:, 0]
     found = find_errors(collect_video_evidence(judged, counted, scenes, kind), threshold)
-    rows = _list_rows(found, config.ap, _by_extent(judged.claims), _by_extent(judged.truth))
+    tubes = _by_extent(judged.claims)
+    truths = _by_extent(judged.truth)
+    costs, e = _Costs(found, config.ap), found.evidence
+    rows: list[tuple[object, ...]] = []
+    for video, label, fault, other, thing, cls, place, score, cost in costs.list_wrong(_MOST):
+        truth = None if place < 0 else truths.get((int(costs.objects[place]), int(e.instance_cls[place])))
+        rows.append((video, label, fault, other, tubes.get((thing, cls)), truth, score, cost))
+    for video, label, thing, cls in costs.list_missed():
+        cost = costs.gain_of_found(cls, 1)
+        rows.append((video, label, MISSED, None, None, truths.get((thing, cls)), None, cost))
     return pl.DataFrame(rows, schema=_COLUMNS, orient="row").sort(
         "cost", descending=True, maintain_order=True
     )
@@ -150,20 +159,6 @@ def _owners(scenes: Scenes) -> dict[int, int]:
     if "tube" not in scenes.boxes.columns:
         return {}
     return dict(scenes.boxes.select("box", "tube").drop_nulls().rows())
-
-
-def _list_rows(
-    found: Diagnosis, rule: str, tubes: dict[tuple[int, int], int], truths: dict[tuple[int, int], int]
-) -> list[tuple[object, ...]]:
-    costs, e = _Costs(found, rule), found.evidence
-    rows: list[tuple[object, ...]] = []
-    for video, label, fault, other, thing, cls, place, score, cost in costs.list_wrong(_MOST):
-        truth = None if place < 0 else truths.get((int(costs.objects[place]), int(e.instance_cls[place])))
-        rows.append((video, label, fault, other, tubes.get((thing, cls)), truth, score, cost))
-    for video, label, thing, cls in costs.list_missed():
-        cost = costs.gain_of_found(cls, 1)
-        rows.append((video, label, MISSED, None, None, truths.get((thing, cls)), None, cost))
-    return rows
 
 
 class _Costs:

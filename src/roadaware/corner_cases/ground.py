@@ -180,7 +180,12 @@ def find_ground(
         raise UsageError(f"up should be three numbers that point somewhere, not {up!r}")
     axis = axis / size
     rng = np.random.default_rng(seed)
-    judges = _judges(points, checked, axis, range_m, returns, rng)
+    # (m, 3) some usable returns that lie below the LiDAR and near.
+    # Thrice as many, since those above the LiDAR or far away drop out; no shuffle of the whole sweep.
+    drawn = rng.integers(0, len(points), 3 * returns) if len(points) > 3 * returns else np.arange(len(points))
+    some = points[drawn[checked.usable[drawn]]].astype(np.float64)
+    near = (some @ axis < 0) & ((some * some).sum(1) < range_m * range_m)
+    judges = np.ascontiguousarray(some[near][:returns])
     nothing = np.zeros(len(points), dtype=np.bool_)
     if len(judges) < 3:
         return Ground(None, None, nothing, 0.0, f"{len(judges)} returns lie below the LiDAR: no plane")
@@ -198,22 +203,6 @@ def find_ground(
     heights = np.empty(len(points), dtype=np.float32)
     compute_heights(points, checked.judged, plane, heights)
     return Ground(plane, heights, (heights < within_m) & checked.usable, share)
-
-
-def _judges(
-    points: Floats32,
-    checked: PointCheck,
-    up: Floats,
-    range_m: float,
-    returns: int,
-    rng: np.random.Generator,
-) -> Floats:
-    """(m, 3) some usable returns that lie below the LiDAR and near."""
-    # Thrice as many, since those above the LiDAR or far away drop out; no shuffle of the whole sweep.
-    drawn = rng.integers(0, len(points), 3 * returns) if len(points) > 3 * returns else np.arange(len(points))
-    some = points[drawn[checked.usable[drawn]]].astype(np.float64)
-    near = (some @ up < 0) & ((some * some).sum(1) < range_m * range_m)
-    return np.ascontiguousarray(some[near][:returns])
 
 
 def _plane(

@@ -73,30 +73,7 @@ def project(
     stands = ground is not None and ground.plane is not None and ground.heights is not None
     on_ground = standing_m if stands else 0.0
     numbers = np.flatnonzero(kept) + 1
-    edges, counts = _seen(points, clusters, numbers, camera, ground, on_ground, near_m)
-    size = np.array([camera.width_px, camera.height_px], dtype=np.float64)
-    held = np.isfinite(edges).all(1) & (counts[:, 0] >= min_visible)
-    numbers, edges, counts = numbers[held], edges[held], counts[held]
-    margins = _margins(clusters, numbers, camera, grid, margin_px)
-    # What stands on the ground ends there.
-    margins[clusters.feet_m[numbers - 1] < on_ground, 3] = 0.0
-    edges = _pad_boxes(edges, margins, size)
-    # 1e-6: a box without area has no overlap with anything.
-    large = ((edges[:, 2:] - edges[:, :2]) >= max(min_side_px, 1e-6)).all(1)
-    which = np.full(int(large.sum()), hypothesis, dtype=np.int64)
-    return Boxes(numbers[large], edges[large], counts[large, 0], counts[large, 1], which)
-
-
-def _seen(
-    points: Floats32,
-    clusters: Clusters,
-    numbers: npt.NDArray[np.intp],
-    camera: Camera,
-    ground: Ground | None,
-    on_ground: float,
-    near_m: float,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
-    """(k, 4) corners of what a camera sees of clusters, infinite where nothing; (k, 2) counts of returns."""
+    # (k, 4) corners of what a camera sees of clusters, infinite where nothing; (k, 2) counts of returns.
     from roadaware.corner_cases.kernels import compute_bounds
 
     slot = np.full(len(clusters) + 1, -1, dtype=np.int32)
@@ -119,7 +96,20 @@ def _seen(
         edges,
         counts,
     )
-    return edges, counts
+    size = np.array([camera.width_px, camera.height_px], dtype=np.float64)
+    held = np.isfinite(edges).all(1) & (counts[:, 0] >= min_visible)
+    numbers, edges, counts = numbers[held], edges[held], counts[held]
+    margins = _margins(clusters, numbers, camera, grid, margin_px)
+    # What stands on the ground ends there.
+    margins[clusters.feet_m[numbers - 1] < on_ground, 3] = 0.0
+    # (m, 4) the boxes with their margins, cut to the image.
+    found = edges + margins * np.array([-1.0, -1.0, 1.0, 1.0])
+    within: Floats = np.clip(found, 0.0, np.concatenate([size, size]))
+    edges = within
+    # 1e-6: a box without area has no overlap with anything.
+    large = ((edges[:, 2:] - edges[:, :2]) >= max(min_side_px, 1e-6)).all(1)
+    which = np.full(int(large.sum()), hypothesis, dtype=np.int64)
+    return Boxes(numbers[large], edges[large], counts[large, 0], counts[large, 1], which)
 
 
 def _margins(
@@ -142,10 +132,3 @@ def _margins(
     above = steps[rows[:, 0]] / 2 * camera.intrinsics[1, 1]
     below = steps[rows[:, 1] + 1] / 2 * camera.intrinsics[1, 1]
     return np.column_stack([across, above, across, below])
-
-
-def _pad_boxes(edges: Floats, margins: Floats, size: Floats) -> Floats:
-    """(m, 4) the boxes with their margins, cut to the image."""
-    found = edges + margins * np.array([-1.0, -1.0, 1.0, 1.0])
-    within: Floats = np.clip(found, 0.0, np.concatenate([size, size]))
-    return within

@@ -242,7 +242,21 @@ def _run(
     tally = summarize_parts(
         told, held.scenes, held.captures.skipped, len(held.moments), made=made, seconds=seconds
     )
-    return _gather_proposals(order, folder, told, held), tally
+    # All proposals, in the order of the parts.
+    rows = [checkpointed_parts.read_part_table(folder, number) for number in range(len(told))]
+    skipped = [each for part in told for each in part.get("skipped", [])]
+    notes = {
+        "proposals": {
+            "config": to_dict(order.config),
+            "config_digest": digest(order.config),
+            "stage": order.stage,
+            "semantics": order.semantics is not None,
+            "detections": order.detections is not None,
+            "pictures": len(held.moments),
+            "skipped": skipped[:1000],
+        }
+    }
+    return merge_proposal_rows(rows, Meta(dataset=held.scenes.meta.dataset, notes=notes)), tally
 
 
 def find_due_parts(order: Order, folder: Path) -> list[int]:
@@ -442,24 +456,6 @@ def _complete_head(known: Any) -> Any:
     if not isinstance(saved, dict) or not isinstance(saved.get("config"), dict):
         return known
     return {**known, "order": {**saved, "config": complete_saved_config(saved["config"])}}
-
-
-def _gather_proposals(order: Order, folder: Path, told: list[dict[str, Any]], held: Held) -> Predictions:
-    """All proposals, in the order of the parts."""
-    rows = [checkpointed_parts.read_part_table(folder, number) for number in range(len(told))]
-    skipped = [each for part in told for each in part.get("skipped", [])]
-    notes = {
-        "proposals": {
-            "config": to_dict(order.config),
-            "config_digest": digest(order.config),
-            "stage": order.stage,
-            "semantics": order.semantics is not None,
-            "detections": order.detections is not None,
-            "pictures": len(held.moments),
-            "skipped": skipped[:1000],
-        }
-    }
-    return merge_proposal_rows(rows, Meta(dataset=held.scenes.meta.dataset, notes=notes))
 
 
 STEPS = ("initial", "intermediate", "final")

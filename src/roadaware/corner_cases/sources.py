@@ -21,7 +21,7 @@ from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.sensors import open_masks
 from roadaware.scenes.store import open_predictions
-from roadaware.scenes.tables import Predictions, Scenes
+from roadaware.scenes.tables import Scenes
 from roadaware.simulator.mesh import Semantic
 
 # Noise model: the ground truth of synthetic scenes with the faults of a segmenter and a detector, by a stated
@@ -235,7 +235,27 @@ class SemanticSource:
         self._names: tuple[str, ...] = CITYSCAPES
         if where not in (None, TRUTH, ERRING):
             self._folder = Path(os.path.realpath(str(where)))
-            self._names = _names_in(self._folder)
+            # Class names of a folder of masks.
+            folder = self._folder
+            if not folder.is_dir():
+                raise InputError("there is no such folder of semantic maps", where=to_printable(str(folder)))
+            path = folder / CLASSES
+            if not path.exists():
+                self._names = CITYSCAPES
+            else:
+                try:
+                    found = json.loads(read_file(path))
+                except (ValueError, RecursionError) as error:
+                    raise InputError(
+                        f"not JSON: {to_printable(str(error))}", where=to_printable(str(path))
+                    ) from error
+                if (
+                    not isinstance(found, list)
+                    or not found
+                    or not all(isinstance(name, str) for name in found)
+                ):
+                    raise InputError("expected a list of names of classes", where=to_printable(str(path)))
+                self._names = tuple(found)
 
     @property
     def digest(self) -> str:
@@ -290,9 +310,30 @@ class DetectionSource:
         self._told: frozenset[str] = frozenset()
         if where not in (None, TRUTH, ERRING):
             claims = open_predictions(Path(str(where)))
-            self._told = _list_videos(claims)
+            # The videos that a detector processed, also those without detections.
+            tables = (claims.videos, claims.frames, claims.boxes)
+            self._told = frozenset(
+                str(name) for table in tables if "video" in table.columns for name in table["video"]
+            )
             _require_shared(self._told, scenes, str(where))
-            self._held = _by_picture(claims)
+            # Image to corners and scores.
+            # Boxes but those whose best agent is a traffic light, which CODA does not count as common.
+            kinds = get_score_layout(claims.meta, "boxes")
+            if claims.boxes.is_empty() or "scores" not in claims.boxes.columns or "agent" not in kinds.kinds:
+                boxes = claims.boxes
+            else:
+                best = convert_to_matrix(claims.boxes["scores"], kinds.width)[
+                    :, kinds.columns("agent")
+                ].argmax(axis=1)
+                lights = [n for n, name in enumerate(kinds.kinds["agent"]) if name in TRAFFIC_LIGHTS]
+                boxes = claims.boxes.filter(pl.Series(~np.isin(best, lights)))
+            if "score" not in boxes.columns:
+                boxes = boxes.with_columns(score=pl.lit(1.0))
+            held = boxes.select("video", "frame", *CORNERS, pl.col("score").fill_null(1.0))
+            self._held = {
+                (str(key[0]), int(str(key[1]))): part.select(*CORNERS, "score").to_numpy().astype(np.float64)
+                for key, part in held.group_by("video", "frame", maintain_order=True)
+            }
 
     @property
     def digest(self) -> str:
@@ -325,12 +366,6 @@ def _require_truth(where: str | None, scenes: Scenes, instead: str) -> None:
         raise UsageError(f"{where} is known of synthetic scenes alone, not of {dataset}; {instead}")
 
 
-def _list_videos(claims: Predictions) -> frozenset[str]:
-    """The videos that a detector processed, also those without detections."""
-    tables = (claims.videos, claims.frames, claims.boxes)
-    return frozenset(str(name) for table in tables if "video" in table.columns for name in table["video"])
-
-
 def _require_shared(told: frozenset[str], scenes: Scenes, where: str) -> None:
     """Refuse detections of another set.
 
@@ -345,45 +380,3 @@ def _require_shared(told: frozenset[str], scenes: Scenes, where: str) -> None:
         where=to_printable(where),
         hint="name the detections of this set and split; videos are called as `roadaware read` calls them",
     )
-
-
-def _by_picture(claims: Predictions) -> dict[tuple[str, int], npt.NDArray[np.float64]]:
-    """Image to corners and scores."""
-    boxes = _without_lights(claims)
-    if "score" not in boxes.columns:
-        boxes = boxes.with_columns(score=pl.lit(1.0))
-    held = boxes.select("video", "frame", *CORNERS, pl.col("score").fill_null(1.0))
-    return {
-        (str(key[0]), int(str(key[1]))): part.select(*CORNERS, "score").to_numpy().astype(np.float64)
-        for key, part in held.group_by("video", "frame", maintain_order=True)
-    }
-
-
-def _without_lights(claims: Predictions) -> pl.DataFrame:
-    """Boxes but those whose best agent is a traffic light, which CODA does not count as common."""
-    kinds = get_score_layout(claims.meta, "boxes")
-    if claims.boxes.is_empty() or "scores" not in claims.boxes.columns or "agent" not in kinds.kinds:
-        return claims.boxes
-    best = convert_to_matrix(claims.boxes["scores"], kinds.width)[:, kinds.columns("agent")].argmax(axis=1)
-    lights = [n for n, name in enumerate(kinds.kinds["agent"]) if name in TRAFFIC_LIGHTS]
-    return claims.boxes.filter(pl.Series(~np.isin(best, lights)))
-
-
-def _names_in(folder: Path) -> tuple[str, ...]:
-    """Class names of a folder of masks.
-
-    Raises:
-        InputError: if there is no folder, or the names are none.
-    """
-    if not folder.is_dir():
-        raise InputError("there is no such folder of semantic maps", where=to_printable(str(folder)))
-    path = folder / CLASSES
-    if not path.exists():
-        return CITYSCAPES
-    try:
-        found = json.loads(read_file(path))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not JSON: {to_printable(str(error))}", where=to_printable(str(path))) from error
-    if not isinstance(found, list) or not found or not all(isinstance(name, str) for name in found):
-        raise InputError("expected a list of names of classes", where=to_printable(str(path)))
-    return tuple(found)

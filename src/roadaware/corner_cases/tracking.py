@@ -115,7 +115,22 @@ def track_proposals(
         raise UsageError(
             f"these proposals have no cuboids ({', '.join(missing)}); propose again with this version"
         )
-    views = _open_views(captures, proposals)
+    # Cameras and poses of all images of the proposals' videos.
+    videos = set(proposals.boxes["video"].cast(pl.String))
+    views = {}
+    for moment in captures.moments:
+        if moment.video in videos:
+            world, time_s = captures.world_from_lidar(moment), captures.time_s(moment)
+            if world is None or time_s is None:
+                raise UsageError(
+                    f"{moment.video}: the set does not say where the vehicle was, or when; tracks need "
+                    "poses of sweeps (nuScenes and synthetic scenes have them)"
+                )
+            try:
+                views[moment.video, moment.frame] = _View(captures.camera(moment), world, time_s)
+            except InputError:
+                # Its image was left out of the proposals, too.
+                continue
     boxes = proposals.boxes.with_columns(pl.col("video").cast(pl.String)).sort("video", "frame", "box")
     made: list[dict[str, Any]] = []
     tubes: list[dict[str, Any]] = []
@@ -123,8 +138,27 @@ def track_proposals(
         video = str(key[0])
         own = {frame: view for (name, frame), view in views.items() if name == video}
         _track_video(video, part, own, made, tubes, carry=carry)
-    table = pl.DataFrame(made, schema=_box_schema(boxes), strict=False)
-    kept = _select(table, most)
+    table = pl.DataFrame(
+        made,
+        schema={**{name: kind for name, kind in boxes.schema.items() if name not in _ADDED}, **_ADDED},
+        strict=False,
+    )
+    # The best boxes of each image; a carried one only where no box was seen.
+    best = np.zeros(len(table), dtype=np.bool_)
+    corners = table.select(CORNERS).to_numpy().astype(np.float64).reshape(-1, 4)
+    scores, carried = table["score"].to_numpy(), table["carried"].to_numpy()
+    groups = table.with_row_index("row").group_by("video", "frame", maintain_order=True).agg("row")
+    for rows in groups["row"].to_list():
+        places = np.array(rows, dtype=np.int64)
+        allowed = np.ones(len(places), dtype=np.bool_)
+        mine = carried[places]
+        if mine.any() and not mine.all():
+            overlaps = iou(corners[places], corners[places][~mine]).max(axis=1)
+            allowed = ~mine | (overlaps < _SAME_PLACE)
+        # Carried boxes may be copies of each other; those that were seen have been compared already.
+        found = select_best_boxes(corners[places], scores[places], allowed, duplicate_iou=0.6, most=most)
+        best[places] = found
+    kept = table.filter(pl.Series(best))
     kept = kept.sort("video", "frame", "score", descending=[False, False, True], maintain_order=True)
     kept = kept.drop("box").with_row_index("box").cast({"box": pl.Int64})
     known = pl.DataFrame(tubes, schema=_TUBES).filter(pl.col("tube").is_in(kept["tube"].unique().implode()))
@@ -167,30 +201,6 @@ class _View:
     camera: Camera
     world_lidar: Floats
     time_s: float
-
-
-def _box_schema(boxes: pl.DataFrame) -> dict[str, Any]:
-    return {**{name: kind for name, kind in boxes.schema.items() if name not in _ADDED}, **_ADDED}
-
-
-def _open_views(captures: Captures, proposals: Predictions) -> dict[tuple[str, int], _View]:
-    """Cameras and poses of all images of the proposals' videos."""
-    videos = set(proposals.boxes["video"].cast(pl.String))
-    found = {}
-    for moment in captures.moments:
-        if moment.video in videos:
-            world, time_s = captures.world_from_lidar(moment), captures.time_s(moment)
-            if world is None or time_s is None:
-                raise UsageError(
-                    f"{moment.video}: the set does not say where the vehicle was, or when; tracks need "
-                    "poses of sweeps (nuScenes and synthetic scenes have them)"
-                )
-            try:
-                found[moment.video, moment.frame] = _View(captures.camera(moment), world, time_s)
-            except InputError:
-                # Its image was left out of the proposals, too.
-                continue
-    return found
 
 
 def _track_video(
@@ -346,22 +356,3 @@ def _project_elsewhere(
         if edges is not None:
             found[other] = edges, float(np.linalg.norm(moved[:3]))
     return found
-
-
-def _select(table: pl.DataFrame, most: int | None) -> pl.DataFrame:
-    """The best boxes of each image; a carried one only where no box was seen."""
-    kept = np.zeros(len(table), dtype=np.bool_)
-    corners = table.select(CORNERS).to_numpy().astype(np.float64).reshape(-1, 4)
-    scores, carried = table["score"].to_numpy(), table["carried"].to_numpy()
-    groups = table.with_row_index("row").group_by("video", "frame", maintain_order=True).agg("row")
-    for rows in groups["row"].to_list():
-        places = np.array(rows, dtype=np.int64)
-        allowed = np.ones(len(places), dtype=np.bool_)
-        mine = carried[places]
-        if mine.any() and not mine.all():
-            overlaps = iou(corners[places], corners[places][~mine]).max(axis=1)
-            allowed = ~mine | (overlaps < _SAME_PLACE)
-        # Carried boxes may be copies of each other; those that were seen have been compared already.
-        found = select_best_boxes(corners[places], scores[places], allowed, duplicate_iou=0.6, most=most)
-        kept[places] = found
-    return table.filter(pl.Series(kept))

@@ -73,10 +73,26 @@ def write_demo(root: Path, *, seed: int = 0, progress: Callable[[int, int], None
     planted = add_label_defects(rng, [(video.name, video.car, video.walkers) for video in videos])
     damaged = _video(rng, count + 1)
     for done, video in enumerate([*videos, damaged], 1):
-        _write_video(root, video, cut=video is damaged)
+        index = int(video.name[-4:])
+        boxes = jaad.format_annotations_xml(index, video.name, video.walkers)
+        texts = {
+            # Cut within the XML, as a broken download leaves it.
+            f"annotations/{video.name}.xml": boxes[: int(len(boxes) * 0.6)] if (video is damaged) else boxes,
+            f"annotations_attributes/{video.name}_attributes.xml": jaad.format_attributes_xml(video.walkers),
+            f"annotations_traffic/{video.name}_traffic.xml": jaad.format_traffic_xml(index),
+            f"annotations_vehicle/{video.name}_vehicle.xml": jaad.format_vehicle_xml(video.car),
+        }
+        for name, text in texts.items():
+            _write(root / name, text)
         if progress is not None:
             progress(done, len(videos) + 1)
-    _write_splits(root, videos, damaged)
+    # The three subsets of JAAD; `default` and `high_visibility` leave a video out, as there.
+    for subset, left_out in (("all_videos", -1), ("default", 3), ("high_visibility", 5)):
+        for split, numbers in _SPLITS.items():
+            names = [videos[k].name for k in numbers if k != left_out]
+            # In training alone: what is evaluated must not depend on a file that cannot be read whole.
+            names += [damaged.name] if split == "train" else []
+            _write(root / "split_ids" / subset / f"{split}.txt", "".join(f"{name}\n" for name in names))
     facts = _facts(videos, {**planted, "truncated_file": (f"annotations/{damaged.name}.xml",)})
     write_atomically(
         root / "facts.json", (json.dumps(asdict(facts), indent=2, sort_keys=True) + "\n").encode()
@@ -102,30 +118,6 @@ def _walker(rng: np.random.Generator, name: str, car: Drive, crosses: bool) -> W
         walker = simulate_crosser(rng, name, car) if crosses else simulate_passer_by(rng, name, car)
         if len(walker.frames) >= _MIN_FRAMES and (walker.crossing == 1) == crosses:
             return walker
-
-
-def _write_video(root: Path, video: _Video, *, cut: bool) -> None:
-    index = int(video.name[-4:])
-    boxes = jaad.format_annotations_xml(index, video.name, video.walkers)
-    texts = {
-        # Cut within the XML, as a broken download leaves it.
-        f"annotations/{video.name}.xml": boxes[: int(len(boxes) * 0.6)] if cut else boxes,
-        f"annotations_attributes/{video.name}_attributes.xml": jaad.format_attributes_xml(video.walkers),
-        f"annotations_traffic/{video.name}_traffic.xml": jaad.format_traffic_xml(index),
-        f"annotations_vehicle/{video.name}_vehicle.xml": jaad.format_vehicle_xml(video.car),
-    }
-    for name, text in texts.items():
-        _write(root / name, text)
-
-
-def _write_splits(root: Path, videos: list[_Video], damaged: _Video) -> None:
-    """The three subsets of JAAD; `default` and `high_visibility` leave a video out, as there."""
-    for subset, left_out in (("all_videos", -1), ("default", 3), ("high_visibility", 5)):
-        for split, numbers in _SPLITS.items():
-            names = [videos[k].name for k in numbers if k != left_out]
-            # In training alone: what is evaluated must not depend on a file that cannot be read whole.
-            names += [damaged.name] if split == "train" else []
-            _write(root / "split_ids" / subset / f"{split}.txt", "".join(f"{name}\n" for name in names))
 
 
 def _write(path: Path, text: str) -> None:

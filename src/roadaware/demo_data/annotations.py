@@ -259,7 +259,39 @@ def generate_annotation_rounds(*, seed: int = 0) -> Rounds:
         seed: of everybody's way, and of the differences between annotators.
     """
     rng = np.random.default_rng(seed)
-    truth = _truth(rng)
+    # Annotations of the first annotator.
+    names = [name for name, _ in _VIDEOS]
+    tubes = pl.DataFrame(
+        [
+            (v * _PEOPLE + p, video, f"P{p + 1}", 0, _FRAMES)
+            for v, video in enumerate(names)
+            for p in range(_PEOPLE)
+        ],
+        schema=["tube", "video", "name", "start_frame", "end_frame"],
+        orient="row",
+    )
+    frames = np.arange(0, _FRAMES, _STEP)
+    rows: list[tuple[Any, ...]] = []
+    for tube, video in tubes.select("tube", "video").iter_rows():
+        left, top = 20 + 70 * (tube % _PEOPLE) + 20 * rng.random(), 40 + 30 * rng.random()
+        for frame in frames:
+            x1, y1 = left + 0.05 * frame, top + 4 * np.sin(frame / 40)
+            rows.append((len(rows), video, int(frame), tube, None, x1, y1, x1 + 24, y1 + 60))
+    for v, video in enumerate(names):
+        rows += [
+            (len(rows) + s, video, 50 + 100 * s, None, 2 * v + s, 40.0, 90.0, 80.0, 130.0) for s in range(2)
+        ]
+    columns = ["box", "video", "frame", "tube", "sound", "x1_px", "y1_px", "x2_px", "y2_px"]
+    boxes = pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None)
+    truth = {
+        "videos": pl.DataFrame({"video": names, "category": [event for _, event in _VIDEOS]}),
+        "tubes": tubes,
+        "boxes": boxes.with_columns(annotator=pl.lit("ann")),
+        "labels": _actions(rng, boxes),
+        "relations": _relations(tubes),
+        "queries": _queries(tubes),
+        "sounds": _sounds(names),
+    }
     first = _simulate_review(rng, truth, "bea")
     second = _simulate_review(rng, first, "cem")
     versions = [truth, first, second]
@@ -287,42 +319,6 @@ def write_annotation_rounds(folder: Path, *, seed: int = 0) -> list[dict[str, An
     write_text(folder / "words.txt", words)
     write_text(folder / "planted.json", encode_json({"seed": seed, "planted": planted}))
     return planted
-
-
-def _truth(rng: np.random.Generator) -> Tables:
-    """Annotations of the first annotator."""
-    names = [name for name, _ in _VIDEOS]
-    tubes = pl.DataFrame(
-        [
-            (v * _PEOPLE + p, video, f"P{p + 1}", 0, _FRAMES)
-            for v, video in enumerate(names)
-            for p in range(_PEOPLE)
-        ],
-        schema=["tube", "video", "name", "start_frame", "end_frame"],
-        orient="row",
-    )
-    frames = np.arange(0, _FRAMES, _STEP)
-    rows: list[tuple[Any, ...]] = []
-    for tube, video in tubes.select("tube", "video").iter_rows():
-        left, top = 20 + 70 * (tube % _PEOPLE) + 20 * rng.random(), 40 + 30 * rng.random()
-        for frame in frames:
-            x1, y1 = left + 0.05 * frame, top + 4 * np.sin(frame / 40)
-            rows.append((len(rows), video, int(frame), tube, None, x1, y1, x1 + 24, y1 + 60))
-    for v, video in enumerate(names):
-        rows += [
-            (len(rows) + s, video, 50 + 100 * s, None, 2 * v + s, 40.0, 90.0, 80.0, 130.0) for s in range(2)
-        ]
-    columns = ["box", "video", "frame", "tube", "sound", "x1_px", "y1_px", "x2_px", "y2_px"]
-    boxes = pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None)
-    return {
-        "videos": pl.DataFrame({"video": names, "category": [event for _, event in _VIDEOS]}),
-        "tubes": tubes,
-        "boxes": boxes.with_columns(annotator=pl.lit("ann")),
-        "labels": _actions(rng, boxes),
-        "relations": _relations(tubes),
-        "queries": _queries(tubes),
-        "sounds": _sounds(names),
-    }
 
 
 def _actions(rng: np.random.Generator, boxes: pl.DataFrame) -> pl.DataFrame:

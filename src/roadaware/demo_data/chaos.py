@@ -132,7 +132,12 @@ def _crowd(video: str, rng: np.random.Generator) -> Crowd:
         persons += [first, second]
         bonds.append(bond)
     for _ in range(int(rng.integers(1, 5))):
-        person = _passer_by(len(persons), rng)
+        number = len(persons)
+        start, length = int(rng.integers(0, 40)), int(rng.integers(60, 160))
+        deeds = [Deed(str(rng.choice(_ALONE)), start, start + length)]
+        if rng.random() < 0.4:
+            deeds.append(Deed(str(rng.choice(_ALONE)), start + length // 3, start + length))
+        person = Person(number, str(rng.choice(_CLOTHES)), start, _inside(_path(length, rng)), deeds)
         persons.append(person)
         seen = [b for b in bonds if b.start >= person.start and b.end <= person.end]
         if seen and rng.random() < 0.7:
@@ -160,14 +165,6 @@ def _pair(number: int, predicate: str, rng: np.random.Generator) -> tuple[Person
         ]
         people.append(Person(number + offset, str(rng.choice(_CLOTHES)), start, _inside(boxes), deeds))
     return people[0], people[1], Bond(number, predicate, number + 1, first, last)
-
-
-def _passer_by(number: int, rng: np.random.Generator) -> Person:
-    start, length = int(rng.integers(0, 40)), int(rng.integers(60, 160))
-    deeds = [Deed(str(rng.choice(_ALONE)), start, start + length)]
-    if rng.random() < 0.4:
-        deeds.append(Deed(str(rng.choice(_ALONE)), start + length // 3, start + length))
-    return Person(number, str(rng.choice(_CLOTHES)), start, _inside(_path(length, rng)), deeds)
 
 
 def _path(length: int, rng: np.random.Generator) -> Floats:
@@ -319,18 +316,17 @@ def write_chaos(root: Path, *, seed: int = 0, videos: int = 12, watcher: Watcher
         "sentences": _grounding(root / "grounding", world, rng, seen),
         "sounds": _write_sound_maps(root / "sound", world, rng, seen),
     }
-    _write(root / "categories.csv", _categories(world, root / "sound" / "vggss.json"))
+    # What happens in every video, and in every image of a sound, which is named after its video.
+    of = {crowd.video: crowd.category for crowd in world}
+    names = [item["file"] for item in json.loads((root / "sound" / "vggss.json").read_text())]
+    rows = [*of.items(), *((name, of[name.rpartition("_")[0]]) for name in names)]
+    _write(
+        root / "categories.csv",
+        "video,category\n" + "".join(f"{video},{category}\n" for video, category in rows),
+    )
     facts = ChaosFacts(videos, sum(len(crowd.persons) for crowd in world), **counts)
     _write(root / FACTS, json.dumps(asdict(facts), indent=2) + "\n")
     return facts
-
-
-def _categories(world: list[Crowd], sounds: Path) -> str:
-    """What happens in every video, and in every image of a sound, which is named after its video."""
-    of = {crowd.video: crowd.category for crowd in world}
-    names = [item["file"] for item in json.loads(sounds.read_text())]
-    rows = [*of.items(), *((name, of[name.rpartition("_")[0]]) for name in names)]
-    return "video,category\n" + "".join(f"{video},{category}\n" for video, category in rows)
 
 
 def _actions(root: Path, world: list[Crowd], rng: np.random.Generator, watcher: Watcher) -> int:
@@ -382,7 +378,38 @@ def _shares(box: Floats) -> str:
 def _relations(root: Path, world: list[Crowd], rng: np.random.Generator, watcher: Watcher) -> int:
     found: dict[str, list[dict[str, Any]]] = {}
     for crowd in world:
-        _write(root / "truth" / f"{crowd.video}.json", json.dumps(_vidvrd(crowd)))
+        # The annotation of one video.
+        frames: list[list[dict[str, Any]]] = [[] for _ in range(FRAMES)]
+        for person in crowd.persons:
+            for frame, box in enumerate(person.boxes.tolist(), person.start):
+                corners = dict(zip(("xmin", "ymin", "xmax", "ymax"), box, strict=True))
+                frames[frame].append(
+                    {"tid": person.number, "bbox": corners, "generated": 0, "tracker": "none"}
+                )
+        _write(
+            root / "truth" / f"{crowd.video}.json",
+            json.dumps(
+                {
+                    "video_id": crowd.video,
+                    "frame_count": FRAMES,
+                    "fps": FPS,
+                    "width": WIDTH,
+                    "height": HEIGHT,
+                    "subject/objects": [{"tid": p.number, "category": "person"} for p in crowd.persons],
+                    "trajectories": frames,
+                    "relation_instances": [
+                        {
+                            "subject_tid": bond.subject,
+                            "predicate": bond.predicate,
+                            "object_tid": bond.object,
+                            "begin_fid": bond.start,
+                            "end_fid": bond.end,
+                        }
+                        for bond in crowd.bonds
+                    ],
+                }
+            ),
+        )
         found[crowd.video] = []
         for bond in crowd.bonds:
             if rng.random() < watcher.missed:
@@ -409,34 +436,6 @@ def _trajectory(
         person.boxes[start - person.start : end - person.start], rng, watcher
     ).tolist()
     return boxes
-
-
-def _vidvrd(crowd: Crowd) -> dict[str, Any]:
-    """The annotation of one video."""
-    frames: list[list[dict[str, Any]]] = [[] for _ in range(FRAMES)]
-    for person in crowd.persons:
-        for frame, box in enumerate(person.boxes.tolist(), person.start):
-            corners = dict(zip(("xmin", "ymin", "xmax", "ymax"), box, strict=True))
-            frames[frame].append({"tid": person.number, "bbox": corners, "generated": 0, "tracker": "none"})
-    return {
-        "video_id": crowd.video,
-        "frame_count": FRAMES,
-        "fps": FPS,
-        "width": WIDTH,
-        "height": HEIGHT,
-        "subject/objects": [{"tid": p.number, "category": "person"} for p in crowd.persons],
-        "trajectories": frames,
-        "relation_instances": [
-            {
-                "subject_tid": bond.subject,
-                "predicate": bond.predicate,
-                "object_tid": bond.object,
-                "begin_fid": bond.start,
-                "end_fid": bond.end,
-            }
-            for bond in crowd.bonds
-        ],
-    }
 
 
 def _grounding(root: Path, world: list[Crowd], rng: np.random.Generator, watcher: Watcher) -> int:

@@ -98,10 +98,34 @@ def simulate_detections(scenes: Scenes, *, seed: int = 0, detector: Detector | N
     kinds = [kind for kind in scenes.meta.vocabularies if kind not in _NOT_OF_BOXES]
     truth = {kind: _truth(scenes, kind) for kind in kinds}
     agentness = _sigmoid(found.quality)
-    dense = np.concatenate(_simulate_scores(rng, scenes, detector, found, truth), axis=1)
+    # (n, labels) scores of each kind, in the order of the vocabularies; composites know their parts.
+    children = scenes.meta.notes.get("children", {})
+    scores: dict[str, npt.NDArray[np.float32]] = {}
+    # Parts before composites, whose scores begin with the product of theirs.
+    for kind in sorted(truth, key=lambda kind: kind in children):
+        rare = 0.5 if kind in children else 1.0  # composites are seldom in training, and learnt worse
+        evidence = _evidence(rng, replace(detector, sharpness=rare * detector.sharpness), found, truth[kind])
+        if kind in children and all(part in scores for part in scenes.meta.composites[kind]):
+            columns = np.array(children[kind], dtype=np.int64).T
+            parts = scenes.meta.composites[kind]
+            product = np.prod([scores[p][:, c] for p, c in zip(parts, columns, strict=True)], axis=0)
+            # The logarithm of odds needs a number between 0 and 1.
+            own, bounded = detector.own_evidence, np.clip(product, 1e-7, 1 - 1e-7)
+            evidence = np.log(bounded / (1 - bounded)) * (1 - own / 2) + own * evidence
+        scores[kind] = _sigmoid(evidence)
+    dense = np.concatenate([scores[kind] for kind in truth], axis=1)
     if detector.decimals is not None:
         agentness, dense = agentness.round(detector.decimals), dense.round(detector.decimals)
-    order = _select_detections(found, agentness)
+    # The rows above the least agentness, at most 100 a frame, by video, frame and falling agentness.
+    # The last key counts first; equal scores keep their order, since the sort is stable.
+    order = np.lexsort((-agentness, found.frame, found.video))
+    order = order[agentness[order] > _LEAST_AGENTNESS]
+    video, frame = found.video[order], found.frame[order]
+    begins = np.flatnonzero(np.diff(video, prepend=-1).astype(bool) | np.diff(frame, prepend=-1).astype(bool))
+    length = np.diff(begins, append=len(order))
+    rank = np.arange(len(order)) - np.repeat(begins, length)
+    kept: Ints = order[rank < _MOST_PER_FRAME]
+    order = kept
     meta = replace(scenes.meta, rows_read={}, source_digest="")
     meta = set_score_layout(meta, "boxes", kinds)
     if "av_action" in meta.vocabularies:
@@ -135,7 +159,10 @@ def _seen(rng: np.random.Generator, scenes: Scenes, detector: Detector) -> _Foun
     counts = scenes.videos["n_frames"].to_numpy()
     first = np.cumsum(counts) - counts
     blind = rng.random(counts.sum()) < detector.missed_frames
-    seldom = _per_track(rng, track, detector.missed_tracks)
+    # (n,) whether a box belongs to one of a share of the tracks.
+    chosen = rng.random(max(int(track.max(initial=-1)) + 2, 1)) < detector.missed_tracks
+    chosen[-1] = False
+    seldom: Bools = chosen[track]
     dark = _dark(scenes)[video]
     lost = detector.missed * np.where(dark, 1.6, 1.0) + 0.5 * seldom
     one = np.flatnonzero(rng.random(len(boxes)) >= lost)
@@ -144,7 +171,11 @@ def _seen(rng: np.random.Generator, scenes: Scenes, detector: Detector) -> _Foun
     of = of[~blind[first[video[of]] + frame[of]]]
     true = boxes.select(CORNERS).to_numpy().astype(np.float64)[of]
     quality = rng.normal(2.0 * detector.sharpness, 1.2, len(of)) - 1.5 * seldom[of] - 0.8 * dark[of]
-    corners = _add_box_noise(rng, true, detector.jitter * np.where(dark[of], 1.4, 1.0))
+    # Every side off by a share of the box's size; never upside down.
+    jitter = detector.jitter * np.where(dark[of], 1.4, 1.0)
+    extent = np.tile(true[:, 2:] - true[:, :2], 2)
+    off = true + extent * rng.normal(0, 1, true.shape) * jitter[:, None]
+    corners = np.hstack([np.minimum(off[:, :2], off[:, 2:]), np.maximum(off[:, :2], off[:, 2:])])
     wrong = _nothing(rng, scenes, detector, np.flatnonzero(~blind), first)
     return _Found(
         np.concatenate([video[of], wrong.video]),
@@ -171,26 +202,11 @@ def _nothing(
     return _Found(video, at - first[video], nobody, nobody, np.hstack([corner, corner + extent]), quality)
 
 
-def _per_track(rng: np.random.Generator, track: Ints, share: float) -> Bools:
-    """(n,) whether a box belongs to one of a share of the tracks."""
-    chosen = rng.random(max(int(track.max(initial=-1)) + 2, 1)) < share
-    chosen[-1] = False
-    found: Bools = chosen[track]
-    return found
-
-
 def _dark(scenes: Scenes) -> Bools:
     """(videos,) whether it is night."""
     if "weather" not in scenes.videos.columns:
         return np.zeros(len(scenes.videos), dtype=bool)
     return (scenes.videos["weather"] == "night").fill_null(False).to_numpy()
-
-
-def _add_box_noise(rng: np.random.Generator, corners: Floats, jitter: Floats) -> Floats:
-    """Every side off by a share of the box's size; never upside down."""
-    extent = np.tile(corners[:, 2:] - corners[:, :2], 2)
-    off = corners + extent * rng.normal(0, 1, corners.shape) * jitter[:, None]
-    return np.hstack([np.minimum(off[:, :2], off[:, 2:]), np.maximum(off[:, :2], off[:, 2:])])
 
 
 def _truth(scenes: Scenes, kind: str) -> Bools:
@@ -201,27 +217,6 @@ def _truth(scenes: Scenes, kind: str) -> Bools:
     rows = rows.join(places, on="box", how="left")
     hot[rows["row"].to_numpy(), rows["label"].to_numpy()] = True
     return hot
-
-
-def _simulate_scores(
-    rng: np.random.Generator, scenes: Scenes, detector: Detector, found: _Found, truth: dict[str, Bools]
-) -> list[npt.NDArray[np.float32]]:
-    """(n, labels) scores of each kind, in the order of the vocabularies; composites know their parts."""
-    children = scenes.meta.notes.get("children", {})
-    scores: dict[str, npt.NDArray[np.float32]] = {}
-    # Parts before composites, whose scores begin with the product of theirs.
-    for kind in sorted(truth, key=lambda kind: kind in children):
-        rare = 0.5 if kind in children else 1.0  # composites are seldom in training, and learnt worse
-        evidence = _evidence(rng, replace(detector, sharpness=rare * detector.sharpness), found, truth[kind])
-        if kind in children and all(part in scores for part in scenes.meta.composites[kind]):
-            columns = np.array(children[kind], dtype=np.int64).T
-            parts = scenes.meta.composites[kind]
-            product = np.prod([scores[p][:, c] for p, c in zip(parts, columns, strict=True)], axis=0)
-            # The logarithm of odds needs a number between 0 and 1.
-            own, bounded = detector.own_evidence, np.clip(product, 1e-7, 1 - 1e-7)
-            evidence = np.log(bounded / (1 - bounded)) * (1 - own / 2) + own * evidence
-        scores[kind] = _sigmoid(evidence)
-    return [scores[kind] for kind in truth]
 
 
 def _evidence(
@@ -252,19 +247,6 @@ def _evidence(
 def _sigmoid(logit: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
     odds: npt.NDArray[np.float32] = (1 / (1 + np.exp(-logit.astype(np.float32)))).astype(np.float32)
     return odds
-
-
-def _select_detections(found: _Found, agentness: npt.NDArray[np.float32]) -> Ints:
-    """The rows above the least agentness, at most 100 a frame, by video, frame and falling agentness."""
-    # The last key counts first; equal scores keep their order, since the sort is stable.
-    order = np.lexsort((-agentness, found.frame, found.video))
-    order = order[agentness[order] > _LEAST_AGENTNESS]
-    video, frame = found.video[order], found.frame[order]
-    begins = np.flatnonzero(np.diff(video, prepend=-1).astype(bool) | np.diff(frame, prepend=-1).astype(bool))
-    length = np.diff(begins, append=len(order))
-    rank = np.arange(len(order)) - np.repeat(begins, length)
-    kept: Ints = order[rank < _MOST_PER_FRAME]
-    return kept
 
 
 def _table(

@@ -69,7 +69,11 @@ class Annotator:
 
     def __post_init__(self) -> None:
         chances = (self.missed, self.wrong, self.skipped)
-        if not 0 <= self.edge_px <= 100 or not 0 <= self.spurious <= 100 or not _all_chances(chances):
+        if (
+            not 0 <= self.edge_px <= 100
+            or not 0 <= self.spurious <= 100
+            or not all(0 <= value <= 1 for value in chances)
+        ):
             raise UsageError("chances lie from 0 to 1, pixels and numbers of boxes from 0 to 100")
 
 
@@ -129,9 +133,17 @@ def _annotation(
     for edges, word in true if not skips else []:
         if rng.random() < model.missed:
             continue
-        named = _word(word, words, model, rng)
+        others = [each for each in words if each != word]
+        named = str(rng.choice(others)) if others and rng.random() < model.wrong else word
         drawn = _clip_box(edges + rng.normal(0, model.edge_px, 4), size)
-        place, share = _nearest(edges, proposed, used)
+        # The place of the proposal that overlaps most, by half at least, and how much; None where none does.
+        free = [place for place in range(len(proposed)) if place not in used]
+        if not free:
+            place, share = None, 0.0
+        else:
+            shares = iou(edges[None], np.array([proposed[place][1] for place in free]))[0]
+            best = int(shares.argmax())
+            place, share = (free[best], float(shares[best])) if shares[best] >= _NEAR else (None, 0.0)
         if place is None:
             name, seconds = f"new-{len(result)}", seconds + _DRAW_S
         else:
@@ -153,23 +165,6 @@ def _annotation(
         "lead_time": round(float(seconds * rng.uniform(0.8, 1.25)), 3),
         "result": result,
     }
-
-
-def _word(word: str, words: Sequence[str], model: Annotator, rng: np.random.Generator) -> str:
-    others = [each for each in words if each != word]
-    return str(rng.choice(others)) if others and rng.random() < model.wrong else word
-
-
-def _nearest(
-    edges: Floats, proposed: list[tuple[int, Floats, str]], used: set[int]
-) -> tuple[int | None, float]:
-    """The place of the proposal that overlaps most, by half at least, and how much; None where none does."""
-    free = [place for place in range(len(proposed)) if place not in used]
-    if not free:
-        return None, 0.0
-    shares = iou(edges[None], np.array([proposed[place][1] for place in free]))[0]
-    best = int(shares.argmax())
-    return (free[best], float(shares[best])) if shares[best] >= _NEAR else (None, 0.0)
 
 
 def _clip_box(edges: Floats, size: Floats) -> Floats:
@@ -219,10 +214,6 @@ def _group_proposals(sent: Predictions) -> dict[tuple[str, int], list[tuple[int,
     return found
 
 
-def _all_chances(values: Sequence[float]) -> bool:
-    return all(0 <= value <= 1 for value in values)
-
-
 CLASSES = ("traffic_cone", "dog", "debris", "barrier")
 SCENES, PROPOSALS, EXPORT, PLANTED = "scenes", "proposals", "corrected.json", "planted.json"
 """Names in the folder: ground truth, proposals, what three annotators left, and what was planted."""
@@ -266,16 +257,48 @@ def generate_labelling_sets(seed: int = 0, videos: int = _VIDEOS) -> tuple[Scene
         things = [_thing(rng) for _ in range(int(rng.integers(1, 4)) if number % 3 == 0 else 0)]
         for frame in range(_FRAMES):
             for place, (label, edges) in enumerate(things):
-                here = _extrapolate_box(edges, frame)
+                # Where it is some frames later, as one drives by: larger, and further out.
+                grown = 1.0 + 0.06 * frame
+                middle = np.array([WIDTH / 2, 150.0] * 2)
+                here: Floats = np.clip(
+                    middle + (edges - middle) * grown, 0, [WIDTH - 1, HEIGHT - 1, WIDTH - 1, HEIGHT - 1]
+                )
                 true.append((name, frame, 10 * number + place, label, *here))
                 if rng.random() < 0.75:
                     loose = rng.normal(0, 0.06 if rng.random() < 0.6 else 0.004, 4)
                     score = float(rng.beta(5, 2))
-                    claimed.append((name, frame, score, label, *(here + loose * _spans(here))))
+                    wide, high = here[2] - here[0], here[3] - here[1]
+                    claimed.append(
+                        (name, frame, score, label, *(here + loose * np.array([wide, high, wide, high])))
+                    )
             for _ in range(int(rng.poisson(0.7))):
                 label, edges = _thing(rng)
                 claimed.append((name, frame, float(rng.beta(2, 4)), label, *edges))
-    return _truth(true, videos), _proposals(claimed)
+    names = [f"street-{number:02d}" for number in range(videos)]
+    boxes = pl.DataFrame(
+        true, schema=["video", "frame", "tube", "label", "x1_px", "y1_px", "x2_px", "y2_px"], orient="row"
+    ).with_row_index("box")
+    boxes = boxes.with_columns(pl.col("box").cast(pl.Int64), corner_case=pl.lit(value=True))
+    frames = pl.DataFrame(
+        [
+            (name, frame, f"pictures/{name}/{frame:06d}.png", True)
+            for name in names
+            for frame in range(_FRAMES)
+        ],
+        schema=["video", "frame", "path", "annotated"],
+        orient="row",
+    )
+    truth = Scenes(
+        videos=pl.DataFrame(
+            {"video": names, "width_px": WIDTH, "height_px": HEIGHT, "fps": 2.0, "n_frames": _FRAMES}
+        ).cast({"width_px": pl.Int64, "height_px": pl.Int64, "n_frames": pl.Int64, "fps": pl.Float32}),
+        frames=frames,
+        boxes=boxes.drop("label"),
+        tubes=boxes.select("tube", "video").unique("tube", maintain_order=True),
+        labels=boxes.select("box", "label", kind=pl.lit(KIND)),
+        meta=Meta(dataset="synthetic streets", vocabularies={KIND: CLASSES}),
+    )
+    return truth, _proposals(claimed)
 
 
 def write_labelling_demo(root: Path, *, seed: int = 0) -> LabellingFacts:
@@ -299,7 +322,25 @@ def write_labelling_demo(root: Path, *, seed: int = 0) -> LabellingFacts:
     }
     frames = truth.frames.rename({"path": "picture"}).with_columns(width_px=WIDTH, height_px=HEIGHT)
     sent, _ = select_task_proposals(claims, frames.select(list(PICTURES)), CLASSES)
-    for name, data in _pictures(truth):
+    # Name and content of each image: a road under a sky, with its corner cases as plain shapes.
+    things = truth.boxes.join(truth.labels.select("box", "label"), on="box").partition_by(
+        "video", "frame", as_dict=True
+    )
+    found = []
+    for video, frame, path in truth.frames.select("video", "frame", "path").iter_rows():
+        picture = np.full((HEIGHT, WIDTH, 3), (150, 180, 210), dtype=np.uint8)
+        picture[150:] = (95, 95, 98)
+        picture[150:, WIDTH // 2 - 3 : WIDTH // 2 + 3] = (225, 225, 225)
+        held = things.get((video, frame))
+        for label, *edges in (
+            [] if held is None else held.select("label", "x1_px", "y1_px", "x2_px", "y2_px").iter_rows()
+        ):
+            left, top, right, bottom = (round(edge) for edge in edges)
+            picture[top : bottom + 1, left : right + 1] = _COLOURS[label]
+        stream = io.BytesIO()
+        Image.fromarray(picture).save(stream, "PNG")
+        found.append((path, stream.getvalue()))
+    for name, data in found:
         _write(root / name, data)
     save(truth, root / SCENES, overwrite=True)
     save(claims, root / PROPOSALS, overwrite=True)
@@ -318,48 +359,6 @@ def _thing(rng: np.random.Generator) -> tuple[int, Floats]:
     return label, np.array([left, foot - high, left + wide, foot])
 
 
-def _extrapolate_box(edges: Floats, frame: int) -> Floats:
-    """Where it is some frames later, as one drives by: larger, and further out."""
-    grown = 1.0 + 0.06 * frame
-    middle = np.array([WIDTH / 2, 150.0] * 2)
-    found: Floats = np.clip(
-        middle + (edges - middle) * grown, 0, [WIDTH - 1, HEIGHT - 1, WIDTH - 1, HEIGHT - 1]
-    )
-    return found
-
-
-def _spans(edges: Floats) -> Floats:
-    wide, high = edges[2] - edges[0], edges[3] - edges[1]
-    return np.array([wide, high, wide, high])
-
-
-def _truth(rows: list[tuple[str, int, int, int, *tuple[float, ...]]], videos: int) -> Scenes:
-    names = [f"street-{number:02d}" for number in range(videos)]
-    boxes = pl.DataFrame(
-        rows, schema=["video", "frame", "tube", "label", "x1_px", "y1_px", "x2_px", "y2_px"], orient="row"
-    ).with_row_index("box")
-    boxes = boxes.with_columns(pl.col("box").cast(pl.Int64), corner_case=pl.lit(value=True))
-    frames = pl.DataFrame(
-        [
-            (name, frame, f"pictures/{name}/{frame:06d}.png", True)
-            for name in names
-            for frame in range(_FRAMES)
-        ],
-        schema=["video", "frame", "path", "annotated"],
-        orient="row",
-    )
-    return Scenes(
-        videos=pl.DataFrame(
-            {"video": names, "width_px": WIDTH, "height_px": HEIGHT, "fps": 2.0, "n_frames": _FRAMES}
-        ).cast({"width_px": pl.Int64, "height_px": pl.Int64, "n_frames": pl.Int64, "fps": pl.Float32}),
-        frames=frames,
-        boxes=boxes.drop("label"),
-        tubes=boxes.select("tube", "video").unique("tube", maintain_order=True),
-        labels=boxes.select("box", "label", kind=pl.lit(KIND)),
-        meta=Meta(dataset="synthetic streets", vocabularies={KIND: CLASSES}),
-    )
-
-
 def _proposals(rows: list[tuple[str, int, float, int, *tuple[float, ...]]]) -> Predictions:
     boxes = pl.DataFrame(
         rows, schema=["video", "frame", "score", "label", "x1_px", "y1_px", "x2_px", "y2_px"], orient="row"
@@ -371,29 +370,6 @@ def _proposals(rows: list[tuple[str, int, float, int, *tuple[float, ...]]]) -> P
         labels=named.select("box", "label", "score", kind=pl.lit(KIND)),
         meta=Meta(dataset="synthetic streets", vocabularies={KIND: CLASSES}),
     )
-
-
-def _pictures(truth: Scenes) -> list[tuple[str, bytes]]:
-    """Name and content of each image: a road under a sky, with its corner cases as plain shapes."""
-
-    things = truth.boxes.join(truth.labels.select("box", "label"), on="box").partition_by(
-        "video", "frame", as_dict=True
-    )
-    found = []
-    for video, frame, path in truth.frames.select("video", "frame", "path").iter_rows():
-        picture = np.full((HEIGHT, WIDTH, 3), (150, 180, 210), dtype=np.uint8)
-        picture[150:] = (95, 95, 98)
-        picture[150:, WIDTH // 2 - 3 : WIDTH // 2 + 3] = (225, 225, 225)
-        held = things.get((video, frame))
-        for label, *edges in (
-            [] if held is None else held.select("label", "x1_px", "y1_px", "x2_px", "y2_px").iter_rows()
-        ):
-            left, top, right, bottom = (round(edge) for edge in edges)
-            picture[top : bottom + 1, left : right + 1] = _COLOURS[label]
-        stream = io.BytesIO()
-        Image.fromarray(picture).save(stream, "PNG")
-        found.append((path, stream.getvalue()))
-    return found
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -151,7 +151,14 @@ def _with_unused(kind: str, labels: tuple[str, ...]) -> list[str]:
 
 def _parts(scenes: Scenes, numbers: dict[str, list[int]]) -> dict[str, _Rows]:
     """The rows of each table by video, labels turned into the file's ids and folded into what they label."""
-    boxes = _add_label_ids(scenes.boxes, scenes.labels, "box", numbers)
+    # Rows with one list of ids for each kind.
+    rows = scenes.boxes
+    labels = scenes.labels
+    labels = labels.with_columns(_map_label_ids(numbers))
+    for kind, column in _IDS.items():
+        ids = labels.filter(pl.col("kind") == kind).group_by("box").agg(pl.col("label").sort().alias(column))
+        rows = rows.join(ids, on="box", how="left", maintain_order="left")
+    boxes = rows
     tubes = scenes.tubes.join(scenes.tube_labels.drop("kind"), on="tube", how="left", maintain_order="left")
     numbered = scenes.frame_labels.with_columns(_map_label_ids(numbers))
     by_frame = numbered.group_by("video", "frame", maintain_order=True).agg("label")
@@ -172,17 +179,6 @@ def _map_label_ids(numbers: dict[str, list[int]]) -> pl.Expr:
     return value.alias("label")
 
 
-def _add_label_ids(
-    rows: pl.DataFrame, labels: pl.DataFrame, key: str, numbers: dict[str, list[int]]
-) -> pl.DataFrame:
-    """Rows with one list of ids for each kind."""
-    labels = labels.with_columns(_map_label_ids(numbers))
-    for kind, column in _IDS.items():
-        ids = labels.filter(pl.col("kind") == kind).group_by(key).agg(pl.col("label").sort().alias(column))
-        rows = rows.join(ids, on=key, how="left", maintain_order="left")
-    return rows
-
-
 def _by_video(table: pl.DataFrame) -> _Rows:
     found: _Rows = defaultdict(list)
     for row in table.iter_rows(named=True):
@@ -199,7 +195,11 @@ def _video(row: dict[str, Any], parts: dict[str, _Rows]) -> dict[str, Any]:
     for box in parts["boxes"][name]:
         key = f"b{box['box']:06d}"
         at[box["tube"], box["frame"]] = key
-        annos[box["frame"]][key] = {"box": _shares(box, size), "tube_uid": uid[box["tube"]], **_ids(box)}
+        annos[box["frame"]][key] = {
+            "box": [box[name] / size[k % 2] for k, name in enumerate(CORNERS)],
+            "tube_uid": uid[box["tube"]],
+            **_ids(box),
+        }
     frames = {str(each["frame"] + 1): _frame(each, size, annos) for each in parts["frames"][name]}
     content: dict[str, Any] = {
         "split_ids": row["splits"],
@@ -212,10 +212,6 @@ def _video(row: dict[str, Any], parts: dict[str, _Rows]) -> dict[str, Any]:
         of_kind = [tube for tube in tubes if tube["kind"] == kind]
         content[f"{NATIVE_KINDS[kind]}_tubes"] = {tube["name"]: _tube(tube, at) for tube in of_kind}
     return content
-
-
-def _shares(box: dict[str, Any], size: tuple[int, int]) -> list[float]:
-    return [box[name] / size[k % 2] for k, name in enumerate(CORNERS)]
 
 
 def _ids(box: dict[str, Any]) -> dict[str, list[int]]:
@@ -724,18 +720,14 @@ def write_road_demo(
     claims = simulate_detections(scenes, seed=seed, detector=detector)
     tracks = scenes.boxes["tube"].n_unique()
     facts = RoadFacts(videos, len(scenes.frames), len(scenes.boxes), tracks, len(claims.boxes))
-    _make_room(root)
-    write_atomically(root / FACTS, (json.dumps(asdict(facts), indent=2) + "\n").encode())
-    write_atomically(root / ANNOTATIONS, json.dumps(build_road_json(scenes)).encode())
-    write_detections(claims, root / DETECTIONS)
-    return facts
-
-
-def _make_room(root: Path) -> None:
-    """The folder, without the detections of an earlier demo."""
+    # The folder, without the detections of an earlier demo.
     try:
         root.mkdir(parents=True, exist_ok=True)
         if (root / FACTS).is_file() and (root / DETECTIONS).is_dir():
             shutil.rmtree(root / DETECTIONS)
     except OSError as error:
         raise build_disk_error(root, 0, error) from error
+    write_atomically(root / FACTS, (json.dumps(asdict(facts), indent=2) + "\n").encode())
+    write_atomically(root / ANNOTATIONS, json.dumps(build_road_json(scenes)).encode())
+    write_detections(claims, root / DETECTIONS)
+    return facts

@@ -113,7 +113,12 @@ def fuse_detections(models: Sequence[Predictions], config: FusionConfig | None =
     before = [step for model in models for step in list_steps(model)]
     meta = replace(meta, notes={**meta.notes, STEPS: before})
     meta = add_step_note(meta, "fused", config, models=len(models), boxes=len(pool.rows), fused=len(boxes))
-    return Predictions(videos=_videos(models, sizes), frames=frames, boxes=boxes, meta=meta)
+    # The videos of all detectors, each as the first that lists it does, with the common size.
+    listed = [model.videos.with_columns(pl.col("video").cast(pl.String)) for model in models]
+    videos = pl.concat(listed, how="diagonal_relaxed").unique("video", keep="first", maintain_order=True)
+    return Predictions(
+        videos=set_image_sizes(videos, sizes) if sizes else videos, frames=frames, boxes=boxes, meta=meta
+    )
 
 
 def _boxes(pool: _Pool, weights: Floats, config: FusionConfig, width: int) -> pl.DataFrame:
@@ -161,7 +166,18 @@ def _pool(
         kept = np.flatnonzero(flat.score >= config.min_score)
         boxes = model.boxes[kept]
         table = boxes.select(pl.col("video").cast(pl.String), "frame")
-        scale = _scale(table["video"], get_image_sizes(model), sizes)
+        # (n, 4) what corners are multiplied with to be pixels of the common images.
+        videos = table["video"]
+        own = get_image_sizes(model)
+        silent = [
+            name for name in videos.unique(maintain_order=True).to_list() if name in sizes and name not in own
+        ]
+        if silent:
+            raise InputError(
+                f"one detector says how large its images of {silent[:5]} are and another does not",
+                hint="give all sets of detections a table `videos` with width_px and height_px, or none",
+            )
+        scale = compute_scale_factors(videos, own, sizes)
         rows.append(table.with_columns(pl.col("video").cast(pl.Enum(names))))
         number.append(np.full(len(kept), index, dtype=np.int64))
         corners.append(flat.corners[kept] * scale)
@@ -180,26 +196,6 @@ def _list_videos(model: Predictions) -> list[str]:
     """The videos of a set, those of the table first."""
     listed = [model.videos, model.frames.select("video"), model.boxes.select("video")]
     return [name for table in listed for name in table["video"].cast(pl.String).unique(maintain_order=True)]
-
-
-def _scale(videos: pl.Series, own: Sizes, common: Sizes) -> Floats:
-    """(n, 4) what corners are multiplied with to be pixels of the common images."""
-    silent = [
-        name for name in videos.unique(maintain_order=True).to_list() if name in common and name not in own
-    ]
-    if silent:
-        raise InputError(
-            f"one detector says how large its images of {silent[:5]} are and another does not",
-            hint="give all sets of detections a table `videos` with width_px and height_px, or none",
-        )
-    return compute_scale_factors(videos, own, common)
-
-
-def _videos(models: Sequence[Predictions], sizes: Sizes) -> pl.DataFrame:
-    """The videos of all detectors, each as the first that lists it does, with the common size."""
-    listed = [model.videos.with_columns(pl.col("video").cast(pl.String)) for model in models]
-    videos = pl.concat(listed, how="diagonal_relaxed").unique("video", keep="first", maintain_order=True)
-    return set_image_sizes(videos, sizes) if sizes else videos
 
 
 def _frames(models: Sequence[Predictions], weights: Floats, names: list[str]) -> pl.DataFrame:

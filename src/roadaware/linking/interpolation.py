@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.arrays import Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.frame_boxes import add_step_note, replace_boxes
 from roadaware.scenes.dense_scores import convert_to_matrix
@@ -69,7 +68,18 @@ def interpolate_tubes(predictions: Predictions, config: InterpolationConfig | No
         )
     filled, gaps = _fill_gaps(predictions.boxes, config)
     tubes = _merge_spans(tubes, gaps)
-    short = _short(filled, tubes, config)
+    # The numbers of tubes that are too short, and of those cut from them.
+    lengths = filled.filter(pl.col("tube").is_not_null()).group_by("tube").len("length")
+    table = tubes.join(lengths, on="tube", how="left", maintain_order="left")
+    own = pl.col("length") < config.min_length
+    if not {"parent", "spans"} <= set(tubes.columns):
+        short = table.filter(own.fill_null(value=False))["tube"]
+    else:
+        covered = pl.col("spans").list.eval(pl.element().list.get(1) - pl.element().list.get(0)).list.sum()
+        cut = pl.col("parent").is_not_null() & (covered < config.min_length)
+        gone = table.filter(own)["tube"]
+        orphaned = pl.col("parent").is_in(gone.implode())
+        short = table.filter(pl.any_horizontal(own, cut, orphaned))["tube"]
     kept = tubes.filter(~pl.col("tube").is_in(short.implode()))
     boxes = _drop_short_tubes(filled, short)
     made = len(boxes) - len(predictions.boxes)
@@ -106,19 +116,7 @@ def _fill_gaps(boxes: pl.DataFrame, config: InterpolationConfig) -> tuple[pl.Dat
     # A gap of m frames has m + 1 steps from the detection before it to the one behind.
     share = step / np.repeat(count + 1, count)
     left, right = np.repeat(row[before], count), np.repeat(row[before + 1], count)
-    return pl.concat([boxes, _between(boxes, left, right, step, share)], how="diagonal_relaxed"), gaps
-
-
-def _between(boxes: pl.DataFrame, left: Ints, right: Ints, step: Ints, share: Any) -> pl.DataFrame:
-    """New boxes on the way from one detection to another.
-
-    Args:
-        boxes: the detections.
-        left: (n,) row before the gap.
-        right: (n,) row after it.
-        step: (n,) frames since the row before.
-        share: (n,) of the way that is gone.
-    """
+    # New boxes on the way from one detection to another.
     old, new = boxes[left], boxes[right]
     largest: Any = boxes["box"].max()
     # Behind the largest number, so that no label points to a new box.
@@ -134,7 +132,7 @@ def _between(boxes: pl.DataFrame, left: Ints, right: Ints, step: Ints, share: An
         made = made.with_columns(pl.Series(name, a + (b - a) * share, dtype=boxes.schema[name]))
     if "scores" in boxes.columns and len(left):
         made = made.with_columns(_dense(old["scores"], new["scores"], share))
-    return made
+    return pl.concat([boxes, made], how="diagonal_relaxed"), gaps
 
 
 def _dense(old: pl.Series, new: pl.Series, share: Any) -> pl.Series:
@@ -167,20 +165,6 @@ def _merge_spans(tubes: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
     spans = joined.group_by("tube", maintain_order=True).agg(spans=pl.concat_list("low", "high"))
     fresh = tubes.select("tube").join(spans, on="tube", how="left", maintain_order="left")["spans"]
     return tubes.with_columns(fresh.cast(_SPANS).fill_null(tubes["spans"]))
-
-
-def _short(boxes: pl.DataFrame, tubes: pl.DataFrame, config: InterpolationConfig) -> pl.Series:
-    """The numbers of tubes that are too short, and of those cut from them."""
-    lengths = boxes.filter(pl.col("tube").is_not_null()).group_by("tube").len("length")
-    table = tubes.join(lengths, on="tube", how="left", maintain_order="left")
-    own = pl.col("length") < config.min_length
-    if not {"parent", "spans"} <= set(tubes.columns):
-        return table.filter(own.fill_null(value=False))["tube"]
-    covered = pl.col("spans").list.eval(pl.element().list.get(1) - pl.element().list.get(0)).list.sum()
-    cut = pl.col("parent").is_not_null() & (covered < config.min_length)
-    gone = table.filter(own)["tube"]
-    orphaned = pl.col("parent").is_in(gone.implode())
-    return table.filter(pl.any_horizontal(own, cut, orphaned))["tube"]
 
 
 def _drop_short_tubes(boxes: pl.DataFrame, short: pl.Series) -> pl.DataFrame:

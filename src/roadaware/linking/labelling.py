@@ -79,7 +79,12 @@ def _running(state: Stream, columns: range, k: int, config: LinkerConfig) -> tup
     from roadaware.linking.candidates import FIRST_FRAME, FRAME, LAST, LENGTH
 
     if config.class_score != "mean":
-        return _from_detections(state, columns, k, config)
+        # The same from every detection of the live paths.
+        places = [state.places(number) for number in state.numbers.tolist()]
+        ends = np.cumsum([0, *(len(found) for found in places)])
+        rows = np.concatenate([np.empty(0, np.int64), *places])
+        running = replace(config, max_labels=max(k, 1), min_tube_len=0)
+        return select_top_labels(state.pool.scores, rows, ends, columns, running)
     paths = state.live.paths[state.slots]
     length = paths[:, LENGTH]
     if config.gaps == "interpolate":
@@ -87,16 +92,6 @@ def _running(state: Stream, columns: range, k: int, config: LinkerConfig) -> tup
         length = state.pool.found[paths[:, LAST], FRAME] - paths[:, FIRST_FRAME] + 1
     means = state.live.sums[state.slots, columns.start : columns.stop] / length[:, None]
     return _best(means, k, config)
-
-
-def _from_detections(state: Stream, columns: range, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
-    """The same from every detection of the live paths."""
-
-    places = [state.places(number) for number in state.numbers.tolist()]
-    ends = np.cumsum([0, *(len(found) for found in places)])
-    rows = np.concatenate([np.empty(0, np.int64), *places])
-    running = replace(config, max_labels=max(k, 1), min_tube_len=0)
-    return select_top_labels(state.pool.scores, rows, ends, columns, running)
 
 
 # Labelled tubes cut from paths: whole, or trimmed by dynamic programming over labels.
@@ -148,23 +143,21 @@ def label_and_trim(paths: Paths, detections: Detections, columns: range, config:
 
     Source: Singh et al., TPAMI 2022, section 4.2; Singh et al., ICCV 2017, for the dynamic programming.
     """
-    found = _cut(paths, detections, columns, config)
+    # The tubes of one kind, with whatever score.
+    if config.trim in ("dpscores", "dpscorestopn"):
+        found = _trim_together(paths, detections, columns, config)
+    else:
+        labels, scores = select_top_labels(detections.scores, paths.rows, paths.ends, columns, config)
+        if config.trim == "none":
+            path, rank = np.nonzero(labels >= 0)
+            last = paths.lengths[path] - 1
+            found = Segments(path, labels[path, rank], np.zeros_like(path), last, scores[path, rank])
+        else:
+            found = _trim_each(paths, detections, columns, labels, config)
     if config.min_label_score is None:
         return found
     told = found.score > config.min_label_score
     return found if told.all() else found.only(told)
-
-
-def _cut(paths: Paths, detections: Detections, columns: range, config: LinkerConfig) -> Segments:
-    """The tubes of one kind, with whatever score."""
-    if config.trim in ("dpscores", "dpscorestopn"):
-        return _trim_together(paths, detections, columns, config)
-    labels, scores = select_top_labels(detections.scores, paths.rows, paths.ends, columns, config)
-    if config.trim == "none":
-        path, rank = np.nonzero(labels >= 0)
-        last = paths.lengths[path] - 1
-        return Segments(path, labels[path, rank], np.zeros_like(path), last, scores[path, rank])
-    return _trim_each(paths, detections, columns, labels, config)
 
 
 def _trim_each(

@@ -51,7 +51,24 @@ def link(
     if config.single_precision:
         narrow = detections.agentness.astype(np.float32).astype(np.float64)
         detections = replace(detections, agentness=narrow)
-    paths = _link_videos(predictions, names, detections, kinds, config, progress)
+    # The paths of all videos.
+    used = select_usable_rows(detections, config)
+    moments = _moments(predictions, names)
+    place, n_paths = np.full(len(detections), -1, np.int64), 0
+    bounds = np.searchsorted(detections.video, np.arange(len(names) + 1))
+    first_kind = next(iter(kinds.kinds.values()), ())
+    for v, (start, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
+        if end > start:
+            part = Detections(
+                *(getattr(detections, name)[start:end] for name in Detections.__dataclass_fields__)
+            )
+            frames, times = _frames(names[v], part, used[start:end], moments.get(v), config)
+            found, count = link_video(part, used[start:end], frames, times, len(first_kind), config)
+            place[start:end] = np.where(found >= 0, found + n_paths, -1)
+            n_paths += count
+        if progress is not None:
+            progress(v + 1, len(names))
+    paths = gather(place, n_paths)
     return _build_tubes(predictions, names, order, detections, paths, config)
 
 
@@ -121,34 +138,6 @@ def _detections(predictions: Predictions, kinds: Layout) -> tuple[list[str], Int
         video, frame, sides = video[order], frame[order], sides[order]
         agentness, scores = agentness[order], scores[order]
     return names, order, Detections(video, frame, np.ascontiguousarray(sides), agentness, scores)
-
-
-def _link_videos(
-    predictions: Predictions,
-    names: list[str],
-    detections: Detections,
-    kinds: Layout,
-    config: LinkerConfig,
-    progress: Callable[[int, int], None] | None,
-) -> Paths:
-    """The paths of all videos."""
-    used = select_usable_rows(detections, config)
-    moments = _moments(predictions, names)
-    place, n_paths = np.full(len(detections), -1, np.int64), 0
-    bounds = np.searchsorted(detections.video, np.arange(len(names) + 1))
-    first_kind = next(iter(kinds.kinds.values()), ())
-    for v, (start, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
-        if end > start:
-            part = Detections(
-                *(getattr(detections, name)[start:end] for name in Detections.__dataclass_fields__)
-            )
-            frames, times = _frames(names[v], part, used[start:end], moments.get(v), config)
-            found, count = link_video(part, used[start:end], frames, times, len(first_kind), config)
-            place[start:end] = np.where(found >= 0, found + n_paths, -1)
-            n_paths += count
-        if progress is not None:
-            progress(v + 1, len(names))
-    return gather(place, n_paths)
 
 
 def _moments(predictions: Predictions, names: list[str]) -> dict[int, tuple[Ints, Floats]]:

@@ -73,7 +73,22 @@ def suppress_overlaps(predictions: Predictions, config: NmsConfig | None = None)
     flat = extract_frame_boxes(predictions)
     before = len(predictions.boxes)
     if config.by == "class":
-        boxes, zeroed = _by_class(predictions, flat, config)
+        # The boxes with suppressed class scores set to 0, and how many were.
+        columns = get_score_layout(predictions.meta, "boxes")
+        kinds = config.kinds or tuple(kind for kind in columns.kinds if kind != "agentness")
+        boxes = predictions.boxes
+        if "scores" not in boxes.columns or not columns.width:
+            raise UsageError("suppression by class needs dense class scores; these detections have none")
+        scores = convert_to_matrix(boxes["scores"], columns.width)
+        result = scores.copy()
+        for column in _columns(columns, kinds):
+            # On the original scores: what one class suppresses does not change another's order.
+            values = scores[:, column].astype(np.float64)
+            looked_at = values > config.min_score
+            looked_at[_greedy(flat, values, config)] = False
+            result[looked_at, column] = 0.0
+        made = pl.Series("scores", result, dtype=pl.Array(pl.Float32, columns.width))
+        boxes, zeroed = boxes.with_columns(made), int((result != scores).sum())
         meta = add_step_note(predictions.meta, "suppressed", config, boxes=before, scores_zeroed=zeroed)
         return predictions.with_tables(boxes=boxes, meta=meta)
     boxes = predictions.boxes[_by_agentness(flat, config)]
@@ -90,25 +105,6 @@ def _by_agentness(flat: FrameBoxes, config: NmsConfig) -> Ints:
     # Frames lie side by side: the place of a number's first occurrence is where its frame begins.
     begins = np.searchsorted(group, group)
     return kept[np.arange(len(kept)) - begins < config.top]
-
-
-def _by_class(predictions: Predictions, flat: FrameBoxes, config: NmsConfig) -> tuple[pl.DataFrame, int]:
-    """The boxes with suppressed class scores set to 0, and how many were."""
-    columns = get_score_layout(predictions.meta, "boxes")
-    kinds = config.kinds or tuple(kind for kind in columns.kinds if kind != "agentness")
-    boxes = predictions.boxes
-    if "scores" not in boxes.columns or not columns.width:
-        raise UsageError("suppression by class needs dense class scores; these detections have none")
-    scores = convert_to_matrix(boxes["scores"], columns.width)
-    result = scores.copy()
-    for column in _columns(columns, kinds):
-        # On the original scores: what one class suppresses does not change another's order.
-        values = scores[:, column].astype(np.float64)
-        looked_at = values > config.min_score
-        looked_at[_greedy(flat, values, config)] = False
-        result[looked_at, column] = 0.0
-    made = pl.Series("scores", result, dtype=pl.Array(pl.Float32, columns.width))
-    return boxes.with_columns(made), int((result != scores).sum())
 
 
 def _columns(columns: Layout, kinds: tuple[str, ...]) -> list[int]:

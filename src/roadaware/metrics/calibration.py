@@ -122,7 +122,16 @@ class CalibrationCore:
         unit = {"pedestrian": names}
         if state.video is not None:
             unit["video"] = state.video[first]
-        true, brier = _true_probability_and_brier(state)
+        # (n,) the probability of the true class, and the squared error of each sample.
+        # One probability: (p - y)^2, in [0, 1]. Several: sum_k (p_k - [y = k])^2, in [0, 2].
+        each = np.arange(len(state))
+        if state.scores.shape[1] == 1:
+            p = state.scores[:, 0]
+            true, brier = np.where(state.truth == 1, p, 1 - p), (p - state.truth) ** 2
+        else:
+            hot = np.zeros_like(state.scores)
+            hot[each, state.truth] = 1.0
+            true, brier = state.scores[each, state.truth], ((state.scores - hot) ** 2).sum(axis=1)
         nll = -np.log(np.maximum(true, config.least_probability))
         columns = (np.ones(len(state)), nll, brier, correct.astype(np.float64), confidence)
         summed = [np.bincount(person, column, len(names)).astype(np.float64) for column in columns]
@@ -285,20 +294,6 @@ class CalibrationCore:
         points = right.sum(axis=0) / held.sum(axis=0)
         columns = zip(points.tolist(), np.concatenate(parts).T, strict=True)
         return [(one.low, one.high, one.caution) for one in (units.interval(*each) for each in columns)]
-
-
-def _true_probability_and_brier(state: SampleScores) -> tuple[Floats, Floats]:
-    """(n,) the probability of the true class, and the squared error of each sample.
-
-    One probability: (p - y)^2, in [0, 1]. Several: sum_k (p_k - [y = k])^2, in [0, 2].
-    """
-    each = np.arange(len(state))
-    if state.scores.shape[1] == 1:
-        p = state.scores[:, 0]
-        return np.where(state.truth == 1, p, 1 - p), (p - state.truth) ** 2
-    hot = np.zeros_like(state.scores)
-    hot[each, state.truth] = 1.0
-    return state.scores[each, state.truth], ((state.scores - hot) ** 2).sum(axis=1)
 
 
 BINS: dict[str, Any] = {

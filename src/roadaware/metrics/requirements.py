@@ -268,9 +268,28 @@ def evaluate_requirements(
     if boxes is not None:
         bound = bind_to_predictions(requirements, boxes)
         notes += bound.notes
-        found = _select_judged_boxes(boxes, bound, scenes, videos)
+        # The boxes in annotated frames, not interpolated; one without a score of its own counts as predicted.
+        number = pl.DataFrame({"video": videos, "number": np.arange(len(videos))})
+        table = boxes.boxes.with_columns(pl.col("video").cast(pl.String)).with_row_index("row")
+        if "interpolated" in table.columns:
+            table = table.filter(~pl.col("interpolated").fill_null(value=False))
+        if not scenes.frames.is_empty():
+            frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
+            if "annotated" in frames.columns:
+                frames = frames.filter(pl.col("annotated").fill_null(value=False))
+            table = table.join(frames.select("video", "frame"), on=["video", "frame"], how="semi")
+        table = table.join(number, on="video", maintain_order="left")
+        own = table["score"] if "score" in table.columns else pl.Series([None] * len(table), dtype=pl.Float32)
+        found = _JudgedBoxes(
+            table["number"].to_numpy().astype(np.int64),
+            own.fill_null(1.0).to_numpy().astype(np.float32),
+            build_score_rows(boxes, bound)[table["row"].to_numpy()],
+        )
         for threshold in config.thresholds:
-            counts = _count_boxes(found, bound, threshold, config, len(videos))
+            n_videos = len(videos)
+            at = np.float32(threshold)
+            kept = found.own >= at if config.boxes == "predicted" else np.ones(len(found.own), dtype=np.bool_)
+            counts = count_violations(found.scores[kept] >= at, bound, found.video[kept], n_videos)
             rows += _summarize("boxes", threshold, counts, bound, units)
     if tubes is not None:
         labelled = _collect_labelled_spans(tubes, videos)
@@ -303,42 +322,8 @@ class _JudgedBoxes:
     scores: Floats32
 
 
-def _select_judged_boxes(
-    boxes: Predictions, bound: BoundRequirements, scenes: Scenes, videos: Sequence[str]
-) -> _JudgedBoxes:
-    """The boxes in annotated frames, not interpolated; one without a score of its own counts as predicted."""
-    number = pl.DataFrame({"video": videos, "number": np.arange(len(videos))})
-    table = boxes.boxes.with_columns(pl.col("video").cast(pl.String)).with_row_index("row")
-    if "interpolated" in table.columns:
-        table = table.filter(~pl.col("interpolated").fill_null(value=False))
-    if not scenes.frames.is_empty():
-        frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
-        if "annotated" in frames.columns:
-            frames = frames.filter(pl.col("annotated").fill_null(value=False))
-        table = table.join(frames.select("video", "frame"), on=["video", "frame"], how="semi")
-    table = table.join(number, on="video", maintain_order="left")
-    own = table["score"] if "score" in table.columns else pl.Series([None] * len(table), dtype=pl.Float32)
-    return _JudgedBoxes(
-        table["number"].to_numpy().astype(np.int64),
-        own.fill_null(1.0).to_numpy().astype(np.float32),
-        build_score_rows(boxes, bound)[table["row"].to_numpy()],
-    )
-
-
 def _columns(frame: pl.DataFrame, *names: str) -> list[str]:
     return [name for name in names if name in frame.columns]
-
-
-def _count_boxes(
-    found: _JudgedBoxes,
-    bound: BoundRequirements,
-    threshold: float,
-    config: RequirementConfig,
-    n_videos: int,
-) -> ViolationCounts:
-    at = np.float32(threshold)
-    kept = found.own >= at if config.boxes == "predicted" else np.ones(len(found.own), dtype=np.bool_)
-    return count_violations(found.scores[kept] >= at, bound, found.video[kept], n_videos)
 
 
 def _collect_labelled_spans(tubes: Predictions, videos: Sequence[str]) -> pl.DataFrame | None:

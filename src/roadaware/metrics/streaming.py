@@ -92,7 +92,19 @@ def compute_frame_times(
     found = {}
     for video, asked in frames.items():
         known = rates.get(video)
-        found[video] = _ticks(video, asked, config.fps if known is None else known)
+        # When each frame is taken, at so many frames a second.
+        rate = config.fps if known is None else known
+        if rate is None or not rate > 0:
+            raise InputError(
+                f"it is not known how many frames a second video {video} has",
+                hint="give StreamingConfig(fps=...), or times='t_s' where the frames have their times",
+            )
+        # 29.97 in 32 bits is meant as 30000/1001: no usual rate has a larger denominator.
+        exact = Fraction(float(rate)).limit_denominator(_LARGEST_DENOMINATOR)
+        # Whole seconds by themselves: the product with 1e9 would leave 64 bits from some 9 million frames on.
+        whole, rest = np.divmod(asked * exact.denominator, exact.numerator)
+        ticks: Ints = whole * SECOND + rest * SECOND // exact.numerator
+        found[video] = ticks
     return found
 
 
@@ -100,21 +112,6 @@ def group_by_video(table: pl.DataFrame, *columns: str) -> dict[str, pl.DataFrame
     """The rows of each video that has some, in their order, with some of the columns."""
     parts = table.select(pl.col("video").cast(pl.String), *columns)
     return {str(video): part.drop("video") for (video,), part in parts.group_by("video", maintain_order=True)}
-
-
-def _ticks(video: str, frames: Ints, rate: float | None) -> Ints:
-    """When each frame is taken, at so many frames a second."""
-    if rate is None or not rate > 0:
-        raise InputError(
-            f"it is not known how many frames a second video {video} has",
-            hint="give StreamingConfig(fps=...), or times='t_s' where the frames have their times",
-        )
-    # 29.97 in 32 bits is meant as 30000/1001: no usual rate has a larger denominator.
-    exact = Fraction(float(rate)).limit_denominator(_LARGEST_DENOMINATOR)
-    # Whole seconds by themselves: the product with 1e9 would leave 64 bits from some 9 million frames on.
-    whole, rest = np.divmod(frames * exact.denominator, exact.numerator)
-    ticks: Ints = whole * SECOND + rest * SECOND // exact.numerator
-    return ticks
 
 
 def _read_frame_times(video: str, frames: Ints, rows: pl.DataFrame | None) -> Ints:
@@ -163,21 +160,18 @@ def simulate_schedule(
         UsageError: if there is no latency for the frames.
         InputError: if a latency is negative or no number.
     """
-    work = _work(video, frames, latency)
-    if scheduler == "every":
-        return np.arange(len(frames)), np.minimum(taken + work, NEVER)
-    return _one_worker(taken.tolist(), work.tolist(), skips=scheduler == "latest")
-
-
-def _work(video: str, frames: Ints, latency: Latency | None) -> Ints:
     if latency is None:
         raise UsageError("this scheduler needs a latency: seconds, or a list of seconds for each video")
     if not isinstance(latency, Mapping):
-        return np.repeat(convert_to_nanoseconds([latency], "latencies"), len(frames))
-    listed = latency.get(video, ())
-    if len(frames) and len(listed) <= frames[-1]:
-        raise UsageError(f"{len(listed)} latencies for video {video}, which has a frame {frames[-1]}")
-    return convert_to_nanoseconds(listed, f"latencies of {video}")[frames]
+        work = np.repeat(convert_to_nanoseconds([latency], "latencies"), len(frames))
+    else:
+        listed = latency.get(video, ())
+        if len(frames) and len(listed) <= frames[-1]:
+            raise UsageError(f"{len(listed)} latencies for video {video}, which has a frame {frames[-1]}")
+        work = convert_to_nanoseconds(listed, f"latencies of {video}")[frames]
+    if scheduler == "every":
+        return np.arange(len(frames)), np.minimum(taken + work, NEVER)
+    return _one_worker(taken.tolist(), work.tolist(), skips=scheduler == "latest")
 
 
 def _one_worker(taken: list[int], work: list[int], *, skips: bool) -> tuple[Ints, Ints]:
@@ -288,8 +282,16 @@ def apply_latency(
     tubes, tube_labels = _tubes(predictions, plan, boxes)
     work = f"{latency:g} s" if isinstance(latency, float | int) else "by frame" if latency else "recorded"
     note = {"config": to_dict(config), "latency": work}
+    # What was predicted of whole frames, at each instant; no row before the first output.
+    own = _texts(predictions.frames).drop("ready_s", "t_s", "annotated", strict=False)
+    held = plan.select("video", "frame", "from_frame", "ready_s")
     return predictions.with_tables(
-        frames=_frames(predictions, plan),
+        frames=held.join(
+            own.rename({"frame": "from_frame"}),
+            on=["video", "from_frame"],
+            how="left",
+            maintain_order="left",
+        ),
         boxes=boxes,
         labels=labels,
         tubes=tubes,
@@ -432,7 +434,9 @@ def _looked_at(predictions: Predictions) -> dict[str, Ints] | None:
 def _list_frames(scenes: Scenes) -> dict[str, Ints]:
     """The frames of each video of the ground truth: those listed, or as many as it has."""
     listed = group_by_video(scenes.frames, "frame")
-    counts = dict(_texts(scenes.videos).select("video", *_optional(scenes.videos, "n_frames")).iter_rows())
+    known = "n_frames" in scenes.videos.columns
+    asked = pl.col("n_frames") if known else pl.lit(None, pl.Int64).alias("n_frames")
+    counts = dict(_texts(scenes.videos).select("video", asked).iter_rows())
     found: dict[str, Ints] = {}
     for video, count in counts.items():
         if video in listed:
@@ -442,10 +446,6 @@ def _list_frames(scenes: Scenes) -> dict[str, Ints]:
         else:
             raise InputError(f"it is not known which frames video {video} has")
     return found
-
-
-def _optional(table: pl.DataFrame, name: str) -> list[pl.Expr]:
-    return [pl.col(name) if name in table.columns else pl.lit(None, pl.Int64).alias(name)]
 
 
 def _texts(table: pl.DataFrame) -> pl.DataFrame:
@@ -475,15 +475,6 @@ def _boxes(predictions: Predictions, plan: pl.DataFrame) -> tuple[pl.DataFrame, 
         labels = labels.drop("old").rename({"new": "box"})
     columns = [*boxes.columns, "from_frame", "ready_s"]
     return found.select(columns), labels
-
-
-def _frames(predictions: Predictions, plan: pl.DataFrame) -> pl.DataFrame:
-    """What was predicted of whole frames, at each instant; no row before the first output."""
-    own = _texts(predictions.frames).drop("ready_s", "t_s", "annotated", strict=False)
-    held = plan.select("video", "frame", "from_frame", "ready_s")
-    return held.join(
-        own.rename({"frame": "from_frame"}), on=["video", "from_frame"], how="left", maintain_order="left"
-    )
 
 
 def _tubes(

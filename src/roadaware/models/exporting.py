@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -118,8 +118,27 @@ def export(
         sizes = {"fitted_px": (width, height), "padded_px": (padded[1], padded[0])}
         for key, value in _facts(network, facts, form, sizes, list(memories)).items():
             proto.metadata_props.add(key=key, value=value)
-        data = _encode_model(proto)
-        outputs, difference = _compare_outputs(data, network, shown, memories, names)
+        # The bytes of the file.
+        if proto.ByteSize() > _MOST_BYTES:
+            raise UsageError("an ONNX file holds at most 2 GB, and this network has more weights")
+        data: bytes = proto.SerializeToString()
+        # Shapes of the outputs, and the worst relative difference to PyTorch, on a clip or a whole stream.
+        onnxruntime = import_onnxruntime()
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        options.intra_op_num_threads = torch.get_num_threads()
+        session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        plain = _Clip(make_streaming_copy(network) if memories else network)
+        held = {name: tensor.numpy() for name, tensor in memories.items()}
+        difference, outputs = 0.0, {}
+        for pictures in torch.split(shown, 1, dim=2) if memories else [shown]:
+            found = dict(
+                zip(names, session.run(list(names), {_PICTURES: pictures.numpy(), **held}), strict=True)
+            )
+            for name, wanted in zip(names, plain(pictures), strict=False):
+                difference = max(difference, _difference(found[name], wanted.numpy()))
+            outputs = {name: tuple(array.shape) for name, array in found.items()}
+            held = {name: found[f"next_{name}"] for name in memories}
     if not difference <= TOLERANCE:
         raise FindingsError(
             f"the exported network differs from PyTorch by {difference:.2g} of the largest value, more than "
@@ -143,18 +162,6 @@ def _check(network: RetinaNet3D, form: Form) -> None:
     reason = find_stream_obstacle(network) if form == "stream" else None
     if reason:
         raise UsageError(f"this network has no stream form, since {reason}; export a clip")
-
-
-def _encode_model(proto: Any) -> bytes:
-    """The bytes of the file.
-
-    Raises:
-        UsageError: if they are too many for the format.
-    """
-    if proto.ByteSize() > _MOST_BYTES:
-        raise UsageError("an ONNX file holds at most 2 GB, and this network has more weights")
-    data: bytes = proto.SerializeToString()
-    return data
 
 
 class _Clip(nn.Module):
@@ -299,27 +306,6 @@ def _facts(
         "version": __version__,
     }
     return {"format": FORMAT, "roadaware": json.dumps(told)}
-
-
-def _compare_outputs(
-    data: bytes, network: RetinaNet3D, shown: Tensor, memories: Mapping[str, Tensor], names: Sequence[str]
-) -> tuple[dict[str, tuple[int, ...]], float]:
-    """Shapes of the outputs, and the worst relative difference to PyTorch, on a clip or a whole stream."""
-    onnxruntime = import_onnxruntime()
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = torch.get_num_threads()
-    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    plain = _Clip(make_streaming_copy(network) if memories else network)
-    held = {name: tensor.numpy() for name, tensor in memories.items()}
-    worst, shapes = 0.0, {}
-    for pictures in torch.split(shown, 1, dim=2) if memories else [shown]:
-        found = dict(zip(names, session.run(list(names), {_PICTURES: pictures.numpy(), **held}), strict=True))
-        for name, wanted in zip(names, plain(pictures), strict=False):
-            worst = max(worst, _difference(found[name], wanted.numpy()))
-        shapes = {name: tuple(array.shape) for name, array in found.items()}
-        held = {name: found[f"next_{name}"] for name in memories}
-    return shapes, worst
 
 
 def _difference(found: Any, wanted: Any) -> float:

@@ -344,7 +344,15 @@ def _value(name: str, value: Any, where: str) -> Any:
     if name in _FLAGS:
         fits = isinstance(value, bool)
     elif name in _SIZES:
-        fits = _is_size(value)
+        # Whether it is a side, a pair of them, or sides by name, of up to `MOST_PX` pixels.
+        if isinstance(value, Mapping):
+            fits = (
+                bool(value) and set(value) <= set(_SIDES) and all(_is_side(each) for each in value.values())
+            )
+        elif isinstance(value, list):
+            fits = len(value) == 2 and all(map(_is_side, value))
+        else:
+            fits = _is_side(value)
     elif name in _PICTURES_LABELS:
         fits = type(value) is int and -_MOST_LABELS <= value <= _MOST_LABELS
     elif name == "resample":
@@ -352,30 +360,18 @@ def _value(name: str, value: Any, where: str) -> Any:
     elif name == "rescale_factor":
         fits = is_number(value) and 0 < value <= 1
     else:
-        fits = _is_colour(value, least=0.0 if name == "image_mean" else 1e-6)
+        # Whether it is a number, or one for each channel; of images in [0, 1] or in [0, 255].
+        least = 0.0 if name == "image_mean" else 1e-6
+        values = value if isinstance(value, list) else [value]
+        whole = all(is_number(each) and math.isfinite(each) and least <= each <= 255 for each in values)
+        fits = whole and len(values) in (1, 3)
     if not fits:
         raise InputError(f"{name} cannot be {to_printable(repr(value), 60)}", where=where)
     return value
 
 
-def _is_size(value: Any) -> bool:
-    """Whether it is a side, a pair of them, or sides by name, of up to `MOST_PX` pixels."""
-    if isinstance(value, Mapping):
-        return bool(value) and set(value) <= set(_SIDES) and all(_is_side(each) for each in value.values())
-    if isinstance(value, list):
-        return len(value) == 2 and all(map(_is_side, value))
-    return _is_side(value)
-
-
 def _is_side(value: Any) -> bool:
     return type(value) is int and 1 <= value <= MOST_PX
-
-
-def _is_colour(value: Any, least: float) -> bool:
-    """Whether it is a number, or one for each channel; of images in [0, 1] or in [0, 255]."""
-    values = value if isinstance(value, list) else [value]
-    whole = all(is_number(each) and math.isfinite(each) and least <= each <= 255 for each in values)
-    return whole and len(values) in (1, 3)
 
 
 # The words of a folder of transformers: what makes tokens of texts, of parts that always come to an end.

@@ -420,7 +420,9 @@ def prepare_finetuning(
         theirs = held.get(name)
         if any(part in name for part in _CLASSWISE):
             if theirs is not None and theirs.shape[1:] == mine.shape[1:]:
-                _take_rows(mine, theirs, sources)
+                # Rows of classes; one more, which stands for no class where there is one, stays at the end.
+                for row, source in sources.items():
+                    mine[row] = theirs[source]
         elif theirs is None or theirs.shape != mine.shape:
             differ.append(name)
         else:
@@ -476,9 +478,3 @@ def _sources(classes: Sequence[str], labels: Sequence[str]) -> dict[int, int]:
         if names:
             found[row] = names[0]
     return found
-
-
-def _take_rows(mine: Tensor, theirs: Tensor, sources: Mapping[int, int]) -> None:
-    """Rows of classes; one more, which stands for no class where there is one, stays at the end."""
-    for row, source in sources.items():
-        mine[row] = theirs[source]

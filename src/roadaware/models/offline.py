@@ -60,16 +60,6 @@ def block_network(where: str) -> Iterator[None]:
         InputError: if anything within opens a socket or looks up an address.
     """
     outer = getattr(_thread, "where", None)
-    _enter()
-    _thread.where = where
-    try:
-        yield
-    finally:
-        _thread.where = outer
-        _leave()
-
-
-def _enter() -> None:
     with _Switch.lock:
         if not _Switch.watched:
             sys.addaudithook(_refuse)  # once: such a hook cannot be taken away
@@ -78,13 +68,15 @@ def _enter() -> None:
             _Switch.before = getattr(constants, _OFFLINE, False)
             setattr(constants, _OFFLINE, True)
         _Switch.within += 1
-
-
-def _leave() -> None:
-    with _Switch.lock:
-        _Switch.within -= 1
-        if not _Switch.within:
-            setattr(constants, _OFFLINE, _Switch.before)
+    _thread.where = where
+    try:
+        yield
+    finally:
+        _thread.where = outer
+        with _Switch.lock:
+            _Switch.within -= 1
+            if not _Switch.within:
+                setattr(constants, _OFFLINE, _Switch.before)
 
 
 def _refuse(event: str, details: tuple[Any, ...]) -> None:

@@ -77,7 +77,10 @@ def load_pretrained_model(folder: Path, families: Sequence[str], maker: Any) -> 
         try:
             config = build_transformers_config(said, str(folder / CONFIG))
             with limit_network_size(where, held):
-                model, report = _class(maker, config).from_pretrained(
+                # The class that a maker of transformers makes of a config; a class itself is the one.
+                found = getattr(maker, "_model_mapping", None)
+                made = maker if found is None else found[type(config)]
+                model, report = (made[0] if isinstance(made, tuple) else made).from_pretrained(
                     None, config=config, state_dict=weights, local_files_only=True, output_loading_info=True
                 )
         except InputError:
@@ -148,13 +151,6 @@ def load_image_preparer(folder: Path) -> Preparer:
             told = error.message if isinstance(error, InputError) else _first_line(error)
             raise InputError(f"not understood how images are prepared: {told}", where=where) from error
     return lambda pictures: _prepare_images(prepare, pictures)
-
-
-def _class(maker: Any, config: Any) -> Any:
-    """The class that a maker of transformers makes of a config; a class itself is the one."""
-    found = getattr(maker, "_model_mapping", None)
-    made = maker if found is None else found[type(config)]
-    return made[0] if isinstance(made, tuple) else made
 
 
 def _weights(folder: Path) -> dict[str, torch.Tensor]:

@@ -255,7 +255,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     if not tensors:
         raise InputError("the checkpoint holds no tensors by name", where=str(path))
     check_finite(tensors, str(path))
-    return _strip_module_prefix(tensors)
+    prefix = "module."
+    if all(name.startswith(prefix) for name in tensors):
+        return {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+    return tensors
 
 
 def _state(held: object) -> dict[str, Tensor]:
@@ -268,13 +271,6 @@ def _state(held: object) -> dict[str, Tensor]:
             return tensors
         held = next((held[name] for name in _WRAPPERS if isinstance(held.get(name), Mapping)), None)
     return {}
-
-
-def _strip_module_prefix(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    prefix = "module."
-    if all(name.startswith(prefix) for name in tensors):
-        return {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
-    return tensors
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:

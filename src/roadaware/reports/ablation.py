@@ -86,7 +86,16 @@ def _draw(axes: Axes, rows: pl.DataFrame, metric: str) -> None:
         }
         axes.plot(at, mine[metric].to_list(), label=config, **style)
         if metric != "proposals":
-            _whiskers(axes, at, mine, metric, style["color"])
+            colour = style["color"]
+            ends = zip(
+                at, mine[f"{metric}_low"], mine[f"{metric}_high"], mine[f"{metric}{CAUTION}"], strict=True
+            )
+            for x, low, high, caution in ends:
+                if low is not None and high is not None:
+                    axes.plot([x, x], [low, high], color=colour, linewidth=0.9)
+                    axes.annotate(
+                        format_caution(caution).strip(), (x, high), ha="center", va="bottom", fontsize=6
+                    )
     if metric != "proposals":
         first = rows.filter(pl.col("config") == configs[0])
         printed = first[f"printed_{metric}"].to_list()
@@ -98,14 +107,6 @@ def _draw(axes: Axes, rows: pl.DataFrame, metric: str) -> None:
         axes.axvspan(values.index(value) - 0.3, values.index(value) + 0.3, color=PALE, alpha=0.5, lw=0)
     axes.set_xticks(range(len(values)), [clip_label(value, 10) for value in values])
     axes.set_xlim(-0.5, len(values) - 0.5)
-
-
-def _whiskers(axes: Axes, at: Sequence[float], rows: pl.DataFrame, metric: str, colour: str) -> None:
-    ends = zip(at, rows[f"{metric}_low"], rows[f"{metric}_high"], rows[f"{metric}{CAUTION}"], strict=True)
-    for x, low, high, caution in ends:
-        if low is not None and high is not None:
-            axes.plot([x, x], [low, high], color=colour, linewidth=0.9)
-            axes.annotate(format_caution(caution).strip(), (x, high), ha="center", va="bottom", fontsize=6)
 
 
 def _caption(rows: pl.DataFrame, knobs: Sequence[str], *, judged: bool) -> str:

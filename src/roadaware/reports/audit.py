@@ -240,7 +240,21 @@ def build_stats_section(
     blocks += [_table(counts, kind) for kind in kinds]
     if printed is not None and (found := _differences(printed)) is not None:
         blocks.append(found)
-    return Section(title, tuple(_describe_counts(counts, printed)), tuple(blocks))
+    whole = counts.filter(pl.col("split") == "all")
+    totals = whole.filter(pl.col("label").is_null())
+    told = [
+        f"{format_count(row['boxes'] if row['boxes'] is not None else row['frames'])} of {row['kind']}"
+        for row in totals.iter_rows(named=True)
+    ]
+    said = [f"Labels: {', '.join(told)}."] if told else []
+    absent = whole.filter(pl.col("label").is_not_null(), pl.coalesce("boxes", "frames").fill_null(0) == 0)
+    if len(absent):
+        names = [f"{row['kind']} {row['label']}" for row in absent.head(8).iter_rows(named=True)]
+        more = f" and {len(absent) - 8} more" if len(absent) > 8 else ""
+        said.append(f"Classes that do not occur: {', '.join(names)}{more}.")
+    if printed is not None and int(np.count_nonzero(printed["differs"].fill_null(False).to_numpy())):
+        said.append(_printed_note(printed).text)
+    return Section(title, tuple(said), tuple(blocks))
 
 
 def count_bars(counts: pl.DataFrame, kind: str, printed: pl.DataFrame | None = None) -> Picture:
@@ -283,17 +297,18 @@ def count_bars(counts: pl.DataFrame, kind: str, printed: pl.DataFrame | None = N
         axes.set_ylim(len(labels) - 0.4, -0.6)
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=True, axis="x")
-        axes.set_title(_legend(what, printed), loc="left", fontsize=8.5, color=GREY)
+        axes.set_title(
+            f"blue: {what}, orange: tubes" + ("" if printed is None else ", mark: as printed"),
+            loc="left",
+            fontsize=8.5,
+            color=GREY,
+        )
     told = "; ".join(
         f"{n} {format_count(b)}/{format_count(t)}" for n, b, t in zip(labels, boxes, tubes, strict=True)
     )
     mark = " Black marks are the printed numbers." if printed is not None else ""
     caption = f"{what.capitalize()} (blue) and tubes (orange) of each class.{mark} {told}."
     return Picture(f"{capitalize_text(format_name(kind))}: {what} and tubes of each class", caption, figure)
-
-
-def _legend(what: str, printed: pl.DataFrame | None) -> str:
-    return f"blue: {what}, orange: tubes" + ("" if printed is None else ", mark: as printed")
 
 
 def _classes(counts: pl.DataFrame, kind: str) -> bool:
@@ -346,21 +361,3 @@ def _printed_note(printed: pl.DataFrame) -> Note:
         f"{format_count(len(compared) - int(compared.sum()))} of {format_count(len(compared))} counts that the paper "
         "prints are as printed (Singh et al., TPAMI 2022, Tables 7 and 15 to 23)."
     )
-
-
-def _describe_counts(counts: pl.DataFrame, printed: pl.DataFrame | None) -> list[str]:
-    whole = counts.filter(pl.col("split") == "all")
-    totals = whole.filter(pl.col("label").is_null())
-    told = [
-        f"{format_count(row['boxes'] if row['boxes'] is not None else row['frames'])} of {row['kind']}"
-        for row in totals.iter_rows(named=True)
-    ]
-    said = [f"Labels: {', '.join(told)}."] if told else []
-    absent = whole.filter(pl.col("label").is_not_null(), pl.coalesce("boxes", "frames").fill_null(0) == 0)
-    if len(absent):
-        names = [f"{row['kind']} {row['label']}" for row in absent.head(8).iter_rows(named=True)]
-        more = f" and {len(absent) - 8} more" if len(absent) > 8 else ""
-        said.append(f"Classes that do not occur: {', '.join(names)}{more}.")
-    if printed is not None and int(np.count_nonzero(printed["differs"].fill_null(False).to_numpy())):
-        said.append(_printed_note(printed).text)
-    return said

@@ -196,7 +196,19 @@ def plot_forest(
         figure, axes = create_canvas(FULL, 0.85 + 0.85 * ROW_IN * max(1, len(rows)))
         axes.axvline(0, color=INK, linewidth=0.9)
         for place, row in enumerate(rows):
-            _difference(axes, place, row)
+            # One row of a forest plot: thick interval over pedestrians, thin one over videos, verdict beside.
+            tone = {"better": BLUE, "worse": VERMILLION}.get(row.verdict, GREY)
+            if row.low_video is not None and row.high_video is not None:
+                ends = [row.low_video, row.high_video]
+                axes.plot(ends, [place, place], color=tone, linewidth=1.1, marker="|", markersize=8)
+            if row.low_pedestrian is not None and row.high_pedestrian is not None:
+                ends = [row.low_pedestrian, row.high_pedestrian]
+                axes.plot(ends, [place, place], color=tone, linewidth=4.5, solid_capstyle="butt", alpha=0.75)
+            if row.value is not None:
+                axes.plot([row.value], [place], marker="o", markersize=6, color="white", markeredgecolor=tone)
+            _beside(axes, place, 1.09, format_signed(row.value), align="right", tone=tone)
+            signs = "".join(dict.fromkeys(format_caution(why) for why in row.cautions))
+            _beside(axes, place, 1.11, row.verdict + signs, tone=tone)
         _rows_axis(axes, [row.name for row in rows])
         reach = 1.08 * max((abs(end) for row in rows for end in row.ends), default=0.1) or 0.1
         axes.set(xlim=(-reach, reach), xlabel=f"{clip_label(first, 40)} minus {clip_label(second, 40)}")
@@ -256,22 +268,6 @@ def _estimate_rows(axes: Axes, rows: Sequence[Estimate], digits: int = 3) -> Non
     _rows_axis(axes, labels)
     for place, label in enumerate(axes.get_yticklabels()):
         label.set_fontweight("bold" if place in headings else "normal")
-
-
-def _difference(axes: Axes, place: int, row: Difference) -> None:
-    """One row of a forest plot: thick interval over pedestrians, thin one over videos, verdict beside."""
-    tone = {"better": BLUE, "worse": VERMILLION}.get(row.verdict, GREY)
-    if row.low_video is not None and row.high_video is not None:
-        ends = [row.low_video, row.high_video]
-        axes.plot(ends, [place, place], color=tone, linewidth=1.1, marker="|", markersize=8)
-    if row.low_pedestrian is not None and row.high_pedestrian is not None:
-        ends = [row.low_pedestrian, row.high_pedestrian]
-        axes.plot(ends, [place, place], color=tone, linewidth=4.5, solid_capstyle="butt", alpha=0.75)
-    if row.value is not None:
-        axes.plot([row.value], [place], marker="o", markersize=6, color="white", markeredgecolor=tone)
-    _beside(axes, place, 1.09, format_signed(row.value), align="right", tone=tone)
-    signs = "".join(dict.fromkeys(format_caution(why) for why in row.cautions))
-    _beside(axes, place, 1.11, row.verdict + signs, tone=tone)
 
 
 def _beside(
@@ -368,7 +364,9 @@ def plot_coverage(cells: Sequence[tuple[str, str, str]]) -> Picture:
         axes.tick_params(length=0)
         for spine in axes.spines.values():
             spine.set_visible(False)
-        _key(axes, told)
+        marks = [(mark, told[name]) for name, mark in STATUSES.items() if told.get(name)]
+        says = GAP.join(f"{mark.symbol}\u00a0\u00a0{mark.words} ({amount})" for mark, amount in marks)
+        axes.set_title(says, loc="left", fontsize=8.5, pad=8)
     spoken = ", ".join(f"{told[name]} {mark.words}" for name, mark in STATUSES.items() if told[name])
     caption = f"One square for each printed cell, in print order. Of {len(cells)} cells: {spoken}."
     return Picture("What of the published tables was repeated", caption, figure)
@@ -398,9 +396,3 @@ def _squares(axes: Axes, places: Sequence[tuple[float, float]], mark: Status) ->
     strokes = Path.make_compound_path(*(Path(line) for line in mark.strokes))
     xs, ys = [x for x, _ in places], [y for _, y in places]
     axes.plot(xs, ys, linestyle="", marker=strokes, markersize=6.5, markerfacecolor="none", color=mark.colour)
-
-
-def _key(axes: Axes, told: Mapping[str, int]) -> None:
-    marks = [(mark, told[name]) for name, mark in STATUSES.items() if told.get(name)]
-    says = GAP.join(f"{mark.symbol}\u00a0\u00a0{mark.words} ({amount})" for mark, amount in marks)
-    axes.set_title(says, loc="left", fontsize=8.5, pad=8)

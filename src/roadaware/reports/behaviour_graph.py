@@ -62,7 +62,24 @@ def plot_behaviour(graph: BehaviourGraph) -> Picture:
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         _key(figure, graph)
-    return Picture(f"Who does what to whom: {graph.says}", _caption(graph), figure)
+    # What is seen, in words: every relation, as far as a reader can take them in.
+    told = [
+        f"{graph.lanes[arc.subject].name} {arc.predicate} {graph.lanes[arc.object].name} "
+        f"(frames {arc.start} to {arc.end})"
+        for arc in graph.arcs
+        if not arc.claimed
+    ]
+    claims = [arc for arc in graph.arcs if arc.claimed]
+    right = sum(arc.found is True for arc in claims)
+    judged = f", {right} of them right" if any(arc.found is not None for arc in claims) else ""
+    return Picture(
+        f"Who does what to whom: {graph.says}",
+        (
+            "A lane for everybody, a bar for each relation in the lane of who does it, an arrow to whom. True: "
+            f"{'; '.join(told) or 'nothing'}. Predictions that are shown, the best: {len(claims)}{judged}."
+        ),
+        figure,
+    )
 
 
 def _compute_layout(graph: BehaviourGraph) -> tuple[list[float], list[float], list[float]]:
@@ -156,23 +173,6 @@ def _letter(place: int) -> str:
     return chr(ord("A") + place) if place < _FIRST_LETTERS else str(place + 1)
 
 
-def _caption(graph: BehaviourGraph) -> str:
-    """What is seen, in words: every relation, as far as a reader can take them in."""
-    told = [
-        f"{graph.lanes[arc.subject].name} {arc.predicate} {graph.lanes[arc.object].name} "
-        f"(frames {arc.start} to {arc.end})"
-        for arc in graph.arcs
-        if not arc.claimed
-    ]
-    claims = [arc for arc in graph.arcs if arc.claimed]
-    right = sum(arc.found is True for arc in claims)
-    judged = f", {right} of them right" if any(arc.found is not None for arc in claims) else ""
-    return (
-        "A lane for everybody, a bar for each relation in the lane of who does it, an arrow to whom. True: "
-        f"{'; '.join(told) or 'nothing'}. Predictions that are shown, the best: {len(claims)}{judged}."
-    )
-
-
 # The confusion of actions as a heat map: a row for what persons do, a column for what is predicted.
 
 _CONFUSION_ROW_IN, _CONFUSION_HEAD_IN, _CONFUSION_FOOT_IN = 0.25, 0.35, 1.45
@@ -216,11 +216,7 @@ def plot_confusion(found: Confusion) -> Picture:
         axes.tick_params(length=0)
         for spine in axes.spines.values():
             spine.set_visible(False)
-    return Picture("Confusion of actions", _describe_confusion(found), figure)
-
-
-def _describe_confusion(found: Confusion) -> str:
-    """How to read it, and the largest confusions in words."""
+    # How to read it, and the largest confusions in words.
     off = [
         (share, found.labels[row], found.columns[column])
         for (row, column), share in np.ndenumerate(found.shares)
@@ -230,11 +226,15 @@ def _describe_confusion(found: Confusion) -> str:
         f"{true} taken for {claimed} ({format_percent(share, 1)})"
         for share, true, claimed in sorted(off, reverse=True)[:_MOST_TOLD]
     ]
-    return (
-        "Each row shares out the true boxes of an action, in per cent: of a box with n true actions, the n "
-        "best-scored predictions on the box that overlaps it most, by at least one half. The diagonal is right; "
-        "`nothing` is what no prediction speaks of. Behind each name stands how many true boxes it has. "
-        f"Largest: {'; '.join(told) or 'none'}."
+    return Picture(
+        "Confusion of actions",
+        (
+            "Each row shares out the true boxes of an action, in per cent: of a box with n true actions, the n "
+            "best-scored predictions on the box that overlaps it most, by at least one half. The diagonal is right; "
+            "`nothing` is what no prediction speaks of. Behind each name stands how many true boxes it has. "
+            f"Largest: {'; '.join(told) or 'none'}."
+        ),
+        figure,
     )
 
 

@@ -66,7 +66,24 @@ def build_calibration_section(
         blocks.append(Pictures(tuple(drawn), "Pictures"))
     if result.groups:
         blocks.append(_slices(result))
-    blocks += [_bin_table(bins), build_config_table(result.config, "Configuration")]
+    rows: list[tuple[TableCell, ...]] = []
+    whole = bins.filter(pl.col("group").is_null() & (pl.col("binning") == "adaptive"))
+    for row in whole.iter_rows(named=True):
+        span = f"{format_number(row['low'])} to {format_number(row['high'])}"
+        gap = format_signed(row["accuracy"] - row["confidence"])
+        cells = (format_number(row["confidence"]), format_number(row["accuracy"]), gap, _format_ends(row))
+        rows.append((span, format_count(row["n"]), format_count(row["pedestrians"]), *cells))
+    head = ("confidence from", "samples", "pedestrians", "mean confidence", "accuracy", "gap", "interval")
+    blocks += [
+        Table(
+            head,
+            tuple(rows),
+            "lrrrrrr",
+            "Adaptive bins",
+            _over(whole, "Intervals of the accuracy over pedestrians."),
+        ),
+        build_config_table(result.config, "Configuration"),
+    ]
     return Section(title, tuple(_says(result, model)), tuple(blocks))
 
 
@@ -83,7 +100,21 @@ def plot_calibration(result: MetricResult, bins: pl.DataFrame, seconds: Mapping[
     adaptive = whole.filter(pl.col("binning") == "adaptive")
     if adaptive.is_empty():
         return []
-    pictures = [_diagram(result, adaptive, whole.filter(pl.col("binning") == "uniform"))]
+    even = whole.filter(pl.col("binning") == "uniform")
+    size = result.config["uniform_bins"]
+    # A bin of equal width is (low, high]; its highest confidence tells which one it is.
+    place = np.clip(np.ceil(even["high"].to_numpy() * size) - 1, 0, size - 1)
+    left, width = place / size, np.full(len(place), 1 / size)
+    pictures = [
+        plot_reliability(
+            adaptive["confidence"].to_numpy(),
+            adaptive["accuracy"].to_numpy(),
+            adaptive["n"].to_numpy(),
+            error=result.value("ece"),
+            ends=_ends(adaptive),
+            bands=(left, width, even["n"].to_numpy()),
+        )
+    ]
     known = [(second, group) for group, second in seconds.items() if result.value("ece", group) is not None]
     if len(known) > 1:
         pictures.append(_over_time(result, sorted(known)))
@@ -92,21 +123,6 @@ def plot_calibration(result: MetricResult, bins: pl.DataFrame, seconds: Mapping[
     if groups and not held.is_empty():
         pictures.append(_panels(result, held, groups))
     return pictures
-
-
-def _diagram(result: MetricResult, adaptive: pl.DataFrame, even: pl.DataFrame) -> Picture:
-    size = result.config["uniform_bins"]
-    # A bin of equal width is (low, high]; its highest confidence tells which one it is.
-    place = np.clip(np.ceil(even["high"].to_numpy() * size) - 1, 0, size - 1)
-    left, width = place / size, np.full(len(place), 1 / size)
-    return plot_reliability(
-        adaptive["confidence"].to_numpy(),
-        adaptive["accuracy"].to_numpy(),
-        adaptive["n"].to_numpy(),
-        error=result.value("ece"),
-        ends=_ends(adaptive),
-        bands=(left, width, even["n"].to_numpy()),
-    )
 
 
 def _ends(bins: pl.DataFrame) -> np.ndarray[tuple[int, int], np.dtype[np.float64]] | None:
@@ -221,24 +237,6 @@ def _slices(result: MetricResult) -> Table:
     head = ("slice", "samples", "ECE", "interval", "if calibrated", "overconfidence", "interval")
     return Table(
         head, tuple(rows), "lrrrrrr", "Slices", _over(result.summary, "95 % intervals over pedestrians.")
-    )
-
-
-def _bin_table(bins: pl.DataFrame) -> Table:
-    rows: list[tuple[TableCell, ...]] = []
-    whole = bins.filter(pl.col("group").is_null() & (pl.col("binning") == "adaptive"))
-    for row in whole.iter_rows(named=True):
-        span = f"{format_number(row['low'])} to {format_number(row['high'])}"
-        gap = format_signed(row["accuracy"] - row["confidence"])
-        cells = (format_number(row["confidence"]), format_number(row["accuracy"]), gap, _format_ends(row))
-        rows.append((span, format_count(row["n"]), format_count(row["pedestrians"]), *cells))
-    head = ("confidence from", "samples", "pedestrians", "mean confidence", "accuracy", "gap", "interval")
-    return Table(
-        head,
-        tuple(rows),
-        "lrrrrrr",
-        "Adaptive bins",
-        _over(whole, "Intervals of the accuracy over pedestrians."),
     )
 
 

@@ -136,7 +136,23 @@ def _draw(excerpt: Excerpt) -> Clip:
             reasons.append(shot.fault)
             drawn.append(draw_lost_frame(size, f"no image of frame {shot.frame}"))
         else:
-            view = _select_view(excerpt, (shot.picture.shape[1], shot.picture.shape[0]))
+            # The part of the images that is shown (x1, y1, x2, y2), of their own shape: around all boxes of
+            # the stretch.
+            size_px = (shot.picture.shape[1], shot.picture.shape[0])
+            wide, high = size_px
+            grow = _get_scale(excerpt, size_px)
+            corners = [each.corners for held in excerpt.outlines.values() for each in held]
+            if not corners:
+                view = 0.0, 0.0, float(wide), float(high)
+            else:
+                boxes = np.clip(np.array(corners) * grow, 0, [wide, high, wide, high])
+                x1, y1 = boxes[:, :2].min(axis=0)
+                x2, y2 = boxes[:, 2:].max(axis=0)
+                share = min(1.0, max(_LEAST_VIEW, _VIEW * float(max((x2 - x1) / wide, (y2 - y1) / high))))
+                across, down = share * wide, share * high
+                left = min(max(0.0, float(x1 + x2 - across) / 2), wide - across)
+                top = min(max(0.0, float(y1 + y2 - down) / 2), high - down)
+                view = left, top, min(left + across, float(wide)), min(top + down, float(high))
             size = size or _select_size(view)
             outlines = excerpt.outlines.get(shot.frame, ())
             drawn.append(_draw_frame(shot.picture, outlines, excerpt, view, size))
@@ -158,23 +174,6 @@ def _draw(excerpt: Excerpt) -> Clip:
             excerpt.says, b"", poster, f"a still, since the clip is larger than {MOST_BYTES // 1000} kB"
         )
     return Clip(excerpt.says, mp4, poster, fault)
-
-
-def _select_view(excerpt: Excerpt, size_px: tuple[int, int]) -> tuple[float, float, float, float]:
-    """The part of the images that is shown (x1, y1, x2, y2), of their own shape: around all boxes of the stretch."""
-    wide, high = size_px
-    grow = _get_scale(excerpt, size_px)
-    corners = [each.corners for held in excerpt.outlines.values() for each in held]
-    if not corners:
-        return 0.0, 0.0, float(wide), float(high)
-    boxes = np.clip(np.array(corners) * grow, 0, [wide, high, wide, high])
-    x1, y1 = boxes[:, :2].min(axis=0)
-    x2, y2 = boxes[:, 2:].max(axis=0)
-    share = min(1.0, max(_LEAST_VIEW, _VIEW * float(max((x2 - x1) / wide, (y2 - y1) / high))))
-    across, down = share * wide, share * high
-    left = min(max(0.0, float(x1 + x2 - across) / 2), wide - across)
-    top = min(max(0.0, float(y1 + y2 - down) / 2), high - down)
-    return left, top, min(left + across, float(wide)), min(top + down, float(high))
 
 
 def _select_size(view: tuple[float, float, float, float]) -> tuple[int, int]:

@@ -88,7 +88,15 @@ def _variants(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
             yield from ((name, to_dict(make())) for name, make in makers.items())
             return
     if config.get("type") == "LinkerConfig":
-        yield from _linkers(config)
+        # The named linkers for the dataset whose parameters a configuration has, else those for ROAD.
+        road, ucf24 = (
+            {
+                "reference": to_dict(LinkerConfig.reference(dataset)),
+                "default": to_dict(LinkerConfig.default(dataset)),
+            }
+            for dataset in _LINKED
+        )
+        yield from (ucf24 if dict(config) in ucf24.values() else road).items()
         return
     for named in PROTOCOLS.values():
         same = all(config.get(key) == value for key, value in named.arguments.items())
@@ -97,18 +105,6 @@ def _variants(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
             yield "reference", to_dict(named.reference())
             yield "default", to_dict(named.default())
             return
-
-
-def _linkers(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The named linkers for the dataset whose parameters a configuration has, else those for ROAD."""
-    road, ucf24 = (
-        {
-            "reference": to_dict(LinkerConfig.reference(dataset)),
-            "default": to_dict(LinkerConfig.default(dataset)),
-        }
-        for dataset in _LINKED
-    )
-    yield from (ucf24 if dict(config) in ucf24.values() else road).items()
 
 
 def _value(value: Any) -> str:

@@ -84,7 +84,34 @@ def build_corner_section(
         for why, names in group_undefined(result).items()
     ]
     blocks.append(build_config_table(result.config, "Metric configuration"))
-    return Section(title, tuple(_says(result, model)), tuple(blocks))
+    # The recall of each group in a sentence, beside the trivial ones.
+    found = []
+    lines = build_lines(result)
+    for group in dict.fromkeys(line.group for line in lines):
+        rows = {line.answer: line.rows.get("AR") for line in lines if line.group == group}
+        own = rows.pop(CLAIMS)
+        if not own or own["value"] is None:
+            continue
+        beside = ", ".join(f"{name} {format_number(row['value'])}" for name, row in rows.items() if row)
+        told = f"{model}: {group} AR {format_number(own['value'])}"
+        if own.get("low_video") is not None:
+            told += f" ({format_row_interval(own, 'video')})"
+        found.append(capitalize_text(f"{told}; {beside}." if beside else f"{told}."))
+    totals = [row for row in result.whole() if row["metric"] == "total" and row["valid"]]
+    beside = "".join(
+        f"; {name} {format_number(values.get('total'))}" for name, values in result.baselines.items()
+    )
+    return Section(
+        title,
+        (
+            *found,
+            *(
+                f"The four numbers of the challenge of 2022 add up to {format_number(row['value'])}{beside}."
+                for row in totals
+            ),
+        ),
+        tuple(blocks),
+    )
 
 
 def _groups(result: SceneResult, model: str) -> Table:
@@ -154,30 +181,6 @@ def _build_printed_blocks(result: SceneResult, printed: list[dict[str, Any]], mo
     return [table, *notes]
 
 
-def _says(result: SceneResult, model: str) -> list[str]:
-    """The recall of each group in a sentence, beside the trivial ones."""
-    found = []
-    lines = build_lines(result)
-    for group in dict.fromkeys(line.group for line in lines):
-        rows = {line.answer: line.rows.get("AR") for line in lines if line.group == group}
-        own = rows.pop(CLAIMS)
-        if not own or own["value"] is None:
-            continue
-        beside = ", ".join(f"{name} {format_number(row['value'])}" for name, row in rows.items() if row)
-        told = f"{model}: {group} AR {format_number(own['value'])}"
-        if own.get("low_video") is not None:
-            told += f" ({format_row_interval(own, 'video')})"
-        found.append(capitalize_text(f"{told}; {beside}." if beside else f"{told}."))
-    totals = [row for row in result.whole() if row["metric"] == "total" and row["valid"]]
-    beside = "".join(
-        f"; {name} {format_number(values.get('total'))}" for name, values in result.baselines.items()
-    )
-    return found + [
-        f"The four numbers of the challenge of 2022 add up to {format_number(row['value'])}{beside}."
-        for row in totals
-    ]
-
-
 def _cell(row: Mapping[str, Any] | None) -> TableCell:
     if row is None or row["value"] is None:
         return Mark("–", "mute")
@@ -206,7 +209,17 @@ def build_composition_section(held: Composition, *, title: str, notes: Sequence[
     if len(held.classes):
         blocks.append(Pictures((plot_class_counts(held),), "Classes"))
         blocks.append(_build_class_table(held))
-        blocks.append(_top(held))
+        rows: list[tuple[TableCell, ...]] = []
+        for part in held.top["part"].unique(maintain_order=True):
+            rows.append((capitalize_text(part if part != ALL else "all domains"),))
+            rows += [
+                (row["label"], format_count(row["objects"]), format_number(row["share"]))
+                for row in held.top.iter_rows(named=True)
+                if row["part"] == part
+            ]
+        blocks.append(
+            Table(("class", "corner cases", "share"), tuple(rows), "lrr", "The four most frequent classes")
+        )
     if len(held.tags):
         blocks.append(_tags(held))
     whole = held.parts.row(len(held.parts) - 1, named=True)
@@ -273,18 +286,6 @@ def _build_class_table(held: Composition) -> Table:
     return Table(
         head, rows, "llrrrl" + "c" * len(TRAINING_SETS), "Classes", "Which training sets name a class."
     )
-
-
-def _top(held: Composition) -> Table:
-    rows: list[tuple[TableCell, ...]] = []
-    for part in held.top["part"].unique(maintain_order=True):
-        rows.append((capitalize_text(part if part != ALL else "all domains"),))
-        rows += [
-            (row["label"], format_count(row["objects"]), format_number(row["share"]))
-            for row in held.top.iter_rows(named=True)
-            if row["part"] == part
-        ]
-    return Table(("class", "corner cases", "share"), tuple(rows), "lrr", "The four most frequent classes")
 
 
 def _tags(held: Composition) -> Table:

@@ -282,7 +282,10 @@ def build_sections(study: Study, *, draws: int = PRETRAINING_DRAWS) -> Iterator[
     yield _home_and_away(study)
     yield _matrix(study)
     if study.joined:
-        yield _ensembles(study)
+        picture, table = plot_summary(study, SHOWN), build_table_1(Study(study.results, "reference"))
+        blocks: list[Block] = [] if picture is None else [Pictures((picture,))]
+        blocks += [] if table is None else [table]
+        yield Section("Ensembles over training sets", tuple(_gains(study)), tuple(blocks))
     yield _calibration(study)
     yield from _coverage(study)
     yield _ranks(study)
@@ -398,13 +401,6 @@ def _matrix(study: Study) -> Section:
     table = build_matrix_table(study)
     blocks: list[Block] = [Pictures(tuple(drawn))] if drawn else [Note(_nothing(SHOWN), "doubt")]
     return Section("Training set by test set", (), (*blocks, *([] if table is None else [table])))
-
-
-def _ensembles(study: Study) -> Section:
-    picture, table = plot_summary(study, SHOWN), build_table_1(Study(study.results, "reference"))
-    blocks: list[Block] = [] if picture is None else [Pictures((picture,))]
-    blocks += [] if table is None else [table]
-    return Section("Ensembles over training sets", tuple(_gains(study)), tuple(blocks))
 
 
 def _gains(study: Study) -> Iterator[str]:

@@ -723,7 +723,16 @@ def plot_reliability_by_set(study: Study, model: str, trained_on: Sequence[str] 
         return None
     down = -(-len(found) // ACROSS)
     across = -(-len(found) // down)
-    looks = _looks(names)
+    # Colour, dashes and marker of each training set, the same in all panels.
+    tones = (BLUE, *_TONES)
+    looks = {
+        name: {
+            "color": tones[at % len(tones)],
+            "linestyle": DASHES[at % len(DASHES)],
+            "marker": MARKERS[at % len(MARKERS)],
+        }
+        for at, name in enumerate(names)
+    }
     least = min(float(line.accuracy.min()) for held in found.values() for line in held.values())
     low = 0.1 * np.floor(10 * min(least, 0.45))
     with set_style():
@@ -731,7 +740,16 @@ def plot_reliability_by_set(study: Study, model: str, trained_on: Sequence[str] 
         figure.delaxes(first)
         panels = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
         for axes, (tested, held) in zip(panels, found.items(), strict=False):
-            _panel(axes, tested, held, looks, low)
+            axes.plot([0.5, 1], [0.5, 1], color=GREY, linewidth=1, linestyle=DOTTED)
+            for name, line in held.items():
+                home = name.rpartition(">")[2] == tested
+                thick: dict[str, Any] = {"markersize": 5 if home else 3.5, "linewidth": 2.6 if home else 1.2}
+                axes.vlines(line.confidence, *line.ends.T, color=looks[name]["color"], linewidth=3, alpha=0.2)
+                axes.plot(line.confidence, line.accuracy, **looks[name], **thick)
+            axes.set_title(clip_label(tested, 34), fontsize=9)
+            axes.set(xlim=(0.48, 1.02), ylim=(low, 1.03))
+            axes.tick_params(labelbottom=True)
+            axes.grid(visible=True)
         for axes in panels[len(found) :]:
             figure.delaxes(axes)
         figure.supxlabel("confidence", fontsize=8.5)
@@ -761,7 +779,13 @@ def collect_lines(study: Study, model: str, tested: str, names: Sequence[str]) -
     config = CalibrationConfig.default()
     held: dict[str, Line] = {}
     for name in names:
-        states = [state for cell in _cells(study, model, name, tested) if (state := _scores(study, cell))]
+        key = (model, name, tested, PLAIN)
+        cells = [
+            cell
+            for cell in study.results.cells
+            if (cell.model, cell.trained_on, cell.tested_on, cell.doubt) == key
+        ]
+        states = [state for cell in cells if (state := _scores(study, cell))]
         if not states:
             continue
         core = CalibrationCore.of(_concat_scores(states), config)
@@ -771,15 +795,6 @@ def collect_lines(study: Study, model: str, tested: str, names: Sequence[str]) -
             ends = rows[:, 4:]
             held[name] = Line(rows[:, 0], rows[:, 1], ends, point["ece"], point["overconfidence"])
     return held
-
-
-def _cells(study: Study, model: str, trained: str, tested: str) -> list[Cell]:
-    key = (model, trained, tested, PLAIN)
-    return [
-        cell
-        for cell in study.results.cells
-        if (cell.model, cell.trained_on, cell.tested_on, cell.doubt) == key
-    ]
 
 
 def _scores(study: Study, cell: Cell) -> SampleScores | None:
@@ -796,34 +811,6 @@ def _concat_scores(states: Sequence[SampleScores]) -> SampleScores:
         np.concatenate([state.truth for state in states]),
         np.concatenate([state.pedestrian for state in states]),
     )
-
-
-def _looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Colour, dashes and marker of each training set, the same in all panels."""
-    tones = (BLUE, *_TONES)
-    return {
-        name: {
-            "color": tones[at % len(tones)],
-            "linestyle": DASHES[at % len(DASHES)],
-            "marker": MARKERS[at % len(MARKERS)],
-        }
-        for at, name in enumerate(names)
-    }
-
-
-def _panel(
-    axes: Axes, tested: str, held: Mapping[str, Line], looks: Mapping[str, Mapping[str, Any]], low: float
-) -> None:
-    axes.plot([0.5, 1], [0.5, 1], color=GREY, linewidth=1, linestyle=DOTTED)
-    for name, line in held.items():
-        home = name.rpartition(">")[2] == tested
-        thick: dict[str, Any] = {"markersize": 5 if home else 3.5, "linewidth": 2.6 if home else 1.2}
-        axes.vlines(line.confidence, *line.ends.T, color=looks[name]["color"], linewidth=3, alpha=0.2)
-        axes.plot(line.confidence, line.accuracy, **looks[name], **thick)
-    axes.set_title(clip_label(tested, 34), fontsize=9)
-    axes.set(xlim=(0.48, 1.02), ylim=(low, 1.03))
-    axes.tick_params(labelbottom=True)
-    axes.grid(visible=True)
 
 
 def _draw_reliability_legend(
@@ -873,7 +860,14 @@ def plot_critical_difference(found: Comparison, measured: str) -> Picture:
         figure, axes = create_canvas(FULL, 0.75 + 0.27 * (top + _ROW * half))
         _line(axes, len(methods))
         for clique, level in zip(found.cliques, levels, strict=True):
-            _bar(axes, [found.ranks[name] for name in clique], 0.6 + _BAR * level)
+            ranks = [found.ranks[name] for name in clique]
+            y = 0.6 + _BAR * level
+            axes.plot(
+                [min(ranks), max(ranks)], [y, y], color=BLUE, linewidth=4, solid_capstyle="butt", alpha=0.55
+            )
+            axes.plot(
+                ranks, [y] * len(ranks), color=BLUE, marker="o", markersize=5, linestyle="none", clip_on=False
+            )
         pad = 0.06 * max(1, len(methods) - 1)
         for place, (name, rank) in enumerate(methods):
             left = place < half
@@ -903,11 +897,6 @@ def _line(axes: Axes, methods: int) -> None:
     for rank in range(1, methods + 1):
         axes.plot([rank, rank], [-0.15, 0], color=INK, linewidth=1.1)
         axes.text(rank, -0.25, str(rank), ha="center", va="bottom", color=INK)
-
-
-def _bar(axes: Axes, ranks: Sequence[float], y: float) -> None:
-    axes.plot([min(ranks), max(ranks)], [y, y], color=BLUE, linewidth=4, solid_capstyle="butt", alpha=0.55)
-    axes.plot(ranks, [y] * len(ranks), color=BLUE, marker="o", markersize=5, linestyle="none", clip_on=False)
 
 
 def _name(axes: Axes, name: str, rank: float, y: float, end: float) -> None:

@@ -87,7 +87,9 @@ def plot_precision_recall(curves: Sequence[Curve]) -> Picture:
     with set_style():
         figure, axes = create_canvas(HALF, 3.5)
         for index, one in enumerate(curves):
-            keep = _sample_indices(len(one.recall))
+            # Indices of at most `MOST_POINTS` points, first and last among them.
+            length = len(one.recall)
+            keep = np.unique(np.linspace(0, length - 1, min(length, MOST_POINTS)).round().astype(np.intp))
             axes.step(
                 np.append(0.0, one.recall[keep]),
                 np.append(one.precision[keep[0]], one.precision[keep]),
@@ -216,11 +218,6 @@ def score_over_time(
     return Picture("Score against time to event", caption, figure)
 
 
-def _sample_indices(length: int) -> npt.NDArray[np.intp]:
-    """Indices of at most `MOST_POINTS` points, first and last among them."""
-    return np.unique(np.linspace(0, length - 1, min(length, MOST_POINTS)).round().astype(np.intp))
-
-
 def _legend_above(axes: Axes) -> None:
     """The legend over the axes, where it hides nothing; in two columns if the names are short."""
     handles, names = axes.get_legend_handles_labels()
@@ -322,7 +319,34 @@ def plot_class_curves(panels: Sequence[Panel], *, kind: str) -> Picture:
         # One pair of axes for all panels: matplotlib takes long for many.
         for place, panel in enumerate(shown):
             last = place + columns >= len(shown)
-            _panel(axes, panel, (place % columns) * _STEP_X, -(place // columns) * _STEP_Y, last=last)
+            # One class, its origin at (x, y); the lowest panel of a column also says what lies to the right.
+            x = (place % columns) * _STEP_X
+            y = -(place // columns) * _STEP_Y
+            nan = np.nan
+            xs = [x + 0.5, x + 0.5, nan, x + 1, x + 1, nan, x, x + 1, nan, x, x + 1]
+            ys = [y, y + 1, nan, y, y + 1, nan, y + 0.5, y + 0.5, nan, y + 1, y + 1]
+            axes.plot(xs, ys, color=PALE, linewidth=0.7)
+            axes.plot([x, x, x + 1], [y + 1, y, y], color=GREY, linewidth=0.8)
+            for one, (tone, style) in zip(panel.curves, _STYLES, strict=False):
+                # Some of many points, the first and the last among them.
+                length = len(one.recall)
+                keep = np.unique(
+                    np.linspace(0, length - 1, min(length, MOST_PANEL_POINTS)).round().astype(np.intp)
+                )
+                if len(keep):
+                    recall = np.append(0.0, one.recall[keep])
+                    precision = np.append(one.precision[keep[0]], one.precision[keep])
+                    axes.plot(x + recall, y + precision, color=tone, linestyle=style, linewidth=1.3)
+            axes.text(x, y + 1.05, clip_label(panel.label, 24), fontsize=8)
+            behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1}
+            says = f"{_values(panel)}\nn {format_count(panel.n_truth)}"
+            axes.text(x + 0.05, y + 0.07, says, va="bottom", fontsize=7, color=GREY, bbox=behind)
+            small: dict[str, Any] = {"fontsize": 7, "color": GREY}
+            axes.text(x - 0.03, y, "0", ha="right", va="center", **small)
+            axes.text(x - 0.03, y + 1, "1", ha="right", va="center", **small)
+            if last:
+                axes.text(x + 0.5, y - 0.05, "recall", ha="center", va="top", **small)
+                axes.text(x + 1, y - 0.05, "1", ha="center", va="top", **small)
         axes.set(xlim=(-0.14, columns * _STEP_X - 0.16), ylim=(1.24 - rows * _STEP_Y, 1.2))
         axes.axis("off")
         levels = list(dict.fromkeys(one.level for panel in shown for one in panel.curves))
@@ -339,31 +363,6 @@ def plot_class_curves(panels: Sequence[Panel], *, kind: str) -> Picture:
     return Picture(f"Precision over recall: {kind}", caption, figure)
 
 
-def _panel(axes: Axes, panel: Panel, x: float, y: float, *, last: bool) -> None:
-    """One class, its origin at (x, y); the lowest panel of a column also says what lies to the right."""
-    nan = np.nan
-    xs = [x + 0.5, x + 0.5, nan, x + 1, x + 1, nan, x, x + 1, nan, x, x + 1]
-    ys = [y, y + 1, nan, y, y + 1, nan, y + 0.5, y + 0.5, nan, y + 1, y + 1]
-    axes.plot(xs, ys, color=PALE, linewidth=0.7)
-    axes.plot([x, x, x + 1], [y + 1, y, y], color=GREY, linewidth=0.8)
-    for one, (tone, style) in zip(panel.curves, _STYLES, strict=False):
-        keep = _thin_panel(len(one.recall))
-        if len(keep):
-            recall = np.append(0.0, one.recall[keep])
-            precision = np.append(one.precision[keep[0]], one.precision[keep])
-            axes.plot(x + recall, y + precision, color=tone, linestyle=style, linewidth=1.3)
-    axes.text(x, y + 1.05, clip_label(panel.label, 24), fontsize=8)
-    behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1}
-    says = f"{_values(panel)}\nn {format_count(panel.n_truth)}"
-    axes.text(x + 0.05, y + 0.07, says, va="bottom", fontsize=7, color=GREY, bbox=behind)
-    small: dict[str, Any] = {"fontsize": 7, "color": GREY}
-    axes.text(x - 0.03, y, "0", ha="right", va="center", **small)
-    axes.text(x - 0.03, y + 1, "1", ha="right", va="center", **small)
-    if last:
-        axes.text(x + 0.5, y - 0.05, "recall", ha="center", va="top", **small)
-        axes.text(x + 1, y - 0.05, "1", ha="center", va="top", **small)
-
-
 def _values(panel: Panel) -> str:
     values = (one.average_precision for one in panel.curves)
     return " / ".join("–" if value is None else f"{100 * value:.1f}" for value in values)
@@ -376,8 +375,3 @@ def _keys(levels: Sequence[str]) -> tuple[list[Any], list[str]]:
     return [Line2D([], [], color=tone, linestyle=style) for _, (tone, style) in pairs], [
         clip_label(level, 60) for level, _ in pairs
     ]
-
-
-def _thin_panel(length: int) -> npt.NDArray[np.intp]:
-    """Some of many points, the first and the last among them."""
-    return np.unique(np.linspace(0, length - 1, min(length, MOST_PANEL_POINTS)).round().astype(np.intp))

@@ -86,7 +86,14 @@ def collect_marks(scenes: Scenes, video: str) -> dict[int, list[Marked]]:
     boxes = scenes.boxes.filter(pl.col("video").cast(pl.String) == video)
     if "distance_m" in boxes.columns:
         boxes = boxes.sort("distance_m", descending=True, nulls_last=False, maintain_order=True)
-    words = _words(scenes, boxes["box"])
+    # Box to its labels by kind.
+    kept = scenes.labels.filter(pl.col("box").is_in(boxes["box"].implode()))
+    words: dict[int, dict[str, list[tuple[int, str]]]] = {}
+    for box, kind, label in kept.select("box", pl.col("kind").cast(pl.String), "label").iter_rows():
+        if kind in _SHOWN_KINDS:
+            name = scenes.meta.vocabularies.get(kind, ())
+            word = name[label] if label < len(name) else str(label)
+            words.setdefault(box, {}).setdefault(kind, []).append((label, word))
     found: dict[int, list[Marked]] = {}
     if hold_crowd(scenes, video):
         return _collect_people(scenes, boxes, words)
@@ -353,7 +360,19 @@ def draw_marks(
             continue
         width = line_px or max(1, image.height // 360)
         if mark.dashed:
-            _draw_dashes(pen, corners, mark.colour, width)
+            # The frame of a box in dashes, as wide inwards as a whole one; no further than the image.
+            colour = mark.colour
+            size = pen.im.size
+            x1, y1, x2, y2 = (min(max(edge, -8), size[place % 2] + 8) for place, edge in enumerate(corners))
+            dash, step = 4 * width, 7 * width
+            for x in np.arange(x1, x2, step):
+                end = min(x + dash, x2)
+                pen.rectangle([x, corners[1], end, corners[1] + width - 1], fill=colour)
+                pen.rectangle([x, corners[3] - width + 1, end, corners[3]], fill=colour)
+            for y in np.arange(y1, y2, step):
+                end = min(y + dash, y2)
+                pen.rectangle([corners[0], y, corners[0] + width - 1, end], fill=colour)
+                pen.rectangle([corners[2] - width + 1, y, corners[2], end], fill=colour)
         else:
             pen.rectangle(corners, outline=mark.colour, width=width)
         _write(pen, (corners[0], corners[1]), mark.words, mark.colour, font)
@@ -381,21 +400,6 @@ def draw_lost_frame(size_px: tuple[int, int], words: str) -> Pixels:
     at = max(0.0, (wide - right + left) / 2), (high + bottom - top) / 2 + _GAP_PX
     _write(pen, at, words, (255, 255, 255), font)
     return np.asarray(image)
-
-
-def _draw_dashes(pen: Any, corners: Sequence[float], colour: tuple[int, int, int], width: int) -> None:
-    """The frame of a box in dashes, as wide inwards as a whole one; no further than the image."""
-    size = pen.im.size
-    x1, y1, x2, y2 = (min(max(edge, -8), size[place % 2] + 8) for place, edge in enumerate(corners))
-    dash, step = 4 * width, 7 * width
-    for x in np.arange(x1, x2, step):
-        end = min(x + dash, x2)
-        pen.rectangle([x, corners[1], end, corners[1] + width - 1], fill=colour)
-        pen.rectangle([x, corners[3] - width + 1, end, corners[3]], fill=colour)
-    for y in np.arange(y1, y2, step):
-        end = min(y + dash, y2)
-        pen.rectangle([corners[0], y, corners[0] + width - 1, end], fill=colour)
-        pen.rectangle([corners[2] - width + 1, y, corners[2], end], fill=colour)
 
 
 def build_contact_sheet(pictures: Sequence[Pixels], columns: int) -> Pixels:
@@ -471,18 +475,6 @@ def draw_video(
     Image.fromarray(build_contact_sheet(sheet, min(_SHEET_COLUMNS, len(sheet)))).save(stream, format="png")
     write_atomically(target / f"{video}.png", stream.getvalue())
     return [*[f"{video}.mp4"] * film, f"{video}.png"]
-
-
-def _words(scenes: Scenes, boxes: pl.Series) -> dict[int, dict[str, list[tuple[int, str]]]]:
-    """Box to its labels by kind."""
-    kept = scenes.labels.filter(pl.col("box").is_in(boxes.implode()))
-    found: dict[int, dict[str, list[tuple[int, str]]]] = {}
-    for box, kind, label in kept.select("box", pl.col("kind").cast(pl.String), "label").iter_rows():
-        if kind in _SHOWN_KINDS:
-            name = scenes.meta.vocabularies.get(kind, ())
-            word = name[label] if label < len(name) else str(label)
-            found.setdefault(box, {}).setdefault(kind, []).append((label, word))
-    return found
 
 
 def load_font(size: int) -> Any:

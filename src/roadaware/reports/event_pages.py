@@ -118,7 +118,10 @@ def build_event_run_section(run: EventRun, curves: Sequence[str] | None = None) 
 
     named = facts.get("config_name")
     title = f"{run.name}: {run.dataset}" + (f", config {named}" if named else "")
-    drawn = [kind for kind in _select_curve_kinds(run.matches) if curves is None or kind in curves]
+    # The kinds with more than one class at any level, in their order.
+    matches = run.matches
+    found = [kind for level, *_ in _CURVES if level in matches for kind in matches[level].kinds]
+    drawn = [kind for kind in tuple(dict.fromkeys(found)) if curves is None or kind in curves]
     return build_event_section(
         run.summary,
         title=capitalize_text(title),
@@ -155,12 +158,6 @@ def _about(run: EventRun) -> dict[str, str]:
     return about | (
         {"left out": "; ".join(f"{n:,} {what}" for what, n in dropped.items())} if dropped else {}
     )
-
-
-def _select_curve_kinds(matches: Mapping[str, Matches]) -> tuple[str, ...]:
-    """The kinds with more than one class at any level, in their order."""
-    found = [kind for level, *_ in _CURVES if level in matches for kind in matches[level].kinds]
-    return tuple(dict.fromkeys(found))
 
 
 def _panels(matches: Mapping[str, Matches], summary: pl.DataFrame, kind: str) -> Iterator[Panel]:

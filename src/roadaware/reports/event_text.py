@@ -73,7 +73,15 @@ def format_event_result(summary: pl.DataFrame, *, intervals: bool, kinds: Sequen
         if len(held.rows) > 1:
             parts.append(_classes_text(held, kind, intervals))
     parts.append(_groups_text(summary))
-    parts.append(_format_undefined(overall))
+    reasons: dict[str, list[str]] = {}
+    for (row, column), value in overall.cells.items():
+        if value.value is None:
+            reasons.setdefault(value.reason or "undefined", []).append(f"{row} ({column.words})")
+    parts.append(
+        "undefined:\n" + format_bullets(f"{', '.join(names)}: {why}" for why, names in reasons.items())
+        if reasons
+        else ""
+    )
     return "\n\n".join(part for part in parts if part)
 
 
@@ -215,18 +223,6 @@ def _groups_text(summary: pl.DataFrame) -> str:
         ]
         parts.append(format_table([f"mean AP, %: {column.words}", *kinds], rows))
     return "\n\n".join(parts)
-
-
-def _format_undefined(grid: Grid) -> str:
-    reasons: dict[str, list[str]] = {}
-    for (row, column), value in grid.cells.items():
-        if value.value is None:
-            reasons.setdefault(value.reason or "undefined", []).append(f"{row} ({column.words})")
-    return (
-        "undefined:\n" + format_bullets(f"{', '.join(names)}: {why}" for why, names in reasons.items())
-        if reasons
-        else ""
-    )
 
 
 def _cell(value: Value | None, intervals: bool) -> str:

@@ -92,13 +92,20 @@ def plot_risk_regions(
     with set_style():
         figure, axes = create_canvas(FULL, 4.5)
         for region, (value, amount) in enumerate(zip(average_precision, counts, strict=True)):
+            # Risk class of a region, counted from the centre of the image, which has class 0.
             says = (
-                f"class {_risk(region, k)}",
+                f"class {(abs(2 * region - (k - 1)) // 2)}",
                 "–" if value is None else f"{value:.2f}",
                 f"n = {format_count(amount)}",
             )
             _region(axes, (region * step, step, height_px), value, says)
-        _road(axes, width_px, height_px)
+        # A horizon and the edges of a lane, so that the regions are read as a view of the road.
+        horizon, middle = 0.5 * height_px, width_px / 2
+        lines: list[tuple[list[float], list[float]]] = [([0, width_px], [horizon, horizon])]
+        lines += [([middle, foot * width_px], [horizon, height_px]) for foot in (0.12, 0.88)]
+        for tone, width, alpha in (("white", 2.6, 0.55), (INK, 0.8, 0.6)):
+            for xs, ys in lines:
+                axes.plot(xs, ys, color=tone, linewidth=width, alpha=alpha)
         axes.set(xlim=(0, width_px), ylim=(height_px, 0), aspect="equal", yticks=[])
         axes.set_xticks([(region + 0.5) * step for region in range(k)], [str(region) for region in range(k)])
         axes.tick_params(length=0)
@@ -124,7 +131,15 @@ def plot_pedestrian(story: Story) -> Picture:
         figure, axes = create_canvas(FULL, 3.6)
         figure.delaxes(axes)
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.25])
-        _scores(upper, story)
+        upper.axhline(0.5, color=GREY, linewidth=0.8, linestyle=DOTTED)
+        for start, end, score in zip(story.starts, story.ends, story.scores, strict=True):
+            upper.plot(
+                [start, end - 1], [score] * 2, color=BLUE, linewidth=5, alpha=0.25, solid_capstyle="butt"
+            )
+        upper.plot(story.ends - 1, story.scores, color=BLUE, marker="o", markersize=5.5, linewidth=1.2)
+        upper.set(ylim=(-0.04, 1.04), ylabel=f"score: {clip_label(story.positive, 24)}")
+        _above(upper, (0.0, 1.0), f"truth: {clip_label(story.truth, 40)}", INK, "axes fraction")
+        upper.grid(visible=True)
         _track(lower, story)
         if story.event_frame is not None:
             upper.axvline(story.event_frame, color=VERMILLION, linewidth=1.4)
@@ -171,16 +186,6 @@ def _extremes(known: Sequence[tuple[float, int]]) -> str:
     )
 
 
-def _scores(axes: Axes, story: Story) -> None:
-    axes.axhline(0.5, color=GREY, linewidth=0.8, linestyle=DOTTED)
-    for start, end, score in zip(story.starts, story.ends, story.scores, strict=True):
-        axes.plot([start, end - 1], [score] * 2, color=BLUE, linewidth=5, alpha=0.25, solid_capstyle="butt")
-    axes.plot(story.ends - 1, story.scores, color=BLUE, marker="o", markersize=5.5, linewidth=1.2)
-    axes.set(ylim=(-0.04, 1.04), ylabel=f"score: {clip_label(story.positive, 24)}")
-    _above(axes, (0.0, 1.0), f"truth: {clip_label(story.truth, 40)}", INK, "axes fraction")
-    axes.grid(visible=True)
-
-
 def _track(axes: Axes, story: Story) -> None:
     axes.fill_between(story.frames, 0, story.heights_px, color=PALE, linewidth=0)
     axes.plot(story.frames, story.heights_px, color=GREY, linewidth=1.2)
@@ -196,21 +201,6 @@ def _track(axes: Axes, story: Story) -> None:
 
 def _above(axes: Axes, where: tuple[float, float], says: str, tone: str, units: Any) -> None:
     axes.annotate(says, where, (2, 3), xycoords=units, textcoords="offset points", color=tone)
-
-
-def _road(axes: Axes, width_px: int, height_px: int) -> None:
-    """A horizon and the edges of a lane, so that the regions are read as a view of the road."""
-    horizon, middle = 0.5 * height_px, width_px / 2
-    lines: list[tuple[list[float], list[float]]] = [([0, width_px], [horizon, horizon])]
-    lines += [([middle, foot * width_px], [horizon, height_px]) for foot in (0.12, 0.88)]
-    for tone, width, alpha in (("white", 2.6, 0.55), (INK, 0.8, 0.6)):
-        for xs, ys in lines:
-            axes.plot(xs, ys, color=tone, linewidth=width, alpha=alpha)
-
-
-def _risk(region: int, regions: int) -> int:
-    """Risk class of a region, counted from the centre of the image, which has class 0."""
-    return abs(2 * region - (regions - 1)) // 2
 
 
 FEWEST_BANDS = 2
@@ -241,12 +231,23 @@ def plot_evaluation(
     called = {k: format_name(names[k]) if k < len(names) else f"class {k}" for k in range(state.n_classes)}
     pictures = []
     if task == "risk":
-        pictures.append(_regions(state, result))
+        size = state.n_classes
+        values = [result.value(f"average_precision_region_{k}") for k in range(size)]
+        pictures.append(plot_risk_regions(values, np.bincount(state.truth, minlength=size).tolist()))
     elif task == "action":
-        pictures += _plot_curves({name: state, **(beside or {})})
+        models = {name: state, **(beside or {})}
+        curves = [
+            compute_curve(name, state.scores[:, 0], state.truth == 1)
+            for name, state in models.items()
+            if (state.truth == 1).any()
+        ]
+        pictures += [plot_precision_recall(curves)] if curves else []
     else:
-        pictures += _found_each(state, called)
-    pictures.append(_reliability(state))
+        held = [k for k in called if (state.truth == k).any()]
+        curves = [compute_curve(called[k], state.scores[:, k], state.truth == k) for k in held]
+        pictures += [plot_precision_recall(curves)] if held else []
+    bins = calibration.reliability(*compute_confidences(state))
+    pictures.append(plot_reliability(bins.confidence, bins.accuracy, bins.count, error=bins.expected_error))
     if task == "action" and state.tte_frames is not None and len(np.unique(state.tte_frames)) >= FEWEST_BANDS:
         order = {k: called[k] for k in (1, 0)}
         pictures.append(score_over_time(state.tte_frames, state.scores[:, 0], state.truth, order))
@@ -280,40 +281,38 @@ def plot_story(scenes: Scenes, state: SampleScores, *, pedestrian: str | None = 
         raise UsageError(
             f"no pedestrian '{chosen}' among the samples; there is {state.pedestrian[0]}, for one"
         )
-    return plot_pedestrian(_story(scenes, state, rows, chosen))
-
-
-def _plot_curves(models: Mapping[str, SampleScores]) -> list[Picture]:
-    curves = [
-        compute_curve(name, state.scores[:, 0], state.truth == 1)
-        for name, state in models.items()
-        if (state.truth == 1).any()
+    samples = scenes.samples[rows.tolist()].sort("start_frame")
+    score = _true_score(state)[rows][
+        np.argsort(scenes.samples["start_frame"].to_numpy()[rows], kind="stable")
     ]
-    return [plot_precision_recall(curves)] if curves else []
-
-
-def _found_each(state: SampleScores, called: Mapping[int, str]) -> list[Picture]:
-    held = [k for k in called if (state.truth == k).any()]
-    return (
-        [
-            plot_precision_recall(
-                [compute_curve(called[k], state.scores[:, k], state.truth == k) for k in held]
-            )
-        ]
-        if held
-        else []
+    kind = str(samples["kind"][0])
+    labels = scenes.meta.vocabularies.get(kind, ())
+    truth = int(samples["label"][0])
+    answer = format_name(labels[truth]) if truth < len(labels) else f"class {truth}"
+    positive = format_name(labels[1]) if state.scores.shape[1] == 1 and len(labels) > 1 else "the true class"
+    # Frame and provenance of the event of one pedestrian's samples.
+    frame = samples["event_frame"][0] if "event_frame" in samples.columns else None
+    source = samples["event_source"][0] if "event_source" in samples.columns else None
+    event, source = (None if frame is None else int(frame)), str(source or "provenance not stated")
+    starts, ends = samples["start_frame"].to_numpy(), samples["end_frame"].to_numpy()
+    first, last = int(starts.min()) - MARGIN_FRAMES, max(int(ends.max()), event or 0) + MARGIN_FRAMES
+    inside = pl.col("frame").is_between(first, last)
+    boxes = scenes.boxes.filter((pl.col("tube") == samples["tube"][0]) & inside).sort("frame")
+    return plot_pedestrian(
+        Story(
+            name=chosen,
+            positive=positive,
+            truth=answer,
+            starts=starts,
+            ends=ends,
+            scores=score,
+            event_frame=event,
+            event_source=source,
+            frames=boxes["frame"].to_numpy(),
+            heights_px=(boxes["y2_px"] - boxes["y1_px"]).cast(pl.Float64).to_numpy(),
+            marks=[*_spans(boxes, "cross", "crossing"), *_spans(boxes, "look", "looking")],
+        )
     )
-
-
-def _regions(state: SampleScores, result: MetricResult) -> Picture:
-    size = state.n_classes
-    values = [result.value(f"average_precision_region_{k}") for k in range(size)]
-    return plot_risk_regions(values, np.bincount(state.truth, minlength=size).tolist())
-
-
-def _reliability(state: SampleScores) -> Picture:
-    bins = calibration.reliability(*compute_confidences(state))
-    return plot_reliability(bins.confidence, bins.accuracy, bins.count, error=bins.expected_error)
 
 
 def _most_telling(scenes: Scenes, state: SampleScores) -> str:
@@ -342,45 +341,6 @@ def _true_score(state: SampleScores) -> np.ndarray[tuple[int], np.dtype[np.float
     column = np.zeros(len(state), dtype=np.int64) if state.scores.shape[1] == 1 else state.truth
     score: np.ndarray[tuple[int], np.dtype[np.float64]] = state.scores[np.arange(len(state)), column]
     return score
-
-
-def _story(
-    scenes: Scenes, state: SampleScores, rows: np.ndarray[tuple[int], np.dtype[np.intp]], name: str
-) -> Story:
-    samples = scenes.samples[rows.tolist()].sort("start_frame")
-    score = _true_score(state)[rows][
-        np.argsort(scenes.samples["start_frame"].to_numpy()[rows], kind="stable")
-    ]
-    kind = str(samples["kind"][0])
-    labels = scenes.meta.vocabularies.get(kind, ())
-    truth = int(samples["label"][0])
-    answer = format_name(labels[truth]) if truth < len(labels) else f"class {truth}"
-    positive = format_name(labels[1]) if state.scores.shape[1] == 1 and len(labels) > 1 else "the true class"
-    event, source = _event(samples)
-    starts, ends = samples["start_frame"].to_numpy(), samples["end_frame"].to_numpy()
-    first, last = int(starts.min()) - MARGIN_FRAMES, max(int(ends.max()), event or 0) + MARGIN_FRAMES
-    inside = pl.col("frame").is_between(first, last)
-    boxes = scenes.boxes.filter((pl.col("tube") == samples["tube"][0]) & inside).sort("frame")
-    return Story(
-        name=name,
-        positive=positive,
-        truth=answer,
-        starts=starts,
-        ends=ends,
-        scores=score,
-        event_frame=event,
-        event_source=source,
-        frames=boxes["frame"].to_numpy(),
-        heights_px=(boxes["y2_px"] - boxes["y1_px"]).cast(pl.Float64).to_numpy(),
-        marks=[*_spans(boxes, "cross", "crossing"), *_spans(boxes, "look", "looking")],
-    )
-
-
-def _event(samples: pl.DataFrame) -> tuple[int | None, str]:
-    """Frame and provenance of the event of one pedestrian's samples."""
-    frame = samples["event_frame"][0] if "event_frame" in samples.columns else None
-    source = samples["event_source"][0] if "event_source" in samples.columns else None
-    return (None if frame is None else int(frame)), str(source or "provenance not stated")
 
 
 def _spans(boxes: pl.DataFrame, column: str, value: str) -> list[tuple[str, int, int]]:

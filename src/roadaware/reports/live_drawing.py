@@ -188,7 +188,9 @@ class LiveDrawing:
         if scale > 1:
             image = image.resize((image.width * scale, image.height * scale), Image.Resampling.BILINEAR)
         pen, font = ImageDraw.Draw(image), load_font(max(11, min(image.size) // 42))
-        bar = _bar_area(image.size, font)
+        size = image.size
+        ascent, descent = font.getmetrics()
+        bar = 0.0, float(size[1] - ascent - descent - 2 * _PAD), float(size[0]), float(size[1])
         taken: list[Area] = [bar] if seen.vehicle else []
         outlooks = [tube.outlook for tube in seen.tubes if tube.outlook is not None]
         where = draw_strip(pen, outlooks, bar[1] - 1 if seen.vehicle else image.height - 1.0, image.size)
@@ -215,7 +217,21 @@ class LiveDrawing:
         for tube, sign, at in signs:
             _write_sign(pen, tube, sign, at, self._colour(tube))
         _title(pen, seen, font, self._notice)  # over the boxes too
-        _bar(pen, seen, bar, font)
+        # A cell for each action of the own vehicle along the lower edge, filled as far as its score goes.
+        _, top, right_most, bottom = bar
+        wide = right_most / max(1, len(seen.vehicle))
+        for place, (name, score) in enumerate(seen.vehicle.items()):
+            left, right = place * wide, (place + 1) * wide - 1
+            told = name in seen.doing
+            pen.rectangle((left, top, right, bottom), fill=_INK)
+            ground = (0, 96, 160) if told else (56, 56, 56)
+            pen.rectangle((left, top, left + (right - left) * min(1.0, max(0.0, score)), bottom), fill=ground)
+            # As many letters as there is room for.
+            words = name.removeprefix("AV-")
+            most = right - left - 2 * _PAD
+            while words and pen.textlength(words, font=font) > most:
+                words = words[:-1]
+            pen.text((left + _PAD, top + _PAD), words, fill=_WHITE if told else _FAINT, font=font)
         return np.asarray(image)
 
     def _colour(self, tube: LiveTube) -> tuple[int, int, int]:
@@ -407,29 +423,3 @@ def _wrap_words(pen: Any, words: str, width: float, font: Any) -> list[str]:
         else:
             lines.append(word)
     return lines
-
-
-def _bar_area(size: tuple[int, int], font: Any) -> Area:
-    ascent, descent = font.getmetrics()
-    return 0.0, float(size[1] - ascent - descent - 2 * _PAD), float(size[0]), float(size[1])
-
-
-def _bar(pen: Any, seen: Seen, area: Area, font: Any) -> None:
-    """A cell for each action of the own vehicle along the lower edge, filled as far as its score goes."""
-    _, top, right_most, bottom = area
-    wide = right_most / max(1, len(seen.vehicle))
-    for place, (name, score) in enumerate(seen.vehicle.items()):
-        left, right = place * wide, (place + 1) * wide - 1
-        told = name in seen.doing
-        pen.rectangle((left, top, right, bottom), fill=_INK)
-        ground = (0, 96, 160) if told else (56, 56, 56)
-        pen.rectangle((left, top, left + (right - left) * min(1.0, max(0.0, score)), bottom), fill=ground)
-        words = _cut(pen, name.removeprefix("AV-"), right - left - 2 * _PAD, font)
-        pen.text((left + _PAD, top + _PAD), words, fill=_WHITE if told else _FAINT, font=font)
-
-
-def _cut(pen: Any, words: str, most: float, font: Any) -> str:
-    """As many letters as there is room for."""
-    while words and pen.textlength(words, font=font) > most:
-        words = words[:-1]
-    return words

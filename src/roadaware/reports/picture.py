@@ -95,7 +95,37 @@ class Picture:
             canvas: Any = FigureCanvasSVG(self.figure)
             # A date would make each report differ from the last.
             canvas.print_svg(buffer, metadata={"Date": None})
-        return _accessible(buffer.getvalue(), sanitize_text(self.title), sanitize_text(self.caption), key)
+        drawn = buffer.getvalue()
+        title = sanitize_text(self.title)
+        caption = sanitize_text(self.caption)
+        parser = etree.XMLParser(
+            resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True
+        )
+        root = etree.fromstring(drawn, parser)
+        for element in list(root.iter(f"{{{_SVG}}}metadata", f"{{{_SVG}}}style")):
+            parent = element.getparent()
+            if parent is not None:
+                parent.remove(element)
+        for element in root.iter():
+            # Make ids unique within a page, so several drawings can stand in it, and let text inherit its font.
+            if "id" in element.attrib:
+                element.set("id", f"{key}-{element.get('id')}")
+            link = str(element.get(_LINK, ""))
+            if link.startswith("#"):
+                element.set(_LINK, f"#{key}-{link.removeprefix('#')}")
+            for name in ("clip-path", "style"):
+                value = element.get(name)
+                if value:
+                    value = value.replace("url(#", f"url(#{key}-")
+                    element.set(name, value.replace("font-family: 'DejaVu Sans'; ", ""))
+        root.set("style", f"font-family: {FONTS}; stroke-linejoin: round; stroke-linecap: butt")
+        root.set("role", "img")
+        root.set("aria-labelledby", f"{key}-title {key}-desc")
+        for index, (tag, text) in enumerate((("title", title), ("desc", caption))):
+            element = etree.Element(f"{{{_SVG}}}{tag}", id=f"{key}-{tag}")
+            element.text = text
+            root.insert(index, element)
+        return etree.tostring(root, encoding="unicode")
 
     def png(self, dpi: int = 120) -> bytes:
         """The drawing as pixels, for places that show no SVG."""
@@ -137,36 +167,3 @@ def _settle(figure: Figure) -> None:
     if engine is not None:
         engine.execute(figure)
         figure.set_layout_engine("none")
-
-
-def _accessible(drawn: bytes, title: str, caption: str, key: str) -> str:
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
-    root = etree.fromstring(drawn, parser)
-    for element in list(root.iter(f"{{{_SVG}}}metadata", f"{{{_SVG}}}style")):
-        parent = element.getparent()
-        if parent is not None:
-            parent.remove(element)
-    for element in root.iter():
-        _adapt(element, key)
-    root.set("style", f"font-family: {FONTS}; stroke-linejoin: round; stroke-linecap: butt")
-    root.set("role", "img")
-    root.set("aria-labelledby", f"{key}-title {key}-desc")
-    for index, (tag, text) in enumerate((("title", title), ("desc", caption))):
-        element = etree.Element(f"{{{_SVG}}}{tag}", id=f"{key}-{tag}")
-        element.text = text
-        root.insert(index, element)
-    return etree.tostring(root, encoding="unicode")
-
-
-def _adapt(element: etree._Element, key: str) -> None:
-    """Make ids unique within a page, so several drawings can stand in it, and let text inherit its font."""
-    if "id" in element.attrib:
-        element.set("id", f"{key}-{element.get('id')}")
-    link = str(element.get(_LINK, ""))
-    if link.startswith("#"):
-        element.set(_LINK, f"#{key}-{link.removeprefix('#')}")
-    for name in ("clip-path", "style"):
-        value = element.get(name)
-        if value:
-            value = value.replace("url(#", f"url(#{key}-")
-            element.set(name, value.replace("font-family: 'DejaVu Sans'; ", ""))

@@ -99,7 +99,31 @@ def plot_box(row: Row) -> Picture:
         for name, box in boxes.items():
             _outline(axes, box, name)
         _frame(axes, list(boxes.values()), (wide, high))
-        _moves(axes, boxes)
+        # Beside each edge by how much it moved from one round to the next.
+        names = list(boxes)
+        every = np.array(list(boxes.values()))
+        (x1, y1), (x2, y2) = every[:, :2].min(axis=0), every[:, 2:].max(axis=0)
+        middle_x, middle_y = (x1 + x2) / 2, (y1 + y2) / 2
+        # Where the words of an edge begin, in points from it, and how they are aligned; one line is 9 points.
+        places: tuple[tuple[tuple[float, float], tuple[float, float], str], ...] = (
+            ((x1, middle_y), (-6, 5), "right"),
+            ((middle_x, y1), (0, 17), "center"),
+            ((x2, middle_y), (6, 5), "left"),
+            ((middle_x, y2), (0, -9), "center"),
+        )
+        for k, (at, (aside, above), across) in enumerate(places):
+            for line, (before, after) in enumerate(pairwise(names)):
+                axes.annotate(
+                    f"{format_signed(boxes[after][k] - boxes[before][k], _digits(boxes))} px",
+                    at,
+                    (aside, above - 9 * line),
+                    textcoords="offset points",
+                    ha=across,
+                    va="center",
+                    fontsize=7,
+                    color=_PICTURES_TONES[after],
+                    bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.4},
+                )
         _inset(axes, boxes, (wide, high))
     told = ". ".join(row["reasons"])
     return Picture(
@@ -181,34 +205,6 @@ def _frame(axes: Axes, boxes: Sequence[tuple[float, ...]], size: tuple[float, fl
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, borderaxespad=0.2, fontsize=7.5)
 
 
-def _moves(axes: Axes, boxes: dict[str, tuple[float, ...]]) -> None:
-    """Beside each edge by how much it moved from one round to the next."""
-    names = list(boxes)
-    every = np.array(list(boxes.values()))
-    (x1, y1), (x2, y2) = every[:, :2].min(axis=0), every[:, 2:].max(axis=0)
-    middle_x, middle_y = (x1 + x2) / 2, (y1 + y2) / 2
-    # Where the words of an edge begin, in points from it, and how they are aligned; one line is 9 points.
-    places: tuple[tuple[tuple[float, float], tuple[float, float], str], ...] = (
-        ((x1, middle_y), (-6, 5), "right"),
-        ((middle_x, y1), (0, 17), "center"),
-        ((x2, middle_y), (6, 5), "left"),
-        ((middle_x, y2), (0, -9), "center"),
-    )
-    for k, (at, (aside, above), across) in enumerate(places):
-        for line, (before, after) in enumerate(pairwise(names)):
-            axes.annotate(
-                f"{format_signed(boxes[after][k] - boxes[before][k], _digits(boxes))} px",
-                at,
-                (aside, above - 9 * line),
-                textcoords="offset points",
-                ha=across,
-                va="center",
-                fontsize=7,
-                color=_PICTURES_TONES[after],
-                bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.4},
-            )
-
-
 def _digits(boxes: dict[str, tuple[float, ...]]) -> int:
     """Decimals that tell: more where the image is the unit."""
     return 4 if max(abs(edge) for box in boxes.values() for edge in box) <= 2 else 1
@@ -285,7 +281,17 @@ def build_quality_sections(quality: Quality) -> list[Section]:
     sections = [_result(quality)]
     if len(wrong):
         sections.append(_items(quality, wrong))
-    return [*sections, _agreement(quality)]
+    blocks: list[Block] = [
+        _place_table(quality.agreement, ("all", "kind"), "In place and time, by kind of item")
+    ]
+    if len(quality.labels):
+        blocks.append(_label_table(quality.labels.filter(pl.col("level") == "all"), "In labels"))
+    for level in ("label", "video"):
+        blocks += _of_level(quality, level)
+    return [
+        *sections,
+        Section("Agreement between annotators", tuple(_describe_agreement(quality)), tuple(blocks)),
+    ]
 
 
 def _result(quality: Quality) -> Section:
@@ -363,7 +369,16 @@ def _facts(quality: Quality) -> Iterator[tuple[str, str]]:
 
 def _items(quality: Quality, wrong: pl.DataFrame) -> Section:
     """What did not pass: drawn, and as a table to narrow down."""
-    boxes = _boxes_to_draw(wrong)
+    # Boxes to look at: the faults of place first, the greatest difference first, a few of each rule.
+    ranked = wrong.filter(pl.col("what").str.contains("box")).with_columns(
+        rank=pl.col("rules")
+        .list.first()
+        .replace_strict({rule: k for k, rule in enumerate(_DRAWN_FIRST)}, default=len(_DRAWN_FIRST)),
+        first=pl.col("rules").list.first(),
+    )
+    ranked = ranked.sort("rank", pl.col("max_edge_diff_ref_px"), descending=[False, True], nulls_last=True)
+    each = max(2, MOST_DRAWN // max(1, ranked["first"].n_unique()))
+    boxes = ranked.filter(pl.int_range(pl.len()).over("first") < each).head(MOST_DRAWN).to_dicts()
     spans = wrong.filter(~pl.col("what").str.contains("box") & _any_start(wrong)).head(MOST_SPANS).to_dicts()
     blocks: list[Block] = []
     if boxes:
@@ -383,19 +398,6 @@ def _any_start(items: pl.DataFrame) -> pl.Expr:
     return pl.any_horizontal(
         pl.col(f"{name}_start").is_not_null() for name in VERSIONS if f"{name}_start" in items.columns
     )
-
-
-def _boxes_to_draw(wrong: pl.DataFrame) -> list[Row]:
-    """Boxes to look at: the faults of place first, the greatest difference first, a few of each rule."""
-    boxes = wrong.filter(pl.col("what").str.contains("box")).with_columns(
-        rank=pl.col("rules")
-        .list.first()
-        .replace_strict({rule: k for k, rule in enumerate(_DRAWN_FIRST)}, default=len(_DRAWN_FIRST)),
-        first=pl.col("rules").list.first(),
-    )
-    ranked = boxes.sort("rank", pl.col("max_edge_diff_ref_px"), descending=[False, True], nulls_last=True)
-    each = max(2, MOST_DRAWN // max(1, ranked["first"].n_unique()))
-    return ranked.filter(pl.int_range(pl.len()).over("first") < each).head(MOST_DRAWN).to_dicts()
 
 
 def _left_out(held: pl.DataFrame, shown: int, what: str) -> list[Block]:
@@ -441,17 +443,6 @@ def _filters(rows: Sequence[Row]) -> Iterator[Filter]:
         choices = tuple(value for value in order if value in met)[:MOST_CHOICES]
         places = {value: place for place, value in enumerate(choices)}
         yield Filter(title, choices, tuple(tuple(places[v] for v in held if v in places) for held in values))
-
-
-def _agreement(quality: Quality) -> Section:
-    blocks: list[Block] = [
-        _place_table(quality.agreement, ("all", "kind"), "In place and time, by kind of item")
-    ]
-    if len(quality.labels):
-        blocks.append(_label_table(quality.labels.filter(pl.col("level") == "all"), "In labels"))
-    for level in ("label", "video"):
-        blocks += _of_level(quality, level)
-    return Section("Agreement between annotators", tuple(_describe_agreement(quality)), tuple(blocks))
 
 
 def _of_level(quality: Quality, level: str) -> Iterator[Block]:

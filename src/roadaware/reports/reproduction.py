@@ -53,7 +53,7 @@ def build_reproduction_section(
     blocks.append(_reasons(cells))
     facts = [
         (name, f"samples: {_configs(q)[0]}; metrics: {_configs(q)[1]}")
-        for name, q in _list_questions(reproduction)
+        for name, q in list(reproduction.questions.items())
     ]
     blocks.append(Facts(tuple(facts), "Configurations"))
     return Section(title, tuple(_says(reproduction)), tuple(blocks))
@@ -95,10 +95,6 @@ def _question(name: str, question: Question, model: str) -> Section:
         labels=labels,
         pictures=drawn,
     )
-
-
-def _list_questions(reproduction: Reproduction) -> list[tuple[str, Question]]:
-    return list(reproduction.questions.items())
 
 
 def _configs(question: Question) -> tuple[str, str]:
@@ -209,13 +205,11 @@ def _says(reproduction: Reproduction) -> Iterator[str]:
         + "."
     )
     for name, question in reproduction.questions.items():
-        yield from _better(name, question)
-
-
-def _better(name: str, question: Question) -> Iterator[str]:
-    """The models beside the released scores, in one sentence."""
-    theirs = question.value("balanced_accuracy")
-    reached = {model: one.metrics.value("balanced_accuracy") for model, one in question.baselines.items()}
-    if theirs is not None and reached:
-        ours = ", ".join(f"{format_name(model)} {format_number(value)}" for model, value in reached.items())
-        yield f"Balanced accuracy on {name}: {format_number(theirs)} for the released scores; without pixels {ours}."
+        # The models beside the released scores, in one sentence.
+        theirs = question.value("balanced_accuracy")
+        reached = {model: one.metrics.value("balanced_accuracy") for model, one in question.baselines.items()}
+        if theirs is not None and reached:
+            ours = ", ".join(
+                f"{format_name(model)} {format_number(value)}" for model, value in reached.items()
+            )
+            yield f"Balanced accuracy on {name}: {format_number(theirs)} for the released scores; without pixels {ours}."

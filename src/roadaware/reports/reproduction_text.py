@@ -33,7 +33,12 @@ def format_reproduction(found: Reproduction) -> str:
     legend = [f"{mark} {_MEANINGS[status]}" for status, (mark, _) in MARKS.items()]
     counted = [f"{found.counts.get(status, 0)} {status.replace('_', ' ')}" for status in MARKS]
     blocks.append("marks: " + "; ".join(legend))
-    reasons = _reasons(found.cells)
+    # Each reason once, with the cells that it holds for.
+    grouped: dict[str, list[Cell]] = {}
+    for cell in found.cells:
+        if cell.why:
+            grouped.setdefault(cell.why, []).append(cell)
+    reasons = [f"{MARKS[held[0].status][0]} {_places(held)}: {why}" for why, held in grouped.items()]
     if reasons:
         blocks.append("why:\n" + "\n".join(f"  {terminal.format_cell(reason)}" for reason in reasons))
     blocks.append(f"{len(found.cells)} cells: " + ", ".join(counted))
@@ -71,15 +76,6 @@ def _table(cells: Sequence[Cell]) -> str:
     styles = dict(MARKS.values())
     body = terminal.format_table(header, rows, left=2, colour=lambda row: styles.get(row[0].strip()))
     return f"{head}\n{body}{tail}"
-
-
-def _reasons(cells: Sequence[Cell]) -> list[str]:
-    """Each reason once, with the cells that it holds for."""
-    grouped: dict[str, list[Cell]] = {}
-    for cell in cells:
-        if cell.why:
-            grouped.setdefault(cell.why, []).append(cell)
-    return [f"{MARKS[held[0].status][0]} {_places(held)}: {why}" for why, held in grouped.items()]
 
 
 def _places(cells: Sequence[Cell]) -> str:

@@ -29,7 +29,9 @@ def run_page(runs: Sequence[Run], comparisons: Sequence[Comparison] = (), title:
     sections = [run_section(run) for run in runs]
     sections += [build_comparison_section(comparison) for comparison in comparisons]
     heading = title or ", ".join(run.name for run in runs)
-    return report(sections, title=heading, subtitle=_subtitle(runs))
+    tasks = sorted({run.config.task for run in runs})
+    protocols = sorted({run.protocol for run in runs if run.protocol})
+    return report(sections, title=heading, subtitle=", ".join(["pedestrians", *tasks, *protocols]))
 
 
 def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
@@ -72,9 +74,3 @@ def render_comparison(comparison: Comparison) -> str:
     from roadaware.reports.evaluation import build_comparison_section
 
     return report([build_comparison_section(comparison)], title=" against ".join(comparison.names))
-
-
-def _subtitle(runs: Sequence[Run]) -> str:
-    tasks = sorted({run.config.task for run in runs})
-    protocols = sorted({run.protocol for run in runs if run.protocol})
-    return ", ".join(["pedestrians", *tasks, *protocols])

@@ -170,7 +170,12 @@ def read_contents(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """
     results = _results(folder)
     try:
-        stated = _list_files(results)
+        # The files that a run is made from, with their digests.
+        stated = {
+            name: str(stated)
+            for name, stated in results["files"].items()
+            if name != _PAGE and name == Path(name).name
+        }
     except (AttributeError, KeyError, TypeError) as error:
         raise DamagedError(
             f"a field is missing or of a wrong kind: {error}", where=f"{folder}/{MARKER}", hint=AGAIN
@@ -249,15 +254,6 @@ def _results(folder: Path) -> dict[str, Any]:
         )
     results: dict[str, Any] = found
     return results
-
-
-def _list_files(results: dict[str, Any]) -> dict[str, str]:
-    """The files that a run is made from, with their digests."""
-    return {
-        name: str(stated)
-        for name, stated in results["files"].items()
-        if name != _PAGE and name == Path(name).name
-    }
 
 
 def _read_verified(path: Path, stated: str) -> bytes:

@@ -75,7 +75,7 @@ def plot_timeline(watched: Watched, end_s: float, agents: Sequence[str] = ()) ->
             [-1.05, *range(len(shown))],
             [
                 "own vehicle" if watched.driving else "source" if watched.source else "",
-                *(_format_span(span) for span in shown),
+                *(sanitize_text(f"#{span.tube} {span.agent}") for span in shown),
             ],
         )
         axes.tick_params(axis="y", labelsize=6.5, length=0)
@@ -141,10 +141,6 @@ def format_clock(seconds: float) -> str:
     return f"{minutes:.0f}:{rest:04.1f}"
 
 
-def _format_span(span: Span) -> str:
-    return sanitize_text(f"#{span.tube} {span.agent}")
-
-
 _MOST_BYTES = 6 << 20
 """A video up to this size is in the page, and can be played there."""
 _THUMB_PX, _USUAL_FPS = 480, 25.0
@@ -205,7 +201,11 @@ def render_watch_page(
         raise DamagedError(
             f"a field is missing or of a wrong kind: {error}", where=str(folder), hint="watch the video again"
         ) from error
-    return report(sections, title=f"Watched: {summary['source']}", subtitle=_subtitle(summary))
+    return report(
+        sections,
+        title=f"Watched: {summary['source']}",
+        subtitle=f"{summary['frames']:,} frames, {summary['stream_s']:.1f} s, {summary['tubes']:,} tubes",
+    )
 
 
 def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Section]:
@@ -219,7 +219,15 @@ def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Se
         blocks.append(Note(NOTHING, "doubt"))
     blocks += _film(folder, beside, told.moments)
     if told.spans or told.driving:
-        blocks.append(Pictures((plot_timeline(told, float(summary["stream_s"]), _agents(summary)),)))
+        blocks.append(
+            Pictures(
+                (
+                    plot_timeline(
+                        told, float(summary["stream_s"]), [str(name) for name in summary.get("agents", ())]
+                    ),
+                )
+            )
+        )
     if stretches:
         blocks.append(_build_sentences(stretches))
     looks: list[Block] = []
@@ -234,9 +242,38 @@ def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Se
     crowd = _crowd(summary)
     doubts = list_uncertainties(summary, told)
     models: list[Block] = [_models(summary)] if summary.get("models") else []
-    models.append(Facts(tuple(_facts(summary)), "The watch"))
+    # What a reader needs to make the run again; nothing that a clock says, so that pages are equal.
+    size = summary.get("width_px"), summary.get("height_px")
+    models.append(
+        Facts(
+            (
+                ("source", str(summary["source"])),
+                ("size", f"{size[0]}x{size[1]}" if all(size) else "unknown"),
+                ("frames per second", str(summary["source_fps"] or "unknown")),
+                ("frames", f"{summary['frames']:,} of {summary['frames_of_source'] or '?'}"),
+                ("events", f"{summary['events']:,}"),
+                ("files", ", ".join(summary["files"])),
+                ("settings", f"digest {summary['config_digest']}"),
+                ("version", str(summary["version"])),
+            ),
+            "The watch",
+        )
+    )
+    # What was found, in sentences.
+    counts: dict[str, int] = {}
+    for span in told.spans:
+        name = "without a label" if span.agent == UNLABELLED else span.agent
+        counts[name] = counts.get(name, 0) + 1
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    tubes = ", ".join(f"{count:,} {name}" for name, count in ranked)
+    said = [f"{len(told.spans):,} tubes: {tubes}." if told.spans else NOTHING]
+    if "crossing" in summary:
+        asked, answered = summary["crossing"]["pedestrians"], summary["crossing"]["answered"]
+        crossing = sum(bool(span.probable) for span in told.spans)
+        known = f"; {crossing:,} will probably cross, as far as the predictor knows" if answered else ""
+        said.append(f"Crossing was asked of {asked:,} pedestrians and answered of {answered:,}{known}.")
     return [
-        Section("What was seen", tuple(_says(summary, told)), tuple(blocks)),
+        Section("What was seen", tuple(said), tuple(blocks)),
         *([Section("The crowd", (), crowd)] if crowd else []),
         Section("Worth a look", (), tuple(looks)),
         *_build_expected(summary),
@@ -322,28 +359,6 @@ def _crowd(summary: Mapping[str, Any]) -> tuple[Block, ...]:
         )
         blocks.append(Table(("action", "people", "best score"), done, "lrr", "Actions"))
     return tuple(blocks)
-
-
-def _subtitle(summary: Mapping[str, Any]) -> str:
-    return f"{summary['frames']:,} frames, {summary['stream_s']:.1f} s, {summary['tubes']:,} tubes"
-
-
-def _says(summary: Mapping[str, Any], told: Watched) -> list[str]:
-    """What was found, in sentences."""
-
-    counts: dict[str, int] = {}
-    for span in told.spans:
-        name = "without a label" if span.agent == UNLABELLED else span.agent
-        counts[name] = counts.get(name, 0) + 1
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    tubes = ", ".join(f"{count:,} {name}" for name, count in ranked)
-    said = [f"{len(told.spans):,} tubes: {tubes}." if told.spans else NOTHING]
-    if "crossing" in summary:
-        asked, answered = summary["crossing"]["pedestrians"], summary["crossing"]["answered"]
-        crossing = sum(bool(span.probable) for span in told.spans)
-        known = f"; {crossing:,} will probably cross, as far as the predictor knows" if answered else ""
-        said.append(f"Crossing was asked of {asked:,} pedestrians and answered of {answered:,}{known}.")
-    return said
 
 
 def list_uncertainties(summary: Mapping[str, Any], told: Watched) -> tuple[str, ...]:
@@ -435,10 +450,6 @@ def _small(frame: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return np.asarray(image)
 
 
-def _agents(summary: Mapping[str, Any]) -> list[str]:
-    return [str(name) for name in summary.get("agents", ())]
-
-
 def _models(summary: Mapping[str, Any]) -> Any:
 
     rows = tuple(
@@ -454,18 +465,3 @@ def _models(summary: Mapping[str, Any]) -> Any:
     return Table(
         ("tells", "model", "what it is, or was trained on", "licence", "digest"), rows, "lllll", "Models"
     )
-
-
-def _facts(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What a reader needs to make the run again; nothing that a clock says, so that pages are equal."""
-    size = summary.get("width_px"), summary.get("height_px")
-    return [
-        ("source", str(summary["source"])),
-        ("size", f"{size[0]}x{size[1]}" if all(size) else "unknown"),
-        ("frames per second", str(summary["source_fps"] or "unknown")),
-        ("frames", f"{summary['frames']:,} of {summary['frames_of_source'] or '?'}"),
-        ("events", f"{summary['events']:,}"),
-        ("files", ", ".join(summary["files"])),
-        ("settings", f"digest {summary['config_digest']}"),
-        ("version", str(summary["version"])),
-    ]

@@ -120,7 +120,8 @@ def render_scene(
                 reel.sweeps.append(_write_lidar_sweep(stage, episode, episode.config.lidar, folder, frame))
             if progress is not None:
                 progress(frame + 1)
-        _close(reel)
+        while reel.blocks is not None and (block := next(reel.blocks, None)) is not None:
+            reel.video.write_sound(block)
     _write_tables(episode, folder, collector.seen(), kept, reel.sweeps)
 
 
@@ -146,7 +147,7 @@ def _open_writers(episode: Episode, folder: Path, kept: Kept, stack: ExitStack) 
         crf = FINE_CRF if episode.look is None else episode.look.crf
         writer = VideoWriter(folder / VIDEO, *size, camera.fps, sound_rate=rate, comment=MARK, crf=crf)
         reel.video = stack.enter_context(writer)
-        reel.blocks = _heard(episode) if episode.config.sound else None
+        reel.blocks = iter(render_audio(episode)) if episode.config.sound else None
     if kept.masks:
         reel.instances = stack.enter_context(MaskWriter(folder / "instances.zip"))
         reel.semantics = stack.enter_context(MaskWriter(folder / "semantics.zip", 8))
@@ -155,36 +156,23 @@ def _open_writers(episode: Episode, folder: Path, kept: Kept, stack: ExitStack) 
     return reel
 
 
-def _heard(episode: Episode) -> Any:
-
-    return iter(render_audio(episode))
-
-
 def _expose(reel: _Reel, episode: Episode, picture: Picture, frame: int) -> None:
     if reel.video is not None:
         reel.video.write(picture.rgb)
-        _sound_up_to(reel, (frame + 1) / episode.config.camera.fps)
+        # Sound as far as the images are, so that neither waits for the other in memory.
+        time_s = (frame + 1) / episode.config.camera.fps
+        while reel.blocks is not None and reel.video.n_samples < time_s * _SOUND_RATE:
+            block = next(reel.blocks, None)
+            if block is None:
+                reel.blocks = None
+            else:
+                reel.video.write_sound(block)
     if reel.instances is not None:
         # PNG holds 16 bits at most.
         reel.instances.write(picture.instance.astype(np.uint16))
         reel.semantics.write(picture.semantic)
     if reel.depth is not None:
         reel.depth.write_depth(picture.depth_m)
-
-
-def _sound_up_to(reel: _Reel, time_s: float) -> None:
-    """Sound as far as the images are, so that neither waits for the other in memory."""
-    while reel.blocks is not None and reel.video.n_samples < time_s * _SOUND_RATE:
-        block = next(reel.blocks, None)
-        if block is None:
-            reel.blocks = None
-        else:
-            reel.video.write_sound(block)
-
-
-def _close(reel: _Reel) -> None:
-    while reel.blocks is not None and (block := next(reel.blocks, None)) is not None:
-        reel.video.write_sound(block)
 
 
 def _write_lidar_sweep(
@@ -343,10 +331,14 @@ def _claim(order: Order, folder: Path) -> None:
     Raises:
         UsageError: if it holds something else.
     """
+    # A config as folders say it; those that are older than looks or staging say nothing of them.
+    config = order.config
+    told = to_dict(config)
+    unsaid = {name for name in ("looks", "staging") if getattr(config, name) is None}
     head = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        "config": _settings(order.config),
+        "config": {key: value for key, value in told.items() if key not in unsaid},
         "kept": _describe_outputs(order.kept),
         "seed": order.seed,
         "scenes": order.scenes,
@@ -357,7 +349,20 @@ def _claim(order: Order, folder: Path) -> None:
     except OSError as error:
         raise build_disk_error(folder, 0, error) from error
     if found:
-        _refuse_others(folder, head, found)
+        known: object = None
+        with suppress(OSError, ValueError, RecursionError):
+            # The folder may be anybody's: its file may be huge, no JSON, or nested too deeply.
+            known = json.loads((folder / MAIN).read_bytes()[: 1 << 20])
+        if not isinstance(known, dict) or known.get("format") != FORMAT:
+            names = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
+            raise UsageError(f"{folder} holds other things ({names}); name a new or empty folder with --out")
+        # `scenes` is not compared: a folder may be given more of the same.
+        for key, what in _TOLD.items():
+            if known.get(key) != head[key]:
+                raise UsageError(
+                    f"{folder} holds scenes of {what}{_differing(known.get(key), head[key])}; the same command "
+                    "goes on with them, another one needs another folder"
+                )
     write_atomically(folder / MAIN, (json.dumps(head, indent=2, sort_keys=True) + "\n").encode())
     try:
         (folder / SCENES).mkdir(exist_ok=True)
@@ -365,34 +370,10 @@ def _claim(order: Order, folder: Path) -> None:
         raise build_disk_error(folder, 0, error) from error
 
 
-def _settings(config: SceneConfig) -> dict[str, object]:
-    """A config as folders say it; those that are older than looks or staging say nothing of them."""
-    told = to_dict(config)
-    unsaid = {name for name in ("looks", "staging") if getattr(config, name) is None}
-    return {key: value for key, value in told.items() if key not in unsaid}
-
-
 def _describe_outputs(kept: Kept) -> dict[str, object]:
     """What is kept, as folders say it; those that are older than a field lack it and have its default."""
     told = to_dict(kept)
     return told if not told["pictures"] else {key: value for key, value in told.items() if key != "pictures"}
-
-
-def _refuse_others(folder: Path, head: dict[str, object], found: list[str]) -> None:
-    known: object = None
-    with suppress(OSError, ValueError, RecursionError):
-        # The folder may be anybody's: its file may be huge, no JSON, or nested too deeply.
-        known = json.loads((folder / MAIN).read_bytes()[: 1 << 20])
-    if not isinstance(known, dict) or known.get("format") != FORMAT:
-        names = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
-        raise UsageError(f"{folder} holds other things ({names}); name a new or empty folder with --out")
-    # `scenes` is not compared: a folder may be given more of the same.
-    for key, what in _TOLD.items():
-        if known.get(key) != head[key]:
-            raise UsageError(
-                f"{folder} holds scenes of {what}{_differing(known.get(key), head[key])}; the same command "
-                "goes on with them, another one needs another folder"
-            )
 
 
 def _differing(there: object, asked: object, path: str = "") -> str:

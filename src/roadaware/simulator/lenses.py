@@ -47,7 +47,11 @@ class Lens:
         self._bonnet = self._bonnet_mask(rng)
         self._mirror = self._mirror_mask(rng)
         self._clear, self._veil = self._glass(rng)
-        self._tones = _to_grey(look.contrast)
+        # (4096,) grey levels of light from 0 to 1, with a contrast.
+        light = np.linspace(0.0, 1.0, _STEPS)
+        # A power about the middle grey, where contrast changes nothing.
+        bent = np.minimum(_MIDDLE * (light / _MIDDLE) ** look.contrast, 1.0)
+        self._tones = (255 * bent ** (1 / _GAMMA)).astype(np.float32)
 
     def _bonnet_mask(self, rng: np.random.Generator) -> Bools:
         round_off = 1 - rng.uniform(0.2, 0.8) * (self._across - rng.uniform(-0.15, 0.15)) ** 2
@@ -156,11 +160,3 @@ class Lens:
 def _to_light() -> Floats32:
     """(256,) light of grey levels, 0 to 1."""
     return ((np.arange(256) / 255) ** _GAMMA).astype(np.float32)
-
-
-def _to_grey(contrast: float) -> Floats32:
-    """(4096,) grey levels of light from 0 to 1, with a contrast."""
-    light = np.linspace(0.0, 1.0, _STEPS)
-    # A power about the middle grey, where contrast changes nothing.
-    bent = np.minimum(_MIDDLE * (light / _MIDDLE) ** contrast, 1.0)
-    return (255 * bent ** (1 / _GAMMA)).astype(np.float32)

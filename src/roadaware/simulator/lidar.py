@@ -142,7 +142,17 @@ def simulate_sweep(
     measured = np.maximum(hits.ranges[ring, column] + config.noise_m * tremor[ring, column], 0.0)
     above, around = elevations(config)[ring], azimuths(config)[column]
     flat = measured * np.cos(above)
-    strength = _intensity(soup, triangle, hits.facing[ring, column]) + _SPARKLE * sparkle[ring, column]
+    # (n,) share of light that comes back: by material, less at grazing angles; signs send all of it back.
+    table = np.array([_REFLECTS[material] for material in Material])
+    reflects = table[soup.material[triangle]]
+    sign = soup.semantic[triangle] == Semantic.TRAFFIC_SIGN
+    mirrors = sign | (soup.material[triangle] == Material.MARKING)
+    # Rough surfaces follow the cosine; what is made to be seen at
+    # night sends light back to where it came from.
+    found: Floats = np.where(
+        mirrors, np.where(sign, 0.95, reflects), reflects * (0.25 + 0.75 * hits.facing[ring, column])
+    )
+    strength = found + _SPARKLE * sparkle[ring, column]
     points = np.column_stack(
         [
             flat * np.cos(around),
@@ -153,15 +163,3 @@ def simulate_sweep(
         ]
     )
     return Sweep(points.astype(np.float32), soup.instance[triangle], soup.semantic[triangle])
-
-
-def _intensity(soup: Soup, triangle: npt.NDArray[np.int32], facing: Floats) -> Floats:
-    """(n,) share of light that comes back: by material, less at grazing angles; signs send all of it back."""
-    table = np.array([_REFLECTS[material] for material in Material])
-    reflects = table[soup.material[triangle]]
-    sign = soup.semantic[triangle] == Semantic.TRAFFIC_SIGN
-    mirrors = sign | (soup.material[triangle] == Material.MARKING)
-    # Rough surfaces follow the cosine; what is made to be seen at
-    # night sends light back to where it came from.
-    found: Floats = np.where(mirrors, np.where(sign, 0.95, reflects), reflects * (0.25 + 0.75 * facing))
-    return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from roadaware.simulator.config import CameraConfig, Looks, SceneConfig, Surroundings
+from roadaware.simulator.config import Looks, SceneConfig
 from roadaware.simulator.mesh import Material
 
 Rgb = tuple[float, float, float]
@@ -119,8 +119,25 @@ def draw_config(config: SceneConfig, rng: np.random.Generator) -> SceneConfig:
         config: of the set, with looks.
         rng: of the scene.
     """
-    camera = _camera(config.camera, rng)
-    town, busy = _town(config.surroundings, rng), config.behaviour
+    camera = replace(
+        config.camera,
+        fov_deg=float(rng.uniform(48.0, 95.0)),
+        height_m=float(rng.uniform(1.15, 2.3)),
+        pitch_deg=float(np.clip(rng.normal(-2.0, 2.5), -8.0, 4.0)),
+    )
+    anyhow, near, far = rng.random(), rng.normal(0.0, 0.05), rng.random()
+    town = replace(
+        config.surroundings,
+        drive_on="left" if rng.random() < 0.5 else "right",
+        lanes=int(rng.choice([1, 2, 3], p=[0.55, 0.3, 0.15])),
+        lane_width_m=float(rng.uniform(3.0, 3.8)),
+        parking=float(rng.uniform(0.3, 1.0)),
+        bends=float(rng.uniform(0.0, 0.8)),
+        height_m=float(rng.uniform(5.0, 30.0)),
+        greenery=float(rng.uniform(0.0, 1.0)),
+        hue=float(far if anyhow < 0.35 else near % 1.0),
+    )
+    busy = config.behaviour
     busy = replace(
         busy,
         parked=float(rng.uniform(0.1, 1.0)),
@@ -131,27 +148,3 @@ def draw_config(config: SceneConfig, rng: np.random.Generator) -> SceneConfig:
     looks = config.looks or Looks()
     config = replace(config, camera=camera) if looks.camera else config
     return replace(config, surroundings=town, behaviour=busy) if looks.town else config
-
-
-def _camera(camera: CameraConfig, rng: np.random.Generator) -> CameraConfig:
-    return replace(
-        camera,
-        fov_deg=float(rng.uniform(48.0, 95.0)),
-        height_m=float(rng.uniform(1.15, 2.3)),
-        pitch_deg=float(np.clip(rng.normal(-2.0, 2.5), -8.0, 4.0)),
-    )
-
-
-def _town(town: Surroundings, rng: np.random.Generator) -> Surroundings:
-    anyhow, near, far = rng.random(), rng.normal(0.0, 0.05), rng.random()
-    return replace(
-        town,
-        drive_on="left" if rng.random() < 0.5 else "right",
-        lanes=int(rng.choice([1, 2, 3], p=[0.55, 0.3, 0.15])),
-        lane_width_m=float(rng.uniform(3.0, 3.8)),
-        parking=float(rng.uniform(0.3, 1.0)),
-        bends=float(rng.uniform(0.0, 0.8)),
-        height_m=float(rng.uniform(5.0, 30.0)),
-        greenery=float(rng.uniform(0.0, 1.0)),
-        hue=float(far if anyhow < 0.35 else near % 1.0),
-    )

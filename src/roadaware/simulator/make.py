@@ -110,7 +110,18 @@ class Room:
 
     def free(self, thing: Thing) -> bool:
         """Whether nobody and nothing is where a thing would be, in any frame."""
-        points, radius = _circles(thing)
+        # (F, k, 2) circles that cover a thing from above, and their radius.
+        length, width = _size(thing.kind)[:2]
+        if length < width:
+            axis, spread = thing.heading + np.pi / 2, width - length
+        else:
+            axis, spread = thing.heading, length - width
+        # As many circles of the short side as cover the long one without gaps.
+        k = 1 + int(np.ceil(spread / max(min(length, width), 0.3)))
+        offsets = np.linspace(-spread / 2, spread / 2, k) if k > 1 else np.zeros(1)
+        way = np.stack([np.cos(axis), np.sin(axis)], axis=1)
+        points = thing.track[:, None] + offsets[None, :, None] * way[:, None]
+        radius = 0.5 * float(min(length, width)) + 0.05
         # What stands still is in everybody's way at any time: its first frame is held against all of theirs.
         still = bool(np.ptp(thing.track, axis=0).max() < 0.1)
         rows = np.zeros(len(self._frame), dtype=np.int64) if still else self._frame
@@ -147,7 +158,14 @@ def add_corner_objects(
     path, regions = build_own_path(layout), Regions(layout)
     reach = config.behaviour.ego_speed_kmh / 3.6 * config.seconds
     span = (start_m + NEAREST_M, min(start_m + reach + FARTHEST_M, path.length - 5.0))
-    room = Room(layout, _own_start(path, start_m, config.n_frames), ())
+    # The own vehicle where it starts, as if it stood there.
+    n = config.n_frames
+    rear = start_m - OWN_LENGTH_M / 2 - OWN_AHEAD_M
+    position = np.tile([*path.at(rear).tolist(), 0.0], (n, 1))
+    none, whole = np.zeros(n), np.zeros(n, dtype=np.int64)
+    room = Room(
+        layout, Ego(position, np.full(n, float(path.heading(rear))), none, none, none, whole, whole), ()
+    )
     names = [name for name, _ in SCENES]
     shares = np.array([share for _, share in SCENES])
     things: list[Thing] = []
@@ -169,14 +187,6 @@ def add_corner_objects(
     # Numbered for themselves; they get their numbers in the scene when it is known how many others there are.
     lying = [build_object_actor(thing, regions, k, config, rng) for k, thing in enumerate(things)]
     return Strewn(tuple(lying), tuple(dogs), bags)
-
-
-def _own_start(path: Line, start_m: float, n: int) -> Ego:
-    """The own vehicle where it starts, as if it stood there."""
-    rear = start_m - OWN_LENGTH_M / 2 - OWN_AHEAD_M
-    position = np.tile([*path.at(rear).tolist(), 0.0], (n, 1))
-    none, whole = np.zeros(n), np.zeros(n, dtype=np.int64)
-    return Ego(position, np.full(n, float(path.heading(rear))), none, none, none, whole, whole)
 
 
 def simulate_blown_bags(
@@ -202,7 +212,17 @@ def simulate_blown_bags(
     found: list[Actor] = []
     for _ in range(bags):
         for _ in range(TRIES):
-            bag = _bag(path, float(rng.uniform(along[0] + 8.0, along[1] + FARTHEST_M)), config, rng)
+            # A plastic bag that the wind rolls and lifts over the road.
+            s = float(rng.uniform(along[0] + 8.0, along[1] + FARTHEST_M))
+            turn = float(rng.uniform(-np.pi, np.pi))
+            seconds = np.arange(config.n_frames) / config.camera.fps
+            wind = float(path.heading(s)) + float(rng.choice([-1.0, 1.0]) * rng.uniform(0.9, 2.2))
+            gust = float(rng.uniform(0.4, 1.3))
+            way = gust * (seconds + 0.4 * np.sin(1.7 * seconds))
+            start = path.beside(s, float(rng.normal(0.0, 1.6)))
+            track = start + way[:, None] * np.array([np.cos(wind), np.sin(wind)])
+            lift = 0.25 * np.abs(np.sin(1.3 * seconds + turn))
+            bag = Thing("plastic_bag", track, turn + 1.4 * seconds, lift)
             if room.free(bag) and _on_ground(bag, regions):
                 room.take(bag)
                 found.append(build_object_actor(bag, regions, len(others) + len(found), config, rng))
@@ -264,19 +284,6 @@ def _build_things(
         left = float(rng.choice([-1.0, 1.0]) * rng.uniform(1.2, 4.5))
     turn = float(rng.uniform(-np.pi, np.pi))
     return [Thing(name, np.tile(path.beside(s, left), (n, 1)), np.full(n, turn), np.zeros(n))]
-
-
-def _bag(path: Line, s: float, config: SceneConfig, rng: np.random.Generator) -> Thing:
-    """A plastic bag that the wind rolls and lifts over the road."""
-    turn = float(rng.uniform(-np.pi, np.pi))
-    seconds = np.arange(config.n_frames) / config.camera.fps
-    wind = float(path.heading(s)) + float(rng.choice([-1.0, 1.0]) * rng.uniform(0.9, 2.2))
-    gust = float(rng.uniform(0.4, 1.3))
-    way = gust * (seconds + 0.4 * np.sin(1.7 * seconds))
-    start = path.beside(s, float(rng.normal(0.0, 1.6)))
-    track = start + way[:, None] * np.array([np.cos(wind), np.sin(wind)])
-    lift = 0.25 * np.abs(np.sin(1.3 * seconds + turn))
-    return Thing("plastic_bag", track, turn + 1.4 * seconds, lift)
 
 
 def _still(kind: str, path: Line, s: float, left: float, turn: float, n: int) -> Thing:
@@ -342,22 +349,6 @@ def _runs_free(dog: Dog, things: Sequence[Thing], regions: Regions) -> bool:
         bool((np.hypot(*(way - thing.track[0]).T) > max(_size(thing.kind)[:2]) / 2 + 0.7).all())
         for thing in things
     )
-
-
-def _circles(thing: Thing) -> tuple[Floats, float]:
-    """(F, k, 2) circles that cover a thing from above, and their radius."""
-    length, width = _size(thing.kind)[:2]
-    if length < width:
-        axis, spread = thing.heading + np.pi / 2, width - length
-    else:
-        axis, spread = thing.heading, length - width
-    # As many circles of the short side as cover the long one without gaps.
-    k = 1 + int(np.ceil(spread / max(min(length, width), 0.3)))
-    offsets = np.linspace(-spread / 2, spread / 2, k) if k > 1 else np.zeros(1)
-    way = np.stack([np.cos(axis), np.sin(axis)], axis=1)
-    return thing.track[:, None] + offsets[None, :, None] * way[:, None], 0.5 * float(
-        min(length, width)
-    ) + 0.05
 
 
 def _on_ground(thing: Thing, regions: Regions) -> bool:
@@ -497,7 +488,14 @@ def make_kerb(
 
     if config.seconds < LEAST_S:
         raise UsageError(f"people stand for a while before they cross: at least {LEAST_S:g} s")
-    layout = make_layout(_build_town_config(config), rng)
+    # The configuration of a town with a straight, empty street.
+    where = replace(
+        config.surroundings, lanes=2, bends=0.0, junctions=0.0, crossings=0.0, bus_lane=0.0, cycle_lane=0.0,
+        parking=0.0,
+    )  # fmt: skip
+    layout = make_layout(
+        replace(config, surroundings=where, behaviour=replace(config.behaviour, ego_speed_kmh=0.0)), rng
+    )
     kerb, ego = select_kerb_place(layout, config, rng)
     stands, regions = draw_stands(config, rng), Regions(layout)
     people = tuple(
@@ -536,15 +534,6 @@ def draw_stands(config: SceneConfig, rng: np.random.Generator) -> list[Stand]:
         onlookers = int(rng.binomial(10, 0.85 if crosses else 0.2))
         found.append(replace(drawn, crosses=crosses, onlookers=onlookers))
     return found
-
-
-def _build_town_config(config: SceneConfig) -> SceneConfig:
-    """The configuration of a town with a straight, empty street."""
-    where = replace(
-        config.surroundings, lanes=2, bends=0.0, junctions=0.0, crossings=0.0, bus_lane=0.0, cycle_lane=0.0,
-        parking=0.0,
-    )  # fmt: skip
-    return replace(config, surroundings=where, behaviour=replace(config.behaviour, ego_speed_kmh=0.0))
 
 
 def select_kerb_place(layout: Layout, config: SceneConfig, rng: np.random.Generator) -> tuple[Kerb, Ego]:
@@ -615,16 +604,12 @@ def build_kerb_actor(stand: Stand, kerb: Kerb, regions: Regions, config: SceneCo
     )  # fmt: skip
     # A hand that swung would move one side of the box, and tell on which side it is.
     gait = stand.phase + np.cumsum(speed / fps * 2.0 * np.pi / stride_m(bare))
-    return _move_to_centre(replace(bare, gait=gait), middle[0], kerb)
-
-
-def _move_to_centre(actor: Actor, middle: Floats, kerb: Kerb) -> Actor:
-    """Somebody moved along the kerb until the middle of their outline is where it should be.
-
-    An arm held out to one side widens the outline there: without this, where boxes begin would tell the side.
-    """
+    # Somebody moved along the kerb until the middle of their outline is where it should be.
+    # An arm held out to one side widens the outline there: without this, where boxes begin would tell the
+    # side.
+    actor = replace(bare, gait=gait)
     there = np.array([np.cos(kerb.along), np.sin(kerb.along)])
-    reach = (compute_joints(actor, actor.first)[:, :2] - middle) @ there
+    reach = (compute_joints(actor, actor.first)[:, :2] - middle[0]) @ there
     off = (reach.min() + reach.max()) / 2 * there
     return replace(actor, position=actor.position - np.append(off, 0.0))
 

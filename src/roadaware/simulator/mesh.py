@@ -243,7 +243,14 @@ def build_camera(ego: Ego, config: SceneConfig, frame: int, seed: int) -> Camera
     pitch += np.radians(config.camera.pitch_deg)
     heading = float(ego.heading[frame])
     pose = np.eye(4)
-    pose[:3, :3] = _about_z(heading + yaw) @ _about_y(-pitch) @ _about_x(0.3 * roll) @ _AXES
+    angle = heading + yaw
+    c, s = np.cos(angle), np.sin(angle)
+    pose[:3, :3] = (
+        np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+        @ _about_y(-pitch)
+        @ _about_x(0.3 * roll)
+        @ _AXES
+    )
     offset = np.array([np.cos(heading) * MOUNT_M, np.sin(heading) * MOUNT_M, config.camera.height_m])
     pose[:3, 3] = np.asarray(ego.position[frame], dtype=np.float64) + offset
     return Camera(config.camera.width_px, config.camera.height_px, lens, pose, float(config.camera.grain))
@@ -257,8 +264,3 @@ def _about_x(angle: float) -> Floats:
 def _about_y(angle: float) -> Floats:
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
-
-
-def _about_z(angle: float) -> Floats:
-    c, s = np.cos(angle), np.sin(angle)
-    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])

@@ -363,23 +363,18 @@ def _glowing(soup: Soup) -> Floats:
     low = keys.min(axis=0)
     _, lamp = np.unique(np.ravel_multi_index((keys - low).T, np.ptp(keys, axis=0) + 1), return_inverse=True)
     weight = np.maximum(area * soup.glow[rows], 1e-6)
-    marks = _marks(soup, rows)
-    columns = np.concatenate([middle + 0.6 * outward * [1, 1, 0], soup.colour[rows], marks], axis=1)
-    total = np.bincount(lamp, weight)
-    means = np.stack([np.bincount(lamp, weight * column) / total for column in columns.T], axis=1)
-    power = np.where(np.bincount(lamp, high) > 0, 1.0, np.minimum(0.35, 4.0 * total))
-    return np.concatenate([means[:, :3], power[:, None] * means[:, 6:], means[:, 3:6]], axis=1)
-
-
-def _marks(soup: Soup, rows: npt.NDArray[np.intp]) -> Floats:
-    """(n, 1) share of the light of each glowing triangle that falls on what is near."""
+    # (n, 1) share of the light of each glowing triangle that falls on what is near.
     colour, semantic = soup.colour[rows], soup.semantic[rows]
     # Of one hue, as brake lamps and indicators are; head lamps have something of all three.
     pure = colour.min(axis=1) < 0.07 * colour.max(axis=1)
     driven = (semantic >= Semantic.CAR) & (semantic <= Semantic.BICYCLE)
     signal = semantic == Semantic.TRAFFIC_LIGHT
-    share: Floats = np.where(signal, _SIGNAL, np.where(driven & pure, _MARK, 1.0))[:, None]
-    return share
+    marks: Floats = np.where(signal, _SIGNAL, np.where(driven & pure, _MARK, 1.0))[:, None]
+    columns = np.concatenate([middle + 0.6 * outward * [1, 1, 0], soup.colour[rows], marks], axis=1)
+    total = np.bincount(lamp, weight)
+    means = np.stack([np.bincount(lamp, weight * column) / total for column in columns.T], axis=1)
+    power = np.where(np.bincount(lamp, high) > 0, 1.0, np.minimum(0.35, 4.0 * total))
+    return np.concatenate([means[:, :3], power[:, None] * means[:, 6:], means[:, 3:6]], axis=1)
 
 
 _CASTS = np.isin(
@@ -453,7 +448,10 @@ def render(
     """
     from roadaware.simulator import shading_kernels, weather_kernels
 
-    soup = _fit(soup)
+    # The same arrays, as kernels are compiled for them.
+    kinds = {"material": np.uint8, "semantic": np.uint8, "instance": np.int32}
+    names = ("corners", "colour", "material", "semantic", "glow", "uv", "instance")
+    soup = Soup(*(np.require(getattr(soup, name), kinds.get(name, np.float32), ("C", "W")) for name in names))
     air = build_air(conditions, seed)
     view = _View(
         np.ascontiguousarray(camera.world_SE3_camera[:3, :3]),
@@ -495,13 +493,6 @@ def instance_boxes(instance: npt.NDArray[np.integer], n: int) -> npt.NDArray[np.
     found = np.zeros((n, 5), dtype=np.int64)
     find_instance_boxes(np.require(instance, np.int32, ("C", "W")), found)
     return found
-
-
-def _fit(soup: Soup) -> Soup:
-    """The same arrays, as kernels are compiled for them."""
-    kinds = {"material": np.uint8, "semantic": np.uint8, "instance": np.int32}
-    names = ("corners", "colour", "material", "semantic", "glow", "uv", "instance")
-    return Soup(*(np.require(getattr(soup, name), kinds.get(name, np.float32), ("C", "W")) for name in names))
 
 
 def _seen(soup: Soup, camera: Camera, view: _View, air: Air) -> _Seen:

@@ -130,16 +130,12 @@ def resample_average_precision(
             area,
         )
         areas[block] = area.transpose(2, 0, 1)
-    return _normalize_areas(areas, n_truth, rule)
-
-
-def _normalize_areas(sums: Floats, n_truth: npt.NDArray[np.int64], rule: str) -> Floats:
-    """Areas out of what the walk summed up; those in float32 may pass 1 in the seventh digit."""
+    # Areas out of what the walk summed up; those in float32 may pass 1 in the seventh digit.
     if rule == "trapezoid":
         # The trapezoid's steps of recall were divided in the walk, in 32 bits; the other sums were not.
-        return np.minimum(sums, 1.0)
+        return np.minimum(areas, 1.0)
     steps = 101.0 if rule in ("interp101", "coco") else np.maximum(n_truth, 1)[:, :, None]
-    return sums / steps
+    return areas / steps
 
 
 def _bytes(marks: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

@@ -264,7 +264,16 @@ class Units:
         if np.abs(changes).max() < _STILL:
             return _steady(value, self.n, scale)
         error = float(np.sqrt(np.mean(changes**2)))
-        times = float(-stdtrit(_freedom(changes), _TAIL))
+        # Degrees of freedom of Student's t for the changes that units make: few of them often decide.
+        # The fewer of two numbers: one less than the effective number of units, (sum |d|)^2 / sum d^2, and
+        # those that the mean of d^2 has for the tails of d, 2 n / (kurtosis - 1).
+        # Source: Kish, Survey Sampling, 1965 (effective number); Satterthwaite, Biometrics Bulletin 1946.
+        n, squares = len(changes), changes**2
+        effective = float(np.abs(changes).sum() ** 2 / squares.sum())
+        beyond = float(np.mean(squares**2) / np.mean(squares) ** 2) - 1
+        tails = 2 * n / beyond if beyond > _STILL else np.inf
+        # No more than n numbers with an estimated mean have; t has none below 1.
+        times = float(-stdtrit(float(np.clip(min(effective - 1, tails), 1, n - 1)), _TAIL))
         if scale in ("error", "largest"):
             # Such numbers jump where a unit moves the edge of a bin; a bias beyond the reach is many jumps added up.
             bias = float(np.clip(bias, -times * error, times * error))
@@ -285,22 +294,6 @@ def get_difference_scale(scale: Scale) -> Scale:
 def get_caution_limit(scale: Scale) -> int:
     """Units from which on intervals of such numbers are given without a caution."""
     return ENOUGH_SIGNED if scale == "signed" else ENOUGH
-
-
-def _freedom(changes: Floats) -> float:
-    """Degrees of freedom of Student's t for the changes that units make: few of them often decide.
-
-    The fewer of two numbers: one less than the effective number of units, (sum |d|)^2 / sum d^2, and those
-    that the mean of d^2 has for the tails of d, 2 n / (kurtosis - 1).
-
-    Source: Kish, Survey Sampling, 1965 (effective number); Satterthwaite, Biometrics Bulletin 1946.
-    """
-    n, squares = len(changes), changes**2
-    effective = float(np.abs(changes).sum() ** 2 / squares.sum())
-    beyond = float(np.mean(squares**2) / np.mean(squares) ** 2) - 1
-    tails = 2 * n / beyond if beyond > _STILL else np.inf
-    # No more than n numbers with an estimated mean have; t has none below 1.
-    return float(np.clip(min(effective - 1, tails), 1, n - 1))
 
 
 def _lean(changes: Floats, times: float) -> float:

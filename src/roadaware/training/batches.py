@@ -163,7 +163,13 @@ def transform_clip(
     shades = rng.uniform(-1, 1, 4)
     likely = np.concatenate([hot > _LIKELY for hot in clip.hot])
     if turn < how.flip and mirror.turns(likely, clip.av):
-        _flip(clip, mirror)
+        width = clip.pictures[0].shape[1]
+        clip.pictures = [picture[:, ::-1] for picture in clip.pictures]
+        clip.boxes = [
+            np.stack([width - b[:, 2], b[:, 1], width - b[:, 0], b[:, 3]], axis=1) for b in clip.boxes
+        ]
+        clip.hot = [mirror.classes(hot) for hot in clip.hot]
+        clip.av = mirror.actions(clip.av)
     if how.zoom != (1.0, 1.0) or how.shift:
         # Evenly in the logarithm: half the size is as likely as double.
         low, high = (math.log(factor) for factor in how.zoom)
@@ -177,14 +183,6 @@ def transform_clip(
             hue=how.hue * shades[3],
         )
     return clip
-
-
-def _flip(clip: FramesOfClip, mirror: Mirror) -> None:
-    width = clip.pictures[0].shape[1]
-    clip.pictures = [picture[:, ::-1] for picture in clip.pictures]
-    clip.boxes = [np.stack([width - b[:, 2], b[:, 1], width - b[:, 0], b[:, 3]], axis=1) for b in clip.boxes]
-    clip.hot = [mirror.classes(hot) for hot in clip.hot]
-    clip.av = mirror.actions(clip.av)
 
 
 def _move(clip: FramesOfClip, factor: float, right: float, down: float, min_visible: float) -> None:
@@ -442,8 +440,22 @@ class ClipSet(Dataset[Sample]):
         labelled = inside & np.where(inside, truth.labelled[np.minimum(frames, n - 1)], False)
         seen = self._seen(film, np.minimum(frames, n - 1), labelled)
         name = f"{self.footage.films[film].video} from frame {start}"
-        return _sample(
-            transform_clip(seen, self.recipe.augment, self.mirror, rng), labelled, name, self.recipe
+        clip = transform_clip(seen, self.recipe.augment, self.mirror, rng)
+        recipe = self.recipe
+        boxes, classes = [], []
+        for found, hot in zip(clip.boxes, clip.hot, strict=True):
+            side = np.minimum(found[:, 2] - found[:, 0], found[:, 3] - found[:, 1])
+            kept = (side > 0) & (side >= recipe.data.min_box_px)
+            boxes.append(torch.from_numpy(np.ascontiguousarray(found[kept])))
+            classes.append(torch.from_numpy(hot[kept]))
+        return Sample(
+            torch.from_numpy(np.stack(clip.pictures)),
+            boxes,
+            classes,
+            torch.from_numpy(clip.av.astype(np.int64)),
+            torch.from_numpy(labelled),
+            None if clip.colour is None else torch.from_numpy(clip.colour),
+            name,
         )
 
     def _length(self, film: int) -> int:
@@ -461,24 +473,6 @@ class ClipSet(Dataset[Sample]):
             hot.append(classes)
         av = np.where(labelled, truth.av[frames], -1)
         return FramesOfClip(self.footage.pictures(film, frames.tolist()), boxes, hot, av)
-
-
-def _sample(clip: FramesOfClip, labelled: npt.NDArray[np.bool_], name: str, recipe: Recipe) -> Sample:
-    boxes, classes = [], []
-    for found, hot in zip(clip.boxes, clip.hot, strict=True):
-        side = np.minimum(found[:, 2] - found[:, 0], found[:, 3] - found[:, 1])
-        kept = (side > 0) & (side >= recipe.data.min_box_px)
-        boxes.append(torch.from_numpy(np.ascontiguousarray(found[kept])))
-        classes.append(torch.from_numpy(hot[kept]))
-    return Sample(
-        torch.from_numpy(np.stack(clip.pictures)),
-        boxes,
-        classes,
-        torch.from_numpy(clip.av.astype(np.int64)),
-        torch.from_numpy(labelled),
-        None if clip.colour is None else torch.from_numpy(clip.colour),
-        name,
-    )
 
 
 @dataclass(frozen=True)

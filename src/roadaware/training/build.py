@@ -500,19 +500,16 @@ def build_detector_network(recipe: Recipe, config: RetinaNetConfig, classes: Cla
         )
         if not report.matched:
             raise UsageError(f"no weight of {path} fits {recipe.model.name}")
-        _same_anchors(path, meant, list(network.anchors.buffers()))
+        # Raise where a file brought anchors of its own, which have the same shapes whatever their sizes.
+        found = list(network.anchors.buffers())
+        # The release rounds its scales (1.25992): these are the same anchors.
+        if not all(torch.allclose(one, other, rtol=1e-3) for one, other in zip(meant, found, strict=True)):
+            raise UsageError(
+                f"{path} was trained with other anchors than the recipe's: take anchor_sizes_px, anchor_scales "
+                "and anchor_ratios of model.fields from the recipe of that file"
+            )
         _same_labels(path, classes)
     return network
-
-
-def _same_anchors(path: Path, meant: Sequence[Tensor], found: Sequence[Tensor]) -> None:
-    """Raise where a file brought anchors of its own, which have the same shapes whatever their sizes."""
-    # The release rounds its scales (1.25992): these are the same anchors.
-    if not all(torch.allclose(one, other, rtol=1e-3) for one, other in zip(meant, found, strict=True)):
-        raise UsageError(
-            f"{path} was trained with other anchors than the recipe's: take anchor_sizes_px, anchor_scales "
-            "and anchor_ratios of model.fields from the recipe of that file"
-        )
 
 
 def _same_labels(path: Path, classes: Classes) -> None:

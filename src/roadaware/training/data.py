@@ -164,7 +164,15 @@ def _parts(data: SourceRecipe, roots: Sequence[str]) -> list[tuple[Path, Scenes]
     for number, (root, scenes) in enumerate(found):
         names = set(scenes.videos["video"].cast(pl.String).to_list())
         if names & seen:
-            scenes = _rename_videos(scenes, f"{root.name or number}-{number}/")
+            # The scenes with longer names of videos and drives.
+            prefix = f"{root.name or number}-{number}/"
+            tables = {}
+            for name, frame in scenes.filled().items():
+                held = [c for c in ("video", "scene") if c in frame.columns]
+                tables[name] = frame.with_columns(
+                    (pl.lit(prefix) + pl.col(c).cast(pl.String)).alias(c) for c in held
+                )
+            scenes = scenes.with_tables(**tables)
             names = set(scenes.videos["video"].cast(pl.String).to_list())
         seen |= names
         parts.append((root if root.is_dir() else root.parent, scenes))
@@ -178,15 +186,6 @@ def _read(data: SourceRecipe, root: Path) -> Scenes:
         return open_scenes(root)
 
     return read(data.reader, root, **data.options)
-
-
-def _rename_videos(scenes: Scenes, prefix: str) -> Scenes:
-    """The scenes with longer names of videos and drives."""
-    tables = {}
-    for name, frame in scenes.filled().items():
-        held = [c for c in ("video", "scene") if c in frame.columns]
-        tables[name] = frame.with_columns((pl.lit(prefix) + pl.col(c).cast(pl.String)).alias(c) for c in held)
-    return scenes.with_tables(**tables)
 
 
 def _chosen(parts: Sequence[tuple[Path, Scenes]], split: str) -> list[tuple[Path, Scenes]]:

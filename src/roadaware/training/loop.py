@@ -80,16 +80,11 @@ def save_product(
         **facts,
     }
     path = learner.save(folder, kept, notes)
-    write_atomically(folder / CARD, _card(kept, material, recipe, facts).encode())
-    return path
-
-
-def _card(network: nn.Module, material: Material, recipe: Recipe, facts: Mapping[str, Any]) -> str:
-    """What the detector is, for people."""
+    # What the detector is, for people.
     classes, meta = material.classes, material.scenes.meta
     labels = ", ".join(f"{len(held)} of {kind}" for kind, held in classes.kinds.items())
     rows = [
-        ("model", f"{recipe.model.name}, {sum(p.numel() for p in network.parameters()):,} parameters"),
+        ("model", f"{recipe.model.name}, {sum(p.numel() for p in kept.parameters()):,} parameters"),
         ("labels", f"{labels}; {len(classes.av_labels)} actions of the own vehicle"),
         ("learnt from", f"{meta.dataset or 'scenes'}: {len(material.films)} videos, from {_roots(recipe)}"),
         *teacher_row(recipe, material.taught),
@@ -103,7 +98,8 @@ def _card(network: nn.Module, material: Material, recipe: Recipe, facts: Mapping
         judged = recipe.validation.videos or len(material.judged_films)
         lines += ["", f"Judged on {judged} videos:", "", "| metric | per cent |", "|---|---|"]
         lines += [f"| {name} | {100 * value:.1f} |" for name, value in facts["metrics"].items()]
-    return "\n".join(lines) + "\n"
+    write_atomically(folder / CARD, ("\n".join(lines) + "\n").encode())
+    return path
 
 
 def _roots(recipe: Recipe) -> str:
@@ -197,7 +193,11 @@ def build_optimizer(network: nn.Module, schedule: ScheduleRecipe) -> torch.optim
         if parameter.requires_grad:
             bias = name.endswith("bias")
             bare = parameter.ndim <= 1 and not schedule.decay_all
-            times = (schedule.bias_lr if bias else 1.0) * _factor(schedule, name)
+            # What the rate of a parameter is multiplied by because of its name.
+            fitting = [beginning for beginning in schedule.part_lr if name.startswith(beginning)]
+            times = (schedule.bias_lr if bias else 1.0) * (
+                float(schedule.part_lr[max(fitting, key=len)]) if fitting else 1.0
+            )
             key = (times, 0.0 if bare else schedule.weight_decay)
             groups.setdefault(key, []).append(parameter)
     rows = [
@@ -210,12 +210,6 @@ def build_optimizer(network: nn.Module, schedule: ScheduleRecipe) -> torch.optim
     return torch.optim.SGD(
         rows, lr=schedule.lr, momentum=schedule.momentum, nesterov=schedule.nesterov, fused=True
     )
-
-
-def _factor(schedule: ScheduleRecipe, name: str) -> float:
-    """What the rate of a parameter is multiplied by because of its name."""
-    fitting = [beginning for beginning in schedule.part_lr if name.startswith(beginning)]
-    return float(schedule.part_lr[max(fitting, key=len)]) if fitting else 1.0
 
 
 def set_rate(optimizer: torch.optim.Optimizer, value: float) -> None:

@@ -69,7 +69,19 @@ def read_recipe(
     """
     found = _yaml(path)
     if on is not None:
-        found = _replace_samples(found, path, on)
+        # What a recipe says, with the samples of another file, and its task if it names one.
+        if "task" not in found:
+            raise UsageError(f"--on is for recipes of predictors, with a task; {path} is one of a detector")
+        held = _yaml(on)
+        others = [str(key) for key in held if key not in ("samples", "task")]
+        if others or not isinstance(held.get("samples"), Mapping):
+            told = f", and not {', '.join(others)}" if others else ""
+            raise UsageError(
+                f"--on takes a file with samples, and a task if it asks for another{told}, such as those in "
+                f"configs/pedestrians/on; {on} is none"
+            )
+        name = f"{found.get('name', PedestrianRecipe.name)}-on-{on.stem}"
+        found = {**found, **copy.deepcopy(held), "name": name}
     if weights is not None:
         if "task" in found:
             raise UsageError(f"--weights is for recipes of detectors; {path} is one of a predictor")
@@ -94,27 +106,6 @@ def read_fields(path: Path | None, changes: Sequence[str] = ()) -> dict[str, Any
     found = {} if path is None else _yaml(path)
     _change(found, changes)
     return found
-
-
-def _replace_samples(found: dict[str, Any], path: Path, on: Path) -> dict[str, Any]:
-    """What a recipe says, with the samples of another file, and its task if it names one.
-
-    Raises:
-        InputError: if the file cannot be read.
-        UsageError: if it is no file of samples, or the recipe none of a predictor.
-    """
-    if "task" not in found:
-        raise UsageError(f"--on is for recipes of predictors, with a task; {path} is one of a detector")
-    held = _yaml(on)
-    others = [str(key) for key in held if key not in ("samples", "task")]
-    if others or not isinstance(held.get("samples"), Mapping):
-        told = f", and not {', '.join(others)}" if others else ""
-        raise UsageError(
-            f"--on takes a file with samples, and a task if it asks for another{told}, such as those in "
-            f"configs/pedestrians/on; {on} is none"
-        )
-    name = f"{found.get('name', PedestrianRecipe.name)}-on-{on.stem}"
-    return {**found, **copy.deepcopy(held), "name": name}
 
 
 def _change(found: dict[str, Any], changes: Sequence[str]) -> None:
@@ -230,7 +221,18 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         if not isinstance(value, Mapping):
             raise UsageError(f"{where} holds fields, not {to_printable(repr(value), 60)}")
         return dict(value)
-    return _plain(hint, value, where)
+    words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    if hint is str and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if hint is float and isinstance(value, str | int) and not isinstance(value, bool):
+        with suppress(ValueError, OverflowError):
+            value = float(value)  # of a change on the command line that is in quotes
+    odd = (isinstance(value, float) and not math.isfinite(value)) or (
+        hint is int and (isinstance(value, int) and abs(value) >= 1 << 63)
+    )
+    if type(value) is not hint or odd:
+        raise UsageError(f"{where} is {words[hint]}, not {to_printable(repr(value), 60)}")
+    return value
 
 
 def _row(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
@@ -241,20 +243,3 @@ def _row(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
     if len(items) != len(inner):
         raise UsageError(f"{where} holds {len(inner)} values, not {to_printable(repr(value), 60)}")
     return tuple(_value(kind, item, where) for kind, item in zip(inner, items, strict=True))
-
-
-def _is_long(value: object) -> bool:
-    return isinstance(value, int) and abs(value) >= 1 << 63
-
-
-def _plain(hint: type, value: Any, where: str) -> Any:
-    words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-    if hint is str and isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    if hint is float and isinstance(value, str | int) and not isinstance(value, bool):
-        with suppress(ValueError, OverflowError):
-            value = float(value)  # of a change on the command line that is in quotes
-    odd = (isinstance(value, float) and not math.isfinite(value)) or (hint is int and _is_long(value))
-    if type(value) is not hint or odd:
-        raise UsageError(f"{where} is {words[hint]}, not {to_printable(repr(value), 60)}")
-    return value

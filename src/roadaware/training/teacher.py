@@ -70,7 +70,27 @@ def with_teacher(material: Material, recipe: Recipe, out: Path, device: torch.de
     lessons = {}
     for film in films:
         boxes = of_video.get(film.video, told.boxes.clear())
-        said = _truth(boxes, told, material.classes, film.n_frames, asked)
+        # Scores of a teacher on a video, in the classes that are learnt; 0 for labels that it lacks.
+        classes = material.classes
+        n_frames = film.n_frames
+        columns = get_score_layout(told.meta, "boxes")
+        boxes = boxes.filter(pl.col("frame") < n_frames).sort("frame", maintain_order=True)
+        soft = np.zeros((len(boxes), classes.n_classes), np.float16)
+        if len(boxes):
+            scores = convert_to_matrix(boxes["scores"], columns.width)
+            soft[:, 0] = boxes["score"].to_numpy()
+            for place, (kind, label) in enumerate(classes.names[1:], 1):
+                if label in columns.kinds[kind]:
+                    soft[:, place] = scores[:, columns.columns(kind)][:, columns.kinds[kind].index(label)]
+            if not asked.soft:
+                soft = (soft >= _SURE).astype(np.float16)
+                soft[:, 0] = 1
+        starts = np.searchsorted(boxes["frame"].to_numpy(), np.arange(n_frames + 1))
+        corners = boxes.select(CORNERS).to_numpy().astype(np.float32).reshape(-1, 4)
+        nobody = np.full(n_frames, -1, np.int64)
+        seen = np.ones(n_frames, np.bool_)
+        packed = np.zeros((len(boxes), 0), np.uint8)
+        said = VideoTruth(corners, packed, classes.n_classes, starts, nobody, seen, soft)
         lessons[film.video] = _joined(truth[film.video], said) if film.video in truth else said
     return replace(material, films=[*material.films, *more], taught=lessons)
 
@@ -134,30 +154,6 @@ def _stamp(film: Film) -> str:
     """Changes when the video does, or its first image."""
     found = (film.picture(film.frames[0]) if film.is_pictures else Path(film.path)).stat()
     return f"{film.n_frames}-{found.st_size}-{found.st_mtime_ns}"
-
-
-def _truth(
-    boxes: pl.DataFrame, told: Predictions, classes: Classes, n_frames: int, asked: TeacherRecipe
-) -> VideoTruth:
-    """Scores of a teacher on a video, in the classes that are learnt; 0 for labels that it lacks."""
-    columns = get_score_layout(told.meta, "boxes")
-    boxes = boxes.filter(pl.col("frame") < n_frames).sort("frame", maintain_order=True)
-    soft = np.zeros((len(boxes), classes.n_classes), np.float16)
-    if len(boxes):
-        scores = convert_to_matrix(boxes["scores"], columns.width)
-        soft[:, 0] = boxes["score"].to_numpy()
-        for place, (kind, label) in enumerate(classes.names[1:], 1):
-            if label in columns.kinds[kind]:
-                soft[:, place] = scores[:, columns.columns(kind)][:, columns.kinds[kind].index(label)]
-        if not asked.soft:
-            soft = (soft >= _SURE).astype(np.float16)
-            soft[:, 0] = 1
-    starts = np.searchsorted(boxes["frame"].to_numpy(), np.arange(n_frames + 1))
-    corners = boxes.select(CORNERS).to_numpy().astype(np.float32).reshape(-1, 4)
-    nobody = np.full(n_frames, -1, np.int64)
-    seen = np.ones(n_frames, np.bool_)
-    packed = np.zeros((len(boxes), 0), np.uint8)
-    return VideoTruth(corners, packed, classes.n_classes, starts, nobody, seen, soft)
 
 
 def _joined(labels: VideoTruth, said: VideoTruth) -> VideoTruth:

@@ -320,7 +320,17 @@ class _Pages:
             raise HTTPException(404)
         file, size = open_served(film.path)
         kind = _FILM_TYPES.get(film.path.suffix.lower(), "video/mp4")
-        first, end, status = _range(request.headers.get("range"), size)
+        # First byte, the one after the last, and the status; one range is answered, several as none.
+        asked = request.headers.get("range")
+        found = re.fullmatch(r"bytes=([0-9]{0,18})-([0-9]{0,18})", asked or "", re.ASCII)
+        if found is None or found[0] == "bytes=-":
+            first, end, status = 0, size, 200
+        else:
+            if not found[1]:
+                first, end = max(0, size - int(found[2])), size
+            else:
+                first, end = int(found[1]), min(size, int(found[2]) + 1) if found[2] else size
+            first, end, status = (first, end, 206) if first < end else (0, 0, 416)
         headers = {"accept-ranges": "bytes", "content-length": str(end - first)}
         if status == 416:
             file.close()
@@ -436,18 +446,6 @@ def _number(request: Request, name: str) -> float:
     if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,9})?", text, re.ASCII):
         raise UsageError(f"{name} is a number")
     return float(text)
-
-
-def _range(asked: str | None, size: int) -> tuple[int, int, int]:
-    """First byte, the one after the last, and the status; one range is answered, several as none."""
-    found = re.fullmatch(r"bytes=([0-9]{0,18})-([0-9]{0,18})", asked or "", re.ASCII)
-    if found is None or found[0] == "bytes=-":
-        return 0, size, 200
-    if not found[1]:
-        first, end = max(0, size - int(found[2])), size
-    else:
-        first, end = int(found[1]), min(size, int(found[2]) + 1) if found[2] else size
-    return (first, end, 206) if first < end else (0, 0, 416)
 
 
 def _pieces(file: Any, first: int, end: int) -> Iterator[bytes]:

@@ -147,34 +147,22 @@ def open_box_index(source: TableSource, tubes: pl.DataFrame, labels: pl.DataFram
         labels: of tubes, as of `name_tubes`.
     """
     rows = int(source.scan("boxes").select(pl.len()).collect().item())
-    places = _list_places(source)
+    # Where the index of a set is looked for and kept; nowhere for tables that are not kept themselves.
+    if source.tables_folder is None or not source.digest:
+        places: list[Path] = []
+    else:
+        # The cache is not named by the digest alone: of two copies of a set each has an index of its own.
+        name = f"{os.path.realpath(source.tables_folder)}\0{source.digest}"
+        key = hashlib.blake2b(os.fsencode(name), digest_size=12).hexdigest()
+        places = [source.tables_folder / FILE]
+        with suppress(RuntimeError):  # no home folder
+            places.append(get_cache_folder() / "viewer" / f"{key}.index")
     for place in places:
         found = _read(place, source.digest, rows)
         if found is not None:
             return found
     with log_step(f"going through {rows:,} boxes of {source.name}"):
         index = _build(source, tubes, labels, rows)
-    data = _encode(index, source.digest, rows)
-    for place in places:
-        if _keep(place, data):
-            break
-    return index
-
-
-def _list_places(source: TableSource) -> list[Path]:
-    """Where the index of a set is looked for and kept; nowhere for tables that are not kept themselves."""
-    if source.tables_folder is None or not source.digest:
-        return []
-    # The cache is not named by the digest alone: of two copies of a set each has an index of its own.
-    name = f"{os.path.realpath(source.tables_folder)}\0{source.digest}"
-    key = hashlib.blake2b(os.fsencode(name), digest_size=12).hexdigest()
-    places = [source.tables_folder / FILE]
-    with suppress(RuntimeError):  # no home folder
-        places.append(get_cache_folder() / "viewer" / f"{key}.index")
-    return places
-
-
-def _encode(index: BoxIndex, digest: str, rows: int) -> bytes:
     parts = []
     for table in (index.runs, index.spans, index.tallies):
         buffer = io.BytesIO()
@@ -182,12 +170,16 @@ def _encode(index: BoxIndex, digest: str, rows: int) -> bytes:
         parts.append(buffer.getvalue())
     body = b"".join(parts)
     facts = {
-        "set": digest,
+        "set": source.digest,
         "rows": rows,
         "sizes": [len(part) for part in parts],
         "blake2b": hashlib.blake2b(body, digest_size=32).hexdigest(),
     }
-    return _MAGIC + json.dumps(facts).encode() + b"\n" + body
+    data = _MAGIC + json.dumps(facts).encode() + b"\n" + body
+    for place in places:
+        if _keep(place, data):
+            break
+    return index
 
 
 def _read(path: Path, digest: str, rows: int) -> BoxIndex | None:
@@ -263,7 +255,16 @@ def _build(source: TableSource, tubes: pl.DataFrame, labels: pl.DataFrame, rows:
         chunk = table.slice(start, _WIDE_CHUNK if wide else _CHUNK)
         part = chunk.select(pl.col("video").cast(pl.String), *wanted).collect()
         if len(runs) <= _MOST_RUNS_IN_ALL:
-            _extend_runs(runs, part["video"], start)
+            # Add the runs of equal names, the first to the last one where that goes on.
+            videos = part["video"]
+            starts = videos.ne_missing(videos.shift(1)).arg_true().to_list()
+            starts = starts if starts[:1] == [0] else [0, *starts]
+            for first, end in zip(starts, [*starts[1:], len(videos)], strict=True):
+                name = str(videos[first])
+                if runs and runs[-1][0] == name:
+                    runs[-1] = (name, runs[-1][1], runs[-1][2] + end - first)
+                else:
+                    runs.append((name, start + first, end - first))
         part = part.with_columns(tube=pl.col("tube") if linked else pl.lit(None, pl.Int64))
         # Where the tube has a score that of the box says nothing, and would make many rows of one.
         part = part.with_columns(
@@ -312,18 +313,6 @@ def _floor(score: pl.Expr) -> pl.Expr:
     """A score in hundredths, rounded down; to thousandths first, as the page is told it."""
     thousandths = (score.cast(pl.Float64).fill_nan(None).clip(0, 1) * 1000).round(0)
     return (thousandths // 10).cast(pl.Int16)
-
-
-def _extend_runs(runs: list[tuple[str, int, int]], videos: pl.Series, offset: int) -> None:
-    """Add the runs of equal names, the first to the last one where that goes on."""
-    starts = videos.ne_missing(videos.shift(1)).arg_true().to_list()
-    starts = starts if starts[:1] == [0] else [0, *starts]
-    for first, end in zip(starts, [*starts[1:], len(videos)], strict=True):
-        name = str(videos[first])
-        if runs and runs[-1][0] == name:
-            runs[-1] = (name, runs[-1][1], runs[-1][2] + end - first)
-        else:
-            runs.append((name, offset + first, end - first))
 
 
 def name_labels(source: TableSource, rows: pl.DataFrame) -> pl.DataFrame:

@@ -164,13 +164,12 @@ def parse_order(given: Any, index: Index) -> ClipOrder:
         float(score),
         frozenset(hidden),
         given["names"],
-        {word: _parse_colour(each) for word, each in colours.items()},
+        {
+            word: (int(each[1:3], 16), int(each[3:5], 16), int(each[5:7], 16))
+            for word, each in colours.items()
+        },
         tuple(dict.fromkeys(layers)),
     )
-
-
-def _parse_colour(text: str) -> tuple[int, int, int]:
-    return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
 
 
 class ClipMaker:

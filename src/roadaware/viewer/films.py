@@ -251,7 +251,11 @@ class FilmFinder:
                 times_s = (times * scale).tolist()
                 whole = not broken and count == len(times_s) and times_s and abs(times_s[0]) < _START_S
                 if whole and family and form in _PLAYED and _is_seekable(path):
-                    said = f"browsers do not play its sound ({heard[0]})" if _is_silent(heard) else ""
+                    said = (
+                        f"browsers do not play its sound ({heard[0]})"
+                        if heard and not heard[0].startswith(_PLAYED_SOUNDS)
+                        else ""
+                    )
                     return Film("ready", said, path, times_s, 1.0, False, *size, sound=bool(heard))
         return self._open_copy(path)
 
@@ -263,7 +267,10 @@ class FilmFinder:
         target = Path(os.path.realpath(get_cache_folder())) / "viewer" / f"{key}.mp4"
         if target.is_file():
             with suppress(InputError), VideoReader(target) as reader:
-                return _describe_copy(reader, target, path)
+                times_s = [reader.t_s(number) for number in range(len(reader))]
+                size, heard = (reader.width_px, reader.height_px), _has_sound(target)
+                lost = "" if heard or not _has_sound(path) else "it cannot be decoded"
+                return Film("ready", _say(path, lost), target, times_s, 1.0, False, *size, sound=heard)
         reader = VideoReader(path)
         film = Film("encoding", _say(path), done=0.0, width=reader.width_px, height=reader.height_px)
         threading.Thread(
@@ -289,7 +296,12 @@ class FilmFinder:
                     picture = np.zeros((height, width, 3), dtype=np.uint8)
                     for number in range(len(reader)):
                         with suppress(InputError):  # one that cannot be decoded: the last one stands
-                            picture = _pad(reader.frame(number), width, height)
+                            # The image with its last row and column repeated, where an even size asks for it.
+                            picture = reader.frame(number)
+                            high, wide = picture.shape[:2]
+                            picture = np.pad(
+                                picture, ((0, height - high), (0, width - wide), (0, 0)), mode="edge"
+                            )
                         writer.write(picture, round(shown_s[number] * TICKS) if shown_s else None)
                         if sound is not None and rate:
                             after_s = (
@@ -366,10 +378,6 @@ class CopiedSound:
             self.fault = error.message
 
 
-def _is_silent(codecs: list[str]) -> bool:
-    return bool(codecs) and not codecs[0].startswith(_PLAYED_SOUNDS)
-
-
 def _has_sound(path: Path) -> bool:
     with open_container(path) as file:
         return bool(file.streams.audio)
@@ -390,22 +398,9 @@ def _is_seekable(path: Path) -> bool:
     return all(begin + lasts == after for (begin, lasts), (after, _) in pairwise(stated))
 
 
-def _describe_copy(reader: VideoReader, target: Path, path: Path) -> Film:
-    times_s = [reader.t_s(number) for number in range(len(reader))]
-    size, heard = (reader.width_px, reader.height_px), _has_sound(target)
-    lost = "" if heard or not _has_sound(path) else "it cannot be decoded"
-    return Film("ready", _say(path, lost), target, times_s, 1.0, False, *size, sound=heard)
-
-
 def _say(path: Path, lost: str = "") -> str:
     said = f"browsers do not play {to_printable(path.name)} frame by frame: a copy is shown, and kept in the cache"
     return f"{said}; of its sound not all is heard: {lost}" if lost else said
-
-
-def _pad(picture: Any, width: int, height: int) -> Any:
-    """The image with its last row and column repeated, where an even size asks for it."""
-    high, wide = picture.shape[:2]
-    return np.pad(picture, ((0, height - high), (0, width - wide), (0, 0)), mode="edge")
 
 
 def _is_inside(root: Path, name: str) -> bool:

@@ -107,7 +107,8 @@ def list_columns(source: TableSource) -> list[dict[str, Any]]:
                 continue
             values = None
             if kind == "text" and table in ("videos", "tubes"):
-                words = _flat(name, dtype)
+                column = pl.col(name)
+                words = (column.explode() if isinstance(dtype, pl.List) else column).cast(pl.String)
                 seen = (
                     rows.select(words.unique().drop_nulls().sort().head(_MOST_VALUES + 1))
                     .collect()
@@ -127,11 +128,6 @@ def _kind(dtype: pl.DataType) -> str | None:
         return "truth"
     inner = dtype.inner if isinstance(dtype, pl.List) else dtype
     return "text" if isinstance(inner, pl.String | pl.Categorical | pl.Enum) or inner == pl.String else None
-
-
-def _flat(name: str, dtype: pl.DataType) -> pl.Expr:
-    column = pl.col(name)
-    return (column.explode() if isinstance(dtype, pl.List) else column).cast(pl.String)
 
 
 def filter_boxes(source: TableSource, rows: pl.LazyFrame, conditions: Sequence[Condition]) -> pl.LazyFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
@@ -126,7 +126,15 @@ class Guard:
         if not framed and not self._knows_token(scope, headers):
             return 403, "open the address that `roadaware view` printed, with its token"
         if scope["method"] == "POST":
-            return _refuse_body(headers, origins)
+            # Why a body is not taken: forms of other pages can send neither this Origin nor JSON.
+            if not list(origins):
+                return 403, "a change says where it comes from (Origin)"
+            if headers.get("content-type", [""])[0].partition(";")[0].strip() != "application/json":
+                return 415, "a change is JSON"
+            length = headers.get("content-length", [""])[0]
+            if not length.isascii() or not length.isdigit():
+                return 411, "a change says how long it is"
+            return (413, "a change has up to a megabyte") if int(length[:20]) > MOST_BODY else (0, "")
         return 0, ""
 
     def _knows_token(self, scope: Scope, headers: dict[str, list[str]]) -> bool:
@@ -156,18 +164,6 @@ def _token_in_address(scope: Scope) -> str | None:
     except ValueError:
         return None
     return next(iter(asked.get("token", [])), None)
-
-
-def _refuse_body(headers: dict[str, list[str]], origins: Iterable[str]) -> tuple[int, str]:
-    """Why a body is not taken: forms of other pages can send neither this Origin nor JSON."""
-    if not list(origins):
-        return 403, "a change says where it comes from (Origin)"
-    if headers.get("content-type", [""])[0].partition(";")[0].strip() != "application/json":
-        return 415, "a change is JSON"
-    length = headers.get("content-length", [""])[0]
-    if not length.isascii() or not length.isdigit():
-        return 411, "a change says how long it is"
-    return (413, "a change has up to a megabyte") if int(length[:20]) > MOST_BODY else (0, "")
 
 
 async def _answer(send: Send, status: int, words: str) -> None:

@@ -895,7 +895,28 @@ class _Side:
             if len(found) >= _MOST_EVENTS:
                 break
             if event.get("event") != "update":
-                found.append(_describe_event(event))
+                labels = event.get("labels") or {}
+                best = {
+                    kind: max(held, key=held.__getitem__)
+                    for kind, held in labels.items()
+                    if isinstance(held, dict) and held
+                }
+                words = " · ".join(
+                    str(best[kind]) for kind in ("agent", "action", "location", OF_FRAMES) if kind in best
+                )
+                crossing = event.get("crossing") or {}
+                if isinstance(crossing.get("probability"), int | float) and "crossing" in str(
+                    event.get("event")
+                ):
+                    words = f"{words} {crossing['probability']:.2f}".strip()
+                found.append(
+                    {
+                        "frame": int(event.get("frame") or 0),
+                        "event": str(event.get("event", "")),
+                        "tube": None if event.get("tube") is None else str(event["tube"]),
+                        "words": words or str(event.get("message") or ""),
+                    }
+                )
         return found
 
     def _crossing(self, video: str) -> dict[str, Any]:
@@ -903,7 +924,24 @@ class _Side:
         path = self.source.crossing
         if path is None or self.source.summary.get("video") != video:
             return {}
-        return _read_crossing(path)
+        try:
+            table = read_parquet(path)
+            if "crossing" not in table.columns:
+                return {}
+            rows = (
+                table.select("tube", "frame", "crossing", "low", "high").drop_nulls("crossing").sort("frame")
+            )
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise InputError(f"expected forecasts, found: {error}", where=str(path)) from error
+        return {
+            str(tube): {
+                "frame": held["frame"].to_list(),
+                "p": round_finite(held["crossing"], 3),
+                "low": round_finite(held["low"], 3),
+                "high": round_finite(held["high"], 3),
+            }
+            for (tube,), held in rows.group_by("tube", maintain_order=True)
+        }
 
     @cached_property
     def predictions(self) -> Predictions:
@@ -945,44 +983,6 @@ def _best_frame(
     first, end = both if both[0] < both[1] else spans[0]
     whole = [min(span[0] for span in spans), max(span[1] for span in spans)]
     return (first + max(first, end - 1)) // 2, whole
-
-
-def _describe_event(event: dict[str, Any]) -> dict[str, Any]:
-    labels = event.get("labels") or {}
-    best = {
-        kind: max(held, key=held.__getitem__)
-        for kind, held in labels.items()
-        if isinstance(held, dict) and held
-    }
-    words = " · ".join(str(best[kind]) for kind in ("agent", "action", "location", OF_FRAMES) if kind in best)
-    crossing = event.get("crossing") or {}
-    if isinstance(crossing.get("probability"), int | float) and "crossing" in str(event.get("event")):
-        words = f"{words} {crossing['probability']:.2f}".strip()
-    return {
-        "frame": int(event.get("frame") or 0),
-        "event": str(event.get("event", "")),
-        "tube": None if event.get("tube") is None else str(event["tube"]),
-        "words": words or str(event.get("message") or ""),
-    }
-
-
-def _read_crossing(path: Path) -> dict[str, Any]:
-    try:
-        table = read_parquet(path)
-        if "crossing" not in table.columns:
-            return {}
-        rows = table.select("tube", "frame", "crossing", "low", "high").drop_nulls("crossing").sort("frame")
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(f"expected forecasts, found: {error}", where=str(path)) from error
-    return {
-        str(tube): {
-            "frame": held["frame"].to_list(),
-            "p": round_finite(held["crossing"], 3),
-            "low": round_finite(held["low"], 3),
-            "high": round_finite(held["high"], 3),
-        }
-        for (tube,), held in rows.group_by("tube", maintain_order=True)
-    }
 
 
 def round_finite(values: pl.Series, digits: int) -> list[float | None]:

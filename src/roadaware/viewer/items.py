@@ -15,7 +15,6 @@ from roadaware.errors import InputError, RoadawareError, UsageError
 from roadaware.geometry.boxes import iou
 from roadaware.metrics.metric_state import SceneResult
 from roadaware.metrics.pedestrians import PedestrianCore, is_lower_better
-from roadaware.metrics.scores import SampleScores
 from roadaware.scenes.sampling import get_protocol, sample
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
@@ -101,7 +100,52 @@ def list_items(run: Run | SceneRun, metric: str, opened: Opened) -> pl.DataFrame
     if metric not in {row["kind"] for row in list_metrics(run)}:
         raise UsageError("this evaluation has no such number")
     if isinstance(run, Run):
-        rows = _list_samples(run, metric, opened.truth)
+        rows: pl.DataFrame = run.result.instances("sample")
+        state = run.state.take(np.argsort(run.state.places))
+        wrong = 1 - rows["truth_score"].to_numpy()
+        chosen = np.argsort(-wrong, kind="stable")[:_MOST_SAMPLES]
+        chosen = chosen[wrong[chosen] > 0]
+        most = max(1, _MOST_WORK // max(1, len(rows)))
+        # By how much the metric is better where one sample alone gives all of its score to the truth.
+        base = run.result.value(metric)
+        sign = -1.0 if is_lower_better(metric) else 1.0
+        longest = float(state.tte_frames.max()) if state.tte_frames is not None and len(state) else None
+        found = []
+        for row in chosen[:most].tolist():
+            scores = state.scores.copy()
+            if scores.shape[1] == 1:
+                scores[row] = state.truth[row]
+            else:
+                scores[row] = 0.0
+                scores[row, state.truth[row]] = 1.0
+            core = PedestrianCore.of(replace(state, scores=scores), run.config, longest)
+            value = float(core.values(core.once())[metric][0])
+            found.append(max(0.0, sign * (value - (base or 0.0))) if np.isfinite(value) else 0.0)
+        cost: list[float | None] = [*found]
+        cost += [None] * (len(chosen) - len(cost))
+        binary = run.state.scores.shape[1] == 1
+        words = {"action": ("not crossing", "crossing")}.get(run.config.task) or [
+            f"{'region' if run.config.task == 'risk' else 'class'} {place}"
+            for place in range(state.n_classes)
+        ]
+        picked: pl.DataFrame = rows[chosen.tolist()]
+        truths, decided = picked["truth"].to_list(), picked["decision"].to_list()
+        fault = [
+            WEAK if a == b else MISSED if binary and a else FALSE if binary else "class"
+            for a, b in zip(truths, decided, strict=True)
+        ]
+        placed = _place_samples(run, opened.truth)
+        picked = picked.with_columns(
+            label=pl.Series([words[a] for a in truths], dtype=pl.String),
+            fault=pl.Series(fault, dtype=pl.String),
+            said=pl.Series([words[place] for place in decided], dtype=pl.String),
+            cost=pl.Series(cost, dtype=pl.Float64),
+            score=pl.Series(1 - wrong[chosen], dtype=pl.Float64),
+        )
+        when = pl.format(", {} frames before", "tte_frames").fill_null("")
+        told = pl.format("said {} by {}, {}{}", "said", pl.col("confidence").round(2), "pedestrian", when)
+        picked = picked.with_columns(words=told).drop("video", "truth")
+        rows = picked.join(placed, on="order", how="left", maintain_order="left")
     else:
         rows = _LISTS[run.task.name](run.result, metric, opened)
     # Equal costs stay as the list has them: what was said wrongly with the greatest confidence first.
@@ -132,58 +176,6 @@ def _name_labels(source: TableSource, kind: str, column: pl.Expr) -> pl.Expr:
 
 
 # Pedestrians.
-
-
-def _list_samples(run: Run, metric: str, truth: TableSource | None) -> pl.DataFrame:
-    rows: pl.DataFrame = run.result.instances("sample")
-    state = run.state.take(np.argsort(run.state.places))
-    wrong = 1 - rows["truth_score"].to_numpy()
-    chosen = np.argsort(-wrong, kind="stable")[:_MOST_SAMPLES]
-    chosen = chosen[wrong[chosen] > 0]
-    most = max(1, _MOST_WORK // max(1, len(rows)))
-    cost: list[float | None] = [*_gain_of_samples(run, state, chosen[:most], metric)]
-    cost += [None] * (len(chosen) - len(cost))
-    binary = run.state.scores.shape[1] == 1
-    words = {"action": ("not crossing", "crossing")}.get(run.config.task) or [
-        f"{'region' if run.config.task == 'risk' else 'class'} {place}" for place in range(state.n_classes)
-    ]
-    picked: pl.DataFrame = rows[chosen.tolist()]
-    truths, decided = picked["truth"].to_list(), picked["decision"].to_list()
-    fault = [
-        WEAK if a == b else MISSED if binary and a else FALSE if binary else "class"
-        for a, b in zip(truths, decided, strict=True)
-    ]
-    placed = _place_samples(run, truth)
-    picked = picked.with_columns(
-        label=pl.Series([words[a] for a in truths], dtype=pl.String),
-        fault=pl.Series(fault, dtype=pl.String),
-        said=pl.Series([words[place] for place in decided], dtype=pl.String),
-        cost=pl.Series(cost, dtype=pl.Float64),
-        score=pl.Series(1 - wrong[chosen], dtype=pl.Float64),
-    )
-    when = pl.format(", {} frames before", "tte_frames").fill_null("")
-    told = pl.format("said {} by {}, {}{}", "said", pl.col("confidence").round(2), "pedestrian", when)
-    picked = picked.with_columns(words=told).drop("video", "truth")
-    return picked.join(placed, on="order", how="left", maintain_order="left")
-
-
-def _gain_of_samples(run: Run, state: SampleScores, chosen: np.ndarray[Any, Any], metric: str) -> list[float]:
-    """By how much the metric is better where one sample alone gives all of its score to the truth."""
-    base = run.result.value(metric)
-    sign = -1.0 if is_lower_better(metric) else 1.0
-    longest = float(state.tte_frames.max()) if state.tte_frames is not None and len(state) else None
-    found = []
-    for row in chosen.tolist():
-        scores = state.scores.copy()
-        if scores.shape[1] == 1:
-            scores[row] = state.truth[row]
-        else:
-            scores[row] = 0.0
-            scores[row, state.truth[row]] = 1.0
-        core = PedestrianCore.of(replace(state, scores=scores), run.config, longest)
-        value = float(core.values(core.once())[metric][0])
-        found.append(max(0.0, sign * (value - (base or 0.0))) if np.isfinite(value) else 0.0)
-    return found
 
 
 def _place_samples(run: Run, truth: TableSource | None) -> pl.DataFrame:

@@ -310,7 +310,16 @@ class Sweeps:
             .head(share)
             .collect()
         )
-        return {"counts": counts, "rows": _to_columns(rows)}
+        # Columns that JSON can say.
+        floats = pl.col(pl.Float32)
+        return {
+            "counts": counts,
+            "rows": (
+                rows.with_columns(pl.when(floats.is_finite()).then(floats.cast(pl.Float64).round(3))).to_dict(
+                    as_series=False
+                )
+            ),
+        }
 
     @cached_property
     def _captures(self) -> Captures:
@@ -402,7 +411,15 @@ class Sweeps:
         clusters = steps.geometry.clusters
         large = np.flatnonzero(steps.step < STEPS.index(REASONS[1]))
         large = large[np.argsort(-clusters.counts[large], kind="stable")][:MOST_ROWS]
-        ends = _compute_extents(turn.move(turn.capture.points), clusters.of_return, len(clusters))
+        # (k, 6) smallest x, y, z and largest of the points of each cluster.
+        points = turn.move(turn.capture.points)
+        of_return = clusters.of_return
+        count = len(clusters)
+        low, high = np.full((count + 1, 3), np.inf), np.full((count + 1, 3), -np.inf)
+        mine = of_return > 0
+        np.minimum.at(low, of_return[mine], points[mine])
+        np.maximum.at(high, of_return[mine], points[mine])
+        ends = np.concatenate([low, high], axis=1)[1:]
         box = np.full(len(clusters), -1, dtype=np.int64)
         box[steps.boxes.cluster - 1] = steps.predicted
         edges = np.full((len(clusters), 4), np.nan)
@@ -536,14 +553,6 @@ def _scan_dropped(path: Path) -> pl.LazyFrame:
     return table
 
 
-def _to_columns(rows: pl.DataFrame) -> dict[str, list[Any]]:
-    """Columns that JSON can say."""
-    floats = pl.col(pl.Float32)
-    return rows.with_columns(pl.when(floats.is_finite()).then(floats.cast(pl.Float64).round(3))).to_dict(
-        as_series=False
-    )
-
-
 def _match_boxes(boxes: Boxes, rows: pl.DataFrame) -> npt.NDArray[np.int64]:
     """(m,) the prediction that each box is, by where it lies; -1 for none."""
     found = np.full(len(boxes), -1, dtype=np.int64)
@@ -568,15 +577,6 @@ def _assign_steps(
             PROPOSED if box >= 0 else told if told in (BACKGROUND, COMMON) else EARLIER
         )
     return step
-
-
-def _compute_extents(points: Floats, of_return: Ints32, count: int) -> Floats:
-    """(k, 6) smallest x, y, z and largest of the points of each cluster."""
-    low, high = np.full((count + 1, 3), np.inf), np.full((count + 1, 3), -np.inf)
-    mine = of_return > 0
-    np.minimum.at(low, of_return[mine], points[mine])
-    np.maximum.at(high, of_return[mine], points[mine])
-    return np.concatenate([low, high], axis=1)[1:]
 
 
 def _volume(corners: Floats) -> float:

@@ -91,7 +91,26 @@ def group_objects(scenes: Scenes, *, kind: str = KIND, least: float = LEAST_IOU)
     Raises:
         InputError: if there is one annotator alone, or no image that two of them saw.
     """
-    seen = _seen(scenes)
+    # video, frame, annotators and proposals of the images that anybody saw.
+    frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
+    if "annotator" not in scenes.boxes.columns:
+        raise InputError("the boxes do not say who drew them: there is no column 'annotator'")
+    if "annotators" not in frames.columns:
+        everybody = scenes.boxes["annotator"].drop_nulls().cast(pl.String).unique().sort().to_list()
+        if "annotated" in frames.columns:
+            frames = frames.filter(pl.col("annotated").fill_null(value=False))
+        frames = frames.with_columns(annotators=pl.lit(everybody, dtype=pl.List(pl.String)))
+    if "proposals" not in frames.columns:
+        frames = frames.with_columns(proposals=pl.lit(None, dtype=pl.List(pl.Int64)))
+    held = frames.select("video", "frame", "annotators", "proposals")
+    wanted = {"annotators": pl.List(pl.String), "proposals": pl.List(pl.Int64)}
+    try:  # columns of ours alone, whose types no law of tables keeps
+        held = held.with_columns(pl.col(name).cast(kind) for name, kind in wanted.items())
+    except pl.exceptions.PolarsError as error:
+        raise InputError(
+            "annotators and proposals of the images are no lists of names and numbers"
+        ) from error
+    seen = held.filter(pl.col("annotators").list.len() > 0)
     names = tuple(sorted({name for row in seen["annotators"] for name in row}))
     if len(names) < 2:
         told = f"only {names[0]}" if names else "nobody"
@@ -125,29 +144,6 @@ def _list_refused(scenes: Scenes) -> pl.DataFrame:
     """annotator and proposals: what came back of them was refused."""
     held = scenes.meta.notes.get(REFUSED_NOTE, [])
     return pl.DataFrame(held, schema={"annotator": pl.String, "proposals": pl.Int64}, orient="row")
-
-
-def _seen(scenes: Scenes) -> pl.DataFrame:
-    """video, frame, annotators and proposals of the images that anybody saw."""
-    frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
-    if "annotator" not in scenes.boxes.columns:
-        raise InputError("the boxes do not say who drew them: there is no column 'annotator'")
-    if "annotators" not in frames.columns:
-        everybody = scenes.boxes["annotator"].drop_nulls().cast(pl.String).unique().sort().to_list()
-        if "annotated" in frames.columns:
-            frames = frames.filter(pl.col("annotated").fill_null(value=False))
-        frames = frames.with_columns(annotators=pl.lit(everybody, dtype=pl.List(pl.String)))
-    if "proposals" not in frames.columns:
-        frames = frames.with_columns(proposals=pl.lit(None, dtype=pl.List(pl.Int64)))
-    held = frames.select("video", "frame", "annotators", "proposals")
-    wanted = {"annotators": pl.List(pl.String), "proposals": pl.List(pl.Int64)}
-    try:  # columns of ours alone, whose types no law of tables keeps
-        held = held.with_columns(pl.col(name).cast(kind) for name, kind in wanted.items())
-    except pl.exceptions.PolarsError as error:
-        raise InputError(
-            "annotators and proposals of the images are no lists of names and numbers"
-        ) from error
-    return held.filter(pl.col("annotators").list.len() > 0)
 
 
 def _labels(scenes: Scenes, kind: str) -> pl.DataFrame:
@@ -269,12 +265,28 @@ def measure_box_agreement(things: Things, *, draws: int = 0, seed: int = 0) -> B
     """
     table = build_annotation_table(things)
     count = len(things.pictures)
-    groups: dict[str | None, _Part] = {None: _whole(things, table, count)}
+    ratios = _count_found(table, count) | _pair_ratios(things.pairs, count)
+    alphas = {"class_alpha": _class_units(things, count, None)}
+    kept = _kept_units(things, count)
+    groups: dict[str | None, _Part] = {
+        None: _Part(ratios, alphas | ({"kept_alpha": kept} if kept is not None else {}))
+    }
     for pair, own in things.pairs.group_by("first", "second", maintain_order=True):
         groups[f"{pair[0]}, {pair[1]}"] = _Part(_pair_ratios(own, count), {})
     for label in table["label"].drop_nulls().unique().sort().to_list():
         groups[f"class: {things.words[label]}"] = _of_class(things, table, label, count)
-    return BoxAgreement(_measure_groups(groups, things, draws, seed), _counts(table))
+    measures = [(group, *each) for group, part in groups.items() for each in _values(part)]
+    videos = things.pictures["video"].to_numpy().astype(np.str_)
+    one = np.ones((1, len(videos)))
+    values = [float(measure[2](one)[0]) for measure in measures]
+    units = (np.arange(len(videos)), videos)
+    found = [_intervals(measures, values, unit, draws, seed) for unit in units]
+    rows: list[tuple[Any, ...]] = []
+    for (group, measure, _, n), value, *held in zip(measures, values, *found, strict=True):
+        ends = [end for each in held for end in ((each.low, each.high) if each else (None, None))]
+        cautions = [each.caution if each else None for each in held]
+        rows.append((group, measure, None if np.isnan(value) else value, n, *ends, *cautions))
+    return BoxAgreement(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), _counts(table))
 
 
 def build_annotation_table(things: Things) -> pl.DataFrame:
@@ -293,13 +305,6 @@ def build_annotation_table(things: Things) -> pl.DataFrame:
     for part in (best, total):
         table = table.join(part, on="thing", how="left", maintain_order="left")
     return table.with_columns(pl.col("n_found").cast(pl.Int64), pl.col("votes", "named").fill_null(0))
-
-
-def _whole(things: Things, table: pl.DataFrame, count: int) -> _Part:
-    ratios = _count_found(table, count) | _pair_ratios(things.pairs, count)
-    alphas = {"class_alpha": _class_units(things, count, None)}
-    kept = _kept_units(things, count)
-    return _Part(ratios, alphas | ({"kept_alpha": kept} if kept is not None else {}))
 
 
 def _of_class(things: Things, table: pl.DataFrame, label: int, count: int) -> _Part:
@@ -388,21 +393,6 @@ def _sum_by_image(picture: Ints, values: Floats, count: int) -> Floats:
 
 def _counts(table: pl.DataFrame) -> pl.DataFrame:
     return table.group_by("n_saw", "n_found").agg(things=pl.len()).sort("n_saw", "n_found")
-
-
-def _measure_groups(groups: dict[str | None, _Part], things: Things, draws: int, seed: int) -> pl.DataFrame:
-    measures = [(group, *each) for group, part in groups.items() for each in _values(part)]
-    videos = things.pictures["video"].to_numpy().astype(np.str_)
-    one = np.ones((1, len(videos)))
-    values = [float(measure[2](one)[0]) for measure in measures]
-    units = (np.arange(len(videos)), videos)
-    found = [_intervals(measures, values, unit, draws, seed) for unit in units]
-    rows: list[tuple[Any, ...]] = []
-    for (group, measure, _, n), value, *held in zip(measures, values, *found, strict=True):
-        ends = [end for each in held for end in ((each.low, each.high) if each else (None, None))]
-        cautions = [each.caution if each else None for each in held]
-        rows.append((group, measure, None if np.isnan(value) else value, n, *ends, *cautions))
-    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
 def _intervals(

@@ -207,24 +207,7 @@ def build_labelled_scenes(sent: Predictions, answers: Answers, table: pl.DataFra
     labels = boxes.drop_nulls("label").select(
         "box", kind=pl.lit(KIND), label=pl.col("label").replace_strict(place, return_dtype=pl.Int64)
     )
-    return Scenes(
-        videos=sent.videos,
-        frames=_frames(sent, answers),
-        boxes=boxes.drop("label", "proposal")
-        .rename({"linked": "proposal"})
-        .with_columns(corner_case=pl.lit(value=True)),
-        labels=labels,
-        rejected=answers.findings.table(),
-        meta=Meta(
-            dataset=sent.meta.dataset,
-            vocabularies={KIND: words},
-            notes={**answers.findings.notes(), REFUSED_NOTE: [list(row) for row in unknown.iter_rows()]},
-        ),
-    )
-
-
-def _frames(sent: Predictions, answers: Answers) -> pl.DataFrame:
-    """The images that were sent out, with who looked and what was shown."""
+    # The images that were sent out, with who looked and what was shown.
     who = (
         answers.looked.filter(~pl.col("skipped"))
         .group_by("video", "frame")
@@ -239,7 +222,20 @@ def _frames(sent: Predictions, answers: Answers) -> pl.DataFrame:
     for part in (who, shown):
         frames = frames.join(part, on=["video", "frame"], how="left", maintain_order="left")
     frames = frames.with_columns(pl.col("annotators", "proposals").fill_null([]))
-    return frames.with_columns(annotated=pl.col("annotators").list.len() > 0)
+    return Scenes(
+        videos=sent.videos,
+        frames=frames.with_columns(annotated=pl.col("annotators").list.len() > 0),
+        boxes=boxes.drop("label", "proposal")
+        .rename({"linked": "proposal"})
+        .with_columns(corner_case=pl.lit(value=True)),
+        labels=labels,
+        rejected=answers.findings.table(),
+        meta=Meta(
+            dataset=sent.meta.dataset,
+            vocabularies={KIND: words},
+            notes={**answers.findings.notes(), REFUSED_NOTE: [list(row) for row in unknown.iter_rows()]},
+        ),
+    )
 
 
 def _dicts(table: pl.DataFrame | None) -> list[dict[str, Any]]:

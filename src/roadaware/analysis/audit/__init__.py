@@ -64,7 +64,18 @@ def audit(scenes: Scenes, protocol: EventProtocol) -> Audit:
         UsageError: if the protocol is of another dataset.
         InputError: if the scenes lack what the protocol needs, or no split has samples.
     """
-    context = _context(scenes, protocol)
+    # The samples of those splits that hold videos: an empty one is a finding, and no end of the audit.
+    missing = [column for column in _TUBES if column not in scenes.tubes.columns]
+    if missing:
+        raise InputError(
+            f"an audit needs the tubes' {missing}; they have {scenes.tubes.columns}",
+            hint="audit what a reader gives",
+        )
+    filled = list_filled_splits(scenes, protocol)
+    sampled = sample(scenes, replace(protocol, splits=filled or protocol.splits))
+    notes = sampled.meta.notes["sampling"]
+    used = tuple(split for split in filled if notes[split]["samples"])
+    context = Context(scenes, sampled, replace(protocol, splits=used), protocol)
     outcomes = [_made(name, check, context) for name, check in CHECKS.items()]
     found = [outcome.finding for outcome in outcomes if outcome.finding is not None]
     return Audit(
@@ -76,21 +87,6 @@ def audit(scenes: Scenes, protocol: EventProtocol) -> Audit:
         passed=tuple(finding.name for finding in found if not finding.count),
         skipped={outcome.name: outcome.skipped for outcome in outcomes if outcome.skipped},
     )
-
-
-def _context(scenes: Scenes, asked: EventProtocol) -> Context:
-    """The samples of those splits that hold videos: an empty one is a finding, and no end of the audit."""
-    missing = [column for column in _TUBES if column not in scenes.tubes.columns]
-    if missing:
-        raise InputError(
-            f"an audit needs the tubes' {missing}; they have {scenes.tubes.columns}",
-            hint="audit what a reader gives",
-        )
-    filled = list_filled_splits(scenes, asked)
-    sampled = sample(scenes, replace(asked, splits=filled or asked.splits))
-    notes = sampled.meta.notes["sampling"]
-    used = tuple(split for split in filled if notes[split]["samples"])
-    return Context(scenes, sampled, replace(asked, splits=used), asked)
 
 
 def _made(name: str, check: Check, context: Context) -> _Outcome:

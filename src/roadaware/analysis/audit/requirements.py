@@ -93,7 +93,7 @@ def _find_violations(
                 rules.describe_clause(clause),
                 int(counts[column]),
                 _count_tracks(track[at]),
-                "; ".join(_format_example(each) for each in places),
+                "; ".join(f"{each.video} @{each.frame} {each.note}" for each in places),
             )
         )
     n_tracks, all_tracks = _count_tracks(track[violating]), _count_tracks(track)
@@ -137,10 +137,6 @@ def _list_examples(scenes: Scenes, bound: BoundRequirements, there: Bools, at: I
         note = f"box {box['box']}: {', '.join(labels) or 'no label that is named'}"
         found.append(Example(str(box["video"]), None, int(box["frame"]), note))
     return found
-
-
-def _format_example(example: Example) -> str:
-    return f"{example.video} @{example.frame} {example.note}"
 
 
 def _count_by_label(bound: BoundRequirements, there: Bools, violating: Bools) -> Finding:

@@ -199,7 +199,14 @@ def _of_last_split(
         name, severity, why, advice, measures: see `Finding`.
         at: column of the frame at which examples are considered, one of each pedestrian.
     """
-    table, count, out_of = _by_split(context, rows, wrong)
+    # Samples and pedestrians that are wrong in each split, and the last split's samples.
+    lines = []
+    for split in context.protocol.splits:
+        held = rows.filter(pl.col("split") == split)
+        bad = held.filter(wrong)
+        lines.append((split, len(bad), len(held), bad["tube"].n_unique(), held["tube"].n_unique()))
+    columns = ("split", "samples", "of_samples", "pedestrians", "of_pedestrians")
+    table, count, out_of = Table(columns, tuple(lines)), int(lines[-1][1]), int(lines[-1][2])
     hit = rows.filter(wrong & (pl.col("split") == context.protocol.splits[-1]))
     return Finding(
         name=name,
@@ -213,17 +220,6 @@ def _of_last_split(
         measures=measures or {},
         examples=list_examples(hit.unique("tube", maintain_order=True), at),
     )
-
-
-def _by_split(context: Context, rows: pl.DataFrame, wrong: pl.Expr) -> tuple[Table, int, int]:
-    """Samples and pedestrians that are wrong in each split, and the last split's samples."""
-    lines = []
-    for split in context.protocol.splits:
-        held = rows.filter(pl.col("split") == split)
-        bad = held.filter(wrong)
-        lines.append((split, len(bad), len(held), bad["tube"].n_unique(), held["tube"].n_unique()))
-    columns = ("split", "samples", "of_samples", "pedestrians", "of_pedestrians")
-    return Table(columns, tuple(lines)), int(lines[-1][1]), int(lines[-1][2])
 
 
 # Checks for what gives the answer away: facts that were only recorded because the answer was known.

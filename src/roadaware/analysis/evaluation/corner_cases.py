@@ -93,7 +93,20 @@ def evaluate_corner_files(
     inputs = check_inputs(CORNER_CASES, scenes, _open_predictions(predictions, scenes, routing), predictions)
     if corner is not None and routing.classes is None:
         routing = replace(routing, classes="2022")
-    facts = {**inputs.facts, **_build_facts(scenes, config, routing)}
+    # How predictions were routed, and the printed rows that may stand beside, JSON-ready.
+    known = routing.trained_on if routing.trained_on in TRAINING_SETS else None
+    domains = set(scenes.videos["domain"]) if "domain" in scenes.videos.columns else {None}
+    told = "proposals without classes" if routing.agnostic else f"classes of {routing.trained_on}"
+    classes = _select_version(scenes, config, routing)
+    common = f"{classes}, {'each vehicle a class of its own' if config.total else 'vehicles merged'}"
+    printed = []
+    if not config.total:
+        printed = select_printed(known, classes=not routing.agnostic, domains=domains)
+    facts = {
+        **inputs.facts,
+        "routing": {"predictions are": told, "common classes as in": common},
+        "printed": printed,
+    }
     labelled, scenes = label_both(inputs.predictions, scenes, config, routing)
     inputs = replace(inputs, predictions=labelled, scenes=scenes, facts=facts)
     return evaluate_scene_inputs(CORNER_CASES, inputs, request)
@@ -163,17 +176,3 @@ def _open_predictions(path: Path, scenes: Scenes, routing: Routing) -> Predictio
         categories = load_training_set(routing.trained_on or "").categories
     with log_step(f"reading {path}"):
         return read_results(path, build_predictions_index(scenes, categories), agnostic=routing.agnostic)
-
-
-def _build_facts(scenes: Scenes, config: CornerConfig, routing: Routing) -> dict[str, Any]:
-    """How predictions were routed, and the printed rows that may stand beside, JSON-ready."""
-
-    known = routing.trained_on if routing.trained_on in TRAINING_SETS else None
-    domains = set(scenes.videos["domain"]) if "domain" in scenes.videos.columns else {None}
-    told = "proposals without classes" if routing.agnostic else f"classes of {routing.trained_on}"
-    classes = _select_version(scenes, config, routing)
-    common = f"{classes}, {'each vehicle a class of its own' if config.total else 'vehicles merged'}"
-    printed = []
-    if not config.total:
-        printed = select_printed(known, classes=not routing.agnostic, domains=domains)
-    return {"routing": {"predictions are": told, "common classes as in": common}, "printed": printed}

@@ -312,29 +312,24 @@ def _read(
 
         return read_tubes(path, scenes, size=size_px, progress=progress)
     if form == "coco":
-        return _coco(path, images, scenes)
+        # COCO results; images are frames as the annotation file says, or by folder where that fits the truth.
+        if images is None:
+            raise UsageError(
+                f"{path} has numbers for images and categories: say --images FILE, the COCO annotations that "
+                "list them"
+            )
+        index = read_index(images)
+        known = {str(video) for video in scenes.videos["video"].to_list()}
+        if not known & {video for video, _ in index.images.values()}:
+            index = read_index(images, by="folders")
+        kinds = scenes.meta.vocabularies
+        kind = next((kind for kind, labels in kinds.items() if set(index.labels) <= set(labels)), "agent")
+        return read_results(path, replace(index, kind=kind))
 
     files = {file.stem: file for file in sorted(path.glob("*.txt"))} if path.is_dir() else {path.stem: path}
     if len(files) == len(scenes.videos) == 1:
         files = {str(scenes.videos["video"][0]): next(iter(files.values()))}
     return read_tracks(files, scenes)
-
-
-def _coco(path: Path, images: Path | None, scenes: Scenes) -> Predictions:
-    """COCO results; images are frames as the annotation file says, or by folder where that fits the truth."""
-
-    if images is None:
-        raise UsageError(
-            f"{path} has numbers for images and categories: say --images FILE, the COCO annotations that "
-            "list them"
-        )
-    index = read_index(images)
-    known = {str(video) for video in scenes.videos["video"].to_list()}
-    if not known & {video for video, _ in index.images.values()}:
-        index = read_index(images, by="folders")
-    kinds = scenes.meta.vocabularies
-    kind = next((kind for kind, labels in kinds.items() if set(index.labels) <= set(labels)), "agent")
-    return read_results(path, replace(index, kind=kind))
 
 
 def _select_reader(path: Path, dataset: EventSet | None) -> str:

@@ -492,7 +492,25 @@ def evaluate_streaming(
 
     found = []
     with log_step("streaming"):
-        seen = select_processed_frames(_drop_tubes(given.tables), scenes, config, request.latency)
+        # The detections alone.
+        predictions = given.tables
+        boxes = predictions.boxes
+        if "interpolated" in boxes.columns:
+            boxes = boxes.filter(~pl.col("interpolated").fill_null(value=False)).drop("interpolated")
+        labels = predictions.labels
+        if not labels.is_empty():
+            labels = labels.filter(pl.col("box").is_in(boxes["box"].implode()))
+        seen = select_processed_frames(
+            predictions.with_tables(
+                boxes=boxes.drop("tube", strict=False),
+                labels=labels,
+                tubes=predictions.tubes.clear(),
+                tube_labels=predictions.tube_labels.clear(),
+            ),
+            scenes,
+            config,
+            request.latency,
+        )
         if request.only != "video":
             found.append(EventPredictions(given.path, "detections", apply_latency(seen, scenes, then)))
         if request.only != "frame":
@@ -516,23 +534,6 @@ def evaluate_streaming(
         "linker": None if request.only == "frame" else to_dict(linker),
     }
     return {**as_json(result, event_inputs.map_native_kinds(scenes)), "clock": clock}
-
-
-def _drop_tubes(predictions: Predictions) -> Predictions:
-    """The detections alone."""
-
-    boxes = predictions.boxes
-    if "interpolated" in boxes.columns:
-        boxes = boxes.filter(~pl.col("interpolated").fill_null(value=False)).drop("interpolated")
-    labels = predictions.labels
-    if not labels.is_empty():
-        labels = labels.filter(pl.col("box").is_in(boxes["box"].implode()))
-    return predictions.with_tables(
-        boxes=boxes.drop("tube", strict=False),
-        labels=labels,
-        tubes=predictions.tubes.clear(),
-        tube_labels=predictions.tube_labels.clear(),
-    )
 
 
 # Paths judged as tracks: on the boxes that the detector itself would take to be there.

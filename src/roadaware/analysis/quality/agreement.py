@@ -33,7 +33,22 @@ def build_agreement_table(wide: pl.DataFrame, config: QualityConfig, count: int)
     parts = []
     for (a, b), name in PAIRS.items():
         if max(a, b) < count:
-            held = _of_pair(items, a, b)
+            # The columns of one pair under short names.
+            pair = f"_{a}{b}"
+            union = pl.col(f"labels_{a}").fill_null([]).list.set_union(pl.col(f"labels_{b}").fill_null([]))
+            held = items.select(
+                "what",
+                "video",
+                first=pl.col(f"present_{a}"),
+                second=pl.col(f"present_{b}"),
+                label=union.list.sort(),
+                iou=f"iou{pair}",
+                edge=f"edge_ref{pair}",
+                edge_over=f"edge_over{pair}",
+                start=pl.col(f"start_ref{pair}").abs(),
+                end=pl.col(f"end_ref{pair}").abs(),
+                time_over=f"time_over{pair}",
+            ).filter(pl.col("first") | pl.col("second"))
             parts += [_group_items(held, level).with_columns(pair=pl.lit(name)) for level in LEVELS]
     rows = pl.concat(parts)
     order = pl.col("level").replace_strict({level: k for k, level in enumerate(LEVELS)})
@@ -44,25 +59,6 @@ def build_agreement_table(wide: pl.DataFrame, config: QualityConfig, count: int)
         *(name for name in rows.columns if name not in ("level", "group", "pair")),
     ]
     return rows.sort(order, "group", maintain_order=True).select(columns)
-
-
-def _of_pair(items: pl.DataFrame, a: int, b: int) -> pl.DataFrame:
-    """The columns of one pair under short names."""
-    pair = f"_{a}{b}"
-    union = pl.col(f"labels_{a}").fill_null([]).list.set_union(pl.col(f"labels_{b}").fill_null([]))
-    return items.select(
-        "what",
-        "video",
-        first=pl.col(f"present_{a}"),
-        second=pl.col(f"present_{b}"),
-        label=union.list.sort(),
-        iou=f"iou{pair}",
-        edge=f"edge_ref{pair}",
-        edge_over=f"edge_over{pair}",
-        start=pl.col(f"start_ref{pair}").abs(),
-        end=pl.col(f"end_ref{pair}").abs(),
-        time_over=f"time_over{pair}",
-    ).filter(pl.col("first") | pl.col("second"))
 
 
 def _group_items(held: pl.DataFrame, level: str) -> pl.DataFrame:

@@ -44,7 +44,20 @@ def match_items(files: Sequence[pl.DataFrame]) -> pl.DataFrame:
         frame.
     """
     scaled = _same_frames(files)
-    numbered = _assign_occurrence(scaled)
+    # The files with `occurrence`: equal numbers under one key mean the same item.
+    keys = list(KEY)
+    several = pl.concat(
+        [file.filter(pl.struct(keys).is_duplicated()).select(keys) for file in scaled]
+    ).unique()
+    if several.is_empty():
+        numbered = [file.with_columns(occurrence=pl.lit(0, dtype=pl.Int64)) for file in scaled]
+    else:
+        groups = several.sort(keys).with_row_index("group")
+        tagged = [file.join(groups, on=keys, how="left", maintain_order="left") for file in scaled]
+        numbered = [
+            file.drop("group").with_columns(pl.Series("occurrence", numbers))
+            for file, numbers in zip(tagged, _occurrences(tagged), strict=True)
+        ]
     wide: pl.DataFrame | None = None
     for place, file in enumerate(numbered):
         own = [name for name in file.columns if name not in _NUMBERED]
@@ -73,22 +86,6 @@ def _same_frames(files: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
         rows = rows.with_columns(pl.when(differs).then(moved).otherwise("frame").alias("frame"))
         scaled.append(rows.drop("asked"))
     return scaled
-
-
-def _assign_occurrence(files: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
-    """The files with `occurrence`: equal numbers under one key mean the same item."""
-    keys = list(KEY)
-    several = pl.concat(
-        [file.filter(pl.struct(keys).is_duplicated()).select(keys) for file in files]
-    ).unique()
-    if several.is_empty():
-        return [file.with_columns(occurrence=pl.lit(0, dtype=pl.Int64)) for file in files]
-    groups = several.sort(keys).with_row_index("group")
-    tagged = [file.join(groups, on=keys, how="left", maintain_order="left") for file in files]
-    return [
-        file.drop("group").with_columns(pl.Series("occurrence", numbers))
-        for file, numbers in zip(tagged, _occurrences(tagged), strict=True)
-    ]
 
 
 def _occurrences(files: Sequence[pl.DataFrame]) -> list[npt.NDArray[np.int64]]:
@@ -270,7 +267,19 @@ def check(
     config, dictionary = config or QualityConfig(), dictionary or chaotic_world()
     scenes = [original, round1, *([round2] if round2 is not None else [])]
     tables = [build_items(each, config, dictionary) for each in scenes]
-    _refuse_strangers(tables)
+    # Stop where files have nothing to compare.
+    for name, table in zip(FILES, tables, strict=False):
+        if table.filter(pl.col("what") != "video").is_empty():
+            raise InputError(f"the {name} holds no box, person, relation, sentence or sound to check")
+    for (name, one), (other_name, other) in zip(
+        zip(FILES, tables, strict=False), zip(FILES[1:], tables[1:], strict=False), strict=False
+    ):
+        if one.join(other, on="video", how="semi").is_empty():
+            videos = [sorted(table["video"].unique().to_list())[:3] for table in (one, other)]
+            raise InputError(
+                f"{name} and {other_name} have no video in common: {videos[0]} against {videos[1]}",
+                hint="Both should be the same clips under the same names; rename the videos of one.",
+            )
     wide = match_items(tables)
     pairs = [(k, k + 1) for k in range(len(scenes) - 1)]
     for a, b in [*pairs, *([(0, 2)] if len(scenes) == 3 else [])]:
@@ -294,26 +303,6 @@ def check(
             "hints": _hints(wide, findings, dictionary, len(scenes)),
         },
     )
-
-
-def _refuse_strangers(tables: Sequence[pl.DataFrame]) -> None:
-    """Stop where files have nothing to compare.
-
-    Raises:
-        InputError: naming the videos of both.
-    """
-    for name, table in zip(FILES, tables, strict=False):
-        if table.filter(pl.col("what") != "video").is_empty():
-            raise InputError(f"the {name} holds no box, person, relation, sentence or sound to check")
-    for (name, one), (other_name, other) in zip(
-        zip(FILES, tables, strict=False), zip(FILES[1:], tables[1:], strict=False), strict=False
-    ):
-        if one.join(other, on="video", how="semi").is_empty():
-            videos = [sorted(table["video"].unique().to_list())[:3] for table in (one, other)]
-            raise InputError(
-                f"{name} and {other_name} have no video in common: {videos[0]} against {videos[1]}",
-                hint="Both should be the same clips under the same names; rename the videos of one.",
-            )
 
 
 def _with_refused(wide: pl.DataFrame, scenes: Sequence[Scenes]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -364,11 +353,7 @@ def _assign_status(wide: pl.DataFrame, findings: pl.DataFrame, count: int) -> pl
     rows = rows.sort(
         "order", "video", "name", "object", "predicate", "frame", "occurrence", maintain_order=True
     )
-    return rows.select(_select_columns(count))
-
-
-def _select_columns(count: int) -> list[pl.Expr]:
-    """The columns of the result, in reading order."""
+    # The columns of the result, in reading order.
     pairs = ["_01", *(["_12"] if count == 3 else [])]
     greatest = {
         "max_edge_diff_px": "edge_px",
@@ -376,20 +361,25 @@ def _select_columns(count: int) -> list[pl.Expr]:
         "frame_diff": "frame_diff",
     }
     own = [column for k in range(count) for column in _select_file_columns(k, count)]
-    return [
-        pl.col("item"),
-        pl.col("what"),
-        *(pl.when(pl.col(name) != "").then(pl.col(name)).alias(name) for name in KEY[1:5]),
-        pl.when(pl.col("frame") >= 0).then(pl.col("frame")).alias("frame"),
-        pl.col("status", "round1", "round2"),
-        pl.col("rules").fill_null([]),
-        pl.col("reasons").fill_null([]),
-        *(pl.max_horizontal(f"{name}{pair}" for pair in pairs).alias(as_) for as_, name in greatest.items()),
-        pl.min_horizontal(f"iou{pair}" for pair in pairs).alias("iou"),
-        pl.coalesce(f"width_{k}" for k in range(count)).alias("width_px"),
-        pl.coalesce(f"height_{k}" for k in range(count)).alias("height_px"),
-        *own,
-    ]
+    return rows.select(
+        [
+            pl.col("item"),
+            pl.col("what"),
+            *(pl.when(pl.col(name) != "").then(pl.col(name)).alias(name) for name in KEY[1:5]),
+            pl.when(pl.col("frame") >= 0).then(pl.col("frame")).alias("frame"),
+            pl.col("status", "round1", "round2"),
+            pl.col("rules").fill_null([]),
+            pl.col("reasons").fill_null([]),
+            *(
+                pl.max_horizontal(f"{name}{pair}" for pair in pairs).alias(as_)
+                for as_, name in greatest.items()
+            ),
+            pl.min_horizontal(f"iou{pair}" for pair in pairs).alias("iou"),
+            pl.coalesce(f"width_{k}" for k in range(count)).alias("width_px"),
+            pl.coalesce(f"height_{k}" for k in range(count)).alias("height_px"),
+            *own,
+        ]
+    )
 
 
 def _select_file_columns(k: int, count: int) -> list[pl.Expr]:

@@ -358,7 +358,23 @@ def add_differences(wide: pl.DataFrame, a: int, b: int, config: QualityConfig) -
         ).alias(f"{name}_ref{pair}")
         for name in ("start", "end")
     ]
-    rows = wide.with_columns(*edges, *times, _iou(a, b).alias(f"iou{pair}"))
+    # Intersection over union of the boxes of two files, each brought to one resolution.
+    one, two = _edges(a), _edges(b)
+    sides = [
+        (pl.min_horizontal(one[k + 2], two[k + 2]) - pl.max_horizontal(one[k], two[k])).clip(lower_bound=0)
+        for k in (0, 1)
+    ]
+    known = one[0].is_not_null() & two[0].is_not_null()
+    inter = sides[0] * sides[1]
+    union = (
+        sum(((edges[2] - edges[0]) * (edges[3] - edges[1]) for edges in (one, two)), start=pl.lit(0.0))
+        - inter
+    )
+    rows = wide.with_columns(
+        *edges,
+        *times,
+        pl.when(known & (union > 0)).then(inter / union).when(known).then(0.0).alias(f"iou{pair}"),
+    )
     names = [f"{edge}{pair}" for edge in EDGES]
     late = pl.max_horizontal(pl.col(f"start_ref{pair}").abs(), pl.col(f"end_ref{pair}").abs())
     worst = pl.concat_list(names).list.arg_max().replace_strict(dict(enumerate(EDGES)), default=None)
@@ -413,20 +429,7 @@ def find_differences(wide: pl.DataFrame, a: int, b: int, stage: str, config: Qua
     label_a, label_b = pl.col(f"labels_{a}"), pl.col(f"labels_{b}")
     changed = both & (label_a.list.set_symmetric_difference(label_b).list.len() > 0)
     relabelled = pl.format("{} became {}", _list(label_a), _list(label_b))
-    wide = wide.with_columns(_within_tolerance(wide, a, b))
-    asked = ~pl.col(_EXCUSED)
-    parts = [
-        select_findings(wide, here & ~there & asked, stage, "missing", pl.lit("is not there any more")),
-        select_findings(wide, there & ~here & asked, stage, "added", pl.lit("was not there before")),
-        select_findings(wide, pl.col(f"edge_over{pair}"), stage, "box moved", moved),
-        select_findings(wide, pl.col(f"time_over{pair}"), stage, "time moved", late),
-        select_findings(wide, changed, stage, "label changed", relabelled),
-    ]
-    return pl.concat(parts)
-
-
-def _within_tolerance(wide: pl.DataFrame, a: int, b: int) -> pl.Series:
-    """Which boxes are in one file only because their person starts or ends within the limit of time."""
+    # Which boxes are in one file only because their person starts or ends within the limit of time.
     key = ["video", "name"]
     persons = wide.filter(
         (pl.col("what") == "person")
@@ -442,7 +445,16 @@ def _within_tolerance(wide: pl.DataFrame, a: int, b: int) -> pl.Series:
     beside = wide.select(*key, "what", "frame").join(shared, on=key, how="left", maintain_order="left")
     outside = (pl.col("frame") < pl.col("low")) | (pl.col("frame") >= pl.col("high"))
     excused = (pl.col("what") == "box") & outside.fill_null(value=False)
-    return beside.select(excused.alias(_EXCUSED)).to_series()
+    wide = wide.with_columns(beside.select(excused.alias(_EXCUSED)).to_series())
+    asked = ~pl.col(_EXCUSED)
+    parts = [
+        select_findings(wide, here & ~there & asked, stage, "missing", pl.lit("is not there any more")),
+        select_findings(wide, there & ~here & asked, stage, "added", pl.lit("was not there before")),
+        select_findings(wide, pl.col(f"edge_over{pair}"), stage, "box moved", moved),
+        select_findings(wide, pl.col(f"time_over{pair}"), stage, "time moved", late),
+        select_findings(wide, changed, stage, "label changed", relabelled),
+    ]
+    return pl.concat(parts)
 
 
 def select_findings(wide: pl.DataFrame, wrong: pl.Expr, stage: str, rule: str, says: pl.Expr) -> pl.DataFrame:
@@ -469,22 +481,6 @@ def format_digits(value: pl.Expr) -> pl.Expr:
 def format_unit(k: int) -> pl.Expr:
     """The unit of the edges of a video of file k, in words."""
     return pl.when(pl.col(f"width_{k}") == 1).then(pl.lit(" of the image")).otherwise(pl.lit(" px"))
-
-
-def _iou(a: int, b: int) -> pl.Expr:
-    """Intersection over union of the boxes of two files, each brought to one resolution."""
-    one, two = _edges(a), _edges(b)
-    sides = [
-        (pl.min_horizontal(one[k + 2], two[k + 2]) - pl.max_horizontal(one[k], two[k])).clip(lower_bound=0)
-        for k in (0, 1)
-    ]
-    known = one[0].is_not_null() & two[0].is_not_null()
-    inter = sides[0] * sides[1]
-    union = (
-        sum(((edges[2] - edges[0]) * (edges[3] - edges[1]) for edges in (one, two)), start=pl.lit(0.0))
-        - inter
-    )
-    return pl.when(known & (union > 0)).then(inter / union).when(known).then(0.0)
 
 
 def _edges(k: int) -> list[pl.Expr]:

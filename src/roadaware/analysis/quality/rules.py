@@ -144,8 +144,30 @@ def apply_rules(
         dictionary: the allowed labels.
         words: words that no description may hold; None for no list.
     """
+    x1, y1, x2, y2 = (pl.col(f"{edge}_{k}") for edge in EDGES)
+    width, height = pl.col(f"width_{k}"), pl.col(f"height_{k}")
+    unit = format_unit(k)
+    sides = pl.format(
+        "it is {}{} wide and {}{} high", format_digits(x2 - x1), unit, format_digits(y2 - y1), unit
+    )
+    over = [-x1, -y1, x2 - width, y2 - height]
+    slack = [pl.col(f"slack_px_{k}") / pl.col(f"scale_{axis}_{k}") for axis in ("x", "y")] * 2
+    out = pl.any_horizontal(far > near for far, near in zip(over, slack, strict=True))
+    says = pl.format(
+        "it leaves the {} x {} image by {}{}",
+        width.cast(pl.Int64),
+        height.cast(pl.Int64),
+        format_digits(pl.max_horizontal(over)),
+        unit,
+    )
+    named = (pl.col("what") == "box") & (pl.col("name") != "") & pl.col(f"present_{k}")
+    twice = named & (pl.col(f"present_{k}").sum().over("what", "video", "name", "frame") > 1)
     parts = [
-        *_box_rules(wide, k, stage),
+        select_findings(wide, (x1 >= x2) | (y1 >= y2), stage, "empty box", sides),
+        select_findings(wide, out, stage, "outside the frame", says),
+        select_findings(
+            wide, twice, stage, "drawn twice", pl.lit("the person has several boxes in this frame")
+        ),
         *_time_rules(wide, k, stage, config),
         *_person_rules(wide, k, stage),
         _unknown_labels(wide, k, stage, dictionary),
@@ -169,34 +191,6 @@ def find_same_reviewers(wide: pl.DataFrame, k: int, stage: str, config: QualityC
     return select_findings(
         wide, again if config.reviewers_differ else pl.lit(value=False), stage, "same reviewer", says
     )
-
-
-def _box_rules(wide: pl.DataFrame, k: int, stage: str) -> list[pl.DataFrame]:
-    x1, y1, x2, y2 = (pl.col(f"{edge}_{k}") for edge in EDGES)
-    width, height = pl.col(f"width_{k}"), pl.col(f"height_{k}")
-    unit = format_unit(k)
-    sides = pl.format(
-        "it is {}{} wide and {}{} high", format_digits(x2 - x1), unit, format_digits(y2 - y1), unit
-    )
-    over = [-x1, -y1, x2 - width, y2 - height]
-    slack = [pl.col(f"slack_px_{k}") / pl.col(f"scale_{axis}_{k}") for axis in ("x", "y")] * 2
-    out = pl.any_horizontal(far > near for far, near in zip(over, slack, strict=True))
-    says = pl.format(
-        "it leaves the {} x {} image by {}{}",
-        width.cast(pl.Int64),
-        height.cast(pl.Int64),
-        format_digits(pl.max_horizontal(over)),
-        unit,
-    )
-    named = (pl.col("what") == "box") & (pl.col("name") != "") & pl.col(f"present_{k}")
-    twice = named & (pl.col(f"present_{k}").sum().over("what", "video", "name", "frame") > 1)
-    return [
-        select_findings(wide, (x1 >= x2) | (y1 >= y2), stage, "empty box", sides),
-        select_findings(wide, out, stage, "outside the frame", says),
-        select_findings(
-            wide, twice, stage, "drawn twice", pl.lit("the person has several boxes in this frame")
-        ),
-    ]
 
 
 def _time_rules(wide: pl.DataFrame, k: int, stage: str, config: QualityConfig) -> list[pl.DataFrame]:

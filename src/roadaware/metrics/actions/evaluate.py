@@ -489,7 +489,14 @@ def build_confusion_table(judgement: Judgement, min_score: float = 0.0) -> pl.Da
     """
     near = _nearest(judgement)
     asked = np.flatnonzero((near >= 0) & (judgement.claims.score >= min_score))
-    person = _persons(judgement.truth)
+    # (m,) a number for each row, equal for the rows of a frame with equal boxes.
+    truth = judgement.truth
+    order = np.lexsort((*truth.corners.T, truth.frame))
+    corners, frame = truth.corners[order], truth.frame[order]
+    first = np.ones(len(order), dtype=np.int64)
+    first[1:] = (corners[1:] != corners[:-1]).any(axis=1) | (frame[1:] != frame[:-1])
+    person = np.empty(len(order), dtype=np.int64)
+    person[order] = np.cumsum(first)
     # Orders are kept, so that a mean has the same bits each time.
     stood = pl.DataFrame({"person": person, "truth": judgement.truth.cls}).unique(maintain_order=True)
     claims = pl.DataFrame(
@@ -523,17 +530,6 @@ def _nearest(judgement: Judgement) -> Ints:
         single,
     )
     return np.where(overlap >= judgement.config.min_iou, near, -1)
-
-
-def _persons(truth: Rows) -> Ints:
-    """(m,) a number for each row, equal for the rows of a frame with equal boxes."""
-    order = np.lexsort((*truth.corners.T, truth.frame))
-    corners, frame = truth.corners[order], truth.frame[order]
-    first = np.ones(len(order), dtype=np.int64)
-    first[1:] = (corners[1:] != corners[:-1]).any(axis=1) | (frame[1:] != frame[:-1])
-    person = np.empty(len(order), dtype=np.int64)
-    person[order] = np.cumsum(first)
-    return person
 
 
 def _build_row_table(judgement: Judgement, rows: Rows) -> pl.DataFrame:
@@ -595,7 +591,12 @@ def evaluate(
     Source: Gu et al., CVPR 2018, section 5; the evaluators named in `config`.
     """
     judgement = match_actions(read_actions(predictions, scenes), config)
-    _check_judged(judgement)
+    if not len(judgement.truth):
+        frames = judgement.actions.frames
+        raise InputError(
+            f"there is no truth: all {int(frames.has_truth.sum()):,} frames that have some are excluded",
+            hint="is this the file of excluded timestamps of another set?",
+        )
     state = judgement.state()
     tied = state.tied()
     return build_result(
@@ -637,16 +638,6 @@ def evaluate_confusion(
     """
     judgement = match_actions(read_actions(predictions, scenes), config)
     return build_confusion_table(judgement, min_score)
-
-
-def _check_judged(judgement: Judgement) -> None:
-    """Raises InputError where every frame with ground truth is excluded."""
-    if not len(judgement.truth):
-        frames = judgement.actions.frames
-        raise InputError(
-            f"there is no truth: all {int(frames.has_truth.sum()):,} frames that have some are excluded",
-            hint="is this the file of excluded timestamps of another set?",
-        )
 
 
 def _facts(judgement: Judgement) -> dict[str, Any]:

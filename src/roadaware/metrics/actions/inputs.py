@@ -118,7 +118,12 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
         InputError: if there is no ground truth, a prediction has no score, or names an action that the ground truth does not
             know.
     """
-    classes = _classes(scenes)
+    # The names of the actions, numbers as text where there are none.
+    if KIND in scenes.meta.vocabularies:
+        classes = scenes.meta.vocabularies[KIND]
+    else:
+        labels = scenes.labels.filter(pl.col("kind").cast(pl.String) == KIND)["label"]
+        classes = tuple(str(number) for number in range(1 + _last(labels)))
     truth, claims = _extract_labels(scenes, classes), _extract_labels(predictions, classes)
     if not len(truth.at):
         raise InputError(
@@ -127,7 +132,10 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
             hint="is this the right file, and a split that was annotated?",
         )
     stride = 1 + max(_last(t["frame"]) for t in (scenes.frames, scenes.boxes, predictions.boxes))
-    videos = _videos(predictions, scenes)
+    named = [
+        t["video"].cast(pl.String).unique(maintain_order=True) for t in (scenes.videos, predictions.boxes)
+    ]
+    videos = tuple(dict.fromkeys(name for names in named for name in names.to_list()))
     of_truth = _keys(scenes.boxes, videos, stride)
     of_claims = _keys(predictions.boxes, videos, stride)[claims.at]
     listed = _keys(scenes.frames, videos, stride)
@@ -223,27 +231,12 @@ def _map_classes(tables: TableSet, label: Ints, classes: tuple[str, ...]) -> npt
     return label.astype(np.int32)
 
 
-def _classes(scenes: Scenes) -> tuple[str, ...]:
-    """The names of the actions, numbers as text where there are none."""
-    if KIND in scenes.meta.vocabularies:
-        return scenes.meta.vocabularies[KIND]
-    labels = scenes.labels.filter(pl.col("kind").cast(pl.String) == KIND)["label"]
-    return tuple(str(number) for number in range(1 + _last(labels)))
-
-
 def _label_ids(scenes: Scenes, classes: tuple[str, ...]) -> Ints:
     """(C,) the native numbers of the actions, their places where the source tells none."""
     ids = scenes.meta.notes.get("label_ids", {})
     held = ids.get(KIND, []) if isinstance(ids, dict) else []
     known = isinstance(held, list) and len(held) == len(classes) and all(type(i) is int for i in held)
     return np.array(held if known else range(len(classes)), dtype=np.int64)
-
-
-def _videos(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
-    named = [
-        t["video"].cast(pl.String).unique(maintain_order=True) for t in (scenes.videos, predictions.boxes)
-    ]
-    return tuple(dict.fromkeys(name for names in named for name in names.to_list()))
 
 
 def _about(scenes: Scenes, videos: tuple[str, ...]) -> pl.DataFrame:

@@ -175,20 +175,33 @@ def evaluate(
     config = config or CornerConfig.default()
     truth = extract_objects(scenes, area=config.area, risk=config.risk)
     claims, foreign = extract_proposals(predictions, truth)
-    unanswered = _find_unanswered_groups(predictions, config)
+    # Groups that the predictions have no answer to, with the reason.
+    said = predictions.meta.notes.get(UNANSWERED)
+    if isinstance(said, Mapping):
+        unanswered: dict[str, str] = {
+            group: str(said.get(group) or "") for group in config.groups if said.get(group)
+        }
+    else:
+        held = {"corner", "all", *({"common", "novel"} & set(predictions.boxes.columns))}
+        held |= set() if predictions.labels.is_empty() else {"classes"}
+        unanswered = {
+            group: "the predictions do not say what they are" for group in config.groups if group not in held
+        }
     met = {
         group: match_group(group, truth, _none(claims) if group in unanswered else claims, config)
         for group in config.groups
     }
     state = build_corner_state(truth, claims, met, unanswered, config)
     trivial = _trivial(truth, config, seed)
+    # What had to be assumed, and what has no answer.
+    told = (*truth.notes, *(f"{group}: {why}" for group, why in unanswered.items()))
     return build_result(
         state,
         config,
         by=by,
         draws=draws,
         seed=seed,
-        notes=_notes(truth, unanswered, trivial),
+        notes=told if trivial else (*told, "images of unknown size have no trivial answers"),
         makers={
             "object": partial(summarize_objects, truth, claims, met),
             "class": partial(summarize_classes, truth, claims, met, config),
@@ -197,24 +210,6 @@ def evaluate(
         baselines={name: compute_values(answer) for name, answer in trivial.items()},
         facts=_facts(truth, claims, state, trivial, by),
     )
-
-
-def _notes(
-    truth: Objects, unanswered: Mapping[str, str], trivial: Mapping[str, JudgedCorners]
-) -> tuple[str, ...]:
-    """What had to be assumed, and what has no answer."""
-    told = (*truth.notes, *(f"{group}: {why}" for group, why in unanswered.items()))
-    return told if trivial else (*told, "images of unknown size have no trivial answers")
-
-
-def _find_unanswered_groups(predictions: Predictions, config: CornerConfig) -> dict[str, str]:
-    """Groups that the predictions have no answer to, with the reason."""
-    said = predictions.meta.notes.get(UNANSWERED)
-    if isinstance(said, Mapping):
-        return {group: str(said.get(group) or "") for group in config.groups if said.get(group)}
-    held = {"corner", "all", *({"common", "novel"} & set(predictions.boxes.columns))}
-    held |= set() if predictions.labels.is_empty() else {"classes"}
-    return {group: "the predictions do not say what they are" for group in config.groups if group not in held}
 
 
 def _none(claims: Claims) -> Claims:

@@ -112,10 +112,20 @@ def extract_objects(scenes: Scenes, *, area: str, risk: str = "any") -> Objects:
     ignore, crowd = (_flag(boxes, name, default=False) for name in ("ignore", "crowd"))
     held = _convert_boxes(boxes, commons, named[KIND])
     annotated = boxes["area_px2"] if area == "annotated" and "area_px2" in boxes.columns else None
-    corner, notes = _corner(boxes)
+    # (n,) which objects are corner cases, and what had to be assumed for it.
+    if "corner_case" not in boxes.columns:
+        corner = np.ones(len(boxes), dtype=bool)
+        notes: tuple[str, ...] = (
+            "no object says whether it is a corner case: all are taken for corner cases",
+        )
+    else:
+        unsaid = boxes["corner_case"].null_count()
+        corner = _flag(boxes, "corner_case", default=False)
+        told = f"{unsaid:,} objects do not say whether they are corner cases, and count as none"
+        notes = (told,) if unsaid else ()
     if risk == "blocking":
-        clear, told = _clear(boxes, corner)
-        corner, notes = corner & ~clear, (*notes, *told)
+        clear, unasked = _clear(boxes, corner)
+        corner, notes = corner & ~clear, (*notes, *unasked)
     return Objects(
         **vars(held),
         items=_add_density(items, boxes),
@@ -243,17 +253,6 @@ def _flag(boxes: pl.DataFrame, name: str, *, default: bool) -> Bools:
         return np.full(len(boxes), default)
     found: Bools = boxes[name].fill_null(default).to_numpy()
     return found
-
-
-def _corner(boxes: pl.DataFrame) -> tuple[Bools, tuple[str, ...]]:
-    """(n,) which objects are corner cases, and what had to be assumed for it."""
-    if "corner_case" not in boxes.columns:
-        return np.ones(len(boxes), dtype=bool), (
-            "no object says whether it is a corner case: all are taken for corner cases",
-        )
-    unsaid = boxes["corner_case"].null_count()
-    notes = (f"{unsaid:,} objects do not say whether they are corner cases, and count as none",)
-    return _flag(boxes, "corner_case", default=False), notes if unsaid else ()
 
 
 def _clear(boxes: pl.DataFrame, corner: Bools) -> tuple[Bools, tuple[str, ...]]:

@@ -70,7 +70,16 @@ def match_group(
     rows, object_start = _by_cell(rows, kind * n_items + truth.item[rows], cells)
     taken, claim_start = _by_cell(taken, claimed * n_items + claims.item[taken], cells)
     kind = (np.repeat(np.arange(cells), np.diff(object_start)) // n_items).astype(np.int64)
-    taken, claim_start, beyond = _at_most(taken, claim_start, config.max_detections[-1])
+    # The first rows of each cell, where they start now, and how many were left away.
+    most = config.max_detections[-1]
+    sizes = np.diff(claim_start)
+    if not len(sizes) or sizes.max(initial=0) <= most:
+        taken, claim_start, beyond = taken, claim_start, 0
+    else:
+        place = np.arange(len(taken)) - np.repeat(claim_start[:-1], sizes)
+        kept = np.zeros_like(claim_start)
+        np.cumsum(np.minimum(sizes, most), out=kept[1:])
+        taken, claim_start, beyond = taken[place < most], kept, int((place >= most).sum())
     claimed = (np.repeat(np.arange(cells), np.diff(claim_start)) // n_items).astype(np.int64)
     ignored = truth.marked[rows] if config.ignored == "marked" else truth.crowd[rows]
     rank = np.full((len(rows), len(AREA_BOUNDS_PX2), len(config.thresholds)), MISSED, dtype=np.int16)
@@ -140,17 +149,6 @@ def _by_cell(rows: Ints, cell: Ints, cells: int) -> tuple[Ints, Ints]:
     if (np.diff(cell) < 0).any():
         rows = rows[np.argsort(cell, kind="stable")]
     return rows, start
-
-
-def _at_most(rows: Ints, start: Ints, most: int) -> tuple[Ints, Ints, int]:
-    """The first rows of each cell, where they start now, and how many were left away."""
-    sizes = np.diff(start)
-    if not len(sizes) or sizes.max(initial=0) <= most:
-        return rows, start, 0
-    place = np.arange(len(rows)) - np.repeat(start[:-1], sizes)
-    kept = np.zeros_like(start)
-    np.cumsum(np.minimum(sizes, most), out=kept[1:])
-    return rows[place < most], kept, int((place >= most).sum())
 
 
 # Average precision as COCO's evaluator reads it, over thresholds, sizes and classes, for many resamples.

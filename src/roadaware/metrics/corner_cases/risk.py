@@ -65,7 +65,9 @@ def add_blocking(scenes: Scenes, paths: Paths | None = None) -> Scenes:
     paths = paths or Paths()
     cameras = _cameras(scenes)
     boxes = scenes.boxes.with_columns(pl.col("video").cast(pl.String))
-    speeds = _speeds(scenes)
+    frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
+    speed = pl.col("ego_speed_kmh") if "ego_speed_kmh" in frames.columns else pl.lit(None, dtype=pl.Float64)
+    speeds = frames.select("video", "frame", speed=speed.cast(pl.Float64))
     table = boxes.select("video", "frame", *CORNERS).join(
         speeds, on=["video", "frame"], how="left", maintain_order="left"
     )
@@ -157,9 +159,3 @@ def _cameras(scenes: Scenes) -> dict[str, tuple[Floats, Floats]]:
         if len(own) == 1:
             found[str(row["video"])] = held[own[0]]
     return found
-
-
-def _speeds(scenes: Scenes) -> pl.DataFrame:
-    frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
-    speed = pl.col("ego_speed_kmh") if "ego_speed_kmh" in frames.columns else pl.lit(None, dtype=pl.Float64)
-    return frames.select("video", "frame", speed=speed.cast(pl.Float64))

@@ -140,18 +140,13 @@ def build_thresholds(asked: Sequence[float | str]) -> Thresholds:
     >>> build_thresholds([0.75, "0.5:0.95"]).columns["0.75"]
     (5,)
     """
-    numbers = {_name(item): _numbers(item) for item in asked}
+    numbers = {
+        (RANGE if item == RANGE else f"{_number(item):g}"): (_OF_RANGE if item == RANGE else (_number(item),))
+        for item in asked
+    }
     values = tuple(sorted({value for held in numbers.values() for value in held}))
     columns = {name: tuple(values.index(value) for value in held) for name, held in numbers.items()}
     return Thresholds(values, columns)
-
-
-def _name(item: float | str) -> str:
-    return RANGE if item == RANGE else f"{_number(item):g}"
-
-
-def _numbers(item: float | str) -> tuple[float, ...]:
-    return _OF_RANGE if item == RANGE else (_number(item),)
 
 
 def _number(item: float | str) -> float:
@@ -187,7 +182,16 @@ def list_tube_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]
     agentness where there are paths: tubes without parent and kind. Ground truth knows agentness where its boxes
     belong to tubes. Where there is no tube, what holds of boxes holds of tubes.
     """
-    claimed = _claimed_of_tubes(predictions)
+    # The kinds that tubes are predicted for; None where unknown.
+    if not is_linked(predictions):
+        claimed = _claimed_of_boxes(predictions)
+    else:
+        found = _list_label_kinds(predictions.tube_labels)
+        if _from_linker(predictions):
+            found |= {AGENTNESS, *get_score_layout(predictions.meta, "boxes").kinds}
+        if not select_paths(predictions).is_empty():
+            found.add(AGENTNESS)
+        claimed = found - {AGENTNESS} if _scores_labels(predictions) else found
     if claimed is None:
         claimed = _true_of_tubes(scenes)
     return _in_order(claimed if _has_tubes(scenes) else claimed - {AGENTNESS}, scenes)
@@ -237,18 +241,6 @@ def _claimed_of_boxes(predictions: Predictions) -> set[str] | None:
     if "score" in boxes.columns and is_agentness_scored(predictions):
         found.add(AGENTNESS)
     return found
-
-
-def _claimed_of_tubes(predictions: Predictions) -> set[str] | None:
-    """The kinds that tubes are predicted for; None where unknown."""
-    if not is_linked(predictions):
-        return _claimed_of_boxes(predictions)
-    found = _list_label_kinds(predictions.tube_labels)
-    if _from_linker(predictions):
-        found |= {AGENTNESS, *get_score_layout(predictions.meta, "boxes").kinds}
-    if not select_paths(predictions).is_empty():
-        found.add(AGENTNESS)
-    return found - {AGENTNESS} if _scores_labels(predictions) else found
 
 
 def _true_of_boxes(scenes: Scenes) -> set[str]:

@@ -193,7 +193,22 @@ def compute_error_gains(diagnosis: Diagnosis, config: DetectionConfig) -> pl.Dat
 
     Source: Bolya et al., TIDE, ECCV 2020, section 2.3 (the gain of an oracle for each fault).
     """
-    base = _matches(diagnosis)
+    # The predictions as they are, for average precision.
+    e = diagnosis.evidence
+    n_truth = np.zeros((len(e.videos), len(e.labels)), dtype=np.int64)
+    np.add.at(n_truth, (e.object_video[e.instance_object], e.instance_cls), 1)
+    base = Matches(
+        (diagnosis.threshold,),
+        tuple((e.kind, label) for label in e.labels),
+        e.videos,
+        e.cls.astype(np.int32),
+        e.score,
+        e.video.astype(np.int32),
+        np.arange(len(e.cls)),
+        (diagnosis.fault == _RIGHT)[:, None],
+        n_truth,
+        _ranked=True,
+    )
     before = _mean(base, config)
     rows: list[dict[str, Any]] = []
     for place, (name, meaning) in enumerate(FAULTS.items()):
@@ -228,25 +243,6 @@ def _row(name: str, meaning: str, count: int, before: float | None, after: float
         "mended_map": after,
         "gain": gain,
     }
-
-
-def _matches(diagnosis: Diagnosis) -> Matches:
-    """The predictions as they are, for average precision."""
-    e = diagnosis.evidence
-    n_truth = np.zeros((len(e.videos), len(e.labels)), dtype=np.int64)
-    np.add.at(n_truth, (e.object_video[e.instance_object], e.instance_cls), 1)
-    return Matches(
-        (diagnosis.threshold,),
-        tuple((e.kind, label) for label in e.labels),
-        e.videos,
-        e.cls.astype(np.int32),
-        e.score,
-        e.video.astype(np.int32),
-        np.arange(len(e.cls)),
-        (diagnosis.fault == _RIGHT)[:, None],
-        n_truth,
-        _ranked=True,
-    )
 
 
 def _mean(matches: Matches, config: DetectionConfig) -> float | None:

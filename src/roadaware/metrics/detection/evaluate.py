@@ -349,12 +349,26 @@ def evaluate(
     Source: Singh et al., TPAMI 2022, section 5; the code released with it.
     """
     _check_request(draws, groups or {}, slices or {})
-    _check_truth(scenes)
+    if scenes.boxes.is_empty() and scenes.tubes.is_empty() and scenes.frame_labels.is_empty():
+        raise InputError(
+            f"there is no truth: {scenes.meta.dataset or 'the set'} has {len(scenes.videos)} videos, and no "
+            "box, tube or frame label",
+            hint="is this the right file, and a split that was annotated?",
+        )
     judge = _Judge(predictions, scenes, config, kinds)
     levels = dict(judge.levels(frame_thresholds, video_thresholds, overlaps))
     parts = dict(_parts(judge, levels, groups, slices or {}))
+    # The metrics of the whole and of each group.
+    rows = [
+        row
+        for group, (levels, videos) in parts.items()
+        for asked, matches in levels.values()
+        for row in build_summary_rows(
+            group, asked, compute_metrics(matches, asked, config, videos=videos, draws=draws, seed=seed)
+        )
+    ]
     return DetectionResult(
-        summary=_summary(parts, config, draws, seed),
+        summary=pl.DataFrame(rows, schema=DETECTION_SUMMARY),
         counts=pl.concat([_counts(group, *part) for group, part in parts.items()]),
         config=to_dict(judge.told()),
         notes=(*(f"{n:,} {what} were left out" for what, n in judge.left_out.items()), *judge.notes),
@@ -544,19 +558,6 @@ def _parts(
             yield name, ({FRAME: (levels[FRAME][0], matches)}, videos)
 
 
-def _summary(parts: Parts, config: DetectionConfig, draws: int, seed: int) -> pl.DataFrame:
-    """The metrics of the whole and of each group."""
-    rows = [
-        row
-        for group, (levels, videos) in parts.items()
-        for asked, matches in levels.values()
-        for row in build_summary_rows(
-            group, asked, compute_metrics(matches, asked, config, videos=videos, draws=draws, seed=seed)
-        )
-    ]
-    return pl.DataFrame(rows, schema=DETECTION_SUMMARY)
-
-
 def _counts(group: str | None, levels: Levels, videos: tuple[str, ...] | None) -> pl.DataFrame:
     """How much ground truth and how many predictions each class has at each level."""
     parts = []
@@ -584,12 +585,3 @@ def _counts(group: str | None, levels: Levels, videos: tuple[str, ...] | None) -
             )
         )
     return pl.concat(parts) if parts else pl.DataFrame()
-
-
-def _check_truth(scenes: Scenes) -> None:
-    if scenes.boxes.is_empty() and scenes.tubes.is_empty() and scenes.frame_labels.is_empty():
-        raise InputError(
-            f"there is no truth: {scenes.meta.dataset or 'the set'} has {len(scenes.videos)} videos, and no "
-            "box, tube or frame label",
-            hint="is this the right file, and a split that was annotated?",
-        )

@@ -93,9 +93,30 @@ def join_sentences(predictions: Predictions, scenes: Scenes, config: GroundingCo
     claim = _boxes(table.select("row", pl.col("claimed_tube").alias("tube")), predictions.boxes)
     shift = _first_frame(scenes.meta.notes) if config.numbering == "file" else 0
     overlap, paired = _overlaps(true, claim, shift)
-    table = _add_video_facts(table, true, scenes)
+    # The table with what is known of each sentence's video, and how many are in its frames.
+    videos = _with_columns(
+        scenes.videos,
+        {"video": pl.String, "category": pl.String, "fps": pl.Float64, "n_frames": pl.Int64},
+    )
+    table = table.join(videos, on="video", how="left", maintain_order="left")
+    crowd = scenes.boxes.group_by(pl.col("video").cast(pl.String), "frame").len("others")
+    seen = (
+        true.select("row", "frame")
+        .join(table.select("row", "video"), on="row")
+        .join(crowd, on=["video", "frame"])
+        .group_by("row")
+        .agg(pl.col("others").mean())
+    )
+    joined = table.join(seen, on="row", how="left", maintain_order="left")
+    table = joined.with_columns(density=crowd_density(pl.col("others"))).drop("others")
+    # Ground-truth spans moved by `shift`; all spans longer at their end by `longer`.
+    longer = int(config.ends == "inclusive")
     return Sentences(
-        table=_move_spans(table, shift, int(config.ends == "inclusive")),
+        table=table.with_columns(
+            pl.col("start_frame") + shift,
+            pl.col("end_frame") + shift + longer,
+            pl.col("claimed_end") + longer,
+        ),
         claimed=table["query"].is_in(known["query"].implode()).to_numpy(),
         owner=true["row"].to_numpy().astype(np.int64),
         frame=true["frame"].to_numpy().astype(np.int64) + shift,
@@ -169,34 +190,6 @@ def _overlaps(true: pl.DataFrame, claim: pl.DataFrame, shift: int) -> tuple[Floa
     overlap = np.zeros(len(wanted))
     overlap[paired] = paired_iou(other, one)
     return overlap, paired
-
-
-def _add_video_facts(table: pl.DataFrame, true: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:
-    """The table with what is known of each sentence's video, and how many are in its frames."""
-    videos = _with_columns(
-        scenes.videos,
-        {"video": pl.String, "category": pl.String, "fps": pl.Float64, "n_frames": pl.Int64},
-    )
-    table = table.join(videos, on="video", how="left", maintain_order="left")
-    crowd = scenes.boxes.group_by(pl.col("video").cast(pl.String), "frame").len("others")
-    seen = (
-        true.select("row", "frame")
-        .join(table.select("row", "video"), on="row")
-        .join(crowd, on=["video", "frame"])
-        .group_by("row")
-        .agg(pl.col("others").mean())
-    )
-    joined = table.join(seen, on="row", how="left", maintain_order="left")
-    return joined.with_columns(density=crowd_density(pl.col("others"))).drop("others")
-
-
-def _move_spans(table: pl.DataFrame, shift: int, longer: int) -> pl.DataFrame:
-    """Ground-truth spans moved by `shift`; all spans longer at their end by `longer`."""
-    return table.with_columns(
-        pl.col("start_frame") + shift,
-        pl.col("end_frame") + shift + longer,
-        pl.col("claimed_end") + longer,
-    )
 
 
 # How well each sentence is grounded: overlaps in time, in both, and of boxes on the ground-truth frames.
@@ -296,7 +289,21 @@ def compute_grounding_overlaps(given: Sentences, config: GroundingConfig) -> Ove
     looked, owner, frame = _looked_at(given, spans, config)
     true_frames = np.bincount(given.owner[looked], minlength=n)
     unanswered = np.bincount(given.owner[looked & ~given.paired], minlength=n)
-    _check_whole(given, unanswered, config)
+    # Stop where a prediction or a box is missing and that is an error.
+    names = given.table["name"].fill_null(given.table["query"].cast(pl.String))
+    if config.missing_claim == "error" and not given.claimed.all():
+        missing = names.filter(~given.claimed)
+        raise InputError(
+            f"{len(missing)} of {len(names)} sentences have no prediction, first {missing.head(5).to_list()}",
+            hint="predict something of every sentence, or let them score 0: missing_claim='zero'",
+        )
+    if config.missing_box == "error" and unanswered.any():
+        missing = names.filter(unanswered > 0)
+        raise InputError(
+            f"{int(unanswered.sum())} true frames of {len(missing)} sentences have no predicted box, first of "
+            f"{missing.head(5).to_list()}",
+            hint="predict a box in every frame that is looked at, or let them score 0: missing_box='zero'",
+        )
     hull = _hull(given, spans, looked, (owner, frame), config)
     if config.common_frames == "boxes":
         common = given.paired & spans.known[given.owner]
@@ -312,7 +319,10 @@ def compute_grounding_overlaps(given: Sentences, config: GroundingConfig) -> Ove
     if config.common_frames == "boxes":
         tiou = np.bincount(given.owner[common], minlength=n) / divisor
     else:
-        tiou = _in_time(spans)
+        # (n,) frames in both spans by frames in either; 0 where they share none.
+        shared = np.minimum(spans.end, spans.claimed_end) - np.maximum(spans.start, spans.claimed_start)
+        either = (spans.end - spans.start) + (spans.claimed_end - spans.claimed_start) - shared
+        tiou = np.divide(shared, either, out=np.zeros(len(shared)), where=shared > 0)
     if config.temporal != "claimed":
         tiou, viou = np.full(n, np.nan), np.full(n, np.nan)
     if config.boxless_frames == "left_out":
@@ -334,14 +344,6 @@ def _spans(given: Sentences, config: GroundingConfig) -> _Spans:
     )
     first, last = (claimed[c].to_numpy().astype(np.int64) for c in ("claimed_start", "claimed_end"))
     return _Spans(start, end, first, last, claimed["known"].to_numpy())
-
-
-def _in_time(spans: _Spans) -> Floats:
-    """(n,) frames in both spans by frames in either; 0 where they share none."""
-    shared = np.minimum(spans.end, spans.claimed_end) - np.maximum(spans.start, spans.claimed_start)
-    either = (spans.end - spans.start) + (spans.claimed_end - spans.claimed_start) - shared
-    found: Floats = np.divide(shared, either, out=np.zeros(len(shared)), where=shared > 0)
-    return found
 
 
 def _looked_at(given: Sentences, spans: _Spans, config: GroundingConfig) -> tuple[Bools, Ints, Ints]:
@@ -374,7 +376,10 @@ def _samples(given: Sentences, spans: _Spans, config: GroundingConfig) -> list[I
         else:
             start, end = int(spans.start[place]), int(spans.end[place])
             end = start if config.temporal == "given_first" else end
-        rate = _rate(fps, n_frames, config)
+        if config.clip_seconds is not None:
+            rate = n_frames / config.clip_seconds if n_frames else None
+        else:
+            rate = convert_frame_rate(fps) if fps else None
         if end is None or rate is None:
             raise InputError(
                 f"video {video}: frames cannot be sampled, its {'rate' if rate is None else 'length'} is "
@@ -386,12 +391,6 @@ def _samples(given: Sentences, spans: _Spans, config: GroundingConfig) -> list[I
             made[key] = sample_frames(*key, config)
         taken.append(made[key])
     return taken
-
-
-def _rate(fps: float | None, n_frames: int | None, config: GroundingConfig) -> float | None:
-    if config.clip_seconds is not None:
-        return n_frames / config.clip_seconds if n_frames else None
-    return convert_frame_rate(fps) if fps else None
 
 
 def _hull(
@@ -414,24 +413,6 @@ def _hull(
     boxes: Ints = np.bincount(given.owner[boxed], minlength=n)
     left: Ints = count - asked + boxes
     return left
-
-
-def _check_whole(given: Sentences, unanswered: Ints, config: GroundingConfig) -> None:
-    """Stop where a prediction or a box is missing and that is an error."""
-    names = given.table["name"].fill_null(given.table["query"].cast(pl.String))
-    if config.missing_claim == "error" and not given.claimed.all():
-        missing = names.filter(~given.claimed)
-        raise InputError(
-            f"{len(missing)} of {len(names)} sentences have no prediction, first {missing.head(5).to_list()}",
-            hint="predict something of every sentence, or let them score 0: missing_claim='zero'",
-        )
-    if config.missing_box == "error" and unanswered.any():
-        missing = names.filter(unanswered > 0)
-        raise InputError(
-            f"{int(unanswered.sum())} true frames of {len(missing)} sentences have no predicted box, first of "
-            f"{missing.head(5).to_list()}",
-            hint="predict a box in every frame that is looked at, or let them score 0: missing_box='zero'",
-        )
 
 
 # The span that scores of first and last frames speak for.
@@ -607,13 +588,27 @@ def evaluate(
     given = join_sentences(predictions, scenes, config)
     found = compute_grounding_overlaps(given, config)
     state = GroundedSentences(given.table.select(_ITEMS), _values(found, config), config)
+    # What is missing, and what that did, in words.
+    notes = []
+    silent = int((~given.claimed).sum())
+    if silent:
+        notes.append(f"{silent:,} of {len(given.claimed):,} sentences have no prediction and score 0")
+    missing = int(found.unanswered[given.claimed].sum())
+    asked = int(found.true_frames[given.claimed].sum())
+    if missing:
+        notes.append(f"{missing:,} of {asked:,} true frames have no predicted box and an overlap of 0")
+    if config.frames == "dense" and 2 * missing > asked:
+        notes.append(
+            "most true frames have no predicted box: where boxes are predicted for sampled frames alone, look at "
+            "those (frames='sampled', or a configuration of tubedetr)"
+        )
     return build_result(
         state,
         config,
         by=by,
         draws=draws,
         seed=seed,
-        notes=_notes(given, found, config),
+        notes=tuple(notes),
         makers={"sentence": partial(_by_sentence, given, found)},
         left_out=given.left_out,
         facts=_facts(given, found, scenes, config),
@@ -628,24 +623,6 @@ def _values(found: Overlaps, config: GroundingConfig) -> Floats:
         passed = (np.where(np.isnan(overlap), np.nan, reaches(overlap, tau)) for tau in config.thresholds)
         columns += [overlap, *passed]
     return np.column_stack(columns)
-
-
-def _notes(given: Sentences, found: Overlaps, config: GroundingConfig) -> tuple[str, ...]:
-    """What is missing, and what that did, in words."""
-    notes = []
-    silent = int((~given.claimed).sum())
-    if silent:
-        notes.append(f"{silent:,} of {len(given.claimed):,} sentences have no prediction and score 0")
-    missing = int(found.unanswered[given.claimed].sum())
-    asked = int(found.true_frames[given.claimed].sum())
-    if missing:
-        notes.append(f"{missing:,} of {asked:,} true frames have no predicted box and an overlap of 0")
-    if config.frames == "dense" and 2 * missing > asked:
-        notes.append(
-            "most true frames have no predicted box: where boxes are predicted for sampled frames alone, look at "
-            "those (frames='sampled', or a configuration of tubedetr)"
-        )
-    return tuple(notes)
 
 
 def _facts(given: Sentences, found: Overlaps, scenes: Scenes, config: GroundingConfig) -> dict[str, Any]:

@@ -147,7 +147,15 @@ def match_triplets(
     from roadaware.metrics.relations.frame_kernels import find_triplets
 
     claims, pair, same = _rank_predictions(claims)
-    entries = _entries(truth, images, n_videos, config)
+    # (e, 4) the ground-truth triplets of each image: image, relation, box of the subject and of the object.
+    from roadaware.metrics.relations.frame_kernels import collect_true_triplets
+
+    starts = images.starts(n_videos)
+    _, repeated = _group_rows(truth.subject, truth.object, truth.predicate)
+    entries: Ints = collect_true_triplets(
+        *(starts, images.frame, truth.starts(n_videos), truth.start, truth.end, truth.subject, truth.object),
+        *(truth.tracks.offsets, truth.tracks.frames, repeated, config.repeated_truth == "once"),
+    )
     of_image = np.searchsorted(entries[:, 0], np.arange(len(images.frame) + 1)).astype(np.int64)
     rank = np.zeros(len(entries), dtype=np.int64)
     top = min(config.frame_top or _ALL, max(config.recall_at))
@@ -179,19 +187,6 @@ def match_triplets(
         rank,
     )
     return Triplets(images, truth, entries[:, 0], entries[:, 1], rank, silent)
-
-
-def _entries(truth: Relations, images: Images, n_videos: int, config: RelationConfig) -> Ints:
-    """(e, 4) the ground-truth triplets of each image: image, relation, box of the subject and of the object."""
-    from roadaware.metrics.relations.frame_kernels import collect_true_triplets
-
-    starts = images.starts(n_videos)
-    _, repeated = _group_rows(truth.subject, truth.object, truth.predicate)
-    entries: Ints = collect_true_triplets(
-        *(starts, images.frame, truth.starts(n_videos), truth.start, truth.end, truth.subject, truth.object),
-        *(truth.tracks.offsets, truth.tracks.frames, repeated, config.repeated_truth == "once"),
-    )
-    return entries
 
 
 def _rank_predictions(claims: Relations) -> tuple[Relations, Ints, Ints]:
@@ -254,7 +249,15 @@ def map_to_true_tubes(
     if predictions.tubes.is_empty():
         meant = scenes.tubes.select(claimed="tube", true="tube")
     else:
-        by_name = _match_by_name(predictions, scenes)
+        # Predicted tubes to the ground-truth ones of the same video and name.
+        nothing = pl.DataFrame(schema={"claimed": pl.Int64, "true": pl.Int64})
+        if "name" not in predictions.tubes.columns or "name" not in scenes.tubes.columns:
+            by_name = nothing
+        else:
+            key = (pl.col("video").cast(pl.String), pl.col("name").cast(pl.String))
+            true = scenes.tubes.select(*key, true="tube").drop_nulls().unique(["video", "name"], keep="first")
+            claimed = predictions.tubes.select(*key, claimed="tube").drop_nulls()
+            by_name = claimed.join(true, on=["video", "name"]).select("claimed", "true")
         rest = predictions.tubes.join(by_name, left_on="tube", right_on="claimed", how="anti")
         meant = pl.concat([by_name, _match_by_boxes(predictions, scenes, rest)])
     found = claims
@@ -265,17 +268,6 @@ def map_to_true_tubes(
     found = found.filter(~merged)
     found = found.with_columns(subject="true_subject", object="true_object").select(claims.columns)
     return _in_their_videos(found, scenes), len(claims) - len(found)
-
-
-def _match_by_name(predictions: Predictions, scenes: Scenes) -> pl.DataFrame:
-    """Predicted tubes to the ground-truth ones of the same video and name."""
-    nothing = pl.DataFrame(schema={"claimed": pl.Int64, "true": pl.Int64})
-    if "name" not in predictions.tubes.columns or "name" not in scenes.tubes.columns:
-        return nothing
-    key = (pl.col("video").cast(pl.String), pl.col("name").cast(pl.String))
-    true = scenes.tubes.select(*key, true="tube").drop_nulls().unique(["video", "name"], keep="first")
-    claimed = predictions.tubes.select(*key, claimed="tube").drop_nulls()
-    return claimed.join(true, on=["video", "name"]).select("claimed", "true")
 
 
 def _match_by_boxes(predictions: Predictions, scenes: Scenes, asked: pl.DataFrame) -> pl.DataFrame:
@@ -589,12 +581,28 @@ def evaluate(
         makers["truth"] = lambda: build_truth_table(tubelets, names)
     if triplets is not None:
         makers["frame"] = lambda: build_frame_table(triplets, names, config.recall_at)
+    # What explains numbers that look wrong.
+    notes = []
+    refused = found.left_out.get(_NOT_TRUE, 0)
+    if refused and not len(found.claims):
+        notes.append(
+            "no prediction is on true tubes: predcls needs predictions on boxes of the truth, or on tubes of its names"
+        )
+    elif len(predictions.relations) and not len(found.claims):
+        first = predictions.relations["video"].cast(pl.String)[0]
+        notes.append(
+            f"no prediction is judged; the first is of '{first}', the truth has '{found.names.videos[0]}'"
+        )
+    if len(found.claims) and set(found.truth.triplet).isdisjoint(found.claims.triplet):
+        notes.append(
+            "no prediction says what any true relation says: categories or predicates have other names"
+        )
     return build_result(
         *(state, config),
         by=by,
         draws=draws,
         seed=seed,
-        notes=(*_notes(predictions, scenes, found), *_tell_carried(carried)),
+        notes=(*notes, *_tell_carried(carried)),
         makers=makers,
         left_out=found.left_out,
         facts=_facts(found, state, config) | ({} if carried is None else {"carried_frames": carried}),
@@ -725,12 +733,7 @@ def _state(found: _Found, scenes: Scenes, config: RelationConfig) -> JudgedRelat
         np.add.at(images, video, np.stack([np.ones_like(asked), asked > 0], axis=1))
         np.add.at(image_sums, video, right / np.maximum(asked, 1)[:, None])
         of_class = found.triplets.by_class(n_videos, len(classes), config.recall_at)
-    items = _items(scenes)
-    return JudgedRelations(items, config, classes, truth, hits, ap, tagged, images, image_sums, *of_class)
-
-
-def _items(scenes: Scenes) -> pl.DataFrame:
-    """The videos of the ground truth with the columns to slice by."""
+    # The videos of the ground truth with the columns to slice by.
     known = {
         "category": pl.col("category").cast(pl.String),
         "splits": pl.col("splits").list.join(", ").alias("split"),
@@ -743,24 +746,5 @@ def _items(scenes: Scenes) -> pl.DataFrame:
         crowd=pl.len() / pl.col("frame").n_unique()
     )
     joined = videos.join(crowds, on="video", how="left", maintain_order="left")
-    return joined.with_columns(density=crowd_density(pl.col("crowd"))).drop("crowd")
-
-
-def _notes(predictions: Predictions, scenes: Scenes, found: _Found) -> tuple[str, ...]:
-    """What explains numbers that look wrong."""
-    notes = []
-    refused = found.left_out.get(_NOT_TRUE, 0)
-    if refused and not len(found.claims):
-        notes.append(
-            "no prediction is on true tubes: predcls needs predictions on boxes of the truth, or on tubes of its names"
-        )
-    elif len(predictions.relations) and not len(found.claims):
-        first = predictions.relations["video"].cast(pl.String)[0]
-        notes.append(
-            f"no prediction is judged; the first is of '{first}', the truth has '{found.names.videos[0]}'"
-        )
-    if len(found.claims) and set(found.truth.triplet).isdisjoint(found.claims.triplet):
-        notes.append(
-            "no prediction says what any true relation says: categories or predicates have other names"
-        )
-    return tuple(notes)
+    items = joined.with_columns(density=crowd_density(pl.col("crowd"))).drop("crowd")
+    return JudgedRelations(items, config, classes, truth, hits, ap, tagged, images, image_sums, *of_class)

@@ -135,7 +135,14 @@ def extract_relations(
         InputError: if a relation has no time, a prediction no score, or a tube two categories or two boxes in
             a frame.
     """
-    rows = _ensure_spans(tables, tables.relations if relations is None else relations)
+    # The rows, each with first and last frame.
+    rows = tables.relations if relations is None else relations
+    side = "claimed" if tables.claimed else "true"
+    for column in ("start_frame", "end_frame"):
+        if not rows.is_empty() and (column not in rows.columns or rows[column].null_count()):
+            raise InputError(f"{side} relations need {column} in every row")
+    if rows.is_empty():
+        rows = rows.with_columns(start_frame=pl.lit(None, pl.Int64), end_frame=pl.lit(None, pl.Int64))
     at = {name: i for i, name in enumerate(names.videos)}
     video = np.array([at.get(name, -1) for name in rows["video"].cast(pl.String)], dtype=np.int64)
     order = np.argsort(video, kind="stable")
@@ -192,7 +199,8 @@ def extract_tracks(tables: TableSet, tubes: Ints) -> Tracks:
     if (owner < 0).any():
         kept = owner >= 0
         owner, frames, boxes = owner[kept], frames[kept], boxes[kept]
-    if not _is_sorted(owner, frames):
+    step = np.diff(owner)
+    if not ((step > 0) | ((step == 0) & (np.diff(frames) > 0))).all():
         order = np.lexsort((frames, owner))
         owner, frames, boxes = owner[order], frames[order], boxes[order]
         twice = np.flatnonzero((owner[1:] == owner[:-1]) & (frames[1:] == frames[:-1]))
@@ -218,17 +226,6 @@ def map_categories(tables: TableSet, names: Names) -> tuple[Ints, Ints]:
     common = _common(tables, CATEGORY, names.categories, _ints(labels["label"]))
     order = np.argsort(tubes, kind="stable")
     return tubes[order], common[order]
-
-
-def _ensure_spans(tables: TableSet, rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows, each with first and last frame."""
-    side = "claimed" if tables.claimed else "true"
-    for column in ("start_frame", "end_frame"):
-        if not rows.is_empty() and (column not in rows.columns or rows[column].null_count()):
-            raise InputError(f"{side} relations need {column} in every row")
-    if rows.is_empty():
-        rows = rows.with_columns(start_frame=pl.lit(None, pl.Int64), end_frame=pl.lit(None, pl.Int64))
-    return rows
 
 
 def _scores(rows: pl.DataFrame) -> Floats:
@@ -282,11 +279,6 @@ def _places(values: Ints, keys: Ints) -> Ints:
     place[place == len(keys)] = 0
     place = np.where(keys[place] == values[begins], place, -1)
     return np.repeat(place, np.diff(np.append(begins, len(values)))).astype(np.int64)
-
-
-def _is_sorted(owner: Ints, frames: Ints) -> bool:
-    step = np.diff(owner)
-    return bool(((step > 0) | ((step == 0) & (np.diff(frames) > 0))).all())
 
 
 def _ints(values: pl.Series) -> Ints:

@@ -76,7 +76,20 @@ def build_sound_truth(scenes: Scenes, config: SoundConfig) -> SoundTruth:
 
     Source: Song et al., CVPR 2022, `utils.py`: a corner is the whole part of size * coordinate / side.
     """
-    table = _build_sound_table(scenes)
+    sounds = scenes.sounds
+    if sounds.is_empty():
+        raise InputError("the truth has no sounds", hint="its table `sounds` is empty")
+    names = dict(enumerate(scenes.meta.vocabularies.get("sound", ())))
+    columns: dict[str, Any] = {"video": pl.String, "sound": pl.Int64, "name": pl.String, "label": pl.Int64}
+    table = sounds.select(_get_column(sounds, c).cast(dtype) for c, dtype in columns.items())
+    label = pl.col("label")
+    named = label.replace_strict(names, default=label.cast(pl.String), return_dtype=pl.String)
+    videos = scenes.videos.select(
+        pl.col("video").cast(pl.String), category=_get_column(scenes.videos, "category").cast(pl.String)
+    )
+    table = table.select("video", "sound", "name", named.alias("sound_class")).join(
+        videos, on="video", how="left", maintain_order="left"
+    )
     boxes = _boxes(scenes, table, each=config.unnamed_boxes == "each")
     if boxes.is_empty():
         raise InputError(
@@ -96,23 +109,6 @@ def build_sound_truth(scenes: Scenes, config: SoundConfig) -> SoundTruth:
     annotators[voters["row"].to_numpy()] = voters["annotator"].to_numpy()
     first = np.searchsorted(rows, np.arange(len(table) + 1))
     return SoundTruth(table, first.astype(np.int64), cells, np.cumsum(new).astype(np.int64), annotators)
-
-
-def _build_sound_table(scenes: Scenes) -> pl.DataFrame:
-    sounds = scenes.sounds
-    if sounds.is_empty():
-        raise InputError("the truth has no sounds", hint="its table `sounds` is empty")
-    names = dict(enumerate(scenes.meta.vocabularies.get("sound", ())))
-    columns: dict[str, Any] = {"video": pl.String, "sound": pl.Int64, "name": pl.String, "label": pl.Int64}
-    table = sounds.select(_get_column(sounds, c).cast(dtype) for c, dtype in columns.items())
-    label = pl.col("label")
-    named = label.replace_strict(names, default=label.cast(pl.String), return_dtype=pl.String)
-    videos = scenes.videos.select(
-        pl.col("video").cast(pl.String), category=_get_column(scenes.videos, "category").cast(pl.String)
-    )
-    return table.select("video", "sound", "name", named.alias("sound_class")).join(
-        videos, on="video", how="left", maintain_order="left"
-    )
 
 
 def _boxes(scenes: Scenes, table: pl.DataFrame, *, each: bool) -> pl.DataFrame:
@@ -519,22 +515,45 @@ def evaluate(
     """
     config = config or SoundConfig.default()
     truth = build_sound_truth(scenes, config)
-    matched = _match_sounds(predictions, truth)
+    # `claim` and `row`: which row of the predictions is about which of the ground truth. Maps are not copied.
+    claims = predictions.sounds.select("sound", pl.col("video").cast(pl.String)).with_row_index("claim")
+    true = truth.table.select("sound", "video").with_row_index("row")
+    matched = claims.join(true, on=["sound", "video"]).select("claim", "row")
+    if len(claims) and matched.is_empty():
+        raise InputError(
+            f"none of {len(claims)} predictions is about one of the {len(true)} true sounds",
+            hint=f"sounds and videos, of predictions: {claims.select('sound', 'video').head(3).rows()}, "
+            f"of the truth: {true.select('sound', 'video').head(3).rows()}",
+        )
     found = compute_sound_overlaps(truth, predictions.sounds, matched, config)
-    _check_whole(truth, found, config)
+    missing = truth.table.filter(~found.claimed)
+    if config.missing_claim == "error" and len(missing):
+        names = missing["name"].fill_null(missing["sound"].cast(pl.String)).head(5).to_list()
+        raise InputError(
+            f"{len(missing)} of {len(truth.table)} sounds have no map, first {names}",
+            hint="predict a map of every sound, or let them score 0: missing_claim='zero'",
+        )
     boxed = np.diff(truth.first) > 0
     seen = pl.Series("on_screen", boxed).set(pl.Series(boxed & (found.true_cells == 0)), None)
     items = truth.table.with_columns(seen, pl.Series("peak", found.peak))
     state = LocalisedSounds(items, _values(found.ciou, found, ~found.claimed, config), config)
     nobody = np.zeros(len(truth.table), dtype=bool)
     answers = {"whole image": found.whole, "centre": found.centre}
+    # What is missing or says nothing, and what that did, in words.
+    notes = []
+    silent, constant = int((~found.claimed).sum()), int(found.constant.sum())
+    if silent:
+        notes.append(f"{silent:,} of {len(found.claimed):,} sounds have no map and score 0")
+    if constant:
+        cells = "no cell" if config.constant_map == "empty" else "every cell"
+        notes.append(f"{constant:,} maps have one value only and predict {cells}")
     return build_result(
         state,
         config,
         by=by,
         draws=draws,
         seed=seed,
-        notes=_notes(found, config),
+        notes=tuple(notes),
         makers={"sound": partial(_by_sound, truth, found)},
         left_out=_left_out(len(predictions.sounds) - len(matched), found, config),
         baselines={
@@ -545,20 +564,6 @@ def evaluate(
         },
         facts=_facts(found, config),
     )
-
-
-def _match_sounds(predictions: Predictions, truth: SoundTruth) -> pl.DataFrame:
-    """`claim` and `row`: which row of the predictions is about which of the ground truth. Maps are not copied."""
-    claims = predictions.sounds.select("sound", pl.col("video").cast(pl.String)).with_row_index("claim")
-    true = truth.table.select("sound", "video").with_row_index("row")
-    matched = claims.join(true, on=["sound", "video"]).select("claim", "row")
-    if len(claims) and matched.is_empty():
-        raise InputError(
-            f"none of {len(claims)} predictions is about one of the {len(true)} true sounds",
-            hint=f"sounds and videos, of predictions: {claims.select('sound', 'video').head(3).rows()}, "
-            f"of the truth: {true.select('sound', 'video').head(3).rows()}",
-        )
-    return matched
 
 
 def _values(ciou: Floats, found: SoundOverlaps, silent: Bools, config: SoundConfig) -> Floats:
@@ -582,34 +587,12 @@ def _values(ciou: Floats, found: SoundOverlaps, silent: Bools, config: SoundConf
     return values
 
 
-def _check_whole(truth: SoundTruth, found: SoundOverlaps, config: SoundConfig) -> None:
-    missing = truth.table.filter(~found.claimed)
-    if config.missing_claim == "error" and len(missing):
-        names = missing["name"].fill_null(missing["sound"].cast(pl.String)).head(5).to_list()
-        raise InputError(
-            f"{len(missing)} of {len(truth.table)} sounds have no map, first {names}",
-            hint="predict a map of every sound, or let them score 0: missing_claim='zero'",
-        )
-
-
 def _left_out(foreign: int, found: SoundOverlaps, config: SoundConfig) -> dict[str, int]:
     empty = int((found.true_cells == 0).sum()) if config.empty_truth == "left_out" else 0
     return {
         "sounds whose boxes cover no cell": empty,
         "predictions on sounds that the truth lacks": foreign,
     }
-
-
-def _notes(found: SoundOverlaps, config: SoundConfig) -> tuple[str, ...]:
-    """What is missing or says nothing, and what that did, in words."""
-    notes = []
-    silent, constant = int((~found.claimed).sum()), int(found.constant.sum())
-    if silent:
-        notes.append(f"{silent:,} of {len(found.claimed):,} sounds have no map and score 0")
-    if constant:
-        cells = "no cell" if config.constant_map == "empty" else "every cell"
-        notes.append(f"{constant:,} maps have one value only and predict {cells}")
-    return tuple(notes)
 
 
 def _facts(found: SoundOverlaps, config: SoundConfig) -> dict[str, Any]:

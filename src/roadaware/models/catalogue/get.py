@@ -268,7 +268,14 @@ def get_model(
         made = make_temporary_path(folder)
         try:
             made.mkdir()
-            about = _fill(made, entry, given, downloads, tell)
+            # Write the files of a model; what its record says of where it came from.
+            source = entry.source
+            if isinstance(source, NpmSource):
+                about = _from_package(made, entry, source, given, downloads, tell)
+            elif isinstance(source, HubSource):
+                about = _from_hub(made, entry, source, given, downloads, tell)
+            else:
+                about = _from_file(made, entry, source, given)
             write_atomically(made / RECORD, _text({"name": entry.name, "version": __version__, **about}))
         except OSError as error:
             shutil.rmtree(made, ignore_errors=True)
@@ -280,16 +287,6 @@ def get_model(
         shutil.rmtree(downloads, ignore_errors=True)
     tell(f"{entry.name} is installed: {measure_folder_size(folder) / 1e6:.1f} MB")
     return folder
-
-
-def _fill(made: Path, entry: Entry, given: Path | None, downloads: Path, tell: Told) -> dict[str, Any]:
-    """Write the files of a model; what its record says of where it came from."""
-    source = entry.source
-    if isinstance(source, NpmSource):
-        return _from_package(made, entry, source, given, downloads, tell)
-    if isinstance(source, HubSource):
-        return _from_hub(made, entry, source, given, downloads, tell)
-    return _from_file(made, entry, source, given)
 
 
 def _from_hub(
@@ -542,18 +539,7 @@ def check_model(folder: Path, task: str) -> None:
     from roadaware.models.folder_configs import check_config, parse_folder_json, refuse_adapter
 
     said: Mapping[str, Any] = parse_folder_json(folder / CONFIG)
-    families = _families(task)
-    if said.get("model_type") not in families:
-        kind = to_printable(repr(said.get("model_type")), 60)
-        raise InputError(
-            f"a model of type {kind}, and models for {task} are {', '.join(families)}", where=CONFIG
-        )
-    refuse_adapter(folder)
-    check_config(said, CONFIG)
-
-
-def _families(task: str) -> tuple[str, ...]:
-    """Types of models of transformers that a task takes."""
+    # Types of models of transformers that a task takes.
     from roadaware.models import object_detectors, segmenters
     from roadaware.models.open_vocabulary import clip, zero_shot
 
@@ -563,4 +549,11 @@ def _families(task: str) -> tuple[str, ...]:
         "segmentation": segmenters.FAMILIES,
         "image-text": clip.FAMILIES,
     }
-    return known[task]
+    families = known[task]
+    if said.get("model_type") not in families:
+        kind = to_printable(repr(said.get("model_type")), 60)
+        raise InputError(
+            f"a model of type {kind}, and models for {task} are {', '.join(families)}", where=CONFIG
+        )
+    refuse_adapter(folder)
+    check_config(said, CONFIG)

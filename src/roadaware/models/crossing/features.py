@@ -98,13 +98,42 @@ def extract_hand_features(
     Raises:
         InputError: if the traffic is wanted and not there.
     """
-    columns = _box_columns(observed)
+    # One (n,) column for each of BOX_FEATURES; boxes thinner than a pixel count as one pixel.
+    x1, y1, x2, y2 = np.moveaxis(observed.boxes, -1, 0)
+    image_width, image_height = observed.width_px[:, None], observed.height_px[:, None]
+    x, y = (x1 + x2) / 2 / image_width, (y1 + y2) / 2 / image_height
+    width_px, height_px = np.maximum(x2 - x1, 1.0), np.maximum(y2 - y1, 1.0)
+    aspect = width_px / height_px
+    move_x = x[:, -1] - x[:, 0]
+    columns = [
+        x[:, -1],
+        y[:, -1],
+        np.abs(x[:, -1] - 0.5),
+        width_px[:, -1] / observed.width_px,
+        height_px[:, -1] / observed.height_px,
+        move_x,
+        y[:, -1] - y[:, 0],
+        np.log(height_px[:, -1] / height_px[:, 0]),
+        np.sign(0.5 - x[:, -1]) * move_x,
+        aspect.mean(axis=1),
+        aspect.std(axis=1),
+    ]
     if vehicle:
-        columns += _vehicle_columns(observed.vehicle_action)
+        # One (n,) column for each of VEHICLE_FEATURES.
+        is_action = observed.vehicle_action[..., None] == np.arange(len(VEHICLE_ACTIONS))
+        last, share = is_action[:, -1].astype(np.float64), is_action.mean(axis=1)
+        columns += [*last.T, *share.T]
     if extrapolated:
         columns += [extrapolate_centre_px(observed, h) / observed.width_px for h in HORIZONS_FRAMES]
     if traffic:
-        columns += _traffic_columns(observed)
+        # One (n,) column for each of TRAFFIC_FEATURES.
+        found, expected = observed.traffic, (*observed.boxes.shape[:2], len(TRAFFIC_FEATURES))
+        if found is None or found.shape != expected:
+            raise InputError(
+                f"the traffic should be {expected}, not {None if found is None else found.shape}"
+            )
+        # Only the last frame counts; what is unknown counts as absent.
+        columns += list(np.nan_to_num(found[:, -1]).T)
     return np.asarray(np.stack(columns, axis=1), dtype=np.float64)
 
 
@@ -126,45 +155,6 @@ def extrapolate_centre_px(observed: Observed, frames: int, slope: Slope = "least
     time = np.arange(steps + 1) - steps / 2
     velocity = centre @ time / (time @ time)
     return np.asarray(centre.mean(axis=1) + velocity * (steps / 2 + frames))
-
-
-def _box_columns(observed: Observed) -> list[Floats]:
-    """One (n,) column for each of BOX_FEATURES; boxes thinner than a pixel count as one pixel."""
-    x1, y1, x2, y2 = np.moveaxis(observed.boxes, -1, 0)
-    image_width, image_height = observed.width_px[:, None], observed.height_px[:, None]
-    x, y = (x1 + x2) / 2 / image_width, (y1 + y2) / 2 / image_height
-    width_px, height_px = np.maximum(x2 - x1, 1.0), np.maximum(y2 - y1, 1.0)
-    aspect = width_px / height_px
-    move_x = x[:, -1] - x[:, 0]
-    return [
-        x[:, -1],
-        y[:, -1],
-        np.abs(x[:, -1] - 0.5),
-        width_px[:, -1] / observed.width_px,
-        height_px[:, -1] / observed.height_px,
-        move_x,
-        y[:, -1] - y[:, 0],
-        np.log(height_px[:, -1] / height_px[:, 0]),
-        np.sign(0.5 - x[:, -1]) * move_x,
-        aspect.mean(axis=1),
-        aspect.std(axis=1),
-    ]
-
-
-def _traffic_columns(observed: Observed) -> list[Floats]:
-    """One (n,) column for each of TRAFFIC_FEATURES."""
-    found, expected = observed.traffic, (*observed.boxes.shape[:2], len(TRAFFIC_FEATURES))
-    if found is None or found.shape != expected:
-        raise InputError(f"the traffic should be {expected}, not {None if found is None else found.shape}")
-    # Only the last frame counts; what is unknown counts as absent.
-    return list(np.nan_to_num(found[:, -1]).T)
-
-
-def _vehicle_columns(action: npt.NDArray[Any]) -> list[Floats]:
-    """One (n,) column for each of VEHICLE_FEATURES."""
-    is_action = action[..., None] == np.arange(len(VEHICLE_ACTIONS))
-    last, share = is_action[:, -1].astype(np.float64), is_action.mean(axis=1)
-    return [*last.T, *share.T]
 
 
 # From raw scores to probabilities: the sigmoid for two labels, the softmax for more.

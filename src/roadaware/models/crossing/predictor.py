@@ -320,9 +320,15 @@ def _load_network(
     tasks = {str(task): int(_number(size, 1, _LONGEST, task)) for task, size in said["tasks"].items()}
     held = sum(tensor.numel() for tensor in tensors.values())
     with limit_network_size(where, held):
-        network: CrossingNet = create(
-            said["name"], config=config, shapes=_shapes(said["shapes"]), labels=labels, tasks=tasks
-        )
+        # Shapes of inputs, of sides that an input can have.
+        found = {str(name): tuple(shape) for name, shape in said["shapes"].items()}
+        for name, shape in found.items():
+            sides = all(type(side) is int and 0 < side <= _LONGEST for side in shape)
+            sides = sides and (len(shape) == 1 or shape[0] <= _MOST_FRAMES)
+            if not sides or not 0 < len(shape) <= _MOST_SIDES or math.prod(shape) > _MOST_NUMBERS:
+                most = f"{_MOST_SIDES} sides, {_MOST_FRAMES:,} frames and {_MOST_NUMBERS:,} numbers"
+                raise ValueError(f"{name} has the shape {to_printable(repr(shape), 60)}; it may have {most}")
+        network: CrossingNet = create(said["name"], config=config, shapes=found, labels=labels, tasks=tasks)
         replace_last_layer(network, doubt).load_state_dict(dict(tensors))
     return network
 
@@ -330,22 +336,6 @@ def _load_network(
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     tensors, about = read_safetensors(path)
     return tensors, parse_facts(about, _FACTS, str(path))
-
-
-def _shapes(said: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Shapes of inputs, of sides that an input can have.
-
-    Raises:
-        ValueError: if they are others.
-    """
-    found = {str(name): tuple(shape) for name, shape in said.items()}
-    for name, shape in found.items():
-        sides = all(type(side) is int and 0 < side <= _LONGEST for side in shape)
-        sides = sides and (len(shape) == 1 or shape[0] <= _MOST_FRAMES)
-        if not sides or not 0 < len(shape) <= _MOST_SIDES or math.prod(shape) > _MOST_NUMBERS:
-            most = f"{_MOST_SIDES} sides, {_MOST_FRAMES:,} frames and {_MOST_NUMBERS:,} numbers"
-            raise ValueError(f"{name} has the shape {to_printable(repr(shape), 60)}; it may have {most}")
-    return found
 
 
 def _number(value: Any, low: float, high: float, what: str) -> float:

@@ -123,7 +123,26 @@ def load_image_weights(network: CrossingNet, path: Path | str) -> KeyReport:
         got = _of_keras(held, keras, place) if keras else _as_named(held, place)
         if got is not None and (got.tensor.shape == own[name].shape or not place.bare.startswith(_FULL)):
             found[name] = got
-    _check_fit(path, own, places, found, held)
+    kinds = ", ".join(sorted({place.kind for place in places.values()}))
+    if not found:
+        raise UsageError(f"{path} holds no weights of {kinds}; its names begin {', '.join(list(held)[:3])}")
+    differ = [
+        f"{name} {tuple(got.tensor.shape)} for {tuple(own[name].shape)}"
+        for name, got in found.items()
+        if got.tensor.shape != own[name].shape
+    ]
+    if differ:
+        raise UsageError(
+            f"the weights in {path} are of another width of {kinds}: {_some(differ)}; published weights fit "
+            "the published sizes, which a config has by default"
+        )
+    lacking = [
+        name
+        for name, place in places.items()
+        if name not in found and not place.bare.endswith(_COUNTER) and not place.bare.startswith(_FULL)
+    ]
+    if lacking:
+        raise UsageError(f"{path} lacks some weights of {kinds}: {_some(lacking)}")
     _check_config(network, places, bool(keras))
     network.load_state_dict({**own, **{name: got.tensor for name, got in found.items()}})
     used = {name for got in found.values() for name in got.names}
@@ -201,35 +220,6 @@ def _convert_kernel(kernel: Tensor, channels: int) -> Tensor:
         # Keras flattens maps with channels last, torch with channels first.
         return kernel.reshape(side, side, channels, -1).permute(3, 2, 0, 1).flatten(1)
     return kernel.T.contiguous()
-
-
-def _check_fit(
-    path: Path,
-    own: Mapping[str, Tensor],
-    places: Mapping[str, _Place],
-    found: Mapping[str, _Found],
-    held: Mapping[str, Tensor],
-) -> None:
-    kinds = ", ".join(sorted({place.kind for place in places.values()}))
-    if not found:
-        raise UsageError(f"{path} holds no weights of {kinds}; its names begin {', '.join(list(held)[:3])}")
-    differ = [
-        f"{name} {tuple(got.tensor.shape)} for {tuple(own[name].shape)}"
-        for name, got in found.items()
-        if got.tensor.shape != own[name].shape
-    ]
-    if differ:
-        raise UsageError(
-            f"the weights in {path} are of another width of {kinds}: {_some(differ)}; published weights fit "
-            "the published sizes, which a config has by default"
-        )
-    lacking = [
-        name
-        for name, place in places.items()
-        if name not in found and not place.bare.endswith(_COUNTER) and not place.bare.startswith(_FULL)
-    ]
-    if lacking:
-        raise UsageError(f"{path} lacks some weights of {kinds}: {_some(lacking)}")
 
 
 def _check_config(network: CrossingNet, places: Mapping[str, _Place], keras: bool) -> None:

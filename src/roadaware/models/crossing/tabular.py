@@ -100,7 +100,23 @@ class TabularModel(ABC):
         """
         for name, part in (("train", examples), ("validation", validation)):
             _check(name, part)
-            _check_truth(name, part, int(self.config.labels))
+            labels = int(self.config.labels)
+            truth = np.asarray(part.truth)
+            if truth.shape != part.boxes.shape[:1]:
+                raise InputError(f"{len(part.boxes)} {name} samples have {truth.size} answers")
+            if not len(truth):
+                raise InputError(
+                    f"the {name} split has no samples; a model needs some to be fitted and chosen on"
+                )
+            if truth.min() < 0 or truth.max() >= labels:
+                raise InputError(
+                    f"the {name} answers run {truth.min()}..{truth.max()}; there are {labels} labels"
+                )
+            if name == "train" and len(np.unique(truth)) < 2:
+                raise InputError(
+                    f"all {len(truth)} train samples have the label {truth[0]}; nothing can be learned",
+                    hint="check the list of the train split and the annotations of its videos",
+                )
         return type(self)(self.config, self._fit(examples, validation))
 
     def predict(self, examples: Observed) -> Floats:
@@ -181,21 +197,6 @@ def _check(name: str, part: Observed) -> None:
     if not np.isfinite(boxes).all():
         raise InputError(
             f"the {name} boxes hold {int((~np.isfinite(boxes)).sum())} numbers that are not finite"
-        )
-
-
-def _check_truth(name: str, part: Labelled, labels: int) -> None:
-    truth = np.asarray(part.truth)
-    if truth.shape != part.boxes.shape[:1]:
-        raise InputError(f"{len(part.boxes)} {name} samples have {truth.size} answers")
-    if not len(truth):
-        raise InputError(f"the {name} split has no samples; a model needs some to be fitted and chosen on")
-    if truth.min() < 0 or truth.max() >= labels:
-        raise InputError(f"the {name} answers run {truth.min()}..{truth.max()}; there are {labels} labels")
-    if name == "train" and len(np.unique(truth)) < 2:
-        raise InputError(
-            f"all {len(truth)} train samples have the label {truth[0]}; nothing can be learned",
-            hint="check the list of the train split and the annotations of its videos",
         )
 
 

@@ -245,7 +245,17 @@ def _run(op: str, given: list[Tensor], fields: Mapping[str, Any]) -> Tensor:
         return given[0].mean(dim=(2, 3), keepdim=True)
     if op == "concat":
         return torch.cat(given, dim=1)
-    return _resize_bilinearly(given[0], fields["scale"], half_pixel=fields["half_pixel"])
+    # Enlarged bilinearly.
+    # Where first corners fall on each other, pixel j comes from place j / scale: that is what aligned corners
+    # give once the last row and column are doubled, so that n + 1 places lie over n x scale + 1 pixels.
+    values = given[0]
+    scale = fields["scale"]
+    if fields["half_pixel"]:
+        return functional.interpolate(values, scale_factor=scale, mode="bilinear", align_corners=False)
+    doubled = functional.pad(values, (0, 1, 0, 1), mode="replicate")
+    size = [n * scale + 1 for n in values.shape[2:]]
+    found = functional.interpolate(doubled, size=size, mode="bilinear", align_corners=True)
+    return found[:, :, :-1, :-1]
 
 
 def _apply_convolution(given: list[Tensor], fields: Mapping[str, Any]) -> Tensor:
@@ -264,20 +274,6 @@ def _apply_convolution(given: list[Tensor], fields: Mapping[str, Any]) -> Tensor
     if fields["then"] == "relu":
         return found.relu_()
     return functional.relu6(found, inplace=True) if fields["then"] == "relu6" else found
-
-
-def _resize_bilinearly(values: Tensor, scale: int, *, half_pixel: bool) -> Tensor:
-    """Enlarged bilinearly.
-
-    Where first corners fall on each other, pixel j comes from place j / scale: that is what aligned corners
-    give once the last row and column are doubled, so that n + 1 places lie over n x scale + 1 pixels.
-    """
-    if half_pixel:
-        return functional.interpolate(values, scale_factor=scale, mode="bilinear", align_corners=False)
-    doubled = functional.pad(values, (0, 1, 0, 1), mode="replicate")
-    size = [n * scale + 1 for n in values.shape[2:]]
-    found = functional.interpolate(doubled, size=size, mode="bilinear", align_corners=True)
-    return found[:, :, :-1, :-1]
 
 
 Backend = Literal["onnx", "torch"]

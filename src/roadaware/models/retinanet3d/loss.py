@@ -167,7 +167,13 @@ def compute_losses(outputs: Predicted, targets: Targets, config: RetinaNetConfig
     Source: released code, modules/detection_loss.py.
     """
     matches = match_anchors(targets, outputs.anchors, config)
-    classes = _class_loss(outputs.class_logits, targets, matches, config)
+    # Focal loss summed over anchors that are not ignored: background, but for those that are matched.
+    truth = torch.cat([classes for clip in targets.classes for classes in clip])[matches.row]
+    rows = matches.frame * matches.assigned.shape[1] + matches.anchor
+    counts = (matches.assigned != IGNORED).flatten()
+    classes = sum_focal_loss(
+        outputs.class_logits.flatten(0, 2), counts, rows, truth, config.focal_alpha, config.focal_gamma
+    )
     return aggregate_losses(
         outputs.offsets, classes, outputs.av_logits, outputs.anchors, targets, matches, config
     )
@@ -234,14 +240,6 @@ def _box_loss(
     boxes = torch.cat([boxes for clip in targets.boxes for boxes in clip])[matches.row]
     wanted = encode(boxes.to(found.dtype), anchors[matches.anchor].to(found.dtype), config)
     return functional.smooth_l1_loss(found, wanted, beta=config.box_beta, reduction="sum")
-
-
-def _class_loss(logits: Tensor, targets: Targets, matches: Matches, config: RetinaNetConfig) -> Tensor:
-    """Focal loss summed over anchors that are not ignored: background, but for those that are matched."""
-    truth = torch.cat([classes for clip in targets.classes for classes in clip])[matches.row]
-    rows = matches.frame * matches.assigned.shape[1] + matches.anchor
-    counts = (matches.assigned != IGNORED).flatten()
-    return sum_focal_loss(logits.flatten(0, 2), counts, rows, truth, config.focal_alpha, config.focal_gamma)
 
 
 def _av_loss(logits: Tensor, actions: Tensor, config: RetinaNetConfig) -> Tensor:

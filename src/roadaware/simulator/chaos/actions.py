@@ -208,7 +208,21 @@ def simulate_onlooker(play: Play, who: Player, idle: Mapping[str, float]) -> Scr
     while True:
         target = _target(play, who)
         if target is not None and not _well_placed(play, who, target):
-            yield from _move(play, who, _ring_place(play, who, target))
+            # (2,) a free place around somebody, not between them and the camera.
+            best, cost = play.at(who).copy(), np.inf
+            here = play.bodies.here.copy()
+            here[who.number] = False
+            others = play.bodies.xy[here]
+            for _ in range(12):
+                turn, far = play.draw(-2.3, 2.3), play.draw(2.8, 5.0)
+                point = play.at(target) + far * np.array([np.cos(turn), np.sin(turn)])
+                point = play.ground.clamp(*point.tolist())
+                gap = float(np.hypot(*(others - point).T).min()) if len(others) else 9.0
+                way = float(np.hypot(*(point - play.at(who))))
+                found = way + 8.0 * max(0.0, 1.1 - gap)
+                if found < cost:
+                    best, cost = point, found
+            yield from _move(play, who, best)
         name = names[int(play.rng.choice(len(names), p=shares / shares.sum()))]
         if name == "stroll":
             x, y = play.draw(8.0, 18.0), play.draw(-7.0, 7.0)
@@ -258,24 +272,6 @@ def _well_placed(play: Play, who: Player, target: Player) -> bool:
     u, v = play.at(target).tolist()
     hides = x < u - 1.0 and abs(y / max(x, 1.0) - v / max(u, 1.0)) < 0.12
     return _NEAR_M < play.gap(who, target) < _FAR_M and play.ground.in_view(x, abs(y) + 0.5) and not hides
-
-
-def _ring_place(play: Play, who: Player, target: Player) -> Floats:
-    """(2,) a free place around somebody, not between them and the camera."""
-    best, cost = play.at(who).copy(), np.inf
-    here = play.bodies.here.copy()
-    here[who.number] = False
-    others = play.bodies.xy[here]
-    for _ in range(12):
-        turn, far = play.draw(-2.3, 2.3), play.draw(2.8, 5.0)
-        point = play.at(target) + far * np.array([np.cos(turn), np.sin(turn)])
-        point = play.ground.clamp(*point.tolist())
-        gap = float(np.hypot(*(others - point).T).min()) if len(others) else 9.0
-        way = float(np.hypot(*(point - play.at(who))))
-        found = way + 8.0 * max(0.0, 1.1 - gap)
-        if found < cost:
-            best, cost = point, found
-    return best
 
 
 def _move(play: Play, who: Player, goal: Floats) -> Script:

@@ -43,7 +43,16 @@ def simulate_brawl(play: Play, cast: list[Player], spot: Floats) -> Script:
     end = play.chance(0.5)
     if end and play.left_s > 3.0:
         yield from fall_down(play, other, play.bearing(other, one))
-        yield from _over(play, one, other)
+        # Shout at somebody who lies on the ground, and leave.
+        play.act(one, Pose.SHOUT, "shouting")
+        for _ in play.wait(play.draw(1.5, 3.0)):
+            keep(play, one, other, 1.1)
+            play.bond(one, "shouting at", other)
+            play.noise("shouting", one)
+            yield
+        play.act(one, None)
+        yield from move_out_of_view(play, one, RUN_MPS)
+        yield from play.wait(play.left_s)
     else:
         yield from simulate_chase(play, [one, other], spot)
 
@@ -132,19 +141,6 @@ def simulate_shoves(play: Play, one: Player, other: Player, *more: str) -> Scrip
         yield
 
 
-def _over(play: Play, winner: Player, loser: Player) -> Script:
-    """Shout at somebody who lies on the ground, and leave."""
-    play.act(winner, Pose.SHOUT, "shouting")
-    for _ in play.wait(play.draw(1.5, 3.0)):
-        keep(play, winner, loser, 1.1)
-        play.bond(winner, "shouting at", loser)
-        play.noise("shouting", winner)
-        yield
-    play.act(winner, None)
-    yield from move_out_of_view(play, winner, RUN_MPS)
-    yield from play.wait(play.left_s)
-
-
 def _separate_fighters(play: Play, one: Player, other: Player, third: Player) -> Script:
     """A third one pulls one of two away from the other, who shouts after them."""
     play.act(one, Pose.SHOUT, "shouting")
@@ -202,20 +198,16 @@ def simulate_quarrel(play: Play, cast: list[Player], spot: Floats) -> Script:
         yield from move_out_of_view(play, other, WALK_MPS * 1.2)
     else:
         play.act(other, None)
-        yield from _walk_off(play, one, other)
-
-
-def _walk_off(play: Play, one: Player, other: Player) -> Script:
-    """One leaves, the other one comes after them."""
-    play.act(one, None)
-    goal = select_exit(play, one)
-    for step in range(round(min(7.0, play.left_s) * play.fps)):
-        play.go(one, goal, 1.7)
-        late = step < 0.6 * play.fps
-        play.go(other, play.at(other) if late else play.at(one), 0.0 if late else 1.5)
-        if not late and float(np.hypot(*play.bodies.velocity[other.number])) > 0.6:
-            play.bond(other, "following after", one)
-        yield
+        # One leaves, the other one comes after them.
+        play.act(one, None)
+        goal = select_exit(play, one)
+        for step in range(round(min(7.0, play.left_s) * play.fps)):
+            play.go(one, goal, 1.7)
+            late = step < 0.6 * play.fps
+            play.go(other, play.at(other) if late else play.at(one), 0.0 if late else 1.5)
+            if not late and float(np.hypot(*play.bodies.velocity[other.number])) > 0.6:
+                play.bond(other, "following after", one)
+            yield
 
 
 def simulate_embrace(play: Play, one: Player, other: Player) -> Script:

@@ -493,7 +493,11 @@ def add_street_things(play: Play, programme: Programme) -> None:
     for kind, n in programme.things.items():
         for k in range(n):
             if kind == "water":
-                _water(play)
+                ground = play.ground
+                wide = ground.left_m - ground.right_m + 1.0
+                middle = np.array([22.0, (ground.left_m + ground.right_m) / 2])
+                sheet = add_thing(play, "debris", middle, 0.0, "flood", (70.0, wide, WATER_M))
+                sheet.z = -WATER_M
             elif kind == "fire":
                 _burning(play, k, side)
             else:
@@ -657,14 +661,6 @@ def update_flood(play: Play) -> None:
             thing.xy = thing.xy - np.array([drift / play.fps, 0.0])
             thing.heading += 0.3 / play.fps
             thing.z = max(0.0, play.level - 0.25 * thing.size_m[2])
-
-
-def _water(play: Play) -> None:
-    ground = play.ground
-    wide = ground.left_m - ground.right_m + 1.0
-    middle = np.array([22.0, (ground.left_m + ground.right_m) / 2])
-    sheet = add_thing(play, "debris", middle, 0.0, "flood", (70.0, wide, WATER_M))
-    sheet.z = -WATER_M
 
 
 def _burning(play: Play, number: int, side: int) -> None:

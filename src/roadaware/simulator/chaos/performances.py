@@ -20,7 +20,7 @@ from roadaware.simulator.chaos.actions import (
     select_exit,
 )
 from roadaware.simulator.chaos.cast import add_thing, find_nearest_thing
-from roadaware.simulator.chaos.play import Play, Player, Script, Thing
+from roadaware.simulator.chaos.play import Play, Player, Script
 
 PODIUM_M = 0.45
 _CAMERA = np.zeros(2)
@@ -53,7 +53,13 @@ def simulate_solo(
     target = find_nearest_thing(play, spot, *at) if at else None
     face = play.ground.clamp(float(spot[0]) - 3.0, float(spot[1]) + play.draw(-2.0, 2.0))
     if target is not None:
-        spot, face = _place_beside(play, who, target)
+        # (2,) where one stands at the longer side of a thing, and (2,) its middle.
+        across = heading_vector(target.heading) if target.size_m[1] >= target.size_m[0] else np.array(
+            [-math.sin(target.heading), math.cos(target.heading)]
+        )  # fmt: skip
+        side = 1.0 if float((play.at(who) - target.xy) @ across) > 0 else -1.0
+        away = min(target.size_m[:2]) / 2 + 0.62
+        spot, face = target.xy + side * away * across, target.xy.copy()
     yield from move_to(play, who, spot, WALK_MPS * 1.3)
     for _ in range(int(play.rng.integers(2, 4))):
         play.act(who, pose, *doing)
@@ -68,16 +74,6 @@ def simulate_solo(
             play.go(who, play.at(who), 0.0, face)
             _watch(play, watchers, who)
             yield
-
-
-def _place_beside(play: Play, who: Player, thing: Thing) -> tuple[Floats, Floats]:
-    """(2,) where one stands at the longer side of a thing, and (2,) its middle."""
-    across = heading_vector(thing.heading) if thing.size_m[1] >= thing.size_m[0] else np.array(
-        [-math.sin(thing.heading), math.cos(thing.heading)]
-    )  # fmt: skip
-    side = 1.0 if float((play.at(who) - thing.xy) @ across) > 0 else -1.0
-    away = min(thing.size_m[:2]) / 2 + 0.62
-    return thing.xy + side * away * across, thing.xy.copy()
 
 
 def _watch(play: Play, watchers: list[Player], who: Player) -> None:

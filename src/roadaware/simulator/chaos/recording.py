@@ -164,7 +164,17 @@ def mix_noises(
         if end - start > _LONGEST_S:
             start += float(rng.random()) * (end - start - _LONGEST_S)
             end = start + _LONGEST_S
-        part = _find_free_part(start, end, taken, most)
+        # The longest part of a span in which fewer than `most` sounds are taken; None if it is too short.
+        edges = sorted({start, end, *(edge for span in taken for edge in span if start < edge < end)})
+        best, begin = (start, start), start
+        for a, b in pairwise(edges):
+            busy = sum(s < b and a < e for s, e in taken)
+            begin = b if busy >= most else begin
+            if busy < most and b - begin > best[1] - best[0]:
+                best = (begin, b)
+        part = (
+            best if best[1] - best[0] >= min(_SHORTEST_SOUND_S, end - start) and best[1] > best[0] else None
+        )
         if part is None:
             continue
         held = [
@@ -209,20 +219,6 @@ def _join_noises(noises: tuple[Noise, ...]) -> list[list[Noise]]:
     return groups
 
 
-def _find_free_part(
-    start: float, end: float, taken: list[tuple[float, float]], most: int
-) -> tuple[float, float] | None:
-    """The longest part of a span in which fewer than `most` sounds are taken; None if it is too short."""
-    edges = sorted({start, end, *(edge for span in taken for edge in span if start < edge < end)})
-    best, begin = (start, start), start
-    for a, b in pairwise(edges):
-        busy = sum(s < b and a < e for s, e in taken)
-        begin = b if busy >= most else begin
-        if busy < most and b - begin > best[1] - best[0]:
-            best = (begin, b)
-    return best if best[1] - best[0] >= min(_SHORTEST_SOUND_S, end - start) and best[1] > best[0] else None
-
-
 def _number_sounds(noises: list[Noise]) -> tuple[Noise, ...]:
     """Noises by their start, their sounds numbered by theirs."""
     starts: dict[int, tuple[float, str]] = {}
@@ -244,7 +240,22 @@ def _person(play: Play, regions: Regions, who: Player, held: int | None) -> Acto
     along = (step * np.stack([np.cos(heading), np.sin(heading)], axis=1)).sum(1)
     pace = _smooth(np.hypot(step[:, 0], step[:, 1]) * play.fps, round(0.3 * play.fps))
     pose = _poses(notes.pose[part, k], pace, play.fps)
-    deeds = _deeds(notes.doing[part, k], pose, pace, along * play.fps, play.fps)
+    # Official action to the (n,) frames in which it holds and the pose shows it.
+    noted = notes.doing[part, k]
+    fps = play.fps
+    found = {name: (noted >> code) & 1 > 0 for name, code in CODES.items()}
+    walks = np.isin(pose, [int(p) for p in MOVING if p != Pose.RUN]) & (pace > 0.4) & (pace < 2.6)
+    found["walking"] |= walks | (pose == Pose.WALK)
+    found["running/escaping"] |= pose == Pose.RUN
+    found["retreating"] |= (pose == Pose.WALK) & (_smooth(along * play.fps, round(0.3 * fps)) < -0.3)
+    deeds = {}
+    for name, on in found.items():
+        on = on & np.isin(pose, [int(p) for p in DEEDS[name]])
+        mask = np.zeros(len(on), dtype=np.bool_)
+        for start, end in _runs(on, max(1, round(_SHORTEST_S * fps))):
+            mask[start:end] = True
+        if mask.any():
+            deeds[name] = mask
     flare = notes.flare[part, k] & (pose != Pose.LIE)
     where = regions.at(xy)
     height = _smooth(where.height_m, round(0.25 * play.fps)) + notes.lift[part, k]
@@ -295,24 +306,6 @@ def _poses(noted: npt.NDArray[np.int8], pace: Floats, fps: float) -> Ints:
         if end - start < least and start and free[start:end].all() and free[start - 1]:
             pose[start:end] = pose[start - 1]
     return pose
-
-
-def _deeds(noted: Ints, pose: Ints, pace: Floats, speed: Floats, fps: float) -> dict[str, Bools]:
-    """Official action to the (n,) frames in which it holds and the pose shows it."""
-    found = {name: (noted >> code) & 1 > 0 for name, code in CODES.items()}
-    walks = np.isin(pose, [int(p) for p in MOVING if p != Pose.RUN]) & (pace > 0.4) & (pace < 2.6)
-    found["walking"] |= walks | (pose == Pose.WALK)
-    found["running/escaping"] |= pose == Pose.RUN
-    found["retreating"] |= (pose == Pose.WALK) & (_smooth(speed, round(0.3 * fps)) < -0.3)
-    kept = {}
-    for name, on in found.items():
-        on = on & np.isin(pose, [int(p) for p in DEEDS[name]])
-        mask = np.zeros(len(on), dtype=np.bool_)
-        for start, end in _runs(on, max(1, round(_SHORTEST_S * fps))):
-            mask[start:end] = True
-        if mask.any():
-            kept[name] = mask
-    return kept
 
 
 def _gait(

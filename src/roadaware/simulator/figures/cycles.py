@@ -67,7 +67,16 @@ def build_far_bicycle(model: str, size: Size, rng: np.random.Generator) -> Form:
     rear, front = rear_r - size[0] / 2, size[0] / 2 - front_r
     form.wheelbase_m = front - rear
     for x, radius in ((rear, rear_r), (front, front_r)):
-        _hoop(form, x, radius)
+        # A ring seen from both sides.
+        angle = np.arange(6) * (np.pi / 3) - np.pi / 2
+        rim = np.column_stack([x + radius * np.cos(angle), np.zeros(6), radius + radius * np.sin(angle)])
+        hole = rim * 0.78 + np.array([x, 0.0, radius]) * 0.22
+        vertices = np.concatenate([rim, hole])
+        k = np.arange(6)
+        after = (k + 1) % 6
+        quads = np.stack([k, after, after + 6, k, after + 6, k + 6], axis=1).reshape(-1, 3)
+        for turned in (quads, quads[:, ::-1]):
+            form.add(Solid(vertices, turned, np.zeros(len(turned), dtype=np.int64)), RUBBER)
         if x == rear or model == "bicycle":
             _plank(form, x, (-0.025, 0.025, 0.0, 2 * radius), RUBBER)
     (seat_x, seat_z), (crank_x, crank_z) = contact.seat, contact.crank
@@ -125,19 +134,6 @@ def build_far_motorbike(model: str, size: Size, rng: np.random.Generator) -> For
             quad = _upright(x, (near, far, seat_z - 0.12, seat_z), sign)
             form.add(patch(quad, [(0, 0), (1, 0), (0.5, 1)]), AMBER, bulb=BLINKERS[side])
     return form
-
-
-def _hoop(form: Form, x: float, radius: float) -> None:
-    """A ring seen from both sides."""
-    angle = np.arange(6) * (np.pi / 3) - np.pi / 2
-    rim = np.column_stack([x + radius * np.cos(angle), np.zeros(6), radius + radius * np.sin(angle)])
-    hole = rim * 0.78 + np.array([x, 0.0, radius]) * 0.22
-    vertices = np.concatenate([rim, hole])
-    k = np.arange(6)
-    after = (k + 1) % 6
-    quads = np.stack([k, after, after + 6, k, after + 6, k + 6], axis=1).reshape(-1, 3)
-    for turned in (quads, quads[:, ::-1]):
-        form.add(Solid(vertices, turned, np.zeros(len(turned), dtype=np.int64)), RUBBER)
 
 
 def _bar(form: Form, low: tuple[float, float], high: tuple[float, float], paint: Paint) -> None:
@@ -245,7 +241,15 @@ def build_bicycle(model: str, size: Size, rng: np.random.Generator, coarse: bool
     else:
         _fork(cycle, contact, paint, front_r, size)
         if rng.random() < 0.5:
-            _carrier(cycle, contact, rear_r)
+            high = 2 * rear_r + 0.06
+            front, rear = contact.seat[0] - 0.05, cycle.rear - 0.22
+            cycle.form.add(box((rear, -0.07, high), (front, 0.07, high + 0.02)), STEEL)
+            for side in (1, -1):
+                near, far = sorted((side * 0.07, side * 0.19))
+                bag = wedge(
+                    (rear + 0.06, front - 0.06, near, far, high - 0.3), (rear, front - 0.02, near, far, high)
+                )
+                cycle.form.add(bag, INK)
     return form
 
 
@@ -290,16 +294,6 @@ def _bars(cycle: _Cycle, stem: Place, grips: Place, size: Size) -> None:
         cycle.tube(
             [stem, bend, (x + 0.02, side * (y - 0.12), z), (x - 0.02, side * y, z)], 0.015, STEEL, steers=True
         )
-
-
-def _carrier(cycle: _Cycle, contact: Saddle, radius: float) -> None:
-    high = 2 * radius + 0.06
-    front, rear = contact.seat[0] - 0.05, cycle.rear - 0.22
-    cycle.form.add(box((rear, -0.07, high), (front, 0.07, high + 0.02)), STEEL)
-    for side in (1, -1):
-        near, far = sorted((side * 0.07, side * 0.19))
-        bag = wedge((rear + 0.06, front - 0.06, near, far, high - 0.3), (rear, front - 0.02, near, far, high))
-        cycle.form.add(bag, INK)
 
 
 def _cargo(cycle: _Cycle, contact: Saddle, paint: Paint, radius: float, size: Size) -> None:

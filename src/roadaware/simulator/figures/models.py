@@ -25,7 +25,6 @@ from roadaware.simulator.figures.form import (
     Form,
     Paint,
     Size,
-    Solid,
     box,
     cylinder,
     disc,
@@ -311,33 +310,28 @@ def _head(height: float, for_walkers: bool) -> Figure:
     half_wide, half_high = pitch * 0.54, pitch * (len(lenses) / 2 + 0.06)
     form.add(box((-0.2, -half_wide, -half_high), (0.0, half_wide, half_high)), PLASTIC)
     if not for_walkers:
-        _board(form, half_wide + 0.14, half_high + 0.14)
+        # The black board behind the head, with a white edge.
+        wide = half_wide + 0.14
+        high = half_high + 0.14
+        form.add(box((-0.12, -wide, -high), (-0.1, wide, high)), SHADE)
+        face = [(-0.1, -wide, -high), (-0.1, wide, -high), (-0.1, wide, high), (-0.1, -wide, high)]
+        for edge in (window(0.0, 0.05, 0.0, 1.0), window(0.95, 1.0, 0.0, 1.0), window(0.05, 0.95, 0.0, 0.025),
+                     window(0.05, 0.95, 0.975, 1.0)):  # fmt: skip
+            form.add(patch(face, edge, 0.004), PLATE)
     for place, light in enumerate(lenses):
         z = pitch * ((len(lenses) - 1) / 2 - place)
         red, green, blue = (0.06 * share for share in LIT[light])
         lens = disc((0.012, 0.0, z), pitch * 0.43, (1.0, 0.0, 0.0), 12)
         form.add(lens, Paint((red, green, blue), Material.LAMP), bulb=Bulb(1 << light, LIT[light], 1.5))
-        form.add(_visor(z, pitch * 0.485), PLASTIC)
+        # A hood over the upper half of a lens.
+        radius = pitch * 0.485
+        rings = []
+        for angle in np.radians(np.linspace(-15, 195, 6)).tolist():
+            deep = 0.11 if np.sin(angle) > 0 else 0.03
+            rings.append([(x, share * radius * np.cos(angle), z + share * radius * np.sin(angle))
+                          for x, share in ((0.0, 0.92), (deep, 0.92), (deep, 1.0), (0.0, 1.0))])  # fmt: skip
+        form.add(loft(rings), PLASTIC)
     if height > 0.5:
         pole = cylinder((-0.27, 0.0, -height), (-0.27, 0.0, half_high + 0.1), 0.06, 6)
         form.add(pole, STEEL, semantic=Semantic.POLE)
     return form.cast()
-
-
-def _board(form: Form, wide: float, high: float) -> None:
-    """The black board behind the head, with a white edge."""
-    form.add(box((-0.12, -wide, -high), (-0.1, wide, high)), SHADE)
-    face = [(-0.1, -wide, -high), (-0.1, wide, -high), (-0.1, wide, high), (-0.1, -wide, high)]
-    for edge in (window(0.0, 0.05, 0.0, 1.0), window(0.95, 1.0, 0.0, 1.0), window(0.05, 0.95, 0.0, 0.025),
-                 window(0.05, 0.95, 0.975, 1.0)):  # fmt: skip
-        form.add(patch(face, edge, 0.004), PLATE)
-
-
-def _visor(z: float, radius: float) -> Solid:
-    """A hood over the upper half of a lens."""
-    rings = []
-    for angle in np.radians(np.linspace(-15, 195, 6)).tolist():
-        deep = 0.11 if np.sin(angle) > 0 else 0.03
-        rings.append([(x, share * radius * np.cos(angle), z + share * radius * np.sin(angle))
-                      for x, share in ((0.0, 0.92), (deep, 0.92), (deep, 1.0), (0.0, 1.0))])  # fmt: skip
-    return loft(rings)

@@ -147,21 +147,19 @@ def _fallen_tree(form: Form, size: Size, rng: np.random.Generator, coarse: bool)
         branch = pipe([root, tip], limb[::2], 3) if coarse else pipe([root, middle, tip], limb, 4)
         form.add(branch.without(4, 5) if not coarse else branch.without(3, 4), bark)
         if number > 0:
-            _leaves(form, tip, middle, rng, coarse)
+            # A clump of leaves at the end of a branch.
+            leaf = matt(np.array([0.045, 0.1, 0.025]) * rng.uniform(0.8, 1.3), Material.FOLIAGE)
+            radius = float(rng.uniform(0.4, 0.6)) * (1.7 if coarse else 1.0)
+            place = 0.75 * tip + 0.25 * middle
+            place[2] = max(place[2], 0.75 * radius)
+            sides, rows = (4, 2) if coarse else (6, 3)
+            clump = ball((0.0, 0.0, 0.0), (1.3 * radius, radius, 0.7 * radius), sides, rows)
+            rough = Solid(
+                clump.vertices * rng.uniform(0.75, 1.2, clump.vertices.shape), clump.triangles, clump.part
+            )
+            form.add(rough.moved(place), leaf)
     if not coarse:
         _roots(form, -0.46 * long, level, high)
-
-
-def _leaves(form: Form, tip: Floats, middle: Floats, rng: np.random.Generator, coarse: bool) -> None:
-    """A clump of leaves at the end of a branch."""
-    leaf = matt(np.array([0.045, 0.1, 0.025]) * rng.uniform(0.8, 1.3), Material.FOLIAGE)
-    radius = float(rng.uniform(0.4, 0.6)) * (1.7 if coarse else 1.0)
-    place = 0.75 * tip + 0.25 * middle
-    place[2] = max(place[2], 0.75 * radius)
-    sides, rows = (4, 2) if coarse else (6, 3)
-    clump = ball((0.0, 0.0, 0.0), (1.3 * radius, radius, 0.7 * radius), sides, rows)
-    rough = Solid(clump.vertices * rng.uniform(0.75, 1.2, clump.vertices.shape), clump.triangles, clump.part)
-    form.add(rough.moved(place), leaf)
 
 
 def _roots(form: Form, x: float, z: float, high: float) -> None:
@@ -425,7 +423,33 @@ def build_cart(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     if rng.random() < 0.65:
         _shopping_cart(form, size, coarse)
     else:
-        _hand_cart(form, size, rng, coarse)
+        long, wide, high = size
+        x, y, radius = long / 2, wide / 2, 0.24 * high
+        wood = matt((0.2, 0.12, 0.06))
+        for side in (1, -1):
+            _castor(form, (0.1 * x, side * 0.9 * y, radius), radius, side, coarse)
+            shaft = [
+                (0.9 * x, side * 0.62 * y, 0.5 * high),
+                (-0.5 * x, side * 0.62 * y, 0.52 * high),
+                (-x, side * 0.62 * y, 0.86 * high),
+            ]
+            _rod(form, shaft[::2] if coarse else shaft, 0.022, wood, coarse)
+        _rod(
+            form,
+            [(-x + 0.02, -0.64 * y, 0.85 * high), (-x + 0.02, 0.64 * y, 0.85 * high)],
+            0.022,
+            INK,
+            coarse,
+        )
+        trough = wedge(
+            (-0.5 * x, 0.9 * x, -0.74 * y, 0.74 * y, 0.44 * high), (-0.56 * x, x, -y, y, 0.72 * high)
+        )
+        form.add(trough, wood, {5: SHADE})
+        sides, rows = (4, 2) if coarse else (7, 3)
+        for number in range(1 if coarse else 3):
+            place = ((0.45 * number - 0.4) * x + 0.12, 0.2 * y * (number - 1), 0.78 * high)
+            tint = rng.uniform(0.05, 0.3, 3) if number == 1 else np.array([0.3, 0.24, 0.15])
+            form.add(ball(place, (0.2, 0.7 * y, 0.22 * high), sides, rows), matt(tint, Material.CLOTH))
     return form
 
 
@@ -452,46 +476,23 @@ def _shopping_cart(form: Form, size: Size, coarse: bool) -> None:
         form.add(patch(low[::-1]), STEEL)
     for side in range(4):
         quad = np.array([low[side], low[(side + 1) % 4], up[(side + 1) % 4], up[side]])
-        _wires(form, quad, 2 if coarse else 9, 1 if coarse else 4, coarse)
+        # Wires across a four-cornered side, seen from both sides.
+        upright = 2 if coarse else 9
+        level = 1 if coarse else 4
+        thin = 0.05 if coarse else 0.022
+        bars = [
+            window(s - thin / 2, s + thin / 2, 0.0, 1.0)
+            for s in np.linspace(thin, 1 - thin, upright).tolist()
+        ]
+        bars += [window(0.0, 1.0, s - 0.03, s + 0.03) for s in np.linspace(0.97, 0.03, level).tolist()]
+        for bar in bars:
+            form.add(patch(quad, bar, 0.003), METAL)
+            form.add(patch(quad[[1, 0, 3, 2]], bar, 0.003), METAL)
 
 
 def _level(extent: tuple[float, float, float, float, float]) -> Floats:
     x0, x1, y0, y1, z = extent
     return np.array([(x0, y0, z), (x1, y0, z), (x1, y1, z), (x0, y1, z)])
-
-
-def _wires(form: Form, quad: Floats, upright: int, level: int, coarse: bool) -> None:
-    """Wires across a four-cornered side, seen from both sides."""
-    thin = 0.05 if coarse else 0.022
-    bars = [
-        window(s - thin / 2, s + thin / 2, 0.0, 1.0) for s in np.linspace(thin, 1 - thin, upright).tolist()
-    ]
-    bars += [window(0.0, 1.0, s - 0.03, s + 0.03) for s in np.linspace(0.97, 0.03, level).tolist()]
-    for bar in bars:
-        form.add(patch(quad, bar, 0.003), METAL)
-        form.add(patch(quad[[1, 0, 3, 2]], bar, 0.003), METAL)
-
-
-def _hand_cart(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> None:
-    long, wide, high = size
-    x, y, radius = long / 2, wide / 2, 0.24 * high
-    wood = matt((0.2, 0.12, 0.06))
-    for side in (1, -1):
-        _castor(form, (0.1 * x, side * 0.9 * y, radius), radius, side, coarse)
-        shaft = [
-            (0.9 * x, side * 0.62 * y, 0.5 * high),
-            (-0.5 * x, side * 0.62 * y, 0.52 * high),
-            (-x, side * 0.62 * y, 0.86 * high),
-        ]
-        _rod(form, shaft[::2] if coarse else shaft, 0.022, wood, coarse)
-    _rod(form, [(-x + 0.02, -0.64 * y, 0.85 * high), (-x + 0.02, 0.64 * y, 0.85 * high)], 0.022, INK, coarse)
-    trough = wedge((-0.5 * x, 0.9 * x, -0.74 * y, 0.74 * y, 0.44 * high), (-0.56 * x, x, -y, y, 0.72 * high))
-    form.add(trough, wood, {5: SHADE})
-    sides, rows = (4, 2) if coarse else (7, 3)
-    for number in range(1 if coarse else 3):
-        place = ((0.45 * number - 0.4) * x + 0.12, 0.2 * y * (number - 1), 0.78 * high)
-        tint = rng.uniform(0.05, 0.3, 3) if number == 1 else np.array([0.3, 0.24, 0.15])
-        form.add(ball(place, (0.2, 0.7 * y, 0.22 * high), sides, rows), matt(tint, Material.CLOTH))
 
 
 # Fire and water as figures: flames that lick and flicker, and the brown sheet of a flood.

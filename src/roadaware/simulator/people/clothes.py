@@ -404,7 +404,14 @@ def build_clothed_body(body: Stature, outfit: Outfit, coarse: bool) -> list[Piec
     ]
     pieces += _head(body, outfit, coarse)
     if not coarse:
-        shoe = _shoe(body, outfit)
+        y, bone = body.rest[FOOT[0], 1], {FOOT[0]: 1.0}
+        size = body.height
+        rings: list[Ring] = [
+            (0.024 * size, y, 0.0, 0.074 * size, 0.026 * size, bone),
+            (0.024 * size, y, 0.018 * size, 0.076 * size, 0.027 * size, bone),
+            (-0.002 * size, y, 1.05 * body.ankle, 0.027 * size, 0.022 * size, bone),
+        ]
+        shoe = loft(rings, [outfit.shoes], 5, Material.GLOSSY, closed=(True, False), front=0.0)
         hand = _hand(body, outfit)
         pieces += [shoe, mirror_piece(shoe, OTHER_SIDE), hand, mirror_piece(hand, OTHER_SIDE)]
     if _has_covered_legs(outfit):
@@ -531,17 +538,6 @@ def _hand(body: Stature, outfit: Outfit) -> Piece:
     return loft(rings, [colour], 4, Material.MATT, closed=(True, False))
 
 
-def _shoe(body: Stature, outfit: Outfit) -> Piece:
-    y, bone = body.rest[FOOT[0], 1], {FOOT[0]: 1.0}
-    size = body.height
-    rings: list[Ring] = [
-        (0.024 * size, y, 0.0, 0.074 * size, 0.026 * size, bone),
-        (0.024 * size, y, 0.018 * size, 0.076 * size, 0.027 * size, bone),
-        (-0.002 * size, y, 1.05 * body.ankle, 0.027 * size, 0.022 * size, bone),
-    ]
-    return loft(rings, [outfit.shoes], 5, Material.GLOSSY, closed=(True, False), front=0.0)
-
-
 def _skirt(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
     size, girth = body.body, body.girth * _BULK[outfit.top]
     coat = outfit.top == "coat"
@@ -567,7 +563,18 @@ def _head(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
         (x + at * head, 0.0, chin + z * head, rx * head, ry * head, bone) for at, z, rx, ry in rows
     ]
     piece = loft(rings, [outfit.skin], 4 if coarse else 8, Material.MATT, closed=(not coarse, True))
-    _grow(piece, _select_crown_colour(outfit, coarse), chin, head, x)
+    # Hair on the crown and the back of the head; the face stays free.
+    # What is on top of the head; from far away, hats are no more than their colour.
+    if coarse and outfit.hood:
+        colour = outfit.top_colour
+    elif coarse and outfit.hat != "none":
+        colour = outfit.hat_colour
+    else:
+        colour = outfit.skin if outfit.hair == "bald" else outfit.hair_colour
+    middle = piece.points[piece.triangles].mean(1)
+    up, ahead = (middle[:, 2] - chin) / head, (middle[:, 0] - x) / head
+    hairy = (up > 0.78) | ((ahead < 0.02) & (up > 0.2 + 0.3 * (ahead > -0.15)))
+    piece.colour[hairy] = colour
     pieces = [piece]
     if not coarse:
         pieces.append(_nose(body, outfit, x))
@@ -589,23 +596,6 @@ _HEAD = (
 
 
 _FAR_HEAD = ((-0.05, -0.55, 0.26, 0.24), (0.0, 0.4, 0.46, 0.38), (-0.03, 1.0, 0.36, 0.3))
-
-
-def _select_crown_colour(outfit: Outfit, coarse: bool) -> Colour:
-    """What is on top of the head; from far away, hats are no more than their colour."""
-    if coarse and outfit.hood:
-        return outfit.top_colour
-    if coarse and outfit.hat != "none":
-        return outfit.hat_colour
-    return outfit.skin if outfit.hair == "bald" else outfit.hair_colour
-
-
-def _grow(piece: Piece, colour: Colour, chin: float, head: float, x: float) -> None:
-    """Hair on the crown and the back of the head; the face stays free."""
-    middle = piece.points[piece.triangles].mean(1)
-    up, ahead = (middle[:, 2] - chin) / head, (middle[:, 0] - x) / head
-    hairy = (up > 0.78) | ((ahead < 0.02) & (up > 0.2 + 0.3 * (ahead > -0.15)))
-    piece.colour[hairy] = colour
 
 
 def _nose(body: Stature, outfit: Outfit, x: float) -> Piece:
@@ -635,15 +625,17 @@ def _eyes(body: Stature, x: float) -> list[Piece]:
     at = x + np.array([0.425, 0.375]) * head
     corners = np.array([(at[0], y[0], z[0]), (at[1], y[1], z[0]), (at[1], y[1], z[1]), (at[0], y[0], z[1])])
     left = slab(corners, (-0.02, 0.0, 0.0), [{HEAD: 1.0}] * 4, _EYES, Material.GLOSSY)
-    left = _faces(left, slice(0, 2))
+    chosen = slice(0, 2)
+    left = Piece(
+        left.points,
+        left.weights,
+        left.triangles[chosen],
+        left.colour[chosen],
+        left.material[chosen],
+        left.glow[chosen],
+        left.uv[chosen],
+    )
     return [left, mirror_piece(left, OTHER_SIDE)]
-
-
-def _faces(piece: Piece, chosen: slice) -> Piece:
-    return Piece(
-        piece.points, piece.weights, piece.triangles[chosen], piece.colour[chosen], piece.material[chosen],
-        piece.glow[chosen], piece.uv[chosen],
-    )  # fmt: skip
 
 
 def _long_hair(body: Stature, outfit: Outfit, x: float) -> list[Piece]:

@@ -115,7 +115,11 @@ def build_house(prop: Prop, fine: bool) -> Pile:
     site = Site(Pile(), depth / 2, width / 2, storeys, wall, gable, roof, rng, fine)
     _walls(site, blind=kind in ("terrace", "shop"))
     if kind in ("block", "office") or (kind == "shop" and storeys > 3):
-        _flat_roof(site)
+        x, y, top = site.deep, site.wide, site.eaves
+        site.pile.box((-x - 0.12, -y - 0.02, top), (x + 0.12, y + 0.02, top + 0.5), site.gable.shaded(0.75))
+        if site.fine and site.rng.random() < 0.6:
+            a, b = sorted(site.rng.uniform(-y + 1.0, y - 1.0, 2))
+            site.pile.box((-x * 0.5, a, top + 0.5), (x * 0.2, b, top + 2.4), Coat((0.2, 0.2, 0.21)))
     elif kind == "villa":
         _hipped_roof(site)
     else:
@@ -188,14 +192,6 @@ def _hipped_roof(site: Site) -> None:
     site.pile.faces([[a, b, left, right], [c, d, right, left]], site.roof)
     site.pile.faces([[b, c, left], [d, a, right]], site.roof)
     site.pile.faces([[d, c, b, a]], site.roof.shaded(0.6))
-
-
-def _flat_roof(site: Site) -> None:
-    x, y, top = site.deep, site.wide, site.eaves
-    site.pile.box((-x - 0.12, -y - 0.02, top), (x + 0.12, y + 0.02, top + 0.5), site.gable.shaded(0.75))
-    if site.fine and site.rng.random() < 0.6:
-        a, b = sorted(site.rng.uniform(-y + 1.0, y - 1.0, 2))
-        site.pile.box((-x * 0.5, a, top + 0.5), (x * 0.2, b, top + 2.4), Coat((0.2, 0.2, 0.21)))
 
 
 def _door(site: Site) -> None:

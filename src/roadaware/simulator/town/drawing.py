@@ -78,16 +78,12 @@ def build_word_symbol(text: str, wide: float, high: float) -> Floats:
         for column in range(3):
             filled = [_FONT[letter][row][column] == "#" for row in range(5)]
             left = wide / 2 - (4 * place + column + 0.5) * cell
-            for first, last in _runs(filled):
+            # (start, end) of runs of True.
+            steps = np.flatnonzero(np.diff([False, *filled, False]))
+            for first, last in [(int(a), int(b)) for a, b in steps.reshape(-1, 2)]:
                 top, bottom = high / 2 - first * row_m, high / 2 - last * row_m
                 quads.append(bar(top - bottom, cell, (top + bottom) / 2, left))
     return np.concatenate(quads)
-
-
-def _runs(filled: list[bool]) -> list[tuple[int, int]]:
-    """(start, end) of runs of True."""
-    steps = np.flatnonzero(np.diff([False, *filled, False]))
-    return [(int(a), int(b)) for a, b in steps.reshape(-1, 2)]
 
 
 def _tooth(tip: tuple[float, float], base: tuple[float, float], width: float) -> Floats:

@@ -88,7 +88,14 @@ def generate_kerbside_props(
     poles = {road.number: _poles(layout, road) for road in layout.roads}
     for road in layout.roads:
         for side in (1, -1):
-            kerb = Kerb(road, side, _busy(layout, road), regions, poles[road.number])
+            own = [crossing for crossing in layout.crossings if crossing.road == road.number]
+            kerb = Kerb(
+                road,
+                side,
+                [(x.s_m - x.width_m / 2 - 1.2, x.s_m + x.width_m / 2 + 1.2) for x in own],
+                regions,
+                poles[road.number],
+            )
             found += _shelters(layout, kerb)
             found += _signs(layout, kerb, where, rng)
             found += _lamps(kerb, rng)
@@ -104,11 +111,6 @@ def _poles(layout: Layout, road: Road) -> list[Floats]:
         return []
     gap = np.abs(road.line.project(places)[1])
     return list(places[gap < road.half_width_m + road.pavement_m + 8.0])
-
-
-def _busy(layout: Layout, road: Road) -> list[tuple[float, float]]:
-    own = [crossing for crossing in layout.crossings if crossing.road == road.number]
-    return [(x.s_m - x.width_m / 2 - 1.2, x.s_m + x.width_m / 2 + 1.2) for x in own]
 
 
 def _shelters(layout: Layout, kerb: Kerb) -> list[Prop]:

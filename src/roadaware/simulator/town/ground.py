@@ -134,21 +134,17 @@ def _lay_pavement(pile: Pile, kerb: Track, side: int, width: float, palette: Pal
     foot = np.stack([kerb.points[:-1], kerb.points[1:]], axis=1)
     pile.upright(foot if side == 1 else foot[:, ::-1], 0.0, KERB_M, palette.kerb)
     bands = [(0.0, STONE_M, KERB_M, palette.kerb), (STONE_M, width, KERB_M, palette.paving)]
-    out = min(width + VERGE_M, _room(kerb, side))
+    # How far from a kerb to one side its bends leave room: the least radius of those that turn there.
+    steps = np.hypot(*np.diff(kerb.points, axis=0).T)
+    turned = side * np.diff(kerb.headings)
+    radii = steps[turned > 1e-3] / turned[turned > 1e-3]
+    # A strip that is wider than the radius of its bend would fold over itself.
+    out = min(width + VERGE_M, float(radii.min(initial=np.inf)) * 0.97)
     if out > width:
         bands.append((width, out, VERGE_HIGH_M, palette.verge))
     for start, end, height, coat in bands:
         low, high = sorted((side * start, side * end))
         pile.flat(strip(kerb, low, high), height, coat)
-
-
-def _room(kerb: Track, side: int) -> float:
-    """How far from a kerb to one side its bends leave room: the least radius of those that turn there."""
-    steps = np.hypot(*np.diff(kerb.points, axis=0).T)
-    turned = side * np.diff(kerb.headings)
-    radii = steps[turned > 1e-3] / turned[turned > 1e-3]
-    # A strip that is wider than the radius of its bend would fold over itself.
-    return float(radii.min(initial=np.inf)) * 0.97
 
 
 def _lay_build_outs(pile: Pile, lane: Lane, road: Road, palette: Palette, span: tuple[float, float]) -> None:

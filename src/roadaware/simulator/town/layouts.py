@@ -156,29 +156,7 @@ def make_layout(config: SceneConfig, rng: np.random.Generator) -> Layout:
         config: of the scene.
         rng: draws everything.
     """
-    plan = _plan(config, rng)
-    _cut(plan)
-    side = 1 if config.surroundings.drive_on == "left" else -1
-    add_crossings(plan.streets, plan.signalled, config, rng)
-    lanes: list[Lane] = []
-    for number, street in enumerate(plan.streets):
-        add_bus_stops(street, rng)
-        add_parking_bays(street, rng)
-        street.lanes = build_lanes(street, number, len(lanes), side)
-        lanes += street.lanes
-    heads = Heads()
-    near: Turn = "left" if side == 1 else "right"
-    walkers = [heads.group() if lit else -1 for lit in plan.signalled]
-    crossings = _crossings(plan, heads, walkers, side)
-    junctions = tuple(_junction(plan, node, heads, near, crossings) for node in range(len(plan.ends)))
-    roads = tuple(street.road(number) for number, street in enumerate(plan.streets))
-    route = _route(plan, near, rng)
-    bare = Layout(roads, tuple(lanes), junctions, crossings, tuple(heads.sites), (), route)
-    return add_props(bare, config, rng)
-
-
-def _plan(config: SceneConfig, rng: np.random.Generator) -> Plan:
-    """Streets and junctions, through each other."""
+    # Streets and junctions, through each other.
     pavement = float(rng.uniform(2.3, 3.3))
     radius = pavement + float(rng.uniform(2.2, 4.0))
     widest = Profile(config.surroundings.lanes, config.surroundings.lane_width_m, True, True, True, pavement)
@@ -203,7 +181,25 @@ def _plan(config: SceneConfig, rng: np.random.Generator) -> Plan:
                 streets.append(Street(track, own, k, -1, False))
         ends.append(sorted(arms, key=lambda arm: (arm.heading - back.heading) % (2 * np.pi)))
     lit = [bool(rng.random() < config.surroundings.signals) and len(arms) > 2 for arms in ends]
-    return Plan(spine, streets, ends, radius, lit)
+    plan = Plan(spine, streets, ends, radius, lit)
+    _cut(plan)
+    side = 1 if config.surroundings.drive_on == "left" else -1
+    add_crossings(plan.streets, plan.signalled, config, rng)
+    lanes: list[Lane] = []
+    for number, street in enumerate(plan.streets):
+        add_bus_stops(street, rng)
+        add_parking_bays(street, rng)
+        street.lanes = build_lanes(street, number, len(lanes), side)
+        lanes += street.lanes
+    heads = Heads()
+    near: Turn = "left" if side == 1 else "right"
+    walkers = [heads.group() if lit else -1 for lit in plan.signalled]
+    crossings = _crossings(plan, heads, walkers, side)
+    junctions = tuple(_junction(plan, node, heads, near, crossings) for node in range(len(plan.ends)))
+    roads = tuple(street.road(number) for number, street in enumerate(plan.streets))
+    route = _route(plan, near, rng)
+    bare = Layout(roads, tuple(lanes), junctions, crossings, tuple(heads.sites), (), route)
+    return add_props(bare, config, rng)
 
 
 def _profile(config: SceneConfig, rng: np.random.Generator, pavement: float, lanes: int) -> Profile:
@@ -257,7 +253,15 @@ def _junction(plan: Plan, node: int, heads: Heads, near: Turn, crossings: tuple[
     ends, lit = plan.ends[node], plan.signalled[node]
     centre, arms, reach = plan.spine.nodes[node].centre, _arms(plan, ends), plan.reach[node]
     mouths = [_mouth(plan.streets[end.street], end) for end in ends]
-    major = _major(arms)
+    # The two arms that go before the others: those most nearly opposite, and wide.
+    best, found = np.inf, (0, 1)
+    for a in range(len(arms)):
+        for b in range(a + 1, len(arms)):
+            bend = abs((arms[a].heading - arms[b].heading) % (2 * np.pi) - np.pi)
+            bend -= 0.05 * (arms[a].half_width_m + arms[b].half_width_m)
+            if bend < best:
+                best, found = bend, (a, b)
+    major = set(found)
     stops: dict[int, float] = {}
     own = [site.number for site in heads.sites if site.junction == node]
     groups = _groups(arms, heads) if lit else []
@@ -281,18 +285,6 @@ def _groups(arms: list[Arm], heads: Heads) -> list[int]:
         pair = next((k for k in range(len(found)) if is_opposite(arm, arms[k])), None)
         found.append(heads.group() if pair is None else found[pair])
     return found
-
-
-def _major(arms: list[Arm]) -> set[int]:
-    """The two arms that go before the others: those most nearly opposite, and wide."""
-    best, found = np.inf, (0, 1)
-    for a in range(len(arms)):
-        for b in range(a + 1, len(arms)):
-            bend = abs((arms[a].heading - arms[b].heading) % (2 * np.pi) - np.pi)
-            bend -= 0.05 * (arms[a].half_width_m + arms[b].half_width_m)
-            if bend < best:
-                best, found = bend, (a, b)
-    return set(found)
 
 
 def _mouth(street: Street, end: End) -> Mouth:

@@ -321,24 +321,21 @@ def draw_stub(
     done = sum(piece.length for piece in pieces)
     pieces.append(straight(pieces[-1].points[-1], float(pieces[-1].headings[-1]), max(15.0, length - done)))
     track = join_tracks(pieces)
-    free = _free_length(track, centre, node, streets)
-    return track.cut(0.0, min(track.length, free)) if free > 45.0 else None
-
-
-def _free_length(track: Track, centre: Floats, node: int, streets: list[Street]) -> float:
-    """How far a side road goes before it comes near another road, in metres."""
+    # How far a side road goes before it comes near another road, in metres.
     near = [s for s in streets if _is_near(s, node)]
     widest = max(street.profile.half_width_m + street.profile.pavement_m for street in near)
     others = np.concatenate([s.track.cut(0.0, s.track.length, 5.0).points for s in near])
     # The arms of its own junction start where it starts.
     others = others[np.hypot(*(others - centre).T) > 40.0]
     if not len(others):
-        return float("inf")
-    stops = np.arange(40.0, track.length + 1.0, 4.0)
-    places = track.at(np.minimum(stops, track.length)).points
-    gaps = np.hypot(*(places[:, None] - others).transpose(2, 0, 1)).min(1)
-    close = np.flatnonzero(gaps < 2 * widest + 6.0)
-    return float(stops[close[0]]) - 6.0 if len(close) else float("inf")
+        free = float("inf")
+    else:
+        stops = np.arange(40.0, track.length + 1.0, 4.0)
+        places = track.at(np.minimum(stops, track.length)).points
+        gaps = np.hypot(*(places[:, None] - others).transpose(2, 0, 1)).min(1)
+        close = np.flatnonzero(gaps < 2 * widest + 6.0)
+        free = float(stops[close[0]]) - 6.0 if len(close) else float("inf")
+    return track.cut(0.0, min(track.length, free)) if free > 45.0 else None
 
 
 def _is_near(street: Street, node: int) -> bool:

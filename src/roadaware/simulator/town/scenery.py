@@ -167,7 +167,10 @@ def draw_crossing(brush: Brush, crossing: Crossing) -> None:
         for k in range(n):
             low = -half + step * (2 * k + 0.5)
             brush.pile.flat(strip(piece, low, low + step), MARKING_M, WHITE)
-        _before_zebra(brush, crossing)
+        away = crossing.width_m / 2 + 1.0
+        shape = dashes_across(2 * brush.road.half_width_m - 0.4, 0.5, 0.5, 0.2)
+        for side in (1, -1):
+            _across(brush, crossing.s_m + side * away, shape)
     else:
         _studs(brush, crossing)
         _crossing_stops(brush, crossing)
@@ -181,13 +184,6 @@ def _across(brush: Brush, s: float, shape: Floats) -> None:
     angle = float(here.headings[0])
     c, sine = np.cos(angle), np.sin(angle)
     brush.pile.flat(here.points[0] + shape @ np.array([[c, sine], [-sine, c]]), MARKING_M, WHITE)
-
-
-def _before_zebra(brush: Brush, crossing: Crossing) -> None:
-    away = crossing.width_m / 2 + 1.0
-    shape = dashes_across(2 * brush.road.half_width_m - 0.4, 0.5, 0.5, 0.2)
-    for side in (1, -1):
-        _across(brush, crossing.s_m + side * away, shape)
 
 
 def _studs(brush: Brush, crossing: Crossing) -> None:
@@ -215,21 +211,7 @@ def draw_road_markings(brush: Brush) -> None:
     Args:
         brush: of the stretch.
     """
-    _lines(brush)
-    for number in brush.road.lanes:
-        lane = brush.layout.lanes[number]
-        draw_stop_line(brush, lane)
-        draw_lane_symbols(brush, lane)
-        draw_bus_stops(brush, lane)
-        if lane.kind == "parking":
-            draw_parking_bays(brush, lane)
-    for crossing in brush.rules.crossings[brush.road.number]:
-        if brush.span[0] <= crossing.s_m < brush.span[1]:
-            draw_crossing(brush, crossing)
-
-
-def _lines(brush: Brush) -> None:
-    """Lines along the road: in its middle, between lanes and at the kerbs."""
+    # Lines along the road: in its middle, between lanes and at the kerbs.
     road, palette = brush.road, brush.palette
     lanes = [brush.layout.lanes[number] for number in road.lanes]
     many = sum(lane.kind == "vehicle" for lane in lanes) > 2
@@ -257,6 +239,16 @@ def _lines(brush: Brush) -> None:
                 brush.line(side * (road.half_width_m - away), 0.09, YELLOW)
         else:
             brush.line(side * (road.half_width_m - 0.25), 0.1, palette.edge)
+    for number in brush.road.lanes:
+        lane = brush.layout.lanes[number]
+        draw_stop_line(brush, lane)
+        draw_lane_symbols(brush, lane)
+        draw_bus_stops(brush, lane)
+        if lane.kind == "parking":
+            draw_parking_bays(brush, lane)
+    for crossing in brush.rules.crossings[brush.road.number]:
+        if brush.span[0] <= crossing.s_m < brush.span[1]:
+            draw_crossing(brush, crossing)
 
 
 # Wires above the road, from lamp post to lamp post.

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.arrays import Bools, Floats, Ints
+from roadaware.arrays import Bools, Ints
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 from roadaware.simulator.actors import AGENTS, OBJECTS, Actor, Lamp, Light, Pose, Signal
@@ -74,7 +74,9 @@ def _on_foot(actor: Actor, view: View, where: Where, along: npt.NDArray[np.float
     moves = np.where(still, _CODE["Stop"], _passing(view, along))
     waits = (_fact(actor, "waiting") != 0) & still
     moves[waits] = _CODE["Wait2X"]
-    crosses = _crossing(actor, where)
+    crosses: Bools = np.isin(where.on, _STREET) & (where.height_m == 0) & (np.abs(actor.speed) >= STILL_MPS)
+    if "crossing" in actor.facts:
+        crosses = np.asarray(_fact(actor, "crossing") != 0)
     done: Ints = np.where(crosses, _from_side(actor, view, crosses), moves)
     return done
 
@@ -109,13 +111,6 @@ def _passing(view: View, along: npt.NDArray[np.float64]) -> Ints:
     moves = np.where(view.away > 0, _CODE["MovAway"], _CODE["MovTow"])
     moves[np.abs(across) > _ACROSS * np.abs(forth)] = _CODE["Mov"]
     return moves.astype(np.int64)
-
-
-def _crossing(actor: Actor, where: Where) -> Bools:
-    on: Bools = np.isin(where.on, _STREET) & (where.height_m == 0) & (np.abs(actor.speed) >= STILL_MPS)
-    if "crossing" in actor.facts:
-        on = np.asarray(_fact(actor, "crossing") != 0)
-    return on
 
 
 def _from_side(actor: Actor, view: View, crosses: Bools) -> Ints:
@@ -201,7 +196,10 @@ def select_labelled_rows(episode: Episode, seen: Seen) -> Seen:
     lights = np.flatnonzero(kept & (seen.instance >= len(episode.actors)))
     for row in lights:
         signal = episode.signals[int(seen.instance[row]) - len(episode.actors)]
-        kept[row] = _shows_face(episode, signal, int(seen.frame[row]))
+        frame = int(seen.frame[row])
+        line = episode.ego.position[frame, :2] - signal.position[:2]
+        face = np.cos(signal.heading) * line[0] + np.sin(signal.heading) * line[1]
+        kept[row] = bool(face > _FACING * np.hypot(*line))
     return seen.rows(kept)
 
 
@@ -213,12 +211,6 @@ def _is_labelled(episode: Episode, actor: Actor) -> bool:
     if episode.config.staging is not None and any(noise.actor == actor.number for noise in episode.noises):
         return True
     return actor.active and (actor.kind in AGENTS or episode.config.preset == "corner-cases")
-
-
-def _shows_face(episode: Episode, signal: Signal, frame: int) -> bool:
-    line = episode.ego.position[frame, :2] - signal.position[:2]
-    face = np.cos(signal.heading) * line[0] + np.sin(signal.heading) * line[1]
-    return bool(face > _FACING * np.hypot(*line))
 
 
 def collect_boxed_actors(episode: Episode, seen: Seen) -> list[Held]:
@@ -258,8 +250,19 @@ def build_boxes_table(episode: Episode, seen: Seen, held: list[Held], tube: Ints
     objects = np.zeros(len(seen), dtype=bool)
     for each in held:
         objects[each.rows] = each.actor.kind in OBJECTS
-    eye = episode.ego.position[seen.frame, :2] + MOUNT_M * _front(episode, seen.frame)
-    place = _positions(episode, seen)
+    heading = episode.ego.heading[seen.frame]
+    eye = episode.ego.position[seen.frame, :2] + MOUNT_M * np.stack(
+        [np.cos(heading), np.sin(heading)], axis=1
+    )
+    # (m, 2) where each is.
+    place = np.zeros((len(seen), 2))
+    for number in np.unique(seen.instance).tolist():
+        rows = seen.instance == number
+        if number < len(episode.actors):
+            actor = episode.actors[number]
+            place[rows] = actor.position[seen.frame[rows] - actor.first, :2]
+        else:
+            place[rows] = episode.signals[number - len(episode.actors)].position[:2]
     return pl.DataFrame(
         {
             "box": np.arange(len(seen), dtype=np.int64),
@@ -277,24 +280,6 @@ def build_boxes_table(episode: Episode, seen: Seen, held: list[Held], tube: Ints
             "joints": pl.Series(seen.joints.reshape(-1, 51), dtype=pl.Array(pl.Float32, 51)),
         }
     ).with_columns(joints=pl.when(pl.Series(np.isfinite(seen.joints).all((1, 2)))).then(pl.col("joints")))
-
-
-def _front(episode: Episode, frame: Ints) -> Floats:
-    heading = episode.ego.heading[frame]
-    return np.stack([np.cos(heading), np.sin(heading)], axis=1)
-
-
-def _positions(episode: Episode, seen: Seen) -> Floats:
-    """(m, 2) where each is."""
-    place = np.zeros((len(seen), 2))
-    for number in np.unique(seen.instance).tolist():
-        rows = seen.instance == number
-        if number < len(episode.actors):
-            actor = episode.actors[number]
-            place[rows] = actor.position[seen.frame[rows] - actor.first, :2]
-        else:
-            place[rows] = episode.signals[number - len(episode.actors)].position[:2]
-    return place
 
 
 def _words(codes: Ints, words: tuple[str, ...]) -> pl.Series:

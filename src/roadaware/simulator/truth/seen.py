@@ -140,7 +140,8 @@ class SeenCollector:
     def seen(self) -> Seen:
         """All frames that were taken."""
         if not self._parts:
-            return _none()
+            whole, four = np.zeros(0, dtype=np.int64), np.zeros((0, 4), dtype=np.float32)
+            return Seen(whole, whole, whole, four, four, whole, np.zeros((0, _JOINTS, 3), dtype=np.float32))
         columns = [[getattr(part, each.name) for part in self._parts] for each in fields(Seen)]
         joined: list[Any] = [None if column[0] is None else np.concatenate(column) for column in columns]
         return Seen(*joined)
@@ -175,7 +176,14 @@ class SeenCollector:
                 at, depth = camera.project(compute_joints(actor, frame))
                 ahead = depth > 0
                 found[place, ahead, :2] = at[ahead]
-                found[place, :, 2] = _is_joint_visible(mask, at, number + 1)
+                # (17,) whether a joint lies on, or right beside, pixels of its owner: joints lie inside of
+                # bodies.
+                height, width = mask.shape
+                inside = (at >= 0).all(1) & (at[:, 0] < width) & (at[:, 1] < height)
+                x, y = np.where(inside, at.T, 0.0).astype(np.int64)[:, :, None] + _AROUND
+                near = mask[np.clip(y, 0, height - 1)[:, :, None], np.clip(x, 0, width - 1)[:, None, :]]
+                seen: npt.NDArray[np.bool_] = inside & (near == (number + 1)).any((1, 2))
+                found[place, :, 2] = seen
         return found
 
 
@@ -193,21 +201,6 @@ def _inside(shapes: Floats, shown: Ints, camera: Camera) -> Floats32:
         np.where(slack < 0, np.maximum(shapes[:, :4], pixels), np.minimum(shapes[:, :4], pixels)), low, high
     )
     return np.where(shapes[:, 8:] > 0, box, shown).astype(np.float32)
-
-
-def _none() -> Seen:
-    whole, four = np.zeros(0, dtype=np.int64), np.zeros((0, 4), dtype=np.float32)
-    return Seen(whole, whole, whole, four, four, whole, np.zeros((0, _JOINTS, 3), dtype=np.float32))
-
-
-def _is_joint_visible(mask: Ints32, at: Floats, value: int) -> npt.NDArray[np.bool_]:
-    """(17,) whether a joint lies on, or right beside, pixels of its owner: joints lie inside of bodies."""
-    height, width = mask.shape
-    inside = (at >= 0).all(1) & (at[:, 0] < width) & (at[:, 1] < height)
-    x, y = np.where(inside, at.T, 0.0).astype(np.int64)[:, :, None] + _AROUND
-    near = mask[np.clip(y, 0, height - 1)[:, :, None], np.clip(x, 0, width - 1)[:, None, :]]
-    seen: npt.NDArray[np.bool_] = inside & (near == value).any((1, 2))
-    return seen
 
 
 def compute_projected_boxes(camera: Camera, soups: Sequence[Soup], count: int) -> Floats:
@@ -294,7 +287,13 @@ def build_block_soup(episode: Episode, frame: int) -> Soup:
         if np.hypot(*(signal.position[:2] - eye[:2])) < RANGE_M:
             foot = signal.position - [0.0, 0.0, _HEAD_M[2] / 2]
             held.append((len(episode.actors) + signal.number + 1, _block(_HEAD_M, foot, signal.heading)))
-    return _soup(held)
+    n = len(_FACES) * len(held)
+    corners = np.concatenate([np.zeros((0, 3, 3), np.float32), *(shape for _, shape in held)])
+    marks = np.repeat(np.array([number for number, _ in held], dtype=np.int32), len(_FACES))
+    byte, single = np.zeros(n, np.uint8), np.zeros(n, np.float32)
+    return Soup(
+        corners, np.zeros((n, 3), np.float32), byte, byte, single, np.zeros((n, 3, 2), np.float32), marks
+    )
 
 
 def _block(size: tuple[float, float, float], position: npt.ArrayLike, heading: float) -> Floats32:
@@ -303,16 +302,6 @@ def _block(size: tuple[float, float, float], position: npt.ArrayLike, heading: f
     corners = (_CORNERS * size) @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) + position
     triangles: Floats32 = corners[_FACES].astype(np.float32)
     return triangles
-
-
-def _soup(held: list[tuple[int, Floats32]]) -> Soup:
-    n = len(_FACES) * len(held)
-    corners = np.concatenate([np.zeros((0, 3, 3), np.float32), *(shape for _, shape in held)])
-    marks = np.repeat(np.array([number for number, _ in held], dtype=np.int32), len(_FACES))
-    byte, single = np.zeros(n, np.uint8), np.zeros(n, np.float32)
-    return Soup(
-        corners, np.zeros((n, 3), np.float32), byte, byte, single, np.zeros((n, 3, 2), np.float32), marks
-    )
 
 
 def render_triangle_ids(camera: Camera, soup: Soup) -> Ints32:

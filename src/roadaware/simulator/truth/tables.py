@@ -17,7 +17,7 @@ from roadaware.errors import InputError
 from roadaware.scenes.composites import derive_composites
 from roadaware.scenes.segments import run_spans, split_tubes_by_label
 from roadaware.scenes.tables import Meta, Scenes
-from roadaware.simulator.actors import OBJECTS, VEHICLES, Actor, Ego, Mind, Pose
+from roadaware.simulator.actors import OBJECTS, VEHICLES, Actor, Ego, Pose
 from roadaware.simulator.episode import Episode, Noise
 from roadaware.simulator.lidar import AHEAD_M
 from roadaware.simulator.mesh import build_camera, compute_intrinsics
@@ -315,15 +315,10 @@ def _of_actor(episode: Episode, actor: Actor, held: Ints, way: Way) -> dict[str,
         "num_lanes": len(driven) or None,
         "traffic_direction": None if not ways else "TW" if len(ways) == 2 else "OW",
     }
-    return row | known | _describe_pedestrian(actor.mind, held)
-
-
-def _describe_pedestrian(mind: Mind, held: Ints) -> dict[str, Any]:
-    """What is known of a pedestrian with boxes in some frames.
-
-    The event is the frame of the first step on the road. A crosser whose first step has no box gets the third
-    box from the end, as the published readers do, and `event_source` says that it is a fallback.
-    """
+    # What is known of a pedestrian with boxes in some frames.
+    # The event is the frame of the first step on the road. A crosser whose first step has no box gets the
+    # third box from the end, as the published readers do, and `event_source` says that it is a fallback.
+    mind = actor.mind
     stepped = mind.crossing is not None and bool((held == mind.crossing).any())
     # Where the crossing itself is not seen, the third frame from the end, or the last of three, as the
     # published readers of PIE and JAAD have it.
@@ -332,18 +327,28 @@ def _describe_pedestrian(mind: Mind, held: Ints) -> dict[str, Any]:
     # Whoever crosses where the own vehicle does not come by.
     other = "not-crossing" if mind.crossing is None else "irrelevant"
     asked = held[(held >= mind.start) & (held <= mind.critical)]
-    return {
-        "crossing": "crossing" if mind.crosses else other,
-        "event_frame": event,
-        "event_source": "annotated" if mind.crosses and stepped else "fallback" if mind.crosses else "none",
-        "crossing_point": mind.crossing if mind.crosses else None,
-        "exp_start_point": int(asked[0]) if len(asked) else None,
-        "critical_point": int(asked[-1]) if len(asked) else None,
-        "intention_prob": mind.intention_prob,
-        "wants": mind.wants,
-        "age": mind.age,
-        "signalized": _SIGNALIZED.get(mind.signalized, "n/a"),
-    }
+    return (
+        row
+        | known
+        | (
+            {
+                "crossing": "crossing" if mind.crosses else other,
+                "event_frame": event,
+                "event_source": "annotated"
+                if mind.crosses and stepped
+                else "fallback"
+                if mind.crosses
+                else "none",
+                "crossing_point": mind.crossing if mind.crosses else None,
+                "exp_start_point": int(asked[0]) if len(asked) else None,
+                "critical_point": int(asked[-1]) if len(asked) else None,
+                "intention_prob": mind.intention_prob,
+                "wants": mind.wants,
+                "age": mind.age,
+                "signalized": _SIGNALIZED.get(mind.signalized, "n/a"),
+            }
+        )
+    )
 
 
 # Sensing: where the camera and the LiDAR sit, where the own vehicle was, and the rows of its sweeps.
@@ -492,25 +497,17 @@ def build_scene_tables(
         sweeps=build_sweeps_table(episode, sweeps),
         meta=_meta(episode, heard.words),
     )
-    return _with_tubes(whole, episode, crowd=crowd)
-
-
-def _with_tubes(scenes: Scenes, episode: Episode, *, crowd: bool) -> Scenes:
-    """The scenes with the tubes of every kind of label, and those of the own vehicle's actions."""
+    # The scenes with the tubes of every kind of label, and those of the own vehicle's actions.
     kinds = ["agent", "action"] if crowd else ["agent", "action", "location"]
-    kinds += ["corner"] if "corner" in scenes.meta.vocabularies else []
-    cut = split_tubes_by_label(scenes, kinds)
+    kinds += ["corner"] if "corner" in whole.meta.vocabularies else []
+    cut = split_tubes_by_label(whole, kinds)
     if not crowd:
         cut = derive_composites(cut)
-    return _with_own(cut, episode)
-
-
-def _with_own(scenes: Scenes, episode: Episode) -> Scenes:
-    """With a tube for each stretch of the own vehicle's action, which has no boxes."""
+    # With a tube for each stretch of the own vehicle's action, which has no boxes.
     action = episode.ego.action
     run = np.cumsum(np.diff(action, prepend=action[:1]) != 0)
     spans = run_spans(run.astype(np.int64), np.arange(len(action), dtype=np.int64)).drop("run")
-    largest: Any = scenes.tubes["tube"].max()
+    largest: Any = cut.tubes["tube"].max()
     first = 0 if largest is None else int(largest) + 1
     rows = spans.with_columns(
         tube=pl.int_range(first, first + pl.len(), dtype=pl.Int64),
@@ -518,11 +515,9 @@ def _with_own(scenes: Scenes, episode: Episode) -> Scenes:
         kind=pl.lit("av_action"),
     )
     label = pl.Series("label", action[rows["start_frame"].to_numpy()], dtype=pl.Int64)
-    return scenes.with_tables(
-        tubes=pl.concat([scenes.tubes, rows], how="diagonal_relaxed"),
-        tube_labels=pl.concat(
-            [scenes.tube_labels, rows.select("tube", "kind", label)], how="diagonal_relaxed"
-        ),
+    return cut.with_tables(
+        tubes=pl.concat([cut.tubes, rows], how="diagonal_relaxed"),
+        tube_labels=pl.concat([cut.tube_labels, rows.select("tube", "kind", label)], how="diagonal_relaxed"),
     )
 
 

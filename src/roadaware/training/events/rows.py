@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats, Floats32, Ints
 from roadaware.linking.config import LinkerConfig
@@ -102,7 +101,21 @@ def apply_detector_errors(truth: SceneTruth, errors: DetectorErrors, rng: np.ran
         at = np.flatnonzero(truth.tube == tube)
         if truth.parked[at[0]] and not errors.parked:
             continue
-        kept = _seen(truth, at, errors.miss, rng)
+        # (n,) which boxes of a tube are found: a chain that stays in either state for a while.
+        high = (truth.box[at, 3] - truth.box[at, 1]) / truth.size_px[1]
+        rate = errors.miss * np.where(high < 0.06, 2.0, 1.0) * (1.0 + truth.occlusion[at])
+        rate = np.minimum(rate, 0.7)
+        lasts = max(1.0, 0.25 * truth.fps * rng.uniform(0.3, 2.0))
+        kept = np.ones(len(at), np.bool_)
+        missing = bool(rng.random() < rate[0])
+        chance = rng.random(len(at))
+        for k in range(len(at)):
+            if missing:
+                missing = bool(chance[k] > 1.0 / lasts)
+            else:
+                # With these chances of going and coming back, `rate` is the share of missed boxes on average.
+                missing = bool(chance[k] < rate[k] / (1 - rate[k]) / lasts)
+            kept[k] = not missing
         box = _trembling(truth, at, errors.jitter, rng)
         score = _classes(truth, at, errors, rng)
         rows.append(at[kept])
@@ -121,25 +134,6 @@ def apply_detector_errors(truth: SceneTruth, errors: DetectorErrors, rng: np.ran
     order = order[whole[order]]
     narrow: Floats32 = score[order].astype(np.float32)
     return Found(frame[order], box[order], narrow.max(axis=1, initial=0), narrow, source[order])
-
-
-def _seen(truth: SceneTruth, at: Ints, miss: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """(n,) which boxes of a tube are found: a chain that stays in either state for a while."""
-    high = (truth.box[at, 3] - truth.box[at, 1]) / truth.size_px[1]
-    rate = miss * np.where(high < 0.06, 2.0, 1.0) * (1.0 + truth.occlusion[at])
-    rate = np.minimum(rate, 0.7)
-    lasts = max(1.0, 0.25 * truth.fps * rng.uniform(0.3, 2.0))
-    found = np.ones(len(at), np.bool_)
-    missing = bool(rng.random() < rate[0])
-    chance = rng.random(len(at))
-    for k in range(len(at)):
-        if missing:
-            missing = bool(chance[k] > 1.0 / lasts)
-        else:
-            # With these chances of going and coming back, `rate` is the share of missed boxes on average.
-            missing = bool(chance[k] < rate[k] / (1 - rate[k]) / lasts)
-        found[k] = not missing
-    return found
 
 
 def _trembling(truth: SceneTruth, at: Ints, jitter: float, rng: np.random.Generator) -> Floats:

@@ -168,46 +168,40 @@ def train_predictors(
         FailedSeedsError: if every seed failed.
     """
     with hold_folder(out):
-        return _train(recipe, out, progress, material)
-
-
-def _train(
-    recipe: PedestrianRecipe, out: Path, progress: Progress | None, material: Material | None
-) -> Trained:
-    if recipe.threads:
-        torch.set_num_threads(recipe.threads)
-    check_network(recipe)
-    refuse_other(recipe, out)
-    material = material or load_samples(recipe.samples, recipe.task)
-    names = recipe.network.inputs or get_crossing_entry(recipe.network.name).reads
-    refuse_missing(material.cut, names, find_media(recipe.samples))
-    train_fold, held_out = (build_fold(material, split, names, recipe) for split in ("train", "val"))
-    _check(train_fold, held_out, recipe)
-    register_run(recipe, out, digest_samples(material, recipe.samples.poses))
-    failed: dict[int, str] = {}
-    with stop_gracefully(children=True) as stop:
-        for place, seed in enumerate(recipe.seeds):
-            epochs = _Epochs(progress, place, len(recipe.seeds), recipe)
-            why = _fit_seed(
-                recipe, material, (train_fold, held_out), seed, out / f"seed-{seed}", epochs, stop
-            )
-            if stop:
-                break
-            if why is not None:
-                failed[seed] = why
-    if stop.number is not None:
-        _log.warning("%s holds what is done; the same command goes on from there", out)
-        signal.raise_signal(stop.number)
-    if len(failed) == len(recipe.seeds):
-        raise FailedSeedsError.of(failed)
-    done = [seed for seed in recipe.seeds if seed not in failed]
-    predictors = {seed: Predictor.open(out / f"seed-{seed}" / MODEL) for seed in done}
-    truth = held_out.truth.numpy()
-    validation = {
-        seed: score_probabilities(recipe.choose, predictor.probabilities(held_out.inputs), truth)
-        for seed, predictor in predictors.items()
-    }
-    return Trained(recipe, predictors, validation, failed, material)
+        if recipe.threads:
+            torch.set_num_threads(recipe.threads)
+        check_network(recipe)
+        refuse_other(recipe, out)
+        material = material or load_samples(recipe.samples, recipe.task)
+        names = recipe.network.inputs or get_crossing_entry(recipe.network.name).reads
+        refuse_missing(material.cut, names, find_media(recipe.samples))
+        train_fold, held_out = (build_fold(material, split, names, recipe) for split in ("train", "val"))
+        _check(train_fold, held_out, recipe)
+        register_run(recipe, out, digest_samples(material, recipe.samples.poses))
+        failed: dict[int, str] = {}
+        with stop_gracefully(children=True) as stop:
+            for place, seed in enumerate(recipe.seeds):
+                epochs = _Epochs(progress, place, len(recipe.seeds), recipe)
+                why = _fit_seed(
+                    recipe, material, (train_fold, held_out), seed, out / f"seed-{seed}", epochs, stop
+                )
+                if stop:
+                    break
+                if why is not None:
+                    failed[seed] = why
+        if stop.number is not None:
+            _log.warning("%s holds what is done; the same command goes on from there", out)
+            signal.raise_signal(stop.number)
+        if len(failed) == len(recipe.seeds):
+            raise FailedSeedsError.of(failed)
+        done = [seed for seed in recipe.seeds if seed not in failed]
+        predictors = {seed: Predictor.open(out / f"seed-{seed}" / MODEL) for seed in done}
+        truth = held_out.truth.numpy()
+        validation = {
+            seed: score_probabilities(recipe.choose, predictor.probabilities(held_out.inputs), truth)
+            for seed, predictor in predictors.items()
+        }
+        return Trained(recipe, predictors, validation, failed, material)
 
 
 def _fit_seed(
@@ -236,7 +230,28 @@ def _fit_seed(
         _log.warning("seed %d failed: %s", seed, why)
         _log.debug("seed %d", seed, exc_info=True)
         return why
-    _save(recipe, material, network, fitted, seed, folder, folds[1].ahead)
+    future = folds[1].ahead
+    facts: dict[str, Any] = {
+        "recipe": recipe.name,
+        "recipe_digest": configs.digest(recipe),
+        "protocol": recipe.samples.protocol,
+        "protocol_config": configs.to_dict(material.protocol),
+        "seed": seed,
+        "best_epoch": fitted.best,
+        "criterion": recipe.choose,
+        "version": __version__,
+    }
+    if material.fps is not None:
+        facts["fps"] = material.fps
+    facts["limits"] = measure_limits(material.train)
+    if future is not None:
+        facts["ahead"] = {"horizon_frames": future.horizon, **fitted.curve[fitted.best - 1].ahead}
+        facts["ahead"][STRAIGHT_ON] = evaluate_constant_velocity(future)
+    curve = [{"epoch": s.epoch, "loss": s.loss, "worth": s.worth, **s.ahead} for s in fitted.curve]
+    write_atomically(folder / FACTS, (json.dumps({**facts, "curve": curve}, indent=2) + "\n").encode())
+    write_atomically(folder / TIMING, (json.dumps({"cpu_s": round(fitted.cpu_s, 1)}) + "\n").encode())
+    done = Predictor(network, recipe.network.name, recipe.task, material.labels, facts, doubt=recipe.doubt)
+    done.save(folder / MODEL)
     keeper.remove()
     return None
 
@@ -357,38 +372,6 @@ def build_crossing_network(
     if wanted.weights:
         load_initial_weights(network, wanted.name, Path(wanted.weights))
     return replace_last_layer(network, recipe.doubt)
-
-
-def _save(
-    recipe: PedestrianRecipe,
-    material: Material,
-    network: CrossingNet,
-    fitted: Fitted,
-    seed: int,
-    folder: Path,
-    future: Futures | None,
-) -> None:
-    facts: dict[str, Any] = {
-        "recipe": recipe.name,
-        "recipe_digest": configs.digest(recipe),
-        "protocol": recipe.samples.protocol,
-        "protocol_config": configs.to_dict(material.protocol),
-        "seed": seed,
-        "best_epoch": fitted.best,
-        "criterion": recipe.choose,
-        "version": __version__,
-    }
-    if material.fps is not None:
-        facts["fps"] = material.fps
-    facts["limits"] = measure_limits(material.train)
-    if future is not None:
-        facts["ahead"] = {"horizon_frames": future.horizon, **fitted.curve[fitted.best - 1].ahead}
-        facts["ahead"][STRAIGHT_ON] = evaluate_constant_velocity(future)
-    curve = [{"epoch": s.epoch, "loss": s.loss, "worth": s.worth, **s.ahead} for s in fitted.curve]
-    write_atomically(folder / FACTS, (json.dumps({**facts, "curve": curve}, indent=2) + "\n").encode())
-    write_atomically(folder / TIMING, (json.dumps({"cpu_s": round(fitted.cpu_s, 1)}) + "\n").encode())
-    done = Predictor(network, recipe.network.name, recipe.task, material.labels, facts, doubt=recipe.doubt)
-    done.save(folder / MODEL)
 
 
 class _Epochs:

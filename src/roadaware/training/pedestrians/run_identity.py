@@ -59,7 +59,13 @@ def digest_samples(material: Material, poses: str = "") -> str:
             found.update(f"\n{name} {len(table)}:".encode())
             _add(found, table[name])
     for path in _files(poses):
-        _add_file(found, path)
+        found.update(f"\n{path.name}:".encode())
+        try:
+            with path.open("rb") as file:
+                while chunk := file.read(_CHUNK):
+                    found.update(chunk)
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror or error}", where=str(path)) from error
     return found.hexdigest()
 
 
@@ -94,16 +100,6 @@ def _files(poses: str) -> list[Path]:
     if not poses:
         return []
     return sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
-
-
-def _add_file(found: Any, path: Path) -> None:
-    found.update(f"\n{path.name}:".encode())
-    try:
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                found.update(chunk)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", where=str(path)) from error
 
 
 # Videos: whether those that samples are cut from are there, reported at once and before anything is learnt.

@@ -72,7 +72,8 @@ def load_samples(samples: SamplesRecipe, task: Task) -> Material:
         protocol = replace_fields(protocol, samples.fields, "samples.fields")
     if protocol.task != task:
         raise UsageError(f"{samples.protocol} asks for {protocol.task}, and the recipe for {task}")
-    scenes = _read_scenes(samples)
+    root = Path(samples.root)
+    scenes = open_scenes(root) if samples.reader == "saved" else read(samples.reader, root, **samples.options)
     if scenes.boxes.is_empty():
         raise InputError(
             f"{task} is learnt from boxes, and these scenes have none",
@@ -84,11 +85,6 @@ def load_samples(samples: SamplesRecipe, task: Task) -> Material:
     every = 1 - 1 / (2 * protocol.observation_frames)  # a stride of half a frame, which is one
     dense = sample(scenes, replace(protocol, overlap=every)) if samples.dense else cut
     return Material(cut, dense, protocol, tuple(cut.meta.vocabularies[task]))
-
-
-def _read_scenes(samples: SamplesRecipe) -> Scenes:
-    root = Path(samples.root)
-    return open_scenes(root) if samples.reader == "saved" else read(samples.reader, root, **samples.options)
 
 
 def build_fold(material: Material, split: str, names: Sequence[str], recipe: PedestrianRecipe) -> Fold:
@@ -209,14 +205,7 @@ def measure_limits(scenes: Scenes) -> dict[str, float]:
     heights = (observed["y2_px"] - observed["y1_px"]) / observed["high"]
     if len(heights):
         found["height"] = round(float(heights.quantile(_SMALLEST) or 0.0), 4)
-    shake = round(_shake(boxes) or 0.0, 4)
-    if shake:
-        found["shake"] = shake
-    return found
-
-
-def _shake(boxes: pl.DataFrame) -> float | None:
-    """See `measure_limits`; None where three pedestrians are nowhere together for long enough."""
+    # See `measure_limits`; None where three pedestrians are nowhere together for long enough.
     step = [
         (((pl.col(a) + pl.col(b)) / 2 / pl.col("high")).diff().over("tube") * pl.col("rate") / 30).alias(name)
         for name, a, b in (("dx", "x1_px", "x2_px"), ("dy", "y1_px", "y2_px"))
@@ -238,4 +227,7 @@ def _shake(boxes: pl.DataFrame) -> float | None:
     ).filter(pl.col("past") == 1)
     shakes = changes.select(pl.col("square").rolling_mean(_SPAN_FRAMES).over("video").sqrt()).to_series()
     shakes = shakes.drop_nulls().drop_nans()
-    return float(shakes.quantile(_SHAKIEST) or 0.0) if len(shakes) else None
+    shake = round((float(shakes.quantile(_SHAKIEST) or 0.0) if len(shakes) else None) or 0.0, 4)
+    if shake:
+        found["shake"] = shake
+    return found

@@ -227,7 +227,14 @@ def run_one(
         return Ran(recipe, folder, held, notes=list_missing_labels(material, "test"))
     failed: tuple[str, ...] = ()
     if simple:
-        rows, said = _tabular(recipe, material, folder, draws)
+        done = fit_tabular(recipe, material, folder)
+        name = f"seed {recipe.seeds[0]}"
+        criterion = str(done.model.config.criterion)
+        fits = {name: results.Fit(count_parameters(done.model), done.cpu_s, None, done.validation, criterion)}
+        said = _scores(done.predictions, split_samples(material.cut, "test"), recipe)
+        rows = results.build_result_table(
+            recipe, list_model_inputs(done.model), {name: said}, fits, draws=draws
+        )
         notes = list_missing_labels(material, "test")
     else:
         trained = train_predictors(recipe, folder, progress, material)
@@ -258,18 +265,6 @@ def _network(trained: Trained, judged: Judged, folder: Path, draws: int) -> tupl
     inputs = next(iter(trained.predictors.values())).inputs
     rows = results.build_result_table(trained.recipe, inputs, said, fits, draws=draws)
     return rows, said.get(results.ENSEMBLE, next(iter(said.values())))
-
-
-def _tabular(
-    recipe: PedestrianRecipe, material: Material, folder: Path, draws: int
-) -> tuple[pl.DataFrame, SampleScores]:
-    done = fit_tabular(recipe, material, folder)
-    name = f"seed {recipe.seeds[0]}"
-    criterion = str(done.model.config.criterion)
-    fits = {name: results.Fit(count_parameters(done.model), done.cpu_s, None, done.validation, criterion)}
-    said = _scores(done.predictions, split_samples(material.cut, "test"), recipe)
-    rows = results.build_result_table(recipe, list_model_inputs(done.model), {name: said}, fits, draws=draws)
-    return rows, said
 
 
 def _scores(claim: Predictions, scenes: Scenes, recipe: PedestrianRecipe) -> SampleScores:

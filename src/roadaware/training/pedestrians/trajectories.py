@@ -90,7 +90,12 @@ def fit_paths(
     network = MixtureNetwork(config)
     (past, position), future = as_tensors(train), torch.from_numpy(train_future.astype(np.float32))
     if start is None:
-        _standardise(network, past, position)
+        # Give the network the mean and spread of what it takes.
+        given = network.features(past, position)
+        mean: Any = network.mean
+        deviation: Any = network.deviation
+        mean.copy_(given.mean(dim=0))
+        deviation.copy_(given.std(dim=0).clamp_min(1e-3))
     else:
         if replace(start.network.config, step_s=config.step_s, dropout=config.dropout) != config:
             raise InputError(
@@ -110,7 +115,13 @@ def fit_paths(
     for update in range(1, recipe.updates + 1):
         rows = torch.from_numpy(rng.integers(0, len(past), min(recipe.batch, len(past))))
         x, place, y = past[rows], position[rows], future[rows]
-        x, place, y = _mirror(x, place, y, torch.from_numpy(rng.random(len(rows)) < recipe.flip))
+        # Windows of which some are mirrored, left to right.
+        which = torch.from_numpy(rng.random(len(rows)) < recipe.flip)
+        sign = torch.ones(len(x), 1, x.shape[2])
+        sign[which, :, 0] = -1.0
+        turned = place.clone()
+        turned[which, 0] = 1 - turned[which, 0]
+        x, place, y = x * sign, turned, y * sign
         some = slice(int(rng.integers(0, thin)), None, thin)
         loss = mixture_loss(network(x, place, some), y[:, some]).mean()
         optimizer.zero_grad(set_to_none=True)
@@ -132,24 +143,6 @@ def fit_paths(
         "version": __version__, **(facts or {}),
     }  # fmt: skip
     return PathPredictor(network.eval(), told)
-
-
-def _standardise(network: MixtureNetwork, past: Tensor, position: Tensor) -> None:
-    """Give the network the mean and spread of what it takes."""
-    given = network.features(past, position)
-    mean: Any = network.mean
-    deviation: Any = network.deviation
-    mean.copy_(given.mean(dim=0))
-    deviation.copy_(given.std(dim=0).clamp_min(1e-3))
-
-
-def _mirror(past: Tensor, position: Tensor, future: Tensor, which: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Windows of which some are mirrored, left to right."""
-    sign = torch.ones(len(past), 1, past.shape[2])
-    sign[which, :, 0] = -1.0
-    turned = position.clone()
-    turned[which, 0] = 1 - turned[which, 0]
-    return past * sign, turned, future * sign
 
 
 def measure_loss(network: MixtureNetwork, past: Tensor, position: Tensor, future: Tensor) -> float:

@@ -423,7 +423,10 @@ def _within(flow: Tensor) -> Tensor:
 
 def _step(before: Tensor, after: Tensor, within: Tensor, window: int) -> Tensor:
     """(B, 2, H, W) the least-squares motion within each window that is left between two images."""
-    across, down = _slopes((before + after) / 2)
+    # Central differences to the right and down, of (B, 1, H, W) and in its shape.
+    wide = functional.pad((before + after) / 2, (1, 1, 1, 1), mode="replicate")
+    across = (wide[..., 1:-1, 2:] - wide[..., 1:-1, :-2]) / 2
+    down = (wide[..., 2:, 1:-1] - wide[..., :-2, 1:-1]) / 2
     rest = after - before
     products = (
         torch.cat([across * across, across * down, down * down, across * rest, down * rest], 1) * within
@@ -436,14 +439,6 @@ def _step(before: Tensor, after: Tensor, within: Tensor, window: int) -> Tensor:
     size = xx * yy - xy * xy
     step = torch.stack([xy * yt - yy * xt, xy * xt - xx * yt], 1) / size[:, None]
     return step.clamp(-_STEP_PX, _STEP_PX)
-
-
-def _slopes(picture: Tensor) -> tuple[Tensor, Tensor]:
-    """Central differences to the right and down, of (B, 1, H, W) and in its shape."""
-    wide = functional.pad(picture, (1, 1, 1, 1), mode="replicate")
-    across = (wide[..., 1:-1, 2:] - wide[..., 1:-1, :-2]) / 2
-    down = (wide[..., 2:, 1:-1] - wide[..., :-2, 1:-1]) / 2
-    return across, down
 
 
 def _downsample_by_two(picture: Tensor) -> Tensor:
