@@ -633,11 +633,17 @@ def _connect_ray(workers: Workers) -> Any:
     name = workers.on.removeprefix("ray").removeprefix("://")
     address = None if not name else name if name in ("auto", "local") else workers.on
     how: dict[str, Any] = {} if address and "://" in address else {"logging_level": logging.ERROR}
-    with _keep_signals():
+    # Ray gives a cluster that it starts 30 s, which is too little on a machine that has much else to do.
+    for left in range(2, -1, -1) if address in (None, "local") else (0,):
         try:
-            ray.init(address, log_to_driver=False, **how)
+            with _keep_signals():
+                ray.init(address, log_to_driver=False, **how)
+            break
         except Exception as error:
             raise_interrupt(error)
+            ray.shutdown()
+            if left and "timed out" in str(error):
+                continue
             why = " ".join(mask_secrets(str(error)).split())[:300]
             raise UsageError(f"no Ray cluster can be used at {mask_secrets(workers.on)}: {why}") from error
     # Ray prints how workers died to standard output, which is for results; we hear of it and say so ourselves.
