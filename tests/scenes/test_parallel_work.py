@@ -3,6 +3,7 @@ with whoever started them; the same by processes and on Ray."""
 
 import importlib.util
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,8 +12,10 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from fake_ray import FakeRay
 from parallel_parts import (
     die_at_first,
     fail_at,
@@ -140,7 +143,7 @@ def test_the_seconds_are_those_of_all_parts() -> None:
     ],
 )
 def test_wrong_requests_are_refused_before_any_work(words: dict[str, object], expected: str) -> None:
-    with pytest.raises(UsageError, match=expected.replace("/", "/")):
+    with pytest.raises(UsageError, match=re.escape(expected)):
         Workers(**words)  # type: ignore[arg-type]
 
 
@@ -149,6 +152,77 @@ def test_without_ray_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(UsageError, match=r"pip install 'roadaware\[scale\]'"):
         Workers("ray")
     assert Workers("local").on == "local"
+
+
+# On Ray, of which the fast tests have a stand-in.
+
+
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
+    found = FakeRay()
+    modules = {"ray": found, "ray._private.worker": SimpleNamespace()}
+    monkeypatch.setattr(
+        "roadaware.io.parallel.importlib",
+        SimpleNamespace(import_module=modules.__getitem__, util=importlib.util),
+    )
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    return found
+
+
+def test_actors_do_what_this_process_does_and_are_ended(ray: FakeRay) -> None:
+    here = [PartResult(each.place, each.value, each.failure) for each in map_parts(fail_at, range(40), HERE)]
+    there = list(map_parts(fail_at, range(40), Workers("ray", 0), in_order=True))
+    assert [PartResult(each.place, each.value, each.failure) for each in there] == here
+    assert ray.killed == [1, 0]  # as many as the cluster has processors
+    assert ray.options["num_cpus"] == 1
+    assert ray.addresses == [None]
+    list(map_parts(square, range(9), Workers("ray://head:10001", 5)))
+    assert len(ray.killed) == 2 + 5
+    assert ray.addresses[1:] == ["ray://head:10001"]
+    with pytest.raises(DiskError, match="full"):
+        list(map_parts(fill_disk, range(4), Workers("ray", 1)))
+
+
+def test_actors_that_are_lost_are_replaced(ray: FakeRay) -> None:
+    ray.dies = lambda actor, method: method == "work_on" and actor < 2
+    assert [each.value for each in map_parts(square, range(6), Workers("ray"), in_order=True)] == [
+        0,
+        1,
+        4,
+        9,
+        16,
+        25,
+    ]
+    ray.dies = lambda actor, method: method == "work_on"
+    (only,) = map_parts(square, [7], Workers("ray", tries=2))
+    assert only.failure is not None
+    assert only.failure.startswith("its worker died 2 times: it crashed, was ended")
+    assert only.failure.endswith("(ActorDiedError)")
+
+
+def test_a_cluster_whose_workers_do_not_start_is_an_error(
+    ray: FakeRay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray.dies = lambda actor, method: method == "enter"
+    with pytest.raises(UsageError, match="workers do not start: it crashed"):
+        list(map_parts(square, range(4), Workers("ray")))
+    ray.dies = lambda actor, method: False
+    monkeypatch.setattr("roadaware.io.parallel.Path.cwd", lambda: Path("/not/there"))
+    with pytest.raises(UsageError, match=r"workers do not start: a worker on .* cannot enter /not/there"):
+        list(map_parts(square, range(4), Workers("ray")))
+
+
+def test_a_cluster_that_is_slow_to_start_is_tried_again_and_one_that_is_not_there_named(ray: FakeRay) -> None:
+    ray.failures = ["The current node timed out during startup."] * 2
+    assert len(list(map_parts(square, range(4), Workers("ray")))) == 4
+    assert ray.addresses == [None] * 3
+    ray.failures = ["The current node timed out during startup."] * 3
+    with pytest.raises(UsageError, match="no Ray cluster can be used at ray: The current node timed out"):
+        list(map_parts(square, range(4), Workers("ray")))
+    ray.failures = ["nobody listens"]
+    with pytest.raises(UsageError, match="no Ray cluster can be used at ray://auto: nobody listens"):
+        list(map_parts(square, range(4), Workers("ray://auto")))
+    assert ray.addresses[6:] == ["auto"]
 
 
 # By processes: one fast test that starts some, the others are slow.

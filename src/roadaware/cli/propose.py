@@ -67,7 +67,7 @@ _TRACK = "Also follow proposals over the sweeps of each video; needs poses of th
 _FORMS = "Also write cuboids for other tools: kitti (labels of each image), nuscenes (one JSON, boxes in the world)."
 _STAGE = "After which step: initial (geometry alone), intermediate (background removed), final."
 _SPLIT = "Only the videos of this split."
-_PROCESSES = "Parts of 16 images at a time; 0 for as many as there are cores. [default: 1; of a cluster all]"
+_PROCESSES = "Parts of 64 images at a time; 0 for as many as there are cores. [default: 1; of a cluster all]"
 STRICT = "Exit with 1 if images were left out, or rows or files of the set refused."
 _DRAW = "Also draw every step for the first so many images that have a proposal."
 

@@ -633,6 +633,9 @@ def _connect_ray(workers: Workers) -> Any:
     name = workers.on.removeprefix("ray").removeprefix("://")
     address = None if not name else name if name in ("auto", "local") else workers.on
     how: dict[str, Any] = {} if address and "://" in address else {"logging_level": logging.ERROR}
+    if address in (None, "local"):
+        # Of a cluster that ends with this process nobody would look at the pages, which take a dozen processes.
+        how["include_dashboard"] = False
     # Ray gives a cluster that it starts 30 s, which is too little on a machine that has much else to do.
     for left in range(2, -1, -1) if address in (None, "local") else (0,):
         try:
