@@ -21,6 +21,7 @@ from roadaware.corner_cases.loader import Captures
 from roadaware.corner_cases.range_image import assign_grid_cells, fill, parse_layout
 from roadaware.corner_cases.runner import Order, run
 from roadaware.datasets import read
+from roadaware.io.parallel import Workers
 
 _Row = tuple[str, str, str]
 _TIMES = 15
@@ -160,7 +161,9 @@ def copg_set() -> _Row:
         propose(made_up_sweep())
         for processes in (1, 2):
             started = time.perf_counter()
-            _, tally = run(Order("kitti", str(root)), Path(folder) / str(processes), processes=processes)
+            _, tally = run(
+                Order("kitti", str(root)), Path(folder) / str(processes), workers=Workers(processes=processes)
+            )
             wall = _SET / (time.perf_counter() - started)
             told.append(f"{processes} process{'es' * (processes > 1)} {wall:,.1f} a second")
             told.append(f"{_SET / tally.seconds:,.1f} a CPU second")

@@ -64,7 +64,7 @@ def _scenes(folder: Path, name: str) -> Scenes:
     config = build_scene_config("corner-cases")
     camera, behaviour = replace(config.camera, fps=2.0), replace(config.behaviour, objects=things)
     config = replace(config, sound=False, camera=camera, behaviour=behaviour)
-    generate.generate_scenes(generate.Order(config, seed=seed, scenes=count), folder / name, processes=1)
+    generate.generate_scenes(generate.Order(config, seed=seed, scenes=count), folder / name)
     scenes = read("simulator", folder / name)
     boxes = scenes.boxes.select(
         "box", "video", "frame", "tube", "x1_px", "y1_px", "x2_px", "y2_px", "corner_case"

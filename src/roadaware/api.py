@@ -744,6 +744,7 @@ def propose(
     from roadaware.corner_cases import runner
     from roadaware.corner_cases.config import PRESETS, CopgConfig
     from roadaware.datasets.detect_format import SWEEP_READERS
+    from roadaware.io.parallel import Workers
     from roadaware.scenes.store import save
 
     _check_word("config", config, tuple(PRESETS))
@@ -770,7 +771,7 @@ def propose(
         )
         work = kept or Path(spare) / "work"
         found, tally = runner.propose_set(
-            order, work, processes=processes, progress=progress, overwrite=overwrite
+            order, work, workers=Workers(processes=processes), progress=progress, overwrite=overwrite
         )
     if tally.skipped:
         reason, count = next(iter(tally.skipped.items()))

@@ -9,7 +9,7 @@ import pytest
 
 from roadaware.cli import main
 from roadaware.datasets import read
-from roadaware.errors import DiskError, UsageError
+from roadaware.errors import DiskError, FindingsError, UsageError
 from roadaware.io.images import MaskReader
 from roadaware.io.video import VideoReader
 from roadaware.simulator.config import DOMAINS, PRESETS, build_scene_config
@@ -91,7 +91,8 @@ def test_no_half_scene_is_left_however_it_ends(
         raise ending
 
     monkeypatch.setattr("roadaware.simulator.generate.render_scene", shoot)
-    with pytest.raises(ending):
+    # What is wrong with one scene leaves the others; who interrupts means all.
+    with pytest.raises(ending if ending is KeyboardInterrupt else FindingsError):
         generate_scenes(Order(SHORT, 0, 1), tmp_path / "made")
     assert list((tmp_path / "made" / "scenes").iterdir()) == []
 
@@ -106,6 +107,44 @@ def test_what_another_run_finished_first_stays(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("roadaware.simulator.generate.render_scene", shoot)
     assert generate_scenes(Order(SHORT, 0, 1), tmp_path / "made") == 1
     assert [p.name for p in (tmp_path / "made" / "scenes").rglob("*")] == ["road-0000", "theirs"]
+
+
+def test_a_scene_that_fails_is_named_the_others_are_made_and_the_same_command_adds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shoot(episode, room, *, kept=None, progress=None):
+        if episode.name.endswith("1"):
+            raise ZeroDivisionError("a wheel without a rim")
+        (room / "done").write_text("")
+
+    words = ["simulate", "--scenes", "3", *TINY, "--out", str(tmp_path / "made")]
+    monkeypatch.setattr("roadaware.simulator.generate.render_scene", shoot)
+    assert main(words) == 1
+    told = capsys.readouterr().err
+    assert (
+        "1 of 3 scenes failed; the others are done and stay, and the same command tries these again" in told
+    )
+    assert "road-0001: a fault of roadaware, ZeroDivisionError: a wheel without a rim" in told
+    assert sorted(p.name for p in (tmp_path / "made" / "scenes").iterdir()) == ["road-0000", "road-0002"]
+    monkeypatch.setattr("roadaware.simulator.generate.render_scene", lambda *_, **__: None)
+    assert main(words) == 0
+    assert len(list((tmp_path / "made" / "scenes").iterdir())) == 3
+
+
+def test_where_the_work_is_done_is_checked_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["simulate", *TINY, "--out", str(tmp_path / "made")]
+    for more, said in (
+        (["--on", "slurm"], "--on is local, ray, ray://auto, ray://local or ray://HOST:PORT, not 'slurm'"),
+        (["--part-seconds", "0"], "a number of seconds above 0, not 0"),
+    ):
+        assert main([*words, *more]) == 2
+        assert said in capsys.readouterr().err
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main([*words, "--on", "ray"]) == 2
+    assert "pip install 'roadaware[scale]'" in capsys.readouterr().err
+    assert not (tmp_path / "made").exists()
 
 
 def test_a_full_disk_keeps_the_finished_scenes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

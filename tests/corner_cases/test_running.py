@@ -19,6 +19,7 @@ from roadaware.corner_cases.runner import FORMAT, MAIN, Order, iterate_proposals
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.datasets import read
 from roadaware.errors import InputError, UsageError
+from roadaware.io.parallel import Workers
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -136,7 +137,7 @@ def test_pictures_can_be_looked_at_one_by_one(order):
 @pytest.mark.slow
 def test_two_processes_give_what_one_gives(order, tmp_path):
     one, tally = run(order, tmp_path / "one")
-    two, same = run(order, tmp_path / "two", processes=2)
+    two, same = run(order, tmp_path / "two", workers=Workers(processes=2))
     assert one == two
     assert same.proposals == tally.proposals
 

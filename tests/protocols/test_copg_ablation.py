@@ -19,6 +19,7 @@ from planted_kitti import planted_kitti
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.runner import Order, load_run_inputs, run
 from roadaware.errors import UsageError
+from roadaware.io.parallel import Workers
 from roadaware.protocols.copg_ablation import GridOrder, Variant, run_grid
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions
@@ -126,5 +127,5 @@ def test_a_bad_picture_is_counted_and_left_out_of_all(order, root, tmp_path):
 
 @pytest.mark.slow
 def test_two_processes_give_what_one_gives(order, tmp_path):
-    one, two = (run_grid(order, tmp_path / f"by{n}", processes=n) for n in (1, 2))
+    one, two = (run_grid(order, tmp_path / f"by{n}", workers=Workers(processes=n)) for n in (1, 2))
     assert (one.proposals, one.counts, one.runs) == (two.proposals, two.counts, two.runs)

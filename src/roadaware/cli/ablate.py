@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,6 +11,7 @@ from roadaware.analysis.corner_tables import build_ablation_table
 from roadaware.analysis.evaluation.corner_cases import open_truth
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
+    LOCAL,
     USUAL,
     Common,
     DatasetKind,
@@ -21,6 +21,7 @@ from roadaware.cli.options import (
     Resamples,
     Seed,
     Several,
+    Spread,
     Switch,
     validate_range,
 )
@@ -60,7 +61,7 @@ _DETECTIONS = (
 )
 _TRUTH = "What proposals are judged against; the set's own boxes, where they say which are corner cases."
 _SPLIT = "Only the videos of this split."
-_PROCESSES = "Parts at a time; 0 for as many as there are cores."
+_PROCESSES = "Parts at a time; 0 for as many as there are cores. [default: 1; of a cluster all]"
 CSV, JSON, SVG, PNG = "knobs.csv", "knobs.json", "knobs.svg", "knobs.png"
 TIMING = "timing.json"
 
@@ -84,7 +85,10 @@ def ablate(
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     draws: Resamples = 1000,
     seed: Seed = 0,
-    processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(0, 256))] = 1,
+    processes: Annotated[
+        int | None, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000), show_default=False)
+    ] = None,
+    spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
     common: Common = USUAL,
@@ -103,6 +107,7 @@ def ablate(
             --output few
     """
 
+    workers = spread.gather(processes, usual=1)
     rows, left_out = build_cells(
         tuple(dict.fromkeys(config)),
         parse_grid(grid) if grid else GRID,
@@ -121,7 +126,7 @@ def ablate(
         found = run_grid(
             GridOrder(order, variants),
             out,
-            processes=processes or len(os.sched_getaffinity(0)),
+            workers=workers,
             progress=shown,
             overwrite=overwrite,
         )

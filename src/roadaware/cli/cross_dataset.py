@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Resamples, Several, validate_range
+from roadaware.cli.options import (
+    LOCAL,
+    USUAL,
+    Common,
+    Outcome,
+    Output,
+    Resamples,
+    Several,
+    Spread,
+    validate_range,
+)
 from roadaware.config import digest
 from roadaware.io import folders
 from roadaware.protocols.cross_dataset.config import AwayStudy
@@ -39,7 +49,7 @@ _PRETRAINING = "Where first and where then, with commas: 'crossing@1>jaad-all'."
 _SET = "Other fields of the study, such as learning.updates=300."
 _OUT = "Folder of the study; the same command goes on there. [default: runs/cross-DIGEST]"
 _DATA = "Folder that holds jaad/ and pie/. [default: ROADAWARE_DATA_DIR]"
-_JOBS = "Models that learn side by side, on one thread each."
+_JOBS = "Models that learn side by side, on one thread each. [default: 1; of a cluster as many as it has processors]"
 _LIST = ("models", "domains", "doubted", "pretrained", "pretraining")
 
 
@@ -59,7 +69,10 @@ def cross_dataset(
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.FOLDER] = None,
-    jobs: Annotated[int, Parameter(name="--processes", help=_JOBS, validator=validate_range(1, 256))] = 1,
+    processes: Annotated[
+        int | None, Parameter(help=_JOBS, validator=validate_range(1, 10_000), show_default=False)
+    ] = None,
+    spread: Spread = LOCAL,
     common: Common = USUAL,
 ) -> Outcome:
     """Train predictors on each of several domains, test each on all: in-domain and out-of-domain.
@@ -86,6 +99,7 @@ def cross_dataset(
     from roadaware.training.recipe_files import build_dataclass, read_fields  # YAML, of the extra `models`
 
     given = locals()
+    workers = spread.gather(processes, usual=1)
     fields = read_fields(study, changes or [])
     for name in _OPTIONS:
         if (value := given[name]) is not None:
@@ -96,7 +110,7 @@ def cross_dataset(
     stated = os.environ.get("ROADAWARE_DATA_DIR")  # a study of towns alone needs no data
     source = data or (Path(stated) if stated else None)
     with console.show_progress("out of domain") as progress:
-        results = run(wanted, folder, data=source, jobs=jobs, progress=progress)
+        results = run(wanted, folder, data=source, workers=workers, progress=progress)
     page = results.folder / "report.html"
     folders.write_text(page, render_cross_dataset(results))
     told = results.study

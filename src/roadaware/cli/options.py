@@ -11,6 +11,7 @@ from cyclopts import App, Group, Parameter, Token
 
 from roadaware.cli.outputs import FILE
 from roadaware.config import ConfigName as ConfigName
+from roadaware.io.parallel import Workers
 from roadaware.reports.terminal import format_paragraphs
 
 Command = Callable[..., Any] | App
@@ -142,6 +143,39 @@ class Common:
 
 
 USUAL = Common()
+_ON = (
+    "Where the work is done: local, by processes of this machine; ray, by the cluster that RAY_ADDRESS names or that runs "
+    "here, else by one that is started; ray://HOST:PORT, by one elsewhere. Ray comes with roadaware[scale]."
+)
+_PART_SECONDS = (
+    "Seconds that a part of the work may take, such as a scene or a video; then it has failed, and the others go on. "
+    "[default: no limit]"
+)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Spread:
+    """Where the parts of long work are done."""
+
+    on: Annotated[str, Parameter(help=_ON)] = "local"
+    part_seconds: Annotated[float | None, Parameter(help=_PART_SECONDS)] = None
+
+    def gather(self, processes: int | None, usual: int = 0) -> Workers:
+        """The workers that are asked for.
+
+        Args:
+            processes: as of `--processes`; None where it was not given.
+            usual: its default on this machine, 0 for all processors; of a cluster it is all of them.
+
+        Raises:
+            UsageError: if there is no such place to work, Ray is not installed, or the limit is none.
+        """
+        wanted = (usual if self.on == "local" else 0) if processes is None else processes
+        return Workers(self.on, wanted, self.part_seconds)
+
+
+LOCAL = Spread()
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +14,7 @@ from cyclopts import Parameter
 from roadaware.cli import console, outputs
 from roadaware.cli.networks import VideoSource
 from roadaware.cli.options import (
+    LOCAL,
     USUAL,
     Common,
     DatasetKind,
@@ -22,6 +22,7 @@ from roadaware.cli.options import (
     Output,
     Overwrite,
     Several,
+    Spread,
     Switch,
     validate_range,
 )
@@ -66,7 +67,7 @@ _TRACK = "Also follow proposals over the sweeps of each video; needs poses of th
 _FORMS = "Also write cuboids for other tools: kitti (labels of each image), nuscenes (one JSON, boxes in the world)."
 _STAGE = "After which step: initial (geometry alone), intermediate (background removed), final."
 _SPLIT = "Only the videos of this split."
-_PROCESSES = "Images at a time; 0 for as many as there are cores."
+_PROCESSES = "Parts of 64 images at a time; 0 for as many as there are cores. [default: 1; of a cluster all]"
 STRICT = "Exit with 1 if images were left out, or rows or files of the set refused."
 _DRAW = "Also draw every step for the first so many images that have a proposal."
 
@@ -88,7 +89,10 @@ def propose(
     track: Annotated[bool, Parameter(help=_TRACK), Switch] = False,
     forms: Annotated[tuple[CuboidForm, ...], Parameter(name="--as", help=_FORMS), Several] = (),
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
-    processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(0, 256))] = 1,
+    processes: Annotated[
+        int | None, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000), show_default=False)
+    ] = None,
+    spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
     common: Common = USUAL,
@@ -112,6 +116,7 @@ def propose(
 
         roadaware propose KITTI --objects street-small --output proposals
     """
+    workers = spread.gather(processes, usual=1)
     if objects is not None:
         if detections is not None:
             raise UsageError("common objects come of --detections or of --objects, not of both")
@@ -136,8 +141,7 @@ def propose(
     target = out / PROPOSALS
     try:
         with console.show_progress("proposing") as shown:
-            cores = processes or len(os.sched_getaffinity(0))
-            found, tally = propose_set(order, out, processes=cores, progress=shown, overwrite=overwrite)
+            found, tally = propose_set(order, out, workers=workers, progress=shown, overwrite=overwrite)
         if overwrite:
             # Those of the earlier proposals; what is asked for again is written below.
             for name in (TRACKS, CUBOIDS):

@@ -12,6 +12,7 @@ from roadaware.analysis.compare import compare_released
 from roadaware.cli import console
 from roadaware.cli.compare import build_comparison_json
 from roadaware.cli.options import (
+    LOCAL,
     USUAL,
     Common,
     Html,
@@ -19,6 +20,7 @@ from roadaware.cli.options import (
     Output,
     Resamples,
     Several,
+    Spread,
     validate_range,
 )
 from roadaware.cli.outputs import (
@@ -36,6 +38,7 @@ from roadaware.cli.outputs import (
 from roadaware.cli.results import write_page
 from roadaware.errors import UsageError
 from roadaware.io import folders
+from roadaware.io.parallel import Workers
 from roadaware.reports.reproduction_text import format_reproduction
 from roadaware.reports.run_text import format_headline
 
@@ -69,7 +72,7 @@ _DOMAINS = (
 _MEMORY = "continual: tubes that the reservoir of replay holds."
 _STEPS = "crowd: steps of each task."
 _ROWS = "crowd: rows with commas: alone,shared,blocks-2,blocks-4,random-paths,shuffled. [default: all]"
-_PROCESSES = "crowd: trainings side by side."
+_PROCESSES = "crowd: trainings side by side. [default: 1; of a cluster as many as it has processors]"
 _SET = "crowd: fields of the recipe configs/crowd/intellicare.yaml, such as model.weights=trunk.safetensors."
 
 
@@ -101,7 +104,10 @@ def reproduce(
     towns: Annotated[int, Parameter(help=_TOWNS, validator=validate_range(4, 100_000))] = 110,
     steps: Annotated[int, Parameter(help=_STEPS, validator=validate_range(1, 10_000_000))] = 800,
     rows: Annotated[str | None, Parameter(help=_ROWS)] = None,
-    processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(1, 256))] = 1,
+    processes: Annotated[
+        int | None, Parameter(help=_PROCESSES, validator=validate_range(1, 10_000), show_default=False)
+    ] = None,
+    spread: Spread = LOCAL,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     domains: Annotated[str | None, Parameter(help=_DOMAINS)] = None,
     memory: Annotated[int, Parameter(help=_MEMORY, validator=validate_range(1, 100_000))] = 400,
@@ -196,6 +202,7 @@ def reproduce(
             raise UsageError(
                 "no scenes: say --scenes DIR, a folder that `roadaware simulate --preset chaos` made"
             )
+        workers = spread.gather(processes, usual=1)
         folder = out or Path("runs/crowd-ablation")
         ABLATED_CROWDS.check(folder)
         check_paths(
@@ -204,7 +211,7 @@ def reproduce(
         chosen = [name for name in rows.split(",") if name] if rows is not None else None
         return _ablate_crowds(
             {"scenes": scenes, "unseen": unseen, "seeds": seeds, "steps": steps, "draws": draws},
-            chosen, tuple(changes or ()), folder, processes, html,
+            chosen, tuple(changes or ()), folder, workers, html,
         )  # fmt: skip
     source = _find_data_folder(data)
     check_paths(reproduce, {"data": source, "html": html, "common": common})
@@ -432,7 +439,7 @@ def _ablate_crowds(
     rows: list[str] | None,
     changes: tuple[str, ...],
     out: Path,
-    processes: int,
+    workers: Workers,
     html: Path | None,
 ) -> Outcome:
     """The ablation of the networks of crowds; its page and results lie in its folder."""
@@ -442,7 +449,7 @@ def _ablate_crowds(
     chosen: Any = tuple(ROWS) if rows is None else tuple(rows)
     study = CrowdStudy(**given, rows=chosen, changes=changes)
     with console.show_progress("crowds") as progress:
-        found = run_study(study, out, processes=processes, progress=progress)
+        found = run_study(study, out, workers=workers, progress=progress)
     page = render_crowd_ablation(found)
     for path in filter(None, (out / "report.html", html)):
         folders.write_text(path, page)

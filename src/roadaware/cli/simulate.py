@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -10,7 +9,17 @@ from typing import Annotated, Any, get_args
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, WHOLE_SEED, Common, Outcome, Output, Switch, validate_range
+from roadaware.cli.options import (
+    LOCAL,
+    USUAL,
+    WHOLE_SEED,
+    Common,
+    Outcome,
+    Output,
+    Spread,
+    Switch,
+    validate_range,
+)
 from roadaware.errors import UsageError
 from roadaware.reports import terminal
 from roadaware.simulator.config import Conditions, TimeOfDay, Weather, adapt_scene_config, build_scene_config
@@ -51,7 +60,8 @@ def simulate(
     no_masks: Annotated[bool, Parameter(help="Keep no masks."), Switch] = False,
     no_sound: Annotated[bool, Parameter(help="A video without sound."), Switch] = False,
     tables_only: Annotated[bool, Parameter(help=_TABLES_ONLY), Switch] = False,
-    processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(0, 256))] = 0,
+    processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000))] = 0,
+    spread: Spread = LOCAL,
     common: Common = USUAL,
 ) -> Outcome:
     """Simulate road scenes: a town, its road users, and what a camera, LiDAR and microphone record.
@@ -66,6 +76,8 @@ def simulate(
 
         roadaware simulate --preset crossing --domain night-rain --scenes 20 \\
             --size 320x240 --fps 12 --output night
+
+        roadaware simulate --scenes 1000 --on ray --output synthetic
     """
 
     config = adapt_scene_config(
@@ -81,11 +93,9 @@ def simulate(
     kept = Kept.tables_alone() if tables_only else Kept(masks=not no_masks, depth=depth)
     if tables_only and (depth or lidar):
         raise UsageError("--tables-only draws nothing: leave --depth and --lidar away")
-    order = Order(config, seed, scenes, kept)
+    order, workers = Order(config, seed, scenes, kept), spread.gather(processes)
     with console.show_progress("simulating") as shown:
-        made = generate_scenes(
-            order, out, processes=processes or len(os.sched_getaffinity(0)), progress=shown
-        )
+        made = generate_scenes(order, out, workers=workers, progress=shown)
     console.print_note(f"wrote {out}")
     data = {"folder": str(out), "config": config.name, "seed": seed, "scenes": scenes, "made": made}
     camera, name = config.camera, terminal.format_cell(str(out))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, validate_range
+from roadaware.cli.options import (
+    LOCAL,
+    USUAL,
+    Common,
+    Outcome,
+    Output,
+    Overwrite,
+    Several,
+    Spread,
+    validate_range,
+)
 from roadaware.cli.results import write_result
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io import folders
+from roadaware.io.parallel import Workers, map_parts
 from roadaware.io.sources import to_printable
 from roadaware.reports import terminal
 
@@ -74,8 +85,9 @@ def triage(
     second: Annotated[tuple[Path, ...], Parameter(help=_SECOND), Several] = (),
     media: Annotated[tuple[Path, ...], Parameter(help=_MEDIA), Several] = (),
     processes: Annotated[
-        int | None, Parameter(help=_PROCESSES, validator=validate_range(1, 256), show_default=False)
+        int | None, Parameter(help=_PROCESSES, validator=validate_range(1, 10_000), show_default=False)
     ] = None,
+    spread: Spread = LOCAL,
     clips: Annotated[int, Parameter(help=_CLIPS, validator=validate_range(0, 100))] = 12,
     overwrite: Overwrite = False,
     common: Common = USUAL,
@@ -106,6 +118,7 @@ def triage(
     kept = watches or folder.with_name(f"{folder.name}-watches")
     if fps is not None and not 0 < fps <= 1000:
         raise UsageError(f"--fps is a number of frames a second above 0, not {fps:g}")
+    workers = spread.gather(processes)
     from roadaware.models.catalogue.entries import resolve_weights
 
     for place in (*media, *second, *(resolve_weights(path) for path in detector)):
@@ -125,7 +138,7 @@ def triage(
     settings = {"detector": [str(path) for path in detector], "fps": fps, "listen": list(listen)}
     if films:
         outputs.WATCHES.check(kept, overwrite=overwrite)
-        failed |= watch_films(films, kept, settings, processes or 0)
+        failed |= watch_films(films, kept, settings, workers)
         sources += [kept / name for name in films if str(films[name]) not in failed]
     examined = _examine(sources, second, failed)
     if examined is None:
@@ -240,7 +253,7 @@ def _walk(path: Path, holds: Any, depth: int = 0) -> Iterator[Path]:
 
 
 def watch_films(
-    films: Mapping[str, Path], folder: Path, settings: Mapping[str, Any], processes: int = 0
+    films: Mapping[str, Path], folder: Path, settings: Mapping[str, Any], workers: Workers
 ) -> dict[str, str]:
     """Watch each film that was not watched yet into a folder of its name; what fails, by path, with the reason.
 
@@ -248,14 +261,13 @@ def watch_films(
         films: by name.
         folder: of the watches; made where it is not there.
         settings: `detector`, `fps` and `listen` of all watches.
-        processes: at a time; 0 for as many as there are cores.
+        workers: where they are watched, and how many at a time.
 
     Raises:
         UsageError: if the folder holds watches with other settings, or another process is at work in it.
         DiskError: if the disk does not take them.
     """
     from roadaware.io.files import write_atomically
-    from roadaware.io.processes import run_parallel
 
     record = {"format": FORMAT, "settings": dict(settings)}
     before = folders.read_marker(folder / RECORD, FORMAT)
@@ -268,31 +280,25 @@ def watch_films(
         write_atomically(folder / RECORD, folders.encode_json(record).encode())
         listed = tuple(films.items())
         open_ = [k for k, (name, film) in enumerate(listed) if not is_watched(folder / name, film)]
-        several = min(len(open_), processes or os.cpu_count() or 1)
-        make = partial(_watch_film, listed, folder, dict(settings), several > 1)
+        work = partial(_watch_film, folder, dict(settings), not workers.is_inline(len(open_)))
+        lost: dict[str, str] = {}
         with console.show_progress("videos watched") as progress:
             progress(len(listed) - len(open_), len(listed))
-            done = run_parallel(make, open_, several) if several > 1 else _run_here(make, open_)
-            with contextlib.closing(done):
-                for number, _ in enumerate(done, len(listed) - len(open_) + 1):
+            with contextlib.closing(map_parts(work, [listed[k] for k in open_], workers)) as results:
+                for number, each in enumerate(results, len(listed) - len(open_) + 1):
+                    if each.failure is not None:
+                        lost[listed[open_[each.place]][0]] = each.failure
                     progress(number, len(listed))
     failed = {}
     for name, film in films.items():
         fault = folder / f"{name}{_FAULT}"
         if not is_watched(folder / name, film):
-            failed[str(film)] = (
-                fault.read_text(encoding="utf-8") if fault.is_file() else "its watch did not end"
-            )
+            told = fault.read_text(encoding="utf-8") if fault.is_file() else "its watch did not end"
+            failed[str(film)] = lost.get(name, told)
     return failed
 
 
 _FAULT = ".fault.txt"
-
-
-def _run_here(make: Callable[[int], None], numbers: Sequence[int]) -> Generator[int]:
-    for number in numbers:
-        make(number)
-        yield number
 
 
 def is_watched(folder: Path, film: Path) -> bool:
@@ -312,14 +318,12 @@ def is_watched(folder: Path, film: Path) -> bool:
     return False
 
 
-def _watch_film(
-    films: Sequence[tuple[str, Path]], folder: Path, settings: Mapping[str, Any], quiet: bool, number: int
-) -> None:
+def _watch_film(folder: Path, settings: Mapping[str, Any], quiet: bool, named: tuple[str, Path]) -> None:
     """Watch one film: the part of the work that knows of no other. What is wrong with the film is written down."""
     from roadaware.cli.watch import watch
     from roadaware.io.files import write_atomically
 
-    name, film = films[number]
+    name, film = named
     fault = folder / f"{name}{_FAULT}"
     if quiet:
         console.configure(quiet=True, verbosity=0)

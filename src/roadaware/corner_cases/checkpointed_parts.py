@@ -6,7 +6,7 @@ import io
 import json
 import logging
 import os
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from roadaware.errors import InputError, UsageError
 from roadaware.io import sources
 from roadaware.io.files import build_disk_error, list_folder_names, read_regular, write_atomically
 from roadaware.io.parquet import read_parquet
-from roadaware.io.processes import run_parallel
 
 PARTS = "parts"
 BESIDE = "beside"
@@ -33,31 +32,6 @@ _CHANGED = {
 }
 _LOG = logging.getLogger("roadaware")
 _LIMIT = 1 << 28
-
-
-def make_parts(make: Callable[[int], None], due: Sequence[int], processes: int) -> Generator[int]:
-    """Make parts; yields the number of each as it is done.
-
-    Args:
-        make: makes the part of a number; other processes must be able to open it.
-        due: numbers of the parts.
-        processes: how many parts at a time.
-    """
-    if processes > 1 and len(due) > 1:
-        yield from run_parallel(make, due, processes)
-        return
-    for number in due:
-        make(number)
-        yield number
-
-
-def measure_cpu_time() -> float:
-    """Seconds of processors that this process took so far, and those that it started and that are over.
-
-    What parts hold says nothing of time, so that those of a run that was interrupted are those of any other.
-    """
-    # User and system time of this process and of its ended children; the fifth number is the wall clock.
-    return sum(os.times()[:4])
 
 
 def prepare_result_folder(

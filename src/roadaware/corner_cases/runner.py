@@ -1,4 +1,4 @@
-"""Proposals for all images of a set: part by part, resumable, by several processes, bad ones left out, with statistics
+"""Proposals for all images of a set: part by part, resumable, by several workers, bad ones left out, with statistics
 of the run.
 """
 
@@ -9,7 +9,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -24,6 +23,7 @@ from roadaware.corner_cases.checkpointed_parts import (
     MARKS,
     describe_sources,
     digest_part_files,
+    format_moment,
     is_part_current,
 )
 from roadaware.corner_cases.config import CopgConfig, complete_saved_config
@@ -44,6 +44,7 @@ from roadaware.datasets.sensor_tables import DISTORTION
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folders
 from roadaware.io.files import write_atomically
+from roadaware.io.parallel import HERE, Workers, run_parts
 from roadaware.io.sources import to_printable
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Predictions, Scenes
@@ -125,21 +126,21 @@ def propose_set(
     order: Order,
     folder: Path,
     *,
-    processes: int = 1,
+    workers: Workers = HERE,
     progress: Callable[[int, int], None] | None = None,
     overwrite: bool = False,
 ) -> tuple[Predictions, Tally]:
     """Propose for all images as `run` does, and save all proposals beside the parts.
 
     Args:
-        order, folder, processes, progress, overwrite: as of `run`.
+        order, folder, workers, progress, overwrite: as of `run`.
 
     Raises:
         UsageError: as `run`.
         InputError: if the set cannot be read, or no image of it has a sweep that can be used.
         DiskError: if the disk refuses; finished parts stay.
     """
-    found, tally = run(order, folder, processes=processes, progress=progress, overwrite=overwrite)
+    found, tally = run(order, folder, workers=workers, progress=progress, overwrite=overwrite)
     if not tally.opened:
         reasons = [f"{to_printable(reason)} ({count:,} times)" for reason, count in tally.skipped.items()]
         again = f"roadaware read {order.reader} {to_printable(order.root)} says what the reader refused"
@@ -179,7 +180,7 @@ def run(
     order: Order,
     folder: Path,
     *,
-    processes: int = 1,
+    workers: Workers = HERE,
     progress: Callable[[int, int], None] | None = None,
     overwrite: bool = False,
 ) -> tuple[Predictions, Tally]:
@@ -190,7 +191,7 @@ def run(
     Args:
         order: what is asked for.
         folder: where to: new, empty, or that of the same order.
-        processes: how many parts at a time.
+        workers: where parts are done, and how many at a time.
         progress: called with the number of images done and the total.
         overwrite: do all parts again, whatever order they were of.
 
@@ -201,13 +202,13 @@ def run(
         DiskError: if the disk refuses; finished parts stay.
     """
     with folders.hold_folder(folder):
-        return _run(order, folder, processes, progress, overwrite=overwrite)
+        return _run(order, folder, workers, progress, overwrite=overwrite)
 
 
 def _run(
     order: Order,
     folder: Path,
-    processes: int,
+    workers: Workers,
     progress: Callable[[int, int], None] | None,
     *,
     overwrite: bool,
@@ -229,15 +230,17 @@ def _run(
     done = len(held.moments) - made
     if progress is not None:
         progress(done, len(held.moments))
-    started_s = checkpointed_parts.measure_cpu_time()
-    with closing(
-        checkpointed_parts.make_parts(partial(make_part, order, folder), due, processes)
-    ) as finished:
-        for number in finished:
-            done += len(places[number])
-            if progress is not None:
-                progress(done, len(held.moments))
-    seconds = checkpointed_parts.measure_cpu_time() - started_s if due else 0.0
+
+    def count(number: int) -> None:
+        nonlocal done
+        done += len(places[number])
+        if progress is not None:
+            progress(done, len(held.moments))
+
+    def name(number: int) -> str:
+        return f"part {number}, from {format_moment(held.moments[places[number].start])} on"
+
+    seconds = run_parts(partial(make_part, order, folder), due, workers, what="parts", name=name, done=count)
     told = [checkpointed_parts.read_finished_part(folder, number) or {} for number in range(len(places))]
     tally = summarize_parts(
         told, held.scenes, held.captures.skipped, len(held.moments), made=made, seconds=seconds

@@ -31,6 +31,7 @@ from roadaware.datasets.loading import SYNTHETIC, open_dataset
 from roadaware.demo_data.detector import Detector, simulate_detections
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.road_detections import NETWORK_SIZE
+from roadaware.io.parallel import Workers
 from roadaware.io.video import VideoReader
 from roadaware.reports import terminal
 from roadaware.reports.clips import draw_run
@@ -118,7 +119,9 @@ def make_up(demo: Demo) -> dict[str, Scenes]:
         )
         order = Order(config, seed, each.scenes, Kept(masks=not each.bare))
         with console.show_progress(f"simulating {preset}") as progress:
-            generate_scenes(order, root / preset, processes=_count_processes(), progress=progress)
+            generate_scenes(
+                order, root / preset, workers=Workers(processes=_count_processes()), progress=progress
+            )
         found[preset] = open_dataset(SYNTHETIC, root / preset)
     demo.say("\n".join(f"   {preset}: {_sizes(scenes)}" for preset, scenes in found.items()))
     return found

@@ -5,15 +5,13 @@ strict scanner; no entities, no DOCTYPE, no network.
 from __future__ import annotations
 
 import codecs
-import multiprocessing
 import os
 import re
 import threading
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, cast
@@ -24,7 +22,7 @@ import polars as pl
 from lxml import etree
 
 from roadaware.errors import InputError
-from roadaware.io.processes import stop_with_parent
+from roadaware.io.parallel import PartResult, WorkerPool, Workers
 from roadaware.io.sources import Source, open_source, to_printable
 
 _DECLARED = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
@@ -608,7 +606,7 @@ class Walkers:
         self.worth_bytes = worth_bytes
         self._files = self._size = 0
         self._lock = threading.Lock()
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool: WorkerPool | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -617,7 +615,7 @@ class Walkers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool.close()
 
     def __call__(self, documents: Sequence[Document], record: Record, root: str) -> list[Walked]:
         """For each document its tree or why there is none, and its rows, in their order.
@@ -628,42 +626,26 @@ class Walkers:
         pool = self._started(documents)
         if pool is None:
             return walk_all(documents, record, root)
-        path, prefix = str(self.source.path), self.source.prefix
-        try:
-            waiting: list[Future[_Sent]] = [
-                pool.submit(_walk_there, path, prefix, document.name, record, root) for document in documents
-            ]
-            return [
-                _parse_received(d.where, future.result())
-                for d, future in zip(documents, waiting, strict=True)
-            ]
-        except BrokenProcessPool as error:
-            raise InputError(
-                "a worker process died while it read annotations",
-                where=str(self.source.path),
-                hint="free some memory, or read with processes=1 (a script that reads needs "
-                "`if __name__ == '__main__':` for more than one process)",
-            ) from error
+        work = partial(_walk_there, str(self.source.path), self.source.prefix, record, root)
+        names = [document.name for document in documents]
+        with closing(pool.map(work, names, in_order=True)) as results:
+            return [_parse_received(d, each) for d, each in zip(documents, results, strict=True)]
 
-    def _started(self, documents: Sequence[Document]) -> ProcessPoolExecutor | None:
+    def _started(self, documents: Sequence[Document]) -> WorkerPool | None:
         """The workers, once there is enough to read for more than one of them."""
         with self._lock:
             self._files += len(documents)
             self._size += sum(len(document.text) for document in documents)
             worth = self._files > 1 and self._size > self.worth_bytes
             if self._pool is None and self.processes > 1 and worth:
-                # A fork would copy locks that threads of this process hold, and wait for them for ever.
-                context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPoolExecutor(
-                    self.processes, mp_context=context, initializer=stop_with_parent
-                )
+                self._pool = WorkerPool(Workers(processes=self.processes))
             return self._pool
 
 
 _Sent = tuple[bytes | InputError, pl.DataFrame]
 
 
-def _walk_there(path: str, prefix: str, name: str, record: Record, root: str) -> _Sent:
+def _walk_there(path: str, prefix: str, record: Record, root: str, name: str) -> _Sent:
     """In a worker: one document's tree without its records, as text, and its rows."""
     source = _open_prefixed_source(path, prefix)
     where = source.where(name)
@@ -683,6 +665,16 @@ def _open_prefixed_source(path: str, prefix: str) -> Source:
     return source.at(prefix.rstrip("/")) if prefix else source
 
 
-def _parse_received(where: str, sent: _Sent) -> Walked:
-    tree, rows = sent
-    return Walked(tree if isinstance(tree, InputError) else parse(tree, where), rows)
+def _parse_received(document: Document, result: PartResult[_Sent]) -> Walked:
+    """What a worker read of a document.
+
+    Raises:
+        InputError: if the worker could not do its work, which says nothing of the document.
+    """
+    if result.value is None:
+        hint = "free some memory, or read with processes=1"
+        raise InputError(
+            f"it could not be read by a worker: {result.failure}", where=document.where, hint=hint
+        )
+    tree, rows = result.value
+    return Walked(tree if isinstance(tree, InputError) else parse(tree, document.where), rows)

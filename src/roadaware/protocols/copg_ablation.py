@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from roadaware.arrays import Bools, Floats
 from roadaware.config import to_dict
 from roadaware.corner_cases import checkpointed_parts
 from roadaware.corner_cases.captures import Capture
-from roadaware.corner_cases.checkpointed_parts import describe_sources
+from roadaware.corner_cases.checkpointed_parts import describe_sources, format_moment
 from roadaware.corner_cases.config import PRESETS, CopgConfig, complete_saved_config
 from roadaware.corner_cases.copg import (
     Geometry,
@@ -52,6 +51,7 @@ from roadaware.corner_cases.runner import (
 )
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folders
+from roadaware.io.parallel import HERE, Workers, run_parts
 from roadaware.metrics.corner_cases.config import CornerConfig, Group
 from roadaware.metrics.corner_cases.evaluate import RANDOM, WHOLE, propose_whole_images, sample_random_boxes
 from roadaware.metrics.corner_cases.inputs import Claims, Objects, extract_objects, extract_proposals
@@ -280,7 +280,7 @@ def run_grid(
     order: GridOrder,
     folder: Path,
     *,
-    processes: int = 1,
+    workers: Workers = HERE,
     progress: Callable[[int, int], None] | None = None,
     overwrite: bool = False,
 ) -> GridFound:
@@ -291,7 +291,7 @@ def run_grid(
     Args:
         order: what is asked for.
         folder: where to: new, empty, or that of the same order.
-        processes: how many parts at a time.
+        workers: where parts are done, and how many at a time.
         progress: called with the number of images done and the total.
         overwrite: do all parts again, whatever order they were of.
 
@@ -302,13 +302,13 @@ def run_grid(
         DiskError: if the disk refuses; finished parts stay.
     """
     with folders.hold_folder(folder):
-        return _run(order, folder, processes, progress, overwrite=overwrite)
+        return _run(order, folder, workers, progress, overwrite=overwrite)
 
 
 def _run(
     order: GridOrder,
     folder: Path,
-    processes: int,
+    workers: Workers,
     progress: Callable[[int, int], None] | None,
     *,
     overwrite: bool,
@@ -322,17 +322,20 @@ def _run(
     done = len(held.moments) - sum(len(places[number]) for number in due)
     if progress is not None:
         progress(done, len(held.moments))
-    started_s = checkpointed_parts.measure_cpu_time()
-    with closing(
-        checkpointed_parts.make_parts(partial(make_grid_part, order, folder), due, processes)
-    ) as finished:
-        for number in finished:
-            done += len(places[number])
-            if progress is not None:
-                progress(done, len(held.moments))
-    return _gather_parts(
-        order, folder, due, checkpointed_parts.measure_cpu_time() - started_s if due else 0.0
+
+    def count(number: int) -> None:
+        nonlocal done
+        done += len(places[number])
+        if progress is not None:
+            progress(done, len(held.moments))
+
+    def name(number: int) -> str:
+        return f"part {number}, from {format_moment(held.moments[places[number].start])} on"
+
+    seconds = run_parts(
+        partial(make_grid_part, order, folder), due, workers, what="parts", name=name, done=count
     )
+    return _gather_parts(order, folder, due, seconds)
 
 
 def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:

@@ -7,12 +7,11 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,7 +22,7 @@ from roadaware.config import digest, to_dict
 from roadaware.errors import DamagedError, InputError, RoadawareError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import encode_json, hold_folder, read_marker
-from roadaware.io.processes import stop_with_parent
+from roadaware.io.parallel import HERE, Workers, map_parts
 from roadaware.metrics.metric_state import Judged, resample_over_videos
 from roadaware.models.crowd.config import TASKS, Task
 from roadaware.protocols.crowd_baselines import Answered, predict_all, shuffle_sentences
@@ -456,14 +455,14 @@ def _name(key: Key) -> str:
 
 
 def run_study(
-    study: CrowdStudy, out: Path, *, processes: int = 1, progress: Progress | None = None
+    study: CrowdStudy, out: Path, *, workers: Workers = HERE, progress: Progress | None = None
 ) -> CrowdAblation:
     """Run a study, or its unfinished part, and judge all cells that are done.
 
     Args:
         study: what is wanted.
         out: its folder.
-        processes: cells that learn side by side.
+        workers: where cells learn, and how many side by side.
         progress: called with steps or cells done, the total, and a unit that tells the time left.
 
     Raises:
@@ -477,7 +476,7 @@ def run_study(
         _claim_folder(study, out)
         cells = list_cells(study, recipe.ordered_tasks)
         failed: dict[str, str] = {}
-        for cell, why in _run_cells(study, cells, out, processes, progress):
+        for cell, why in _run_cells(study, cells, out, workers, progress):
             if why:
                 failed[cell.place] = why
                 _log.warning("%s: %s", cell.place, why)
@@ -504,38 +503,19 @@ def _claim_folder(study: CrowdStudy, out: Path) -> None:
 
 
 def _run_cells(
-    study: CrowdStudy, cells: Sequence[Cell], out: Path, processes: int, progress: Progress | None
+    study: CrowdStudy, cells: Sequence[Cell], out: Path, workers: Workers, progress: Progress | None
 ) -> Iterator[tuple[Cell, str]]:
     """Each cell that was due with why it failed, empty where it did not."""
     due = [cell for cell in cells if not is_done(cell, out)]
     clock = _Clock(len(cells), len(cells) - len(due), progress)
-    if processes <= 1 or len(due) < 2:
-        for cell in due:
-            why = _try_cell(study, cell, out, clock.step)
+    step = clock.step if workers.is_inline(len(due)) else None  # steps in other processes are not heard of
+    with closing(map_parts(partial(_try_cell, study, out, step), due, workers)) as results:
+        for each in results:
             clock.finish()
-            yield cell, why
-        return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(processes, len(due)), mp_context=context, initializer=stop_with_parent)
-    try:
-        left = {pool.submit(_try_cell, study, cell, out): cell for cell in due}
-        while left:
-            over, _ = wait(left, return_when=FIRST_COMPLETED)
-            for each in over:
-                cell = left.pop(each)
-                try:
-                    why = each.result()
-                except BrokenProcessPool:
-                    why = "a process died: free some memory or ask for fewer --processes; the same command goes on"
-                clock.finish()
-                yield cell, why
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown()
+            yield due[each.place], each.failure or each.value or ""
 
 
-def _try_cell(study: CrowdStudy, cell: Cell, out: Path, progress: Progress | None = None) -> str:
+def _try_cell(study: CrowdStudy, out: Path, progress: Progress | None, cell: Cell) -> str:
     try:
         run_cell(study, cell, out, progress)
     except RoadawareError as error:

@@ -1,4 +1,4 @@
-"""Scenes rendered into a folder, resumable, each whole or not there, by several processes."""
+"""Scenes rendered into a folder, resumable, each whole or not there, by several workers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,8 +21,8 @@ from roadaware.errors import DiskError, UsageError
 from roadaware.io.files import build_disk_error, flush_folder, list_folder_names, write_atomically
 from roadaware.io.folders import hold_folder
 from roadaware.io.images import MaskWriter
+from roadaware.io.parallel import HERE, Workers, run_parts
 from roadaware.io.point_clouds import write_sweep
-from roadaware.io.processes import run_parallel
 from roadaware.io.video import FINE_CRF, VideoWriter
 from roadaware.scenes.store import save
 from roadaware.simulator.config import LidarConfig, SceneConfig
@@ -231,7 +231,7 @@ def generate_scenes(
     order: Order,
     folder: Path,
     *,
-    processes: int = 1,
+    workers: Workers = HERE,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
     """Make the scenes that a folder does not have yet; those that it has are left as they are.
@@ -242,7 +242,7 @@ def generate_scenes(
     Args:
         order: what is to be made.
         folder: where to: new, empty, or that of the same order; more scenes may be asked for.
-        processes: how many scenes at a time.
+        workers: where scenes are made, and how many at a time.
         progress: called with the number of scenes done and the total.
 
     Returns:
@@ -250,14 +250,17 @@ def generate_scenes(
 
     Raises:
         UsageError: if the folder holds other things, or scenes of another order, another process is at work
-            in it, or one of ours died.
+            in it, or workers cannot be started.
         DiskError: if the disk refuses; finished scenes stay.
+        FindingsError: if some could not be made, once the others are.
     """
     with hold_folder(folder):
-        return _produce(order, folder, processes, progress)
+        return _produce(order, folder, workers, progress)
 
 
-def _produce(order: Order, folder: Path, processes: int, progress: Callable[[int, int], None] | None) -> int:
+def _produce(
+    order: Order, folder: Path, workers: Workers, progress: Callable[[int, int], None] | None
+) -> int:
     _claim(order, folder)
     room = folder / SCENES
     _sweep(room)
@@ -265,29 +268,22 @@ def _produce(order: Order, folder: Path, processes: int, progress: Callable[[int
     done = order.scenes - len(due)
     if progress is not None:
         progress(done, order.scenes)
+
+    def count(number: int) -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, order.scenes)
+
     try:
-        # Closed whatever happens, which ends the processes at once instead of when garbage is collected.
-        with closing(_made(order, folder, due, processes)) as made:
-            for _ in made:
-                done += 1
-                if progress is not None:
-                    progress(done, order.scenes)
+        work = partial(_make, order, folder)
+        run_parts(work, due, workers, what="scenes", name=lambda number: order.names[number], done=count)
     except DiskError as error:
         stay = f"{done:,} of {order.scenes:,} scenes are finished and stay; the same command makes the rest"
         raise DiskError(f"{error}\n  {stay}.") from error
     finally:
         _sweep(room)
     return len(due)
-
-
-def _made(order: Order, folder: Path, due: list[int], processes: int) -> Generator[int]:
-    """The numbers of scenes as they get finished."""
-    if processes > 1 and len(due) > 1:
-        yield from run_parallel(partial(_make, order, folder), due, processes)
-        return
-    for number in due:
-        _make(order, folder, number)
-        yield number
 
 
 def _make(order: Order, folder: Path, number: int) -> None:

@@ -12,6 +12,7 @@ import torch
 from street import street
 
 from roadaware.errors import InputError, Terminated, UsageError
+from roadaware.io.parallel import Workers
 from roadaware.metrics.calibration import CalibrationConfig
 from roadaware.metrics.calibration import evaluate as calibration
 from roadaware.models import load_model_class
@@ -281,6 +282,10 @@ def test_unknown_domains_are_refused_before_anything_is_read(study, tmp_path):
 
 @pytest.mark.slow
 def test_processes_side_by_side_find_what_one_finds(results, study, tmp_path):
-    found = run(replace(study, doubted=(), pretrained=(), pretraining=()), tmp_path / "two", jobs=2)
+    found = run(
+        replace(study, doubted=(), pretrained=(), pretraining=()),
+        tmp_path / "two",
+        workers=Workers(processes=2),
+    )
     for cell in found.cells:
         assert np.allclose(found.scores(cell).scores, results.scores(cell).scores, atol=1e-6)

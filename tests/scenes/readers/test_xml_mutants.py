@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -163,18 +163,30 @@ def test_workers_read_what_this_process_reads(tmp_path: Path) -> None:
     assert "byte 13 is not UTF-8" in str(there[4].root)
 
 
-def test_a_worker_that_dies_is_an_error_and_no_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def die(*_: object) -> None:
+    os._exit(9)
+
+
+def test_a_worker_that_dies_is_replaced_and_one_that_always_does_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     maker("jaad").make(tmp_path, frames=4)
     with jaad.find(tmp_path) as source, Walkers(source, processes=2, worth_bytes=0) as walkers:
         documents = [Document("annotations/video_0001.xml", "x", "<annotations/>")] * 2
         walkers(documents, BOX, "annotations")
         assert walkers._pool is not None
-        for process in list(walkers._pool._processes.values()):
-            process.kill()
-        start = time.monotonic()
-        with pytest.raises(InputError, match=r"worker process died[\s\S]*processes=1"):
-            [walkers(documents, BOX, "annotations") for _ in range(50)]
-        assert time.monotonic() - start < 5
+        before = walkers(documents, BOX, "annotations")
+        for child in multiprocessing.active_children():
+            child.kill()
+        # One that was killed from outside is replaced.
+        after = walkers(documents, BOX, "annotations")
+        assert [each.rows.equals(other.rows) for each, other in zip(before, after, strict=True)] == [
+            True,
+            True,
+        ]
+        monkeypatch.setattr("roadaware.io.xml._walk_there", die)
+        with pytest.raises(InputError, match=r"by a worker: its worker died 3 times[\s\S]*processes=1"):
+            walkers(documents, BOX, "annotations")
 
 
 def test_workers_start_only_where_they_are_worth_it(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from roadaware import config as configs
 from roadaware.datasets import read
 from roadaware.errors import InputError, RoadawareError, UsageError
 from roadaware.io.files import write_atomically
+from roadaware.io.parallel import Workers
 from roadaware.protocols.cross_dataset.results import TESTED, read_study_json
 from roadaware.scenes.sampling import EventProtocol, get_protocol, sample
 from roadaware.scenes.schema import CORNERS
@@ -95,7 +96,7 @@ def parse_domain(name: str, root: str | None, data: Path | None) -> Domain:
 
 
 def prepare(
-    domain: Domain, out: Path, config: str, scenes: int, processes: int, progress: Progress | None = None
+    domain: Domain, out: Path, config: str, scenes: int, workers: Workers, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Cut a domain into samples and keep them below the study's folder, unless they are there.
 
@@ -104,7 +105,7 @@ def prepare(
         out: folder of the study.
         config: of the protocol, reference or default.
         scenes: how many to make, of a domain that is made.
-        processes: that make scenes.
+        workers: that make scenes.
         progress: called with the number of scenes made.
 
     Returns:
@@ -130,7 +131,7 @@ def prepare(
             )
         return told
     protocol = get_protocol(domain.protocol, "reference" if config == "reference" else "default")
-    whole = _open_scenes(domain, home, scenes, processes, progress)
+    whole = _open_scenes(domain, home, scenes, workers, progress)
     cut = _slim(sample(whole, protocol))
     facts = {"what": domain.what, **asked, "protocol_digest": configs.digest(protocol), **_counts(cut)}
     home.mkdir(parents=True, exist_ok=True)
@@ -161,18 +162,18 @@ def _protocol(out: Path, name: str) -> EventProtocol:
 
 
 def _open_scenes(
-    domain: Domain, home: Path, scenes: int, processes: int, progress: Progress | None
+    domain: Domain, home: Path, scenes: int, workers: Workers, progress: Progress | None
 ) -> Scenes:
     root = domain.root
     if root is None:
         root = home / MADE
-        _make(domain, root, scenes, processes, progress)
+        _make(domain, root, scenes, workers, progress)
     if (root / "meta.json").is_file():
         return open_scenes(root)
     return read(domain.reader, root)
 
 
-def _make(domain: Domain, root: Path, scenes: int, processes: int, progress: Progress | None) -> None:
+def _make(domain: Domain, root: Path, scenes: int, workers: Workers, progress: Progress | None) -> None:
 
     preset, _, town = domain.name.partition("+")
     # The samples hold boxes alone, so that sweeps and sound would be made for nothing.
@@ -183,7 +184,7 @@ def _make(domain: Domain, root: Path, scenes: int, processes: int, progress: Pro
             progress(done, total, f"scenes of {domain.name}")
 
     root.parent.mkdir(parents=True, exist_ok=True)
-    generate_scenes(Order(config, 0, scenes, Kept.tables_alone()), root, processes=processes, progress=shown)
+    generate_scenes(Order(config, 0, scenes, Kept.tables_alone()), root, workers=workers, progress=shown)
 
 
 def _slim(cut: Scenes) -> Scenes:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -20,7 +18,7 @@ from roadaware import config as configs
 from roadaware.errors import DamagedError, DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import hold_folder
-from roadaware.io.processes import stop_with_parent
+from roadaware.io.parallel import HERE, Workers, map_parts
 from roadaware.protocols.cross_dataset import cells, domains
 from roadaware.protocols.cross_dataset.config import AwayStudy, Plan, Unit, build_plan
 from roadaware.protocols.cross_dataset.results import AGAIN, STUDY, Cell, CrossResults, read_study_json
@@ -36,7 +34,7 @@ def run(
     out: Path,
     *,
     data: Path | None = None,
-    jobs: int = 1,
+    workers: Workers = HERE,
     progress: Progress | None = None,
 ) -> CrossResults:
     """Run a study, or its unfinished part, and collect its results.
@@ -47,7 +45,7 @@ def run(
         study: what is wanted.
         out: its folder.
         data: folder that holds jaad/ and pie/.
-        jobs: processes that learn side by side, on one thread each.
+        workers: where models learn, and how many side by side, on one thread each.
         progress: called with the number of cells done.
 
     Returns:
@@ -60,19 +58,19 @@ def run(
         DiskError: if the folder cannot be written to.
     """
     with hold_folder(out):
-        return _run(study, out, data, jobs, progress)
+        return _run(study, out, data, workers, progress)
 
 
 def _run(
-    study: AwayStudy, out: Path, data: Path | None, jobs: int, progress: Progress | None
+    study: AwayStudy, out: Path, data: Path | None, workers: Workers, progress: Progress | None
 ) -> CrossResults:
     wanted = [domains.parse_domain(name, study.roots.get(name), data) for name in study.names]
     domains.refuse_absent(wanted, out)
     _claim(study, out)
-    facts, skipped = _prepare_domains(study, out, wanted, jobs, progress)
+    facts, skipped = _prepare_domains(study, out, wanted, workers, progress)
     kept = _Kept(study, out, build_plan(study, tuple(facts)), facts, skipped)
     try:
-        _run_units(kept, jobs, progress)
+        _run_units(kept, workers, progress)
         _join_ensembles(kept)
     finally:
         kept.write()
@@ -98,14 +96,14 @@ def _claim(study: AwayStudy, out: Path) -> None:
 
 
 def _prepare_domains(
-    study: AwayStudy, out: Path, wanted: Sequence[domains.Domain], jobs: int, progress: Progress | None
+    study: AwayStudy, out: Path, wanted: Sequence[domains.Domain], workers: Workers, progress: Progress | None
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Facts of the domains that can be used, and why the others cannot."""
     facts: dict[str, Any] = {}
     skipped: dict[str, str] = {}
     for domain in wanted:
         try:
-            facts[domain.name] = domains.prepare(domain, out, study.config, study.scenes, jobs, progress)
+            facts[domain.name] = domains.prepare(domain, out, study.config, study.scenes, workers, progress)
         except InputError as error:
             skipped[domain.name] = domains.describe_error(error)
             _log.warning("%s is left out: %s", domain.name, skipped[domain.name])
@@ -114,7 +112,7 @@ def _prepare_domains(
     return facts, skipped
 
 
-def _run_units(kept: _Kept, jobs: int, progress: Progress | None) -> None:
+def _run_units(kept: _Kept, workers: Workers, progress: Progress | None) -> None:
     """Make the fits and ask them; failures are noted and leave the others."""
     plan, out = kept.plan, kept.out
     whole = sum(len(unit.cells) for units in plan.rounds for unit in units)
@@ -122,7 +120,7 @@ def _run_units(kept: _Kept, jobs: int, progress: Progress | None) -> None:
     for units in plan.rounds:
         due = [unit for unit in units if any(not cells.is_covered(cell, out) for cell in unit.cells)]
         done += sum(len(unit.cells) for unit in units) - sum(len(unit.cells) for unit in due)
-        for unit, found in _side_by_side(due, kept.study, out, jobs):
+        for unit, found in _side_by_side(due, kept.study, out, workers):
             kept.failed |= found
             done += len(unit.cells)
             for why in set(found.values()):
@@ -133,36 +131,21 @@ def _run_units(kept: _Kept, jobs: int, progress: Progress | None) -> None:
 
 
 def _side_by_side(
-    units: Sequence[Unit], study: AwayStudy, out: Path, jobs: int
+    units: Sequence[Unit], study: AwayStudy, out: Path, workers: Workers
 ) -> Iterator[tuple[Unit, Failures]]:
     """Each unit with what failed of it, as they are done."""
-    if jobs <= 1 or len(units) < 2:
-        for unit in units:
-            yield unit, cells.run_unit(unit, study, out)
-        return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(jobs, len(units)), mp_context=context, initializer=stop_with_parent)
-    try:
-        left: dict[Future[Failures], Unit] = {
-            pool.submit(partial(cells.run_single_threaded, unit, study, out)): unit for unit in units
-        }
-        while left:
-            over, _ = wait(left, return_when=FIRST_COMPLETED)
-            for each in over:
-                unit = left.pop(each)
-                yield unit, _result(each, unit)
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)  # whoever interrupts waits for no fit
-        raise
-    pool.shutdown()
+    run_one = cells.run_unit if workers.is_inline(len(units)) else cells.run_single_threaded
+    with closing(map_parts(partial(_run_unit, run_one, study, out), units, workers)) as results:
+        for each in results:
+            unit = units[each.place]
+            lost = None if each.failure is None else dict.fromkeys(unit.cells, each.failure)
+            yield unit, lost or each.value or {}
 
 
-def _result(over: Future[Failures], unit: Unit) -> Failures:
-    try:
-        return over.result()
-    except BrokenProcessPool:
-        why = "a process died: free some memory or ask for fewer --processes; the same command goes on"
-        return dict.fromkeys(unit.cells, why)
+def _run_unit(
+    run_one: Callable[[Unit, AwayStudy, Path], Failures], study: AwayStudy, out: Path, unit: Unit
+) -> Failures:
+    return run_one(unit, study, out)
 
 
 def _join_ensembles(kept: _Kept) -> None:

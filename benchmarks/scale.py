@@ -1,0 +1,85 @@
+"""What the seam of long work costs: `python -m benchmarks.scale [--on local ray://local] [--parts 100 1000 10000]`.
+
+Tiny parts show the cost of handing one out, sleeping ones how well two workers share: sleep takes no processor, so that
+the second figure does not depend on what else the machine does. The first is given by the clock and by the seconds of
+processor that the driver took; the clock counts what others took, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import time
+from contextlib import closing
+
+from roadaware.io.parallel import WorkerPool, Workers
+
+_SLEEP_S = 1.0
+
+
+def return_part(part: int) -> int:
+    """A part that takes no time."""
+    return part
+
+
+def sleep_part(part: int) -> int:
+    """A part that takes a second, and no processor."""
+    time.sleep(_SLEEP_S)
+    return part
+
+
+def measure_overhead(on: str, counts: list[int]) -> list[dict[str, float | str]]:
+    """For each number of tiny parts on two workers: seconds a part by the clock and of the driver's processor, memory.
+
+    Args:
+        on: where the work is done.
+        counts: numbers of parts.
+    """
+    rows: list[dict[str, float | str]] = []
+    with closing(WorkerPool(Workers(on, 2))) as pool:
+        list(pool.map(return_part, range(4)))  # the start of workers is not the cost of a part
+        for count in counts:
+            clock_s, cpu_s = time.perf_counter(), time.process_time()
+            done = sum(result.value == result.place for result in pool.map(return_part, range(count)))
+            clock_s, cpu_s = time.perf_counter() - clock_s, time.process_time() - cpu_s
+            assert done == count
+            memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            rows.append({"on": on, "parts": count, "clock_ms": 1e3 * clock_s / count,
+                         "driver_cpu_ms": 1e3 * cpu_s / count, "driver_mb": memory_mb})  # fmt: skip
+    return rows
+
+
+def measure_speedup(on: str, count: int = 20) -> dict[str, float | str]:
+    """How much sooner two workers are done than one, with parts that sleep a second.
+
+    Args:
+        on: where the work is done.
+        count: of parts.
+    """
+    took = {}
+    for workers in (1, 2):
+        # The limit keeps a single worker out of this process, so that both are measured alike.
+        with closing(WorkerPool(Workers(on, workers, limit_s=600))) as pool:
+            list(pool.map(return_part, range(2 * workers)))
+            began_s = time.perf_counter()
+            list(pool.map(sleep_part, range(count)))
+            took[workers] = time.perf_counter() - began_s
+    return {"on": on, "parts": count, "one_s": took[1], "two_s": took[2], "ratio": took[1] / took[2]}
+
+
+def main() -> None:
+    """Measure, and print a line of JSON for each row."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--on", nargs="+", default=["local"])
+    parser.add_argument("--parts", nargs="+", type=int, default=[100, 1000, 10_000])
+    given = parser.parse_args()
+    print(json.dumps({"load_average": os.getloadavg(), "processors": os.cpu_count()}), flush=True)
+    for on in given.on:
+        for row in (*measure_overhead(on, given.parts), measure_speedup(on)):
+            print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()
