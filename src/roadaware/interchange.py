@@ -99,12 +99,13 @@ class Scenes(tables.Scenes):
 
         return cls.from_tables(read_annotations(parse_path("annotations", annotations), kind=kind))
 
-    def to_coco(self, path: Path | str, *, kind: str = "agent") -> int:
+    def to_coco(self, path: Path | str, *, kind: str = "agent", outlines: bool = False) -> int:
         """Write the boxes as a COCO annotation file, as pycocotools and TIDE read it; the number of annotations.
 
         Args:
             path: where to; replaced in one step.
             kind: which kind of label becomes the category; boxes without one are left out.
+            outlines: whether the outline of each box is its `segmentation`, without which TIDE reads no annotation.
 
         Raises:
             UsageError: if there is no such kind.
@@ -112,7 +113,8 @@ class Scenes(tables.Scenes):
         """
         from roadaware.formats.coco import build_scenes_index, write_annotations
 
-        return write_annotations(self, parse_path("path", path), build_scenes_index(self, kind=kind))
+        index = build_scenes_index(self, kind=kind)
+        return write_annotations(self, parse_path("path", path), index, outlines=outlines)
 
     @classmethod
     def from_arrow(cls, given: Mapping[str, Any], *, meta: Meta | None = None) -> Scenes:

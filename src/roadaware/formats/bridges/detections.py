@@ -130,7 +130,7 @@ def _arrange(given: Any, video: str) -> dict[str, dict[int, Any]]:
             "from_supervision takes {video: {frame: Detections}}, {frame: Detections} or a list, not "
             f"{type(given).__name__}"
         )
-    if not all(isinstance(each, Mapping) for each in given.values()):
+    if not any(isinstance(each, Mapping) for each in given.values()):
         given = {video: given}
     for name, frames in given.items():
         if not isinstance(frames, Mapping):
