@@ -36,6 +36,7 @@ _CONTEXT = {
     "conformsTo": "dct:conformsTo",
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "equivalentProperty": "cr:equivalentProperty",
     "examples": {"@id": "cr:examples", "@type": "@json"},
     "extract": "cr:extract",
     "field": "cr:field",
@@ -55,12 +56,19 @@ _CONTEXT = {
     "regex": "cr:regex",
     "repeated": "cr:repeated",
     "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
     "separator": "cr:separator",
     "source": "cr:source",
     "subField": "cr:subField",
     "transform": "cr:transform",
 }
 """The context that version 1.0 of the format prescribes."""
+_LISTS = {
+    "category": ("sc:Integer", "number of the class of each box in the list of the card, -1 for none"),
+    "bbox": ("sc:Float", "left, top, width and height of each box in pixels"),
+    "track": ("sc:Integer", "track of each box in its video, -1 for none"),
+    "ignore": ("sc:Boolean", "whether a box is neither asked for nor counted as false"),
+}
 _FIELDS = {
     "video": ("sc:Text", "the video"),
     "frame": ("sc:Integer", "number of the frame in its video, from 0"),
@@ -210,6 +218,22 @@ def _write_croissant(title: str, scenes: Scenes, files: dict[str, bytes]) -> str
                     "source": {"fileObject": {"@id": name}, "extract": {"column": column}},
                 }
                 for column, (kind, words) in _FIELDS.items()
+            ]
+            + [
+                {
+                    "@type": "cr:Field",
+                    "@id": f"{split}/objects/{column}",
+                    "name": f"objects/{column}",
+                    "description": words,
+                    "dataType": kind,
+                    "repeated": True,
+                    "source": {
+                        "fileObject": {"@id": name},
+                        "extract": {"column": "objects"},
+                        "transform": {"jsonPath": f"$.{column}"},
+                    },
+                }
+                for column, (kind, words) in _LISTS.items()
             ],
         }
         for name in files
