@@ -468,3 +468,124 @@ def test_flat_boxes_are_left_out_and_counted(films: Path) -> None:
     assert data.left_out == {"boxes without area": 1}
     assert data[0][1]["boxes"].tolist() == [[2, 2, 9, 9]]
     assert read_still(films / "stills/drive_a/00001.png").shape == (48, 64, 3)
+
+
+def test_fiftyone_there_and_back(tmp_path: Path) -> None:
+    scenes, predictions = make_scenes(), make_predictions()
+    assert scenes.to_fiftyone(tmp_path / "truth", media=tmp_path) == len(scenes.boxes)
+    back = ra.Scenes.from_fiftyone(tmp_path / "truth")
+    assert back.frames.equals(scenes.frames)
+    assert back.videos.equals(scenes.videos)
+    for name in ("labels", "tubes", "tube_labels"):
+        assert getattr(back, name).equals(getattr(scenes, name)), name
+    assert back.boxes.drop(CORNERS).equals(scenes.boxes.drop(CORNERS))
+    assert np.allclose(
+        back.boxes.select(CORNERS).to_numpy(), scenes.boxes.select(CORNERS).to_numpy(), atol=1e-9
+    )
+    assert predictions.to_fiftyone(tmp_path / "both", scenes) == len(predictions.boxes)
+    again = ra.Predictions.from_fiftyone(tmp_path / "both")
+    assert again.boxes.drop(CORNERS).equals(predictions.boxes.drop(CORNERS))
+    assert again.meta == predictions.meta
+    sample = json.loads((tmp_path / "truth/samples.json").read_text())["samples"][0]
+    assert sample["filepath"] == str(tmp_path / "drive_a.mp4")
+    frame = json.loads((tmp_path / "truth" / sample["frames"]).read_text())["frames"]["1"]
+    box = frame["ground_truth"]["detections"][0]["bounding_box"]
+    x1, y1, x2, y2 = scenes.boxes.select(CORNERS).row(0)
+    assert np.allclose(box, [x1 / 64, y1 / 48, (x2 - x1) / 64, (y2 - y1) / 48])
+
+
+def test_what_fiftyone_exports_is_read(tmp_path: Path) -> None:
+    detection = {"_cls": "Detection", "label": "car", "bounding_box": [0.25, 0.5, 0.5, 0.25], "index": 3}
+    frame = {"_id": {"$oid": "b"}, "_sample_id": {"$oid": "a"}, "frame_number": 2}
+    held = {"_cls": "Detections", "detections": [detection]}
+    size = {
+        "_cls": "VideoMetadata",
+        "frame_width": 64,
+        "frame_height": 48,
+        "frame_rate": 10.0,
+        "total_frame_count": 5,
+    }
+    sample = {"_id": {"$oid": "a"}, "filepath": "data/drive.mp4", "metadata": size}
+    for name, content in (
+        ("metadata.json", {"version": "1.9.0", "name": "own", "media_type": "video"}),
+        ("samples.json", {"samples": [sample]}),
+        ("frames.json", {"frames": [frame | {"ground_truth": held}]}),
+    ):
+        (tmp_path / name).write_text(json.dumps(content))
+    scenes = ra.Scenes.from_fiftyone(tmp_path)
+    assert scenes.boxes.select("video", "frame", *CORNERS).row(0) == ("drive", 1, 16, 24, 48, 36)
+    assert scenes.tubes["name"].to_list() == ["3"]
+    with pytest.raises(InputError, match="no frame has the field 'predictions'"):
+        ra.Predictions.from_fiftyone(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("metadata.json", {"media_type": "image"}, "of videos"),
+        ("samples.json", {"samples": [3]}, "filepath"),
+        ("samples.json", {"samples": [{"filepath": "a.mp4"}]}, "size of the video"),
+        ("frames/a.json", {"frames": {"1": {}}}, "frame_number"),
+        ("frames/a.json", {"frames": {"1": {"frame_number": 1, "ground_truth": 3}}}, "no Detections"),
+        (
+            "frames/a.json",
+            {"frames": {"1": {"frame_number": 1, "ground_truth": {"detections": [{}]}}}},
+            "bounding_box",
+        ),
+        ("frames/a.json", [], "JSON object"),
+    ],
+)
+def test_a_damaged_fiftyone_dataset_is_refused(tmp_path: Path, name: str, content: Any, says: str) -> None:
+    scenes = ra.Scenes.from_numpy(
+        [[1, 1, 5, 9]], [0], "a", classes=["x"], labels=[0], facts={"a": {"width_px": 64, "height_px": 48}}
+    )
+    scenes.to_fiftyone(tmp_path / "set")
+    (tmp_path / "set" / name).write_text(json.dumps(content))
+    with pytest.raises(InputError, match=says):
+        ra.Scenes.from_fiftyone(tmp_path / "set")
+
+
+def test_a_folder_for_hugging_face_holds_every_box(tmp_path: Path) -> None:
+    from roadaware.io.parquet import read_parquet
+
+    scenes = make_scenes()
+    split = scenes.videos.with_columns(splits=pl.Series([["default/train"], ["default/val"]]))
+    scenes = scenes.with_tables(videos=split)
+    assert scenes.to_huggingface(tmp_path / "set", name="own") == 2 * FRAMES
+    tables = {n: read_parquet(tmp_path / f"set/data/{n}.parquet") for n in ("train", "validation")}
+    rows = pl.concat(tables.values())
+    boxes = rows.select("video", "frame", pl.col("objects").struct.unnest()).explode(
+        "bbox", "category", "track", "ignore"
+    )
+    boxes = boxes.drop_nulls("bbox")
+    assert len(boxes) == len(scenes.boxes)
+    sides = scenes.boxes.select(
+        "x1_px", "y1_px", pl.col("x2_px") - pl.col("x1_px"), pl.col("y2_px") - pl.col("y1_px")
+    )
+    assert np.allclose(np.array(boxes["bbox"].to_list()), sides.to_numpy())
+    held = scenes.boxes.join(
+        scenes.labels.select("box", "label"), on="box", how="left", maintain_order="left"
+    )
+    assert boxes["category"].to_list() == held["label"].fill_null(-1).to_list()
+    card = (tmp_path / "set/README.md").read_text()
+    assert card.startswith("---\n")
+    assert '- 1: "car & <van>"' in card
+    croissant = json.loads((tmp_path / "set/croissant.json").read_text())
+    import hashlib
+
+    for each in croissant["distribution"]:
+        assert (
+            hashlib.sha256((tmp_path / "set" / each["contentUrl"]).read_bytes()).hexdigest() == each["sha256"]
+        )
+    with pytest.raises(UsageError, match="no empty folder"):
+        scenes.to_huggingface(tmp_path / "set")
+    with pytest.raises(InputError, match="no frame to write"):
+        ra.Scenes().to_huggingface(tmp_path / "other")
+
+
+def test_a_recording_of_rerun(tmp_path: Path) -> None:
+    pytest.importorskip("rerun", reason="rerun-sdk is in roadaware[rerun]")
+    make_predictions().to_rerun(tmp_path / "both.rrd", make_scenes())
+    assert (tmp_path / "both.rrd").stat().st_size > 1000
+    with pytest.raises(UsageError, match=r"ends with \.rrd"):
+        make_scenes().to_rerun(tmp_path / "x.json")
