@@ -151,8 +151,8 @@ def _correct_document(source: Source, output: Path | None) -> CorrectedScores:
             rated[id(held)] = _judge_document(task, known, place)
             return _rank(rated[id(held)][1])
 
-        findings, corrected = correct_content(form, content, known, judge)
         metric, before, reason = _judge_document(task, known, source.predictions)
+        findings, corrected = correct_content(form, content, known, judge, _rank(before))
         named, after, failed = rated[id(corrected)] if findings else (metric, before, reason)
     if not findings or _rank(after) <= max(_rank(before), 0.0):
         odd = [

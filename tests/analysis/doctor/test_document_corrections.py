@@ -1,4 +1,4 @@
-"""A mistake planted in a file of relations, sentences, sounds or pedestrians is named and undone; clean files are left alone."""
+"""A mistake planted in a file of relations, sentences or sounds is named and undone; clean files are left alone."""
 
 from __future__ import annotations
 
@@ -42,7 +42,12 @@ def moved(step: int) -> Change:
     return each_relation(lambda each: each | {"duration": [n + step for n in each["duration"]]})
 
 
-CATEGORIES = {"person": 0}
+def shout(word: str) -> str:
+    return word.upper().replace(" ", "_")
+
+
+def inclusive(span: list[int]) -> list[int]:
+    return [span[0], span[1] - 1]
 
 
 def numbered(base: int) -> Change:
@@ -66,10 +71,10 @@ TRUTH_WORDS: dict[str, list[str]] = {}
 
 RELATIONS: dict[str, tuple[str, Change]] = {
     "video names": ("without their endings", lambda held: {"results": {f"{v}.mp4": x for v, x in held["results"].items()}}),
-    "words": ("spelled otherwise", each_relation(lambda e: e | {"triplet": [w.upper().replace(" ", "_") for w in e["triplet"]]})),
+    "words": ("spelled otherwise", each_relation(lambda e: e | {"triplet": [shout(word) for word in e["triplet"]]})),
     "numbers from 0": ("numbers of classes, from 0", numbered(0)),
     "numbers from 1": ("numbers of classes, from 1", numbered(1)),
-    "last frames": ("end with their last frame", each_relation(lambda e: e | {"duration": [e["duration"][0], e["duration"][1] - 1]})),
+    "last frames": ("end with their last frame", each_relation(lambda e: e | {"duration": inclusive(e["duration"])})),
     "frames from 1": ("1 late", moved(1)),
     "sides": ("width and height where", boxes_of(lambda b: [b[0], b[1], b[2] - b[0], b[3] - b[1]])),
     "exchanged axes": ("x and y exchanged", boxes_of(lambda b: [b[1], b[0], b[3], b[2]])),
@@ -114,7 +119,7 @@ def renamed(content: Any) -> Any:
 GROUNDING: dict[str, tuple[str, Change]] = {
     "names": ("other names than in the ground truth", renamed),
     "late by 12": ("Spans are 12 frames late", each_span(lambda s: [n + 12 for n in s])),
-    "box frames": ("1 late", each_box(lambda b: b, 1)),
+    "box frames": ("10 late", each_box(lambda b: b, 10)),
     "sides": ("width and height where", each_box(lambda b: [b[0], b[1], b[2] - b[0], b[3] - b[1]])),
     "shares": ("shares of the image", each_box(lambda b: [b[0] / 640, b[1] / 360, b[2] / 640, b[3] / 360])),
 }  # fmt: skip
