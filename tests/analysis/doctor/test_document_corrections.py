@@ -75,10 +75,10 @@ RELATIONS: dict[str, tuple[str, Change]] = {
     "numbers from 0": ("numbers of classes, from 0", numbered(0)),
     "numbers from 1": ("numbers of classes, from 1", numbered(1)),
     "last frames": ("end with their last frame", each_relation(lambda e: e | {"duration": inclusive(e["duration"])})),
-    "frames from 1": ("1 late", moved(1)),
+    "late by 6": ("late", moved(6)),
     "sides": ("width and height where", boxes_of(lambda b: [b[0], b[1], b[2] - b[0], b[3] - b[1]])),
     "exchanged axes": ("x and y exchanged", boxes_of(lambda b: [b[1], b[0], b[3], b[2]])),
-    "half size": ("pixels of images of", boxes_of(lambda b: [0.5 * n for n in b])),
+    "other images": ("of 320x240", boxes_of(lambda b: [b[0] / 2, b[1] / 1.5, b[2] / 2, b[3] / 1.5])),
     "inverted": ("low where triplets are right", each_relation(lambda e: e | {"score": 1 - e["score"]})),
 }  # fmt: skip
 
@@ -160,6 +160,7 @@ def clean(sources: dict[str, Source]) -> dict[str, CorrectedScores]:
     return found
 
 
+@pytest.mark.spread(8)
 @pytest.mark.parametrize(("task", "name"), CASES)
 def test_a_planted_mistake_is_named_and_undone(
     sources: dict[str, Source], clean: dict[str, CorrectedScores], task: str, name: str, tmp_path: Path

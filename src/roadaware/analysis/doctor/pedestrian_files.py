@@ -13,8 +13,8 @@ from roadaware.arrays import Floats
 from roadaware.formats.score_tables import RawSamples
 from roadaware.statistics.ranking import Ranking
 
-_INVERTED = 0.25
-"""An AUC that is lower than this is no weak model's."""
+_INVERTED, _INVERTED_Z = 0.25, 3.0
+"""An AUC over pedestrians that is lower than this, and so many standard errors below a half, is no weak model's."""
 _RATE = 30.0
 """Frames a second of JAAD and PIE, in which times to event are counted."""
 
@@ -96,11 +96,25 @@ def _clear_irrelevant(held: ScoredSamples, task: str) -> ScoredSamples:
 
 
 def _turn(held: ScoredSamples, task: str) -> ScoredSamples | None:
-    """Scores of crossing, where those of not crossing were written."""
-    truth = held.samples.truth == 1
-    once = np.ones((1, len(truth)), dtype=np.int32)
-    _, area = Ranking.of(truth, held.values[:, 0]).areas(once, np.arange(len(truth)))
-    return replace(held, values=1 - held.values) if area[0] <= _INVERTED else None
+    """Scores of crossing, where those of not crossing were written.
+
+    Samples of one pedestrian are alike: what counts is the mean score of each, and how many there are.
+    """
+    people, place = np.unique(np.array(held.samples.pedestrian, dtype=np.str_), return_inverse=True)
+    counts = np.bincount(place, minlength=len(people))
+    score = np.bincount(place, held.values[:, 0], len(people)) / counts
+    crosses = np.bincount(place, held.samples.truth == 1, len(people)) / counts > 0.5
+    n, m = int(crosses.sum()), int((~crosses).sum())
+    if min(n, m) == 0:
+        return None
+    once = np.ones((1, len(people)), dtype=np.int32)
+    _, area = Ranking.of(crosses, score).areas(once, np.arange(len(people)))
+    error = np.sqrt((n + m + 1) / (12 * n * m))  # of the Mann-Whitney statistic where scores say nothing
+    return (
+        replace(held, values=1 - held.values)
+        if area[0] <= min(_INVERTED, 0.5 - _INVERTED_Z * error)
+        else None
+    )
 
 
 def _reorder(held: ScoredSamples, task: str) -> ScoredSamples:
