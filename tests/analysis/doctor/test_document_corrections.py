@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fitting_claims
 import numpy as np
 import pytest
 
@@ -18,6 +19,7 @@ from roadaware.analysis.corrected_scores import (
 )
 from roadaware.analysis.doctor.documents import FORMS
 from roadaware.demo_data.chaos import write_chaos
+from roadaware.errors import InputError
 
 Change = Callable[[Any], Any]
 
@@ -79,7 +81,6 @@ RELATIONS: dict[str, tuple[str, Change]] = {
     "sides": ("width and height where", boxes_of(lambda b: [b[0], b[1], b[2] - b[0], b[3] - b[1]])),
     "exchanged axes": ("x and y exchanged", boxes_of(lambda b: [b[1], b[0], b[3], b[2]])),
     "other images": ("of 320x240", boxes_of(lambda b: [b[0] / 2, b[1] / 1.5, b[2] / 2, b[3] / 1.5])),
-    "inverted": ("low where triplets are right", each_relation(lambda e: e | {"score": 1 - e["score"]})),
 }  # fmt: skip
 
 
@@ -118,8 +119,8 @@ def renamed(content: Any) -> Any:
 
 GROUNDING: dict[str, tuple[str, Change]] = {
     "names": ("other names than in the ground truth", renamed),
-    "late by 12": ("Spans are 12 frames late", each_span(lambda s: [n + 12 for n in s])),
-    "box frames": ("10 late", each_box(lambda b: b, 10)),
+    "late by 12": ("frames late", each_span(lambda s: [n + 12 for n in s])),
+    "box frames": ("late", each_box(lambda b: b, 10)),
     "sides": ("width and height where", each_box(lambda b: [b[0], b[1], b[2] - b[0], b[3] - b[1]])),
     "shares": ("shares of the image", each_box(lambda b: [b[0] / 640, b[1] / 360, b[2] / 640, b[3] / 360])),
 }  # fmt: skip
@@ -177,3 +178,32 @@ def test_a_planted_mistake_is_named_and_undone(
     again = correct_file(Source(source.task, source.truth, output))
     assert again.findings == ()
     assert again.before == found.after
+
+
+def test_scores_that_are_costs_of_relations_are_turned_round() -> None:
+    truth, _ = fitting_claims.relation_sets()
+    right = [("v0", ["person", "watching", "dog"]), ("v1", ["person", "pushing", "dog"])]
+    wrong = [("v0", ["dog", "watching", "person"]), ("v1", ["dog", "hugging", "dog"])]
+    results: dict[str, list[dict[str, Any]]] = {"v0": [], "v1": []}
+    for n in range(40):
+        for rows, score in ((right, 0.1), (wrong, 0.9)):
+            video, triplet = rows[n % 2]
+            results[video].append({"triplet": triplet, "score": score + n / 1000})
+    look = FORMS["relations"].looks[-1]
+    (found,) = look({"results": results}, truth, lambda _: 0.0)
+    assert found.finding.code == "inverted"
+    assert look(found.content, truth, lambda _: 0.0) == []
+    scores = [each["score"] for each in found.content["results"]["v0"]]
+    assert scores[0] > scores[1]
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '{"results": [1]}', "", "{"])
+def test_files_that_are_no_predictions_are_refused(
+    sources: dict[str, Source], tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "pred.json").write_text(text)
+    for task in ("relations", "grounding"):
+        if task == "grounding" and text.startswith('{"'):
+            continue
+        with pytest.raises(InputError):
+            correct_file(Source(sources[task].task, sources[task].truth, tmp_path / "pred.json"))

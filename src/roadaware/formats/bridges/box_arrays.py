@@ -319,9 +319,3 @@ def get_columns(held: FlatBoxes) -> tuple[Floats, Ints, Ints, Floats]:
         boxes[name].fill_null(NO_TRACK).to_numpy().astype(np.int64) for name in ("label", "track")
     )
     return corners, label, track, boxes["score"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-
-
-def check_videos(given: Any, who: str) -> None:
-    """Raise where something is no mapping of videos to what their frames hold."""
-    if not isinstance(given, Mapping):
-        raise UsageError(f"{who} takes {{video: {{frame: detections}}}}, not {type(given).__name__}")
