@@ -34,6 +34,7 @@ from roadaware.formats.score_tables import read_numbers, read_raw_samples
 from roadaware.io.csv import format_csv, read_cells
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import make_folder
+from roadaware.metrics.pedestrians import Task, evaluate_samples
 from roadaware.scenes.tables import Scenes
 
 CorrectedTask = Literal["road", "ucf24", "actions", "corner-cases", "relations", "grounding", "sound"]
@@ -179,7 +180,7 @@ def _judge_document(task: SceneTask, known: Scenes, path: Path) -> tuple[str, fl
 def correct_sample_files(
     scores: Path,
     samples: Path,
-    task: pedestrians.Task,
+    task: Task,
     extraction: Extraction | None = None,
     output: Path | None = None,
 ) -> CorrectedScores:
@@ -209,7 +210,7 @@ def correct_sample_files(
                     Path(folder) / "scores.csv", Path(folder) / "samples.csv", task
                 )
                 config = pedestrians.get_config("default", task)
-                result = pedestrians.evaluate_samples(matched.state, config, n_clipped=matched.clipped)
+                result = evaluate_samples(matched.state, config, n_clipped=matched.clipped)
                 found[id(rows)] = _pick(result.summary, metric)[1:]
             except InputError as error:
                 found[id(rows)] = (None, error.message)
@@ -263,7 +264,8 @@ def _open(source: Source) -> tuple[RawPredictions, TrueBoxes, list[Diagnosis]]:
         index = build_predictions_index(known, {})
         raw = load_coco_results(path, index, _collect_sizes(known), agnostic=True)
         return raw, collect_true_boxes(known, images=index.ids), _find_strange_images(raw, index)
-    known = event_inputs.open_truth(source.truth, source.task)
+    task = _check_event_task(source.task)
+    known = event_inputs.open_truth(source.truth, task)
     form = event_inputs.detect_form(path)
     if form == "detections":
         kinds = get_label_kinds(known, None)
@@ -291,6 +293,13 @@ def _open(source: Source) -> tuple[RawPredictions, TrueBoxes, list[Diagnosis]]:
     by_name = {name: number for number, name in index.categories.items()}
     numbers = {n: by_name[name] for n, name in enumerate(vocabularies[kind]) if name in by_name}
     return raw, collect_true_boxes(known, images=index.ids, numbers=(kind, numbers)), odd
+
+
+def _check_event_task(task: CorrectedTask) -> Literal["road", "ucf24"]:
+    """A task of road events."""
+    if task not in ("road", "ucf24"):
+        raise ValueError(f"{task} is no task of road events")
+    return task
 
 
 def _find_strange_images(raw: RawPredictions, index: CocoIndex) -> list[Diagnosis]:
@@ -329,7 +338,11 @@ def _score(source: Source, path: Path) -> tuple[str, float | None, str]:
                 "corner_ar",
             )
         request = events.EventRequest(
-            source.task, frame_thresholds=("0.5",), only="frame", images=source.images, size_px=source.size_px
+            _check_event_task(source.task),
+            frame_thresholds=("0.5",),
+            only="frame",
+            images=source.images,
+            size_px=source.size_px,
         )
         return _average_kinds(events.evaluate_event_files(source.truth, [path], request).summary)
     except InputError as error:

@@ -319,7 +319,7 @@ def _find_relation_boxes(content: Any, truth: Scenes, judge: Judge) -> list[Alte
         for side in ("sub_traj", "obj_traj"):
             boxes = _parse_boxes(each.get(side))
             if boxes is not None:
-                number = each.get("score")
+                number: Any = each.get("score")
                 video += [name] * len(boxes)
                 frame += range(int(span[0]), int(span[0]) + len(boxes))
                 score += [float(number) if type(number) in (int, float) else 0.0] * len(boxes)
@@ -490,7 +490,7 @@ def _parse_sentences(content: Any, truth: Scenes) -> _Grounded:
         for name, each in content.items():
             if not isinstance(each, dict):
                 continue
-            ends = (each.get("st_frame"), each.get("ed_frame"))
+            ends: Any = (each.get("st_frame"), each.get("ed_frame"))
             spans[name] = _parse_span(ends, 1.0)
             drawn = each.get("bbox")
             held += (

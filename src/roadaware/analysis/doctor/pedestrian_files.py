@@ -9,7 +9,7 @@ import numpy as np
 
 from roadaware.analysis.doctor import Extraction, check_pedestrian_scores
 from roadaware.analysis.doctor.diagnosis import Diagnosis
-from roadaware.arrays import Floats
+from roadaware.arrays import Floats, Ints
 from roadaware.formats.score_tables import RawSamples
 from roadaware.statistics.ranking import Ranking
 
@@ -120,9 +120,10 @@ def _turn(held: ScoredSamples, task: str) -> ScoredSamples | None:
 def _reorder(held: ScoredSamples, task: str) -> ScoredSamples:
     """Columns in the order of the classes."""
     truth, k = held.samples.truth.astype(np.int64), held.values.shape[1]
-    orders = [np.arange(k)[::-1], np.roll(np.arange(k), -1), np.roll(np.arange(k), 1)]
+    classes: Ints = np.arange(k, dtype=np.int64)
+    orders: list[Ints] = [classes[::-1], np.roll(classes, -1), np.roll(classes, 1)]
 
-    def measure(order: Floats) -> float:
+    def measure(order: Ints) -> float:
         decided = held.values[:, order].argmax(axis=1)
         return float(np.mean([np.mean(decided[truth == c] == c) for c in np.unique(truth)]))
 

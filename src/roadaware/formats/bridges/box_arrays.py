@@ -149,7 +149,7 @@ def _list_places(
         )
         keys = pl.concat([more, keys])
     if len(keys) and int(keys["frame"].to_numpy().min()) < 0:
-        raise InputError(f"frames count from 0, and one is {keys['frame'].min()}")
+        raise InputError(f"frames count from 0, and one is {int(keys['frame'].to_numpy().min())}")
     frames = keys.unique(maintain_order=True).sort("video", "frame")
     return frames.select("video").unique(maintain_order=True), frames
 

@@ -287,6 +287,8 @@ def _read_box(box: Any, size: tuple[float, float], where: str) -> tuple[int, Flo
         index if type(index) is int and index >= 0 else NO_TRACK,
         np.array([x, y, x + w, y + h]),
         escape_surrogates(label) if isinstance(label, str) else None,
-        float(confidence) if type(confidence) in (int, float) else float("nan"),
+        float(confidence)
+        if isinstance(confidence, int | float) and type(confidence) is not bool
+        else float("nan"),
         box.get("ignore") is True,
     )
