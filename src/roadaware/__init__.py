@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Model,
         Predictions,
         Result,
+        Scenes,
         compare,
         enforce,
         evaluate,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         simulate,
         watch,
     )
-    from roadaware.scenes.tables import Scenes
 
 __version__ = _version("roadaware")
 __all__ = [

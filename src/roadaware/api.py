@@ -18,8 +18,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlencode
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from roadaware import datasets
@@ -28,6 +26,9 @@ from roadaware.analysis.evaluation.event_inputs import add_dense_scores
 from roadaware.analysis.evaluation.tables import TASKS, Evaluation, TaskName, evaluate_tables
 from roadaware.config import ConfigName, check_config_name, check_options, to_dict
 from roadaware.errors import InputError, UsageError
+from roadaware.interchange import Predictions as Predictions
+from roadaware.interchange import Scenes as Scenes
+from roadaware.interchange import parse_path
 from roadaware.linking.config import LinkerConfig, build_linker
 from roadaware.linking.enforcement import EnforcementConfig, enforce_requirements
 from roadaware.linking.link import link as _link
@@ -35,9 +36,7 @@ from roadaware.metrics.detection.evaluate import DetectionResult
 from roadaware.metrics.metric_state import SceneResult
 from roadaware.scenes import tables
 from roadaware.scenes.advice import get_advice
-from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.requirements import open_requirements
-from roadaware.scenes.tables import Meta, Scenes
 from roadaware.statistics.adaptation import AdaptivePredictor as AdaptivePredictor
 
 if TYPE_CHECKING:
@@ -49,175 +48,6 @@ if TYPE_CHECKING:
     from roadaware.viewer.serve import Shown
 
 _LOG = logging.getLogger("roadaware")
-_CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
-
-
-class Predictions(tables.Predictions):
-    """The output of a model under the keys of `Scenes`, with scores; `from_*` and `to_*` lead in and out."""
-
-    @classmethod
-    def from_numpy(
-        cls,
-        boxes: npt.ArrayLike,
-        scores: npt.ArrayLike,
-        frames: npt.ArrayLike,
-        videos: str | Sequence[str],
-        *,
-        classes: Sequence[str],
-        labels: npt.ArrayLike | None = None,
-        kind: str = "agent",
-    ) -> Predictions:
-        """Detections in arrays as Predictions.
-
-        Args:
-            boxes: (n, 4) x1, y1, x2, y2 in pixels of the original image.
-            scores: (n,) score of each box's label in [0, 1], with `labels`; or (n, k) score of each class.
-            frames: (n,) frame of each box, from 0.
-            videos: one name for all boxes, or (n,) the video of each.
-            classes: (k,) names of the classes, as the ground truth has them.
-            labels: (n,) place of each box's class in `classes`; not given with (n, k) scores.
-            kind: which kind of label the classes are.
-
-        Raises:
-            InputError: if shapes differ, a score leaves [0, 1] or a label is no place in `classes`.
-
-        Examples:
-            >>> Predictions.from_numpy([[0, 0, 9, 9]], [0.8], [0], "drive", classes=("Ped", "Car"), labels=[1])
-            Predictions(unnamed: 1 videos, 1 frames, 1 boxes)
-        """
-        corners = _as_array("boxes", boxes, np.float32)
-        corners = corners.reshape(-1, 4) if corners.shape in ((0,), (4,)) else corners
-        if corners.ndim != 2 or corners.shape[1] != 4:
-            raise InputError(f"boxes are (n, 4) x1, y1, x2, y2 in pixels, not {corners.shape}")
-        if not np.isfinite(corners).all():
-            raise InputError("boxes should be finite numbers of pixels", hint="leave boxes with NaN away")
-        if (corners[:, 2:] < corners[:, :2]).any():
-            row = int(np.flatnonzero((corners[:, 2:] < corners[:, :2]).any(axis=1))[0])
-            hint = "are they x, y, width, height? Then add x to the width and y to the height"
-            raise InputError(f"boxes are x1, y1, x2, y2; box {row} has {corners[row].tolist()}", hint=hint)
-        if isinstance(classes, str) or not all(isinstance(name, str) for name in classes):
-            raise UsageError(f"classes is a list of names such as ['Ped', 'Car'], not {classes!r}")
-        n, k = len(corners), len(classes)
-        given = _as_array("scores", scores, np.float32)
-        if labels is not None:
-            places = np.asarray(labels)
-            if given.shape != (n,) or places.shape != (n,):
-                raise InputError(f"expected ({n},) scores and labels, found {given.shape} and {places.shape}")
-            if n and not (np.issubdtype(places.dtype, np.integer) and 0 <= places.min() <= places.max() < k):
-                raise InputError(f"labels are whole numbers from 0 to {k - 1}, the places of {list(classes)}")
-            dense = np.zeros((n, k), np.float32)
-            dense[np.arange(n), places.astype(np.int64)] = given
-        else:
-            dense = given if given.size else np.zeros((n, k), np.float32)
-            if dense.shape != (n, k):
-                hint = "give `labels` with one score for each box"
-                raise InputError(f"expected ({n}, {k}) scores, found {given.shape}", hint=hint)
-        if n and not ((dense >= 0) & (dense <= 1)).all():
-            raise InputError("scores lie in [0, 1]", hint="pass them through a sigmoid or softmax first")
-        at = np.asarray(frames)
-        if at.shape != (n,) or (n and not np.issubdtype(at.dtype, np.integer)):
-            raise InputError(f"expected ({n},) whole frame numbers, found {at.dtype} of shape {at.shape}")
-        if n and at.min() < 0:
-            raise InputError(f"frames count from 0, and one is {at.min()}")
-        named = [videos] * n if isinstance(videos, str) else [str(video) for video in videos]
-        if len(named) != n:
-            raise InputError(f"expected {n} names of videos, found {len(named)}")
-        table = pl.DataFrame(
-            {
-                "box": np.arange(n),
-                "video": pl.Series(named, dtype=pl.String),
-                "frame": at.astype(np.int64),
-                **{name: corners[:, j] for j, name in enumerate(_CORNERS)},
-                "score": dense.max(axis=1, initial=0.0),
-                "scores": pl.Series(dense, dtype=pl.Array(pl.Float32, k)),
-            }
-        )
-        keys = table.select("video", "frame").unique(maintain_order=True).sort("video", "frame")
-        # Stable, so that boxes of a frame stay in the order in which they were given; then numbered anew.
-        found = table.sort("video", "frame", maintain_order=True).with_columns(box=pl.int_range(pl.len()))
-        meta = set_score_layout(Meta(vocabularies={kind: tuple(classes)}), "boxes", (kind,))
-        return cls(
-            videos=keys.select("video").unique(maintain_order=True), frames=keys, boxes=found, meta=meta
-        )
-
-    @classmethod
-    def from_pandas(cls, table: Any, *, kind: str = "agent") -> Predictions:
-        """Detections in a data frame as Predictions.
-
-        Args:
-            table: pandas or polars; columns video, frame, x1_px, y1_px, x2_px, y2_px, score, label (a name).
-            kind: which kind of label they are.
-
-        Raises:
-            InputError: if a column lacks, or as `from_numpy`.
-        """
-        if not hasattr(table, "columns"):
-            raise UsageError(f"from_pandas takes a data frame, not {type(table).__name__}")
-        lacking = [
-            name
-            for name in ("video", "frame", *_CORNERS, "score", "label")
-            if name not in list(table.columns)
-        ]
-        if lacking:
-            raise InputError(
-                f"expected columns {', '.join(lacking)}, found {', '.join(map(str, table.columns))}"
-            )
-        names = [str(name) for name in table["label"].to_list()]
-        classes = sorted(set(names))
-        place = {name: n for n, name in enumerate(classes)}
-        return cls.from_numpy(
-            np.column_stack([_as_array(name, table[name].to_list(), np.float64) for name in _CORNERS]),
-            table["score"].to_list(),
-            table["frame"].to_list(),
-            [str(name) for name in table["video"].to_list()],
-            classes=classes,
-            labels=np.array([place[name] for name in names], dtype=np.int64),
-            kind=kind,
-        )
-
-    def to_pandas(self) -> Any:
-        """The boxes as a pandas data frame: video, frame, corners, score, tube; without the dense scores.
-
-        Raises:
-            UsageError: if pandas is not installed.
-        """
-        try:
-            import pandas as pd  # type: ignore[import-untyped, unused-ignore]
-        except ModuleNotFoundError as error:
-            raise UsageError("to_pandas needs pandas: pip install pandas") from error
-        held = self.boxes.drop("scores", strict=False)
-        return pd.DataFrame({name: held[name].to_list() for name in held.columns})
-
-    @classmethod
-    def from_coco(cls, results: Path | str, annotations: Path | str, *, kind: str = "agent") -> Predictions:
-        """A list of COCO results as Predictions.
-
-        Args:
-            results: file with a list of image_id, category_id, bbox and score.
-            annotations: the annotation file that names images and categories.
-            kind: which kind of label the categories are.
-
-        Raises:
-            InputError: if a file is damaged, or no COCO JSON.
-        """
-        from roadaware.formats.coco import read_index, read_results
-
-        found = read_results(
-            _as_path("results", results), read_index(_as_path("annotations", annotations), kind=kind)
-        )
-        return cls(**found.tables(), meta=found.meta)
-
-    def to_coco(self, path: Path | str, scenes: Scenes, *, kind: str = "agent") -> int:
-        """Write the boxes as a list of COCO results; the number of results.
-
-        Args:
-            path: where to; replaced in one step.
-            scenes: the ground truth, whose frames are the images.
-            kind: which kind of label becomes the category.
-        """
-        from roadaware.formats.coco import build_scenes_index, write_results
-
-        return write_results(self, _as_path("path", path), build_scenes_index(scenes, kind=kind))
 
 
 def read(name: str, path: Path | str, **options: Any) -> Scenes:
@@ -232,7 +62,7 @@ def read(name: str, path: Path | str, **options: Any) -> Scenes:
         UsageError: if the dataset or an option is not known.
         InputError: if nothing of it can be read.
     """
-    return datasets.read(name, _as_path("path", path), **options)
+    return Scenes.from_tables(datasets.read(name, parse_path("path", path), **options))
 
 
 def link(
@@ -289,12 +119,12 @@ def enforce(
     _check_kind(predictions, tables.Predictions, "enforce takes predictions")
     config = EnforcementConfig(threshold, method)
     given = (requirements,) if isinstance(requirements, str | Path) else requirements
-    rules = open_requirements([_as_path("requirements", each) for each in given])
+    rules = open_requirements([parse_path("requirements", each) for each in given])
     found, _ = enforce_requirements(add_dense_scores(predictions), rules, config)
     return Predictions(**found.tables(), meta=found.meta)
 
 
-def sample(scenes: Scenes, protocol: str, config: ConfigName = "default") -> Scenes:
+def sample(scenes: tables.Scenes, protocol: str, config: ConfigName = "default") -> Scenes:
     """Scenes with the `samples` of pedestrians that a protocol asks about: who, when, which split, which answer.
 
     Args:
@@ -311,8 +141,8 @@ def sample(scenes: Scenes, protocol: str, config: ConfigName = "default") -> Sce
     from roadaware.scenes.sampling import get_protocol
     from roadaware.scenes.sampling import sample as cut
 
-    _check_kind(scenes, Scenes, "sample takes scenes")
-    return cut(scenes, get_protocol(protocol, config))
+    _check_kind(scenes, tables.Scenes, "sample takes scenes")
+    return Scenes.from_tables(cut(scenes, get_protocol(protocol, config)))
 
 
 # Evaluation: one result for every task.
@@ -428,7 +258,7 @@ class Result(Evaluation):
         """
         from roadaware.reports import page
 
-        target = _as_path("path", path)
+        target = parse_path("path", path)
         page.save(page.report([self._build_section()]), target)
         return target
 
@@ -507,7 +337,7 @@ class Result(Evaluation):
 
 def evaluate(
     predictions: tables.Predictions,
-    scenes: Scenes,
+    scenes: tables.Scenes,
     task: TaskName = "road",
     config: Any = "default",
     *,
@@ -558,10 +388,10 @@ def evaluate(
         near = difflib.get_close_matches(str(task), TASKS, n=1)
         guess = f"; did you mean {near[0]!r}?" if near else ""
         raise UsageError(f"task is one of {', '.join(TASKS)}, not {task!r}{guess}")
-    if isinstance(predictions, Scenes) and isinstance(scenes, tables.Predictions):
+    if isinstance(predictions, tables.Scenes) and isinstance(scenes, tables.Predictions):
         raise UsageError("evaluate takes the predictions first, then the scenes: swap the two")
     _check_kind(predictions, tables.Predictions, "evaluate takes predictions first")
-    _check_kind(scenes, Scenes, "evaluate takes the ground truth second")
+    _check_kind(scenes, tables.Scenes, "evaluate takes the ground truth second")
     resamples, seed = _as_count("resamples", resamples), _as_count("seed", seed)
     found = evaluate_tables(asked, predictions, scenes, config, options, draws=resamples, seed=seed)
     return Result(**{**vars(found), "task": asked}, name=name)
@@ -585,7 +415,7 @@ def compare(a: Result, b: Result, *, resamples: int = 1000, seed: int = 0) -> pl
 
 
 def show(
-    scenes: Scenes | tables.Predictions | Path | str,
+    scenes: tables.Scenes | tables.Predictions | Path | str,
     predictions: tables.Predictions | Path | str | Sequence[tables.Predictions | Path | str] | None = None,
     video: str | None = None,
     frame: int | None = None,
@@ -628,7 +458,9 @@ def show(
     for each in given:
         if not isinstance(each, str | os.PathLike | tables.TableSet):
             raise UsageError(f"show takes Scenes, Predictions and paths, not {type(each).__name__}")
-    films = [_as_path("media", each) for each in ([media] if isinstance(media, str | os.PathLike) else media)]
+    films = [
+        parse_path("media", each) for each in ([media] if isinstance(media, str | os.PathLike) else media)
+    ]
     paths = [Path(each) for each in given if isinstance(each, str | os.PathLike)]
     held = [each for each in given if isinstance(each, tables.TableSet)]
     if paths and held:
@@ -686,9 +518,9 @@ def simulate(
     if size is not None and not fits:
         raise UsageError(f"size is (width, height) in whole pixels, not {size!r}")
     config = adapt_scene_config(build_scene_config(preset), seconds=seconds, size=size, fps=fps)
-    place = _as_path("path", path)
+    place = parse_path("path", path)
     generate_scenes(Order(config, _as_count("seed", seed), scenes), place, progress=progress)
-    return datasets.read("simulator", place, cache=False)
+    return Scenes.from_tables(datasets.read("simulator", place, cache=False))
 
 
 # Corner cases: boxes around what no detector knows.
@@ -753,8 +585,8 @@ def propose(
     _check_word("reader", reader, (*SWEEP_READERS, None))
     _check_word("stage", stage, ("initial", "intermediate", "final"))
     processes = _as_count("processes", processes, 1)
-    place = _as_path("path", path)
-    kept = None if out is None else _as_path("out", out)
+    place = parse_path("path", path)
+    kept = None if out is None else parse_path("out", out)
     with TemporaryDirectory(prefix="roadaware-") as spare:
         if isinstance(detections, tables.Predictions):
             folder = Path(spare) / "objects" if kept is None else kept.with_name(f"{kept.name}-objects")
@@ -807,7 +639,7 @@ class Model:
         told = ", ".join(f"{len(labels)} {kind}" for kind, labels in self.labels.items())
         return f"Model({self.name}, {self.task}: {told})"
 
-    def predict(self, scenes: Scenes, split: str = "test") -> Predictions:
+    def predict(self, scenes: tables.Scenes, split: str = "test") -> Predictions:
         """Scores of the samples of pedestrians, from their boxes; their answers are not looked at.
 
         Args:
@@ -826,12 +658,12 @@ class Model:
         from roadaware.scenes.sampling import split_samples
         from roadaware.tasks.crossing_inputs import build_inputs
 
-        _check_kind(scenes, Scenes, "predict takes scenes")
+        _check_kind(scenes, tables.Scenes, "predict takes scenes")
         if scenes.samples.is_empty():
             raise UsageError('the scenes have no samples: ra.sample(scenes, "jaad-action@iv2024") cuts them')
         held = split_samples(scenes, split)
         scores = self.network.probabilities(build_inputs(scenes, split, self.network.inputs))
-        meta = Meta(dataset=scenes.meta.dataset, notes={"model": self.name})
+        meta = tables.Meta(dataset=scenes.meta.dataset, notes={"model": self.name})
         found = tables.build_sample_predictions(held.samples, scores, meta)
         return Predictions(**found.tables(), meta=meta)
 
@@ -894,7 +726,7 @@ def _find_model(given: str | Path) -> Path:
     bundled = {path.stem: path for path in sorted(WEIGHTS.glob("*.safetensors")) if path.name not in beside}
     if str(given) in bundled and not Path(given).exists():
         return bundled[str(given)]
-    path = resolve_weights(_as_path("a model", given))
+    path = resolve_weights(parse_path("a model", given))
     if not path.exists():
         known = ", ".join((*bundled, *read_catalogue()))
         raise UsageError(f"there is no model or file {str(given)!r}; models by name: {known}")
@@ -902,7 +734,7 @@ def _find_model(given: str | Path) -> Path:
 
 
 def predict_crossing(
-    tracks: Scenes | tables.Predictions | Path | str,
+    tracks: tables.Scenes | tables.Predictions | Path | str,
     model: str | Path | Model = "crossing-jaad",
     *,
     fps: float | None = None,
@@ -945,10 +777,10 @@ def predict_crossing(
         raise UsageError(f"{held.name} is a detector: ra.watch(source, {held.name!r}) looks with it")
     if isinstance(tracks, str | os.PathLike):
         tracks = open_tracks(Path(tracks), TrackSource(fps, size))
-    if not isinstance(tracks, Scenes | tables.Predictions):
+    if not isinstance(tracks, tables.Scenes | tables.Predictions):
         raise UsageError(f"tracks are scenes, predictions or a path, not {type(tracks).__name__}")
     if steady_s is None:
-        truth = isinstance(tracks, Scenes) and tracks.meta.dataset not in FILES_OF_TRACKERS
+        truth = isinstance(tracks, tables.Scenes) and tracks.meta.dataset not in FILES_OF_TRACKERS
         steady_s = 0.0 if truth else DETECTED_STEADY_S
     moments = read_moments(held.network, every_s, steady_s=steady_s)
     asked = cut_moments(tracks, moments, fps)
@@ -1139,24 +971,6 @@ def _find_predictor(given: str | Path) -> str:
 # What several of these ask of what they are given.
 
 
-def _as_array(what: str, given: npt.ArrayLike, dtype: type[np.floating]) -> npt.NDArray[Any]:
-    """Numbers as an array of their type.
-
-    Raises:
-        InputError: if they are no numbers, or rows have different lengths.
-    """
-    try:
-        return np.asarray(given, dtype=dtype)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{what} should be an array of numbers: {error}") from error
-
-
-def _as_path(what: str, given: Any) -> Path:
-    if not isinstance(given, str | os.PathLike):
-        raise UsageError(f"{what} is a path or a name, not {given!r}")
-    return Path(given)
-
-
 def _as_count(what: str, given: Any, least: int = 0) -> int:
     try:
         count = operator.index(given)
@@ -1185,7 +999,7 @@ def _check_kind(given: Any, kind: type, expected: str) -> None:
     if isinstance(given, kind):
         return
     ways: dict[type, str] = {
-        Scenes: "ra.read(name, path) or ra.simulate(path) gives Scenes",
+        tables.Scenes: "ra.read(name, path) or ra.simulate(path) gives Scenes",
         tables.Predictions: "ra.Predictions.from_numpy, from_pandas and from_coco make them",
     }
     raise UsageError(f"{expected}, and was given {type(given).__name__}: {ways[kind]}")

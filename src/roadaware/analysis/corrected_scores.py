@@ -11,11 +11,14 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
+from roadaware.analysis.doctor import Extraction
 from roadaware.analysis.doctor.corrections import TrueBoxes, collect_true_boxes, find_corrections
 from roadaware.analysis.doctor.diagnosis import Diagnosis, report_suspicion
-from roadaware.analysis.evaluation import corner_cases, event_inputs, events, scenes
+from roadaware.analysis.doctor.documents import FORMS, correct_content
+from roadaware.analysis.doctor.pedestrian_files import ScoredSamples, correct_samples
+from roadaware.analysis.evaluation import corner_cases, event_inputs, events, pedestrians, scenes
 from roadaware.analysis.evaluation.scenes import Reading, SceneRequest
-from roadaware.analysis.scene_tasks import TASKS
+from roadaware.analysis.scene_tasks import TASKS, SceneTask
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.actions import label_map
 from roadaware.formats.coco import CocoIndex, read_index
@@ -27,10 +30,17 @@ from roadaware.formats.raw_predictions import (
     load_detection_folder,
 )
 from roadaware.formats.road_detections import AGENTNESS, get_label_kinds
+from roadaware.formats.score_tables import read_numbers, read_raw_samples
+from roadaware.io.csv import format_csv, read_cells
+from roadaware.io.files import write_atomically
+from roadaware.io.folders import make_folder
+from roadaware.metrics.pedestrians import Task, evaluate_samples
 from roadaware.scenes.tables import Scenes
 
-CorrectedTask = Literal["road", "ucf24", "actions", "corner-cases"]
+CorrectedTask = Literal["road", "ucf24", "actions", "corner-cases", "relations", "grounding", "sound"]
 CORRECTED_TASKS: tuple[str, ...] = get_args(CorrectedTask)
+_METRICS = {"actions": "map@0.5", "relations": "map", "grounding": "m_viou", "sound": "ciou"}
+"""The score by which files of a task are compared."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,8 @@ class Source:
         task: what is asked.
         truth: the annotations.
         predictions: per-frame pickles or COCO results of road events, AVA's csv of actions, COCO results of corner
-            cases.
+            cases, VidVRD's results of relations, JSON of sentences as TubeDETR or HC-STVG's evaluation
+            have it, maps of sounds.
         images: for COCO results of road events, the annotations that list images and categories.
         labels: for actions, the label map.
         size_px: width and height of the images that corners in detection files are pixels of.
@@ -88,6 +99,8 @@ def correct_file(source: Source, output: Path | None = None) -> CorrectedScores:
         InputError: if ground truth or predictions cannot be read at all.
         DiskError: if `output` cannot be written.
     """
+    if source.task in FORMS:
+        return _correct_document(source, output)
     raw, truth, odd = _open(source)
     metric, before, reason = _score(source, source.predictions)
     with tempfile.TemporaryDirectory(prefix="roadaware-") as folder:
@@ -122,6 +135,112 @@ def correct_file(source: Source, output: Path | None = None) -> CorrectedScores:
     return CorrectedScores(tuple(findings), named, before, after, failed or reason, corrected=True)
 
 
+def _correct_document(source: Source, output: Path | None) -> CorrectedScores:
+    """The same of a file that is no list of boxes: relations, sentences, maps of sounds."""
+    form, task = FORMS[source.task], TASKS[source.task]
+    known = scenes.open_truth(task, source.truth, Reading(labels=source.labels))
+    content = form.load(source.predictions)
+    with tempfile.TemporaryDirectory(prefix="roadaware-") as folder:
+        # Judged against tables that are read once, and not anew in every trial.
+        trials = count()
+        rated: dict[int, tuple[str, float | None, str]] = {}
+
+        def judge(held: Any) -> float:
+            place = Path(folder) / str(next(trials)) / source.predictions.name
+            place.parent.mkdir()
+            form.write(held, place)
+            rated[id(held)] = _judge_document(task, known, place)
+            return _rank(rated[id(held)][1])
+
+        metric, before, reason = _judge_document(task, known, source.predictions)
+        findings, corrected = correct_content(form, content, known, judge, _rank(before))
+        named, after, failed = rated[id(corrected)] if findings else (metric, before, reason)
+    if not findings or _rank(after) <= max(_rank(before), 0.0):
+        odd = [
+            Diagnosis(
+                "unread", "wrong", "The file cannot be judged as it is.", reason, "Correct what it names."
+            )
+        ]
+        return CorrectedScores(tuple(odd if before is None else []), metric, before, None, reason)
+    if output is not None:
+        form.write(corrected, output)
+    return CorrectedScores(tuple(findings), named, before, after, failed or reason, corrected=True)
+
+
+def _judge_document(task: SceneTask, known: Scenes, path: Path) -> tuple[str, float | None, str]:
+    metric = _METRICS[task.name]
+    try:
+        predictions = scenes.open_predictions(task, path, known)
+        inputs = scenes.check_inputs(task, known, predictions, path)
+        return _pick(scenes.evaluate_scene_inputs(task, inputs, SceneRequest()).result.summary, metric)
+    except InputError as error:
+        return metric, None, error.message
+
+
+def correct_sample_files(
+    scores: Path,
+    samples: Path,
+    task: Task,
+    extraction: Extraction | None = None,
+    output: Path | None = None,
+) -> CorrectedScores:
+    """Find the mistakes of pedestrian scores and their samples, and judge both with and without them.
+
+    Args:
+        scores: csv or Parquet, a row of numbers for each sample.
+        samples: their samples.
+        task: what was asked.
+        extraction: the dataset's own samples, if at hand.
+        output: the folder in which corrected `scores.csv` and `samples.csv` go; nowhere where None.
+
+    Raises:
+        InputError: if a file cannot be read at all.
+        DiskError: if `output` cannot be written.
+    """
+    values, _ = read_numbers(scores)
+    held = ScoredSamples(values, read_raw_samples(samples))
+    metric = "auc" if task == "action" else "balanced_accuracy"
+    found: dict[int, tuple[float | None, str]] = {}
+    with tempfile.TemporaryDirectory(prefix="roadaware-") as folder:
+
+        def judge(rows: ScoredSamples) -> float:
+            _write_samples(rows, samples, Path(folder))
+            try:
+                matched = pedestrians.match_file(
+                    Path(folder) / "scores.csv", Path(folder) / "samples.csv", task
+                )
+                config = pedestrians.get_config("default", task)
+                result = evaluate_samples(matched.state, config, n_clipped=matched.clipped)
+                found[id(rows)] = _pick(result.summary, metric)[1:]
+            except InputError as error:
+                found[id(rows)] = (None, error.message)
+            return _rank(found[id(rows)][0])
+
+        undone, odd, corrected = correct_samples(held, task, extraction, judge)
+        (before, reason), (after, failed) = found[id(held)], found[id(corrected)]
+        if not undone or _rank(after) <= max(_rank(before), 0.0):
+            return CorrectedScores((*undone, *odd), metric, before, None, reason)
+        if output is not None:
+            make_folder(output)
+            _write_samples(corrected, samples, output)
+    return CorrectedScores((*undone, *odd), metric, before, after, failed or reason, corrected=True)
+
+
+def _write_samples(held: ScoredSamples, samples: Path, folder: Path) -> None:
+    """`scores.csv` and `samples.csv`, the latter with every column of the file that was given."""
+    columns = {f"c{k}": held.values[:, k] for k in range(held.values.shape[1])}
+    write_atomically(folder / "scores.csv", format_csv(pl.DataFrame(columns), header=False).encode())
+    rows = [cells for _, cells in read_cells(samples, header=True)]
+    table = pl.DataFrame(rows[1:], schema=[*rows[0]], orient="row")
+    changed = {"truth": held.samples.truth, "tte_frames": held.samples.tte_frames}
+    texts = {
+        name: pl.Series([f"{value:.10g}" for value in values.tolist()])
+        for name, values in changed.items()
+        if name in table.columns
+    }
+    write_atomically(folder / "samples.csv", format_csv(table.with_columns(**texts)).encode())
+
+
 def _rank(value: float | None) -> float:
     """A score by which files are ordered: one that cannot be judged comes last."""
     return -1.0 if value is None else value
@@ -145,7 +264,8 @@ def _open(source: Source) -> tuple[RawPredictions, TrueBoxes, list[Diagnosis]]:
         index = build_predictions_index(known, {})
         raw = load_coco_results(path, index, _collect_sizes(known), agnostic=True)
         return raw, collect_true_boxes(known, images=index.ids), _find_strange_images(raw, index)
-    known = event_inputs.open_truth(source.truth, source.task)
+    task = _check_event_task(source.task)
+    known = event_inputs.open_truth(source.truth, task)
     form = event_inputs.detect_form(path)
     if form == "detections":
         kinds = get_label_kinds(known, None)
@@ -173,6 +293,13 @@ def _open(source: Source) -> tuple[RawPredictions, TrueBoxes, list[Diagnosis]]:
     by_name = {name: number for number, name in index.categories.items()}
     numbers = {n: by_name[name] for n, name in enumerate(vocabularies[kind]) if name in by_name}
     return raw, collect_true_boxes(known, images=index.ids, numbers=(kind, numbers)), odd
+
+
+def _check_event_task(task: CorrectedTask) -> Literal["road", "ucf24"]:
+    """A task of road events."""
+    if task not in ("road", "ucf24"):
+        raise ValueError(f"{task} is no task of road events")
+    return task
 
 
 def _find_strange_images(raw: RawPredictions, index: CocoIndex) -> list[Diagnosis]:
@@ -211,7 +338,11 @@ def _score(source: Source, path: Path) -> tuple[str, float | None, str]:
                 "corner_ar",
             )
         request = events.EventRequest(
-            source.task, frame_thresholds=("0.5",), only="frame", images=source.images, size_px=source.size_px
+            _check_event_task(source.task),
+            frame_thresholds=("0.5",),
+            only="frame",
+            images=source.images,
+            size_px=source.size_px,
         )
         return _average_kinds(events.evaluate_event_files(source.truth, [path], request).summary)
     except InputError as error:

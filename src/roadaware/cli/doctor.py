@@ -16,8 +16,9 @@ from roadaware.analysis.corrected_scores import (
     CorrectedTask,
     Source,
     correct_file,
+    correct_sample_files,
 )
-from roadaware.analysis.doctor import Diagnosis, check_pedestrian_scores, check_scene_folder, extract_samples
+from roadaware.analysis.doctor import Diagnosis, check_scene_folder, extract_samples
 from roadaware.analysis.doctor.environment import LOW_BYTES, describe_environment, is_writable
 from roadaware.analysis.doctor.predictions import check_predictions
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, parse_size
@@ -29,9 +30,10 @@ from roadaware.cli.results import Images, ImageSize
 from roadaware.datasets import READERS
 from roadaware.datasets.loading import open_dataset
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.score_tables import read_numbers, read_raw_samples
+from roadaware.formats.score_tables import read_raw_samples
 from roadaware.io.folders import make_folder
 from roadaware.reports.terminal import apply_style, format_bullets, format_bytes, format_cell, format_table
+from roadaware.scenes.store import is_saved
 
 _DATASETS = ("jaad", "pie")
 _SUBJECT = (
@@ -42,7 +44,7 @@ _DATA = "DATASET=PATH, to compare names, order and truth with the dataset's own.
 _TRUTH = "For road events, actions, relations, grounding, sound, corner cases: what is true, as `evaluate` takes it."
 _CLAIMS = "For these: the predictions."
 _LABELS = "For actions: the label map."
-_OUT = "For road, ucf24, actions, corner-cases: write the corrected file (or folder of detections) here."
+_OUT = "Write the corrected file, or folder of detections, here; for pedestrians the folder of scores.csv and samples.csv."
 _STRICT = "Exit with 1 if anything is wrong or suspicious."
 
 
@@ -76,9 +78,10 @@ def doctor(
     and after: videos named otherwise, boxes as sides, centres, y before x, shares, per cent or pixels of other
     images, frames that are late, early or seconds, scores that are logits, per cent or costs, classes that
     are numbered or ordered otherwise. --output keeps the corrected file.
-    With `actions`, `relations`, `grounding` or `sound` it looks for what is odd beside the truth: names that
-    differ, numbers of persons for scores, subjects and objects exchanged, spans in seconds, maps that lie
-    on their side.
+    So it does with `relations` (words, durations, boxes, subject and object), `grounding` (names, spans, boxes),
+    `sound` (names, maps that lie on their side, logits) and `pedestrians` (AUC, or balanced accuracy, before and after).
+    Where nothing is to be corrected it says what is odd beside the truth: names that differ, numbers of persons for
+    scores, true persons that no box meets.
 
     For example:
 
@@ -100,9 +103,11 @@ def doctor(
         facts["remarks"] = list_remarks(facts)
         return Outcome(format_environment(facts), facts)
     if subject == "pedestrians":
-        found = _check_pedestrians(scores, samples, task, data)
+        if out is not None and (out.is_file() or (out.is_dir() and any(out.iterdir()) and not overwrite)):
+            raise UsageError(f"{out} is there already; name a new folder for corrected scores and samples")
+        corrected = _correct_pedestrians(scores, samples, task, data, out)
         names = [path.name if path is not None else "" for path in (scores, samples)]
-        return _tell(found, " against ".join(names), strict=strict)
+        return _report_corrections(corrected, " against ".join(names), out, strict=strict)
     if out is not None and subject not in CORRECTED_TASKS:
         raise UsageError(f"--output is for {', '.join(CORRECTED_TASKS)}: nothing is corrected of {subject!r}")
     if path is not None and (predictions is not None or truth is not None):
@@ -143,7 +148,11 @@ def doctor(
 
 def _is_corrected(subject: str, predictions: Path | None) -> bool:
     """Whether a whole file is corrected: of a task on scenes that is no saved table."""
-    return subject not in TASKS or (predictions is not None and predictions.is_file())
+    if subject not in TASKS or predictions is None:
+        return subject not in TASKS
+    return predictions.is_file() or (
+        subject == "sound" and predictions.is_dir() and not is_saved(predictions)
+    )
 
 
 def _check_kind(predictions: Path, out: Path | None) -> None:
@@ -186,13 +195,11 @@ def _format_score(value: float | None) -> str:
     return "none" if value is None else f"{value:.4f}"
 
 
-def _check_pedestrians(
-    scores: Path | None, samples: Path | None, task: TaskName, data: str | None
-) -> Sequence[Diagnosis]:
+def _correct_pedestrians(
+    scores: Path | None, samples: Path | None, task: TaskName, data: str | None, out: Path | None
+) -> CorrectedScores:
     if scores is None or samples is None:
         raise UsageError("doctor pedestrians needs --scores SCORES.csv and --samples SAMPLES.csv")
-    values, _ = read_numbers(scores)
-    raw = read_raw_samples(samples)
     extraction = None
     if data is not None:
         dataset, equals, path = data.partition("=")
@@ -203,8 +210,8 @@ def _check_pedestrians(
                 f"--data needs DATASET=PATH, such as jaad=JAAD-JAAD_2.0.zip; got {data!r}.{guess}"
             )
         scenes = open_dataset(dataset, Path(path))
-        extraction = extract_samples(scenes, dataset, task, len(raw.truth))
-    return check_pedestrian_scores(values, raw.truth, raw.tte_frames, raw.pedestrian, task, extraction)
+        extraction = extract_samples(scenes, dataset, task, len(read_raw_samples(samples).truth))
+    return correct_sample_files(scores, samples, task, extraction, out)
 
 
 def _check_predictions(

@@ -796,7 +796,9 @@ def build_scenes_index(scenes: Scenes, kind: str = "agent") -> CocoIndex:
     return build_frame_index(frames.select("video", "frame").rows(), scenes.meta.vocabularies[kind], kind)
 
 
-def write_annotations(scenes: Scenes, path: Path, index: CocoIndex | None = None) -> int:
+def write_annotations(
+    scenes: Scenes, path: Path, index: CocoIndex | None = None, *, outlines: bool = False
+) -> int:
     """Write ground-truth boxes as a COCO annotation file that `pycocotools` reads: one annotation per box and label.
 
     Boxes of frames that are no images, and boxes without a label of the kind, are left out; boxes to ignore
@@ -806,6 +808,7 @@ def write_annotations(scenes: Scenes, path: Path, index: CocoIndex | None = None
         scenes: ground truth.
         path: where to; replaced in one step.
         index: images and categories (default: those of the scenes).
+        outlines: whether the outline of each box is its `segmentation`, without which TIDE reads no annotation.
 
     Returns:
         The number of annotations.
@@ -838,6 +841,7 @@ def write_annotations(scenes: Scenes, path: Path, index: CocoIndex | None = None
                     "bbox": [left, top, width, height],
                     "area": width * height,
                     "iscrowd": int(bool(ignore)),
+                    **({"segmentation": [_outline(corners)]} if outlines else {}),
                 }
             )
     categories = [{"id": number, "name": label} for number, label in index.categories.items()]
@@ -849,6 +853,11 @@ def write_annotations(scenes: Scenes, path: Path, index: CocoIndex | None = None
 def _bbox(corners: list[float]) -> list[float]:
     left, top, right, bottom = corners
     return [left, top, right - left, bottom - top]
+
+
+def _outline(corners: list[float]) -> list[float]:
+    left, top, right, bottom = corners
+    return [left, top, right, top, right, bottom, left, bottom]
 
 
 def _collect_scored_boxes(predictions: Predictions, index: CocoIndex) -> pl.DataFrame:

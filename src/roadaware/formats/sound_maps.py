@@ -8,7 +8,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -315,6 +315,23 @@ def write_sound_maps(predictions: Predictions, scenes: Scenes, path: Path) -> in
     widths = claimed["map_width"] if "map_width" in claimed.columns else [None] * len(claimed)
     columns = zip(claimed["sound"], claimed["map"], widths, strict=True)
     listed = ((names[sound], reshape_map(values.to_numpy(), width)) for sound, values, width in columns)
+    odd = [name for name in names.values() if is_outside(name)]
+    if odd and path.suffix.lower() not in (".json", ".npz"):
+        raise UsageError(f"'{to_printable(odd[0])}' is no name of a file: write an .npz or .json instead")
+    write_named_maps(listed, path)
+    return len(claimed)
+
+
+def write_named_maps(listed: Iterable[tuple[str, Numbers]], path: Path) -> None:
+    """Write maps by name: an `.npz`, a `.json`, or else a folder of `.npy` files.
+
+    Args:
+        listed: name and (rows, cells in a row) of each.
+        path: where to; a file is replaced in one step, a folder must not be there.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
     if path.suffix.lower() == ".json":
         content = {name: values.tolist() for name, values in listed}
         write_atomically(path, json.dumps(content, allow_nan=False).encode())
@@ -325,11 +342,7 @@ def write_sound_maps(predictions: Predictions, scenes: Scenes, path: Path) -> in
                 archive.writestr(zipfile.ZipInfo(f"{name}.npy"), _npy(values))
         write_atomically(path, stream.getvalue())
     else:
-        odd = [name for name in names.values() if is_outside(name)]
-        if odd:
-            raise UsageError(f"'{to_printable(odd[0])}' is no name of a file: write an .npz or .json instead")
         write_folder(path, ((f"{name}.npy", _npy(values)) for name, values in listed))
-    return len(claimed)
 
 
 def reshape_map(values: Numbers, width: int | None) -> Numbers:

@@ -122,8 +122,25 @@ class TableSet:
         """A copy with some tables (or `meta`) replaced, checked again."""
         return replace(self, **changes)
 
+    @classmethod
+    def from_tables(cls, other: TableSet) -> Self:
+        """The same tables as an object of this class, not checked again.
+
+        Args:
+            other: Scenes for Scenes, Predictions for Predictions.
+
+        Raises:
+            UsageError: if it is of the other kind.
+        """
+        if not isinstance(other, TableSet) or other.claimed != cls.claimed:
+            raise UsageError(f"{cls.__name__} are not made of {type(other).__name__}")
+        found = object.__new__(cls)
+        for name in (*TABLES, "meta"):
+            object.__setattr__(found, name, getattr(other, name))
+        return found
+
     def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other) or not isinstance(other, TableSet):
+        if not isinstance(other, TableSet) or self.claimed != other.claimed:
             return NotImplemented
         return self.meta == other.meta and all(
             _same(f, other.tables()[name]) for name, f in self.tables().items()

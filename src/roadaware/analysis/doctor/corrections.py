@@ -146,7 +146,11 @@ def collect_true_boxes(
 
 
 def find_corrections(
-    raw: RawPredictions, truth: TrueBoxes, accept: Callable[[RawPredictions], bool] = lambda _: True
+    raw: RawPredictions,
+    truth: TrueBoxes,
+    accept: Callable[[RawPredictions], bool] = lambda _: True,
+    *,
+    boxes_alone: bool = False,
 ) -> tuple[list[Correction], RawPredictions]:
     """The mistakes of a file, in the order in which they are undone, and its rows without them.
 
@@ -154,13 +158,15 @@ def find_corrections(
         raw: the rows as they stand.
         truth: what they are compared with.
         accept: says of rows without one more mistake whether they are any better; a correction that does not help is none.
+        boxes_alone: whether only corners and frames are looked at, where names, scores and classes are those of something
+            else than boxes.
     """
     found: list[Correction] = []
     if not len(raw.video) or truth.boxes.is_empty():
         return found, raw
     # High scores of a wrong class tell nothing of rows that name one class; rows that score all classes are ranked by them.
     last = (_find_inversion, _find_classes) if raw.label is None else (_find_classes, _find_inversion)
-    for look in (_find_names, _find_places, _find_scale, *last):
+    for look in (_find_places,) if boxes_alone else (_find_names, _find_places, _find_scale, *last):
         for correction in look(raw, truth):
             corrected = correction.apply(raw)
             if accept(corrected):
@@ -171,7 +177,7 @@ def find_corrections(
 
 # Names of videos.
 
-_NORMALISED: tuple[tuple[str, Callable[[str], str]], ...] = (
+NORMALISED: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("without their folders", lambda name: name.replace("\\", "/").rpartition("/")[2]),
     ("without their endings", lambda name: re.sub(r"\.[A-Za-z0-9]{2,4}$", "", name)),
     (
@@ -192,9 +198,25 @@ _NORMALISED: tuple[tuple[str, Callable[[str], str]], ...] = (
 def _find_names(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
     """Videos that are named otherwise."""
     mine, theirs = (list(dict.fromkeys(table.to_list())) for table in (raw.video, truth.boxes["video"]))
-    if len(set(mine) & set(theirs)) * 2 >= len(mine):
-        return []
-    for says, normalise in _NORMALISED:
+    found = match_names("Videos", mine, theirs)
+    return [] if found is None else [Correction(found[0], partial(_rename_videos, names=found[1]))]
+
+
+def match_names(
+    what: str, mine: Sequence[str], theirs: Sequence[str], known: Callable[[str], bool] | None = None
+) -> tuple[Diagnosis, dict[str, str]] | None:
+    """What names should be that half of a file has otherwise, by what spellings differ in; None where they are known.
+
+    Args:
+        what: the things, in the plural.
+        mine: names in the file, each once.
+        theirs: names in the ground truth, each once.
+        known: whether the ground truth understands a name of the file (default: has it).
+    """
+    held = set(theirs)
+    if sum(known(name) if known is not None else name in held for name in mine) * 2 >= len(mine):
+        return None
+    for says, normalise in NORMALISED:
         places: dict[str, list[str]] = {}
         for name in theirs:
             places.setdefault(normalise(name), []).append(name)
@@ -206,12 +228,12 @@ def _find_names(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
             finding = Diagnosis(
                 "names",
                 "wrong",
-                f"Videos have other names than in the ground truth; {says} they are the same.",
+                f"{what} have other names than in the ground truth; {says} they are the same.",
                 f"{len(renamed)} of {len(mine)} are known then: {one!r} is {renamed[one]!r}",
-                f"Name videos as the ground truth does: {renamed[one]!r}.",
+                f"Name {what.lower()} as the ground truth does: {renamed[one]!r}.",
             )
-            return [Correction(finding, partial(_rename_videos, names=renamed))]
-    return []
+            return finding, renamed
+    return None
 
 
 def _rename_videos(rows: RawPredictions, names: Mapping[str, str]) -> RawPredictions:
@@ -535,7 +557,7 @@ def _find_inversion(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
         rows = rows[np.array(named, dtype=np.bool_)]
     met = np.zeros(len(some), dtype=np.bool_)
     met[rows] = True
-    area = _measure_auc(np.nan_to_num(raw.scores[some, 0], nan=1.0), met)
+    area = measure_auc(np.nan_to_num(raw.scores[some, 0], nan=1.0), met)
     if area is None or area > _INVERTED:
         return []
     finding = Diagnosis(
@@ -548,7 +570,7 @@ def _find_inversion(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
     return [Correction(finding, lambda rows: rows.rescale(lambda values: 1 - values))]
 
 
-def _measure_auc(score: Floats, right: Bools) -> float | None:
+def measure_auc(score: Floats, right: Bools) -> float | None:
     """Share of pairs of a right and a wrong row in which the right one has the higher score; None of too few."""
     n, m = int(right.sum()), int((~right).sum())
     if min(n, m) < _FEW:

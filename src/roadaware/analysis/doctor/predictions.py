@@ -392,15 +392,17 @@ def check_vocabulary(predictions: Predictions, scenes: Scenes) -> list[Diagnosis
     strange = claimed.filter(pl.any_horizontal(pl.col("s", "p", "o").is_in(unknown)))
     if not len(strange):
         return []
-    alike = {_plain(word): word for word in sorted(known)}
-    pairs = [f"{word!r} for {alike[_plain(word)]!r}" for word in unknown if _plain(word) in alike]
+    alike = {normalize_word(word): word for word in sorted(known)}
+    pairs = [
+        f"{word!r} for {alike[normalize_word(word)]!r}" for word in unknown if normalize_word(word) in alike
+    ]
     evidence = f"{len(strange)} of {len(claimed)} predictions say {', '.join(map(repr, unknown[:4]))}"
     remedy = f"Write {', '.join(pairs[:3])} the other way round." if pairs else "Use the truth's words."
     kind = report_error if len(strange) > 0.5 * len(claimed) else report_suspicion
     return kind("words", "Predictions use words that the truth does not know.", evidence, remedy)
 
 
-def _plain(word: str) -> str:
+def normalize_word(word: str) -> str:
     """A word without what spellings differ in."""
     return "".join(c for c in word.casefold() if c.isalnum())
 
@@ -600,14 +602,22 @@ def check_maps(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
         kind = report_error if len(constant) == len(held) else report_suspicion
         evidence = f"sounds {constant[:3]}"
         found += kind("constant_map", says, evidence, "Write the model's map before it is thresholded.")
-    truth = _boxes(scenes)
+    truth = collect_sound_boxes(scenes)
     pairs = [(values, truth[s]) for s, values in held.items() if s in truth and np.ptp(values) > 0]
-    return found + _check_orientation(pairs)
+    turned = check_orientation(pairs)
+    return found + ([turned[0]] if turned is not None else [])
 
 
-def _check_orientation(pairs: list[tuple[Floats, Floats]]) -> list[Diagnosis]:
+def check_orientation(
+    pairs: Sequence[tuple[Floats, Floats]],
+) -> tuple[Diagnosis, Callable[[Floats], Floats]] | None:
+    """How maps have to be turned so that true boxes are higher than the rest of the image; None where they are.
+
+    Args:
+        pairs: (rows, columns) map, and (4,) corners as shares of the image.
+    """
     if len(pairs) < 5:
-        return []
+        return None
     as_is = float(np.mean([_inside(values, box) for values, box in pairs]))
     turned = {
         name: float(np.mean([_inside(turn(v), box) for v, box in pairs]))
@@ -615,11 +625,12 @@ def _check_orientation(pairs: list[tuple[Floats, Floats]]) -> list[Diagnosis]:
     }
     best = max(turned, key=lambda name: turned[name])
     if turned[best] - as_is < _SOUND_CLEARLY:
-        return []
+        return None
     evidence = (
         f"true boxes are {as_is:+.2f} above the rest of the map as written, {turned[best]:+.2f} otherwise"
     )
-    return report_error("map_turned", f"Maps seem to be {best}.", evidence, _TURNS[best][0])
+    (finding,) = report_error("map_turned", f"Maps seem to be {best}.", evidence, _TURNS[best][0])
+    return finding, _TURNS[best][1]
 
 
 def _inside(values: Floats, box: Floats) -> float:
@@ -645,7 +656,7 @@ def _maps(predictions: Predictions) -> list[tuple[int, Floats]]:
     return found
 
 
-def _boxes(scenes: Scenes) -> dict[int, Floats]:
+def collect_sound_boxes(scenes: Scenes) -> dict[int, Floats]:
     """Number of a sound to its first box as shares of the image."""
     if "sound" not in scenes.boxes.columns:
         return {}
