@@ -270,7 +270,7 @@ def _read_sample(sample: Any, where: str) -> tuple[str, tuple[float, float], dic
     facts = {
         "width_px": width,
         "height_px": height,
-        "fps": float(rate) if type(rate) in (int, float) else None,
+        "fps": float(rate) if isinstance(rate, int | float) and rate > 0 else None,
         "n_frames": count if type(count) is int else None,
     }
     return escape_surrogates(video), (float(width), float(height)), facts
