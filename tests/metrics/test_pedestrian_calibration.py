@@ -122,6 +122,16 @@ def test_the_interval_of_a_bin_that_holds_all_samples_is_that_of_the_accuracy():
             assert bin_[end] == pytest.approx(row[end])
 
 
+def test_a_bin_of_two_samples_has_an_interval():
+    people = np.arange(6)
+    scores = np.array([0.91, 0.92, 0.11, 0.12, 0.13, 0.14])
+    state = SampleScores(scores, np.array([1, 0, 0, 1, 0, 0]), people, people)
+    bins = evaluate(state, DEFAULT, draws=100).instances("bin").filter(binning="uniform", n=2)
+    assert bins["accuracy"].to_list() == [0.5]
+    assert bins["low_pedestrian"].null_count() == 0
+    assert bins["low_pedestrian"][0] < 0.5 < bins["high_pedestrian"][0]
+
+
 def test_groups_are_sets_of_their_own():
     state = random_set(2, n=500)
     tte = np.where(state.tte_frames > 60, "tte=60+", "tte=0-60")

@@ -10,6 +10,7 @@ from roadaware.statistics.intervals import (
     Interval,
     PercentileDraws,
     Units,
+    _build_interval,
     encode_resample_count,
     get_difference_scale,
     select_interval_method,
@@ -177,6 +178,11 @@ def test_the_lower_end_of_an_error_is_judged_by_its_square():
     assert found.high == pytest.approx(mean + reach)
     assert found.low < mean - reach
     assert over(values - 0.08, "error").low == 0.0
+
+
+@pytest.mark.parametrize(("value", "low"), [(1.49, 0.0), (1.5, 0.0), (1.51, np.sqrt(1.01 * 0.01))])
+def test_an_error_reaches_zero_at_two_thirds_of_itself(value, low):
+    assert _build_interval(value, 1.0, "error") == (pytest.approx(low), value + 1.0)
 
 
 def test_the_longer_tail_moves_its_end_alone():

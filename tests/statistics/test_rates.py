@@ -71,6 +71,11 @@ def test_absent_classes_leave_the_mean_only_where_zero_division_is_a_number():
     assert np.isnan(rates.balanced_accuracy(two_of_three, zero_division=None))
 
 
+def test_a_class_that_is_never_decided_for_is_in_the_mean_all_the_same():
+    assert rates.balanced_accuracy(np.array([[3.0, 0.0], [1.0, 0.0]])) == (1.0 + 0.0) / 2
+    assert rates.balanced_accuracy(np.array([[3.0, 1.0], [0.0, 0.0]])) == 0.75
+
+
 @pytest.mark.parametrize("zero_division", [0.0, None])
 def test_no_samples_give_nothing(zero_division):
     empty = np.zeros((2, 2))
