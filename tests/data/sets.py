@@ -80,6 +80,12 @@ class NativeSet:
         return bool(getattr(self.maker, "SOLE", False))
 
     @property
+    def frame(self) -> int | None:
+        """The frame that the main file holds, where each file holds one; None where it holds a whole video."""
+        found: int | None = getattr(self.maker, "FRAME", None)
+        return found
+
+    @property
     def warns(self) -> bool:
         return bool(getattr(self.maker, "WARNS", True))
 
@@ -178,7 +184,7 @@ def unnumbered(scenes: Scenes) -> dict[str, pl.DataFrame]:
         return {
             "videos": scenes.videos,
             "frames": scenes.frames,
-            "boxes": scenes.boxes.drop("box", "sound", strict=False),
+            "boxes": scenes.boxes.drop("box", "tube", "sound", strict=False),
         }
     named = scenes.tubes.select("tube", "name")
     boxes = scenes.boxes.join(named, on="tube", how="left", maintain_order="left").drop(

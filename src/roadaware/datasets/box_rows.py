@@ -21,6 +21,8 @@ from roadaware.scenes.tables import Meta, Scenes
 
 KIND = "agent"
 """The kind of label that the classes of a tool become."""
+LONGEST_PATH = 1000
+"""Letters of the name of a file as tables have it."""
 FACTS = "dataset.toml"
 """The file in a folder of annotations that says what the annotations do not."""
 LARGEST_SIDE = 1 << 20

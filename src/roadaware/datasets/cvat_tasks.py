@@ -22,6 +22,7 @@ from roadaware.datasets.box_rows import FACTS, ROWS, BoxSource, build_box_scenes
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
 from roadaware.datasets.cvat import MOST_PIXELS, format_raw_text
 from roadaware.datasets.issues import Findings, build_unreadable_error
+from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError
 from roadaware.io.json import escape_surrogates
 from roadaware.io.sources import FileSource, Source, find_source, to_printable
@@ -104,8 +105,9 @@ def _take(source: Source, name: str, fps: float | None, found: BoxSource) -> Non
     job = next((each for each in ("task", "job", "project") if find_text(root, f"meta/{each}/name") or
                 find_text(root, f"meta/{each}/size")), "task")  # fmt: skip
     stem = PurePosixPath(name).name.removesuffix(PurePosixPath(name).suffix)
-    video = escape_surrogates(find_text(root, f"meta/{job}/name") or stem)
-    if len(video.encode()) > LONGEST_NAME:
+    named = find_text(root, f"meta/{job}/name") or stem
+    video = format_video_name(named)
+    if len(escape_surrogates(named).encode()) > LONGEST_NAME:
         raise InputError(f"the task's name has more than {LONGEST_NAME} bytes", where=where)
     if video in {row["video"] for row in found.videos}:
         raise InputError(f"a second task called {to_printable(video)}", where=where)

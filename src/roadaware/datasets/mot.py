@@ -10,6 +10,7 @@ Holds: track, class, ignored boxes, rate, size, length. Does not: boxes without 
 from __future__ import annotations
 
 import configparser
+import os
 import re
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,6 +21,7 @@ from roadaware.datasets import Progress
 from roadaware.datasets.box_rows import (
     FACTS,
     LARGEST_SIDE,
+    LONGEST_PATH,
     BoxSource,
     build_box_scenes,
     check_classes,
@@ -27,9 +29,9 @@ from roadaware.datasets.box_rows import (
 )
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
 from roadaware.datasets.issues import Findings, build_unreadable_error, select_first_reason
+from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError
 from roadaware.io.csv import decode, iterate_line_batches, split_cells
-from roadaware.io.json import escape_surrogates
 from roadaware.io.sources import Source, decode_utf_text, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
@@ -110,10 +112,10 @@ def read(
     for done, folder in enumerate(folders, 1):
         name = f"{folder}/{TRUTH}"
         try:
-            video = escape_surrogates(PurePosixPath(folder).name)
+            video = format_video_name(PurePosixPath(folder).name)
             if video in seen:
                 raise InputError(f"a second sequence called {to_printable(video)}", where=source.where(name))
-            if len(video.encode()) > LONGEST_NAME:
+            if len(os.fsencode(PurePosixPath(folder).name)) > LONGEST_NAME:
                 raise InputError(
                     f"the sequence's name has more than {LONGEST_NAME} bytes", where=source.where(name)
                 )
@@ -190,7 +192,7 @@ def _read_rows(source: Source, folder: str, named: tuple[str, ...] | None, found
         frame=pl.col("number") - 1,
         ignore=pl.col("conf") == 0,
         item=pl.concat_str([pl.col(f"c{n}").fill_null("").str.slice(0, 16) for n in range(6)], separator=","),
-        file=pl.lit(escape_surrogates(name)),
+        file=pl.lit(to_printable(name, LONGEST_PATH)),
     )
     reason = select_first_reason(
         (~pl.col("cells").is_in(_DUE), pl.format("{} fields where 7 to 10 are due", "cells")),

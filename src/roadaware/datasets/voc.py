@@ -22,6 +22,7 @@ from roadaware.datasets import Progress
 from roadaware.datasets.box_rows import (
     FACTS,
     LARGEST_SIDE,
+    LONGEST_PATH,
     ROWS,
     BoxSource,
     build_box_scenes,
@@ -30,6 +31,7 @@ from roadaware.datasets.box_rows import (
 )
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
 from roadaware.datasets.issues import Findings, build_unreadable_error
+from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError, UsageError
 from roadaware.io.json import escape_surrogates
 from roadaware.io.sources import FileSource, Source, decode_utf_text, find_source, to_printable
@@ -139,6 +141,7 @@ def read(
     for stem, (name, root) in images.items():
         match = numbers[stem]
         video, frame = (match[1], int(match[2]) - base) if match else (stem, 0)
+        video = format_video_name(video)
         size = tuple(_parse_side(find_text(root, f"size/{side}")) for side in ("width", "height"))
         if None in size:
             size = facts.size_px or (None, None)
@@ -212,7 +215,7 @@ def _build_row(element: etree._Element, video: str, frame: int, file: str, off: 
             corner - off if n < 2 and corner is not None else corner for n, corner in enumerate(corners)
         ]
     return {
-        "file": escape_surrogates(file),
+        "file": to_printable(file, LONGEST_PATH),
         "line": element.sourceline,
         "item": f"{to_printable(label or '?', 60)} {told}"[:120],
         "video": video,

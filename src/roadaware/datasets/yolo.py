@@ -19,13 +19,22 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets import Progress
-from roadaware.datasets.box_rows import FACTS, BoxSource, Facts, build_box_scenes, check_classes, read_facts
+from roadaware.datasets.box_rows import (
+    FACTS,
+    LONGEST_PATH,
+    BoxSource,
+    Facts,
+    build_box_scenes,
+    check_classes,
+    read_facts,
+)
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
 from roadaware.datasets.issues import Findings, build_unreadable_error, select_first_reason
+from roadaware.datasets.relation_tables import format_video_name
 from roadaware.datasets.sensor_tables import parse_picture_size
 from roadaware.errors import InputError, UsageError
 from roadaware.io.json import escape_surrogates
-from roadaware.io.sources import Source, decode_utf_text, find_source
+from roadaware.io.sources import Source, decode_utf_text, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
@@ -88,7 +97,8 @@ def _list_labels(source: Source) -> list[str]:
 def _walk(source: Source, folder: str, depth: int = 3) -> Iterator[str]:
     files, folders = source.entries(folder)
     start = f"{folder}/" if folder else ""
-    yield from (start + name for name in files if name.lower().endswith(".txt"))
+    # A folder that is called as a file is one that cannot be read, and is said to be.
+    yield from (start + name for name in sorted([*files, *folders]) if name.lower().endswith(".txt"))
     if depth and folder:
         for inner in folders:
             yield from _walk(source, start + inner, depth - 1)
@@ -220,8 +230,8 @@ def _place_images(source: Source, names: list[str], facts: Facts) -> dict[str, l
         if size is None and image is not None:
             seen = parse_picture_size(source, image)
             size = None if isinstance(seen, str) else seen
-        table["file"].append(escape_surrogates(name))
-        table["video"].append(escape_surrogates(numbered[1] if numbered else stem))
+        table["file"].append(to_printable(name, LONGEST_PATH))
+        table["video"].append(format_video_name(numbered[1] if numbered else stem))
         table["number"].append(int(numbered[2]) if numbered else None)
         table["split"].append(split)
         table["image"].append(image and escape_surrogates(image))

@@ -9,6 +9,8 @@ FORMAT = "text"
 MAIN = "street/gt/gt.txt"
 VIDEO = "street"
 OTHERS = ()
+WARNS = False
+"""What is odd in a row of MOT is refused with the row."""
 BAD_ROW = "upside down"
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     # A text file that breaks off is seen where a character does.
@@ -41,6 +43,14 @@ def make(root: Path, *, frames: int = 3) -> Path:
         info = f"[Sequence]\nname={name}\nframeRate=10\nseqLength={frames}\nimWidth=640\nimHeight=480\n"
         (root / name / "seqinfo.ini").write_text(info)
     return root
+
+
+def with_video(root: Path, name: str) -> None:
+    """A sequence by another name, as far as a folder can have it."""
+    folder = root / name.replace("/", "").encode()[:255].decode(errors="ignore") / "gt"
+    folder.mkdir(parents=True)
+    for part in ("gt.txt", "labels.txt"):
+        (folder / part).write_bytes((root / "street" / "gt" / part).read_bytes())
 
 
 def others_in(root: Path) -> tuple[str, ...]:

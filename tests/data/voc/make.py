@@ -9,6 +9,8 @@ FORMAT = "plain xml"
 MAIN = "Annotations/street_000002.xml"
 VIDEO = "street"
 OTHERS = ()
+FRAME = 1
+"""The main file is this frame of the video alone."""
 BAD_ROW = "upside down"
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda data: data[: len(data) // 2],

@@ -9,6 +9,8 @@ FORMAT = "text"
 MAIN = "labels/train/street_000001.txt"
 VIDEO = "street"
 OTHERS = ()
+FRAME = 0
+"""The main file is this frame of the video alone."""
 BAD_ROW = "upside down"
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     # A text file that breaks off is seen where a character does.
