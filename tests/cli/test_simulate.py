@@ -119,12 +119,12 @@ def test_a_scene_that_fails_is_named_the_others_are_made_and_the_same_command_ad
 
     words = ["simulate", "--scenes", "3", *TINY, "--out", str(tmp_path / "made")]
     monkeypatch.setattr("roadaware.simulator.generate.render_scene", shoot)
-    assert main(words) == 1
+    assert main(words) == 70
     told = capsys.readouterr().err
     assert (
         "1 of 3 scenes failed; the others are done and stay, and the same command tries these again" in told
     )
-    assert "road-0001: a fault of roadaware, ZeroDivisionError: a wheel without a rim" in told
+    assert "road-0001 failed: a fault of roadaware, ZeroDivisionError: a wheel without a rim" in told
     assert sorted(p.name for p in (tmp_path / "made" / "scenes").iterdir()) == ["road-0000", "road-0002"]
     monkeypatch.setattr("roadaware.simulator.generate.render_scene", lambda *_, **__: None)
     assert main(words) == 0

@@ -95,12 +95,14 @@ class PartResult(Generic[Value]):
         place: of the part among all.
         value: what the function returned; None where it failed.
         failure: why it failed, in words; None where it did not.
+        unforeseen: whether that is a fault of roadaware.
         cpu_s: seconds of processors that it took, of all threads.
     """
 
     place: int
     value: Value | None = None
     failure: str | None = None
+    unforeseen: bool = False
     cpu_s: float = 0.0
 
 
@@ -145,10 +147,11 @@ def run_parts(
 
     Raises:
         FindingsError: if parts failed, once the others are done; names them.
+        RuntimeError: if it was a fault of roadaware that one of them met.
         UsageError, DiskError: as `map_parts`.
     """
     failed: dict[str, str] = {}
-    seconds = 0.0
+    seconds, unforeseen = 0.0, False
     # Closed whatever happens, which ends the workers at once instead of when garbage is collected.
     with closing(map_parts(work, parts, workers)) as results:
         for each in results:
@@ -157,14 +160,16 @@ def run_parts(
                 done(parts[each.place])
             else:
                 failed[name(parts[each.place])] = each.failure
+                unforeseen |= each.unforeseen
                 _LOG.warning("%s failed: %s", name(parts[each.place]), " ".join(each.failure.split()))
     if failed:
         few = [f"\n  {each}: {' '.join(why.split())[:300]}" for each, why in list(failed.items())[:10]]
         more = f"\n  and {len(failed) - 10:,} more" if len(failed) > 10 else ""
-        raise FindingsError(
+        message = (
             f"{len(failed):,} of {len(parts):,} {what} failed; the others are done and stay, and the same command "
             f"tries these again{''.join(few)}{more}"
         )
+        raise RuntimeError(message) if unforeseen else FindingsError(message)
     return seconds
 
 
@@ -177,6 +182,7 @@ class _Reply:
 
     value: Any = None
     failure: str | None = None
+    unforeseen: bool = False
     stops_all: type[RoadawareError] | None = None
     trace: str = ""
     cpu_s: float = 0.0
@@ -197,9 +203,10 @@ def _describe_failure(error: Exception, cpu_s: float = 0.0) -> _Reply:
     # A full disk or a wrong request would meet every other part as well.
     stops_all = next((kind for kind in (DiskError, UsageError) if isinstance(error, kind)), None)
     why = str(error)
-    if not isinstance(error, RoadawareError):
+    unforeseen = not isinstance(error, RoadawareError)
+    if unforeseen:
         why = f"a fault of roadaware, {type(error).__name__}: {why.splitlines()[0] if why else ''}"
-    return _Reply(None, why, stops_all, "".join(traceback.format_exception(error)), cpu_s)
+    return _Reply(None, why, unforeseen, stops_all, "".join(traceback.format_exception(error)), cpu_s)
 
 
 @dataclass(frozen=True)
@@ -422,7 +429,7 @@ def _build_result(place: int, reply: _Reply) -> PartResult[Any]:
         _LOG.debug("part %d\n%s", place, reply.trace)
     if reply.stops_all is not None:
         raise reply.stops_all(reply.failure)
-    return PartResult(place, reply.value, reply.failure, reply.cpu_s)
+    return PartResult(place, reply.value, reply.failure, reply.unforeseen, reply.cpu_s)
 
 
 def _sort_results(found: Iterator[PartResult[Value]]) -> Iterator[PartResult[Value]]:
