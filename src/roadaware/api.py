@@ -84,6 +84,12 @@ def link(
         InputError: if the boxes have no scores to link by.
 
     Source: Singh et al., TPAMI 2022, section 4.3; Singh et al., ICCV 2017, for UCF101-24.
+
+    Examples:
+        >>> boxes, frames = [[x, 0, x + 20, 40] for x in range(9)], list(range(9))
+        >>> found = Predictions.from_numpy(boxes, [0.9] * 9, frames, "drive", classes=("Ped",), labels=[0] * 9)
+        >>> len(link(found).tubes.filter(pl.col("parent").is_null()))
+        1
     """
     _check_kind(predictions, tables.Predictions, "link takes predictions")
     if dataset not in ("road", "ucf24"):

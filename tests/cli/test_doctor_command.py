@@ -50,7 +50,7 @@ def test_what_cannot_be_corrected_is_refused(roadaware: Command, corner: Path, t
     for words, code, says in (
         (["doctor", "corner-cases", *truth], 2, "needs --truth TRUTH and --predictions"),
         (["doctor", "road"], 2, "or the path of the dataset: doctor road PATH"),
-        (["doctor", "sound", "--output", tmp_path / "x"], 2, "nothing is corrected of 'sound'"),
+        (["doctor", "sound", "--output", tmp_path / "x"], 2, "needs --truth TRUTH and --predictions"),
         (["doctor", "corner-cases", *truth, "--predictions", tmp_path], 2, "is a folder"),
         (["doctor", "corner-cases", *truth, "--predictions", corner / BASE], 3, "expected a list"),
         (["doctor", "corner-cases", *truth, "--predictions", tmp_path / "text.json"], 3, "four numbers"),
