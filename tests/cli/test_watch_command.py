@@ -409,7 +409,7 @@ def test_the_detector_that_comes_along_says_how_it_is_used_and_what_it_saw() -> 
 
     weights = setup.find_bundled_weights()
     advice = read_advice([weights])
-    assert advice.linking == {"min_iou": 0.1}
+    assert advice.linking == {"min_iou": 0.1, "cost": "score", "assignment": "greedy"}
     assert advice.min_score == read_notes(weights)["calibration"]["min_score"] == 0.32
     assert read_training_data([weights]) == "synthetic scenes alone; not validated on real roads"
     assert f"at or above {advice.min_score:g}" in weights.with_suffix(".md").read_text(encoding="utf-8")

@@ -118,6 +118,7 @@ def test_spans_hold_the_event_or_all_that_may() -> None:
     assert survive(chance) == pytest.approx(1 - np.cumsum(chance, axis=1)[:, :2])
 
 
+@pytest.mark.slow
 def test_a_network_learns_when() -> None:
     recipe = HazardRecipe(
         fields=(("dropout", 0.0),), epochs=20, batch=32, every=1, lr=5e-3, weight_decay=0.0, flip=0.0

@@ -204,6 +204,7 @@ def _overfit(
     return {task: (before[task], after[task]) for task in TASKS}
 
 
+@pytest.mark.slow
 def test_all_heads_learn_two_clips_together() -> None:
     network = _network(CrowdConfig.tiny(dropout=0.0), seed=1)
     network.pathfinder.set_temperature(0.5)

@@ -209,7 +209,10 @@ def test_boxes_in_pixels_of_another_size_are_scaled_and_counted(tmp_path: Path) 
     assert any("another size" in each["what"] for each in found.meta.notes["warnings"])
 
 
-@pytest.mark.parametrize("form", WRITERS)
+@pytest.mark.parametrize(
+    "form",
+    [pytest.param(form, marks=pytest.mark.slow if place else ()) for place, form in enumerate(WRITERS)],
+)
 def test_synthetic_scenes_are_converted_and_judged_as_themselves(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
