@@ -9,7 +9,7 @@ import pytest
 
 from roadaware.cli import main
 from roadaware.datasets import read
-from roadaware.errors import DiskError, FindingsError, UsageError
+from roadaware.errors import DiskError, UsageError
 from roadaware.io.images import MaskReader
 from roadaware.io.video import VideoReader
 from roadaware.simulator.config import DOMAINS, PRESETS, build_scene_config
@@ -91,8 +91,8 @@ def test_no_half_scene_is_left_however_it_ends(
         raise ending
 
     monkeypatch.setattr("roadaware.simulator.generate.render_scene", shoot)
-    # What is wrong with one scene leaves the others; who interrupts means all.
-    with pytest.raises(ending if ending is KeyboardInterrupt else FindingsError):
+    # What is wrong with one scene leaves the others, and is our fault; who interrupts means all.
+    with pytest.raises(ending if ending is KeyboardInterrupt else RuntimeError):
         generate_scenes(Order(SHORT, 0, 1), tmp_path / "made")
     assert list((tmp_path / "made" / "scenes").iterdir()) == []
 

@@ -71,7 +71,13 @@ def test_a_watch_ends_with_a_page_and_report_makes_the_same(
     summary = json.loads((run / "summary.json").read_text())
     assert summary["files"][-1] == "report.html"
     assert (summary["width_px"], summary["height_px"]) == (64, 48)
-    assert {each["task"] for each in summary["models"]} == {"agents", "events", "crossing", "risk"}
+    assert {each["task"] for each in summary["models"]} == {
+        "agents",
+        "events",
+        "what is expected",
+        "crossing",
+        "risk",
+    }
     assert "drive<b>" not in page
     assert page.count("<script") == 1
     assert not re.search(r"src=\"(?!data:)", page)

@@ -64,8 +64,11 @@ def sleep(folder: Path, number: int) -> None:
 
 
 def sleep_but_first(folder: Path, number: int) -> None:
+    """The first part is over once another has begun: a result is taken while that one sleeps."""
     if number:
         sleep(folder, number)
+    while not any(folder.iterdir()):
+        time.sleep(0.02)
 
 
 def tell_place(number: int) -> tuple[int, str, str | None]:
