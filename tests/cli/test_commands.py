@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cyclopts import App
 from small_files import Command, write_files
 
 from roadaware import __version__
+from roadaware.cli.app import build_app
 from roadaware.demo_data import DemoFacts
 from roadaware.scenes.store import open_scenes
 
@@ -187,3 +191,27 @@ def test_reproduce_without_data_says_what_is_needed(roadaware: Command, tmp_path
     done = roadaware("reproduce", "iv2024", "--data", tmp_path)
     assert done.code == 3
     assert "jaad/" in done.err
+
+
+def test_the_help_of_an_option_says_one_default() -> None:
+    """Where the words of an option say what holds by default, nothing is added to them."""
+
+    def list_arguments(app: App) -> Iterator[Any]:
+        under = [name for name in app if not name.startswith("-")]
+        for name in under:
+            yield from list_arguments(app[name])
+        if not under:
+            yield from app.assemble_argument_collection()
+
+    said = [
+        # Of nothing at all nothing is shown, unless a function does it.
+        (
+            argument.name,
+            argument.show_default
+            and (argument.show_default is not True or argument.field_info.default is not None),
+        )
+        for argument in list_arguments(build_app("*"))
+        if "[default: " in (argument.parameter.help or "")
+    ]
+    assert len(said) > 50
+    assert [name for name, shown in said if shown] == []

@@ -26,6 +26,7 @@ from roadaware.cli.options import (
     SampleConfig,
     Seed,
     Several,
+    Stated,
     TaskName,
 )
 from roadaware.cli.results import write_result
@@ -52,7 +53,7 @@ def baseline(
     /,
     *,
     task: Annotated[TaskName, Parameter(help="What is asked.")] = "action",
-    model: Annotated[list[str] | None, Parameter(name="--models", help=_MODELS), Several] = None,
+    model: Annotated[list[str] | None, Parameter(name="--models", help=_MODELS), Several, Stated] = None,
     config: SampleConfig = "default",
     draws: Resamples = 1000,
     seed: Seed = 0,

@@ -10,7 +10,18 @@ import polars as pl
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import COLUMNS, OPTION, USUAL, Common, Outcome, Output, Overwrite, Several, Switch
+from roadaware.cli.options import (
+    COLUMNS,
+    OPTION,
+    USUAL,
+    Common,
+    Outcome,
+    Output,
+    Overwrite,
+    Several,
+    Stated,
+    Switch,
+)
 from roadaware.errors import UsageError
 from roadaware.formats.boxes.forms import FORMS, check_folder, write_boxes
 from roadaware.io.folders import make_folder
@@ -55,15 +66,15 @@ def convert(
     kind: Annotated[str | None, Parameter(help=_KIND)] = None,
     lossy: Annotated[bool, Parameter(help=_LOSSY), Switch] = False,
     option: Annotated[tuple[str, ...], Parameter(help=OPTION, show_default=False), Several] = (),
-    columns: Annotated[tuple[str, ...], Parameter(help=COLUMNS, show_default=False), Several] = (),
-    videos: Annotated[tuple[str, ...], Parameter(help=_VIDEOS), Several] = (),
+    columns: Annotated[tuple[str, ...], Parameter(help=COLUMNS), Several, Stated] = (),
+    videos: Annotated[tuple[str, ...], Parameter(help=_VIDEOS), Several, Stated] = (),
     embed: Annotated[bool, Parameter(help=_EMBED), Switch] = False,
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Write runs and datasets as files of other tools: a recording of Rerun, or annotations of other toolboxes.
 
-    Boxes and tracks of any dataset are written as COCO, YOLO, MOT, CVAT, Pascal VOC, KITTI or a csv have them; what the form
+    Boxes and tracks of any dataset are written as one of the forms of boxes that --to lists has them; what the form
     cannot hold is listed before anything is written, and `--lossy` agrees to it.
 
     Annotations of any dataset or of synthetic scenes are written as AVA, VidVRD, HC-STVG or VGG-SS have them, so that

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    Outcome,
+    Output,
+    Overwrite,
+    Several,
+    Stated,
+    Switch,
+    validate_range,
+)
 from roadaware.cli.results import write_result
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folders
@@ -61,7 +71,7 @@ def crossing(
     weights: Annotated[tuple[Path, ...], Parameter(help=_WEIGHTS), Several] = (Path("crossing-jaad"),),
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.RESULT] = None,
     reader: Annotated[str | None, Parameter(help=_READER)] = None,
-    columns: Annotated[tuple[str, ...], Parameter(help=_COLUMNS, show_default=False), Several] = (),
+    columns: Annotated[tuple[str, ...], Parameter(help=_COLUMNS), Several, Stated] = (),
     fps: Annotated[float | None, Parameter(help=_FPS)] = None,
     size: Annotated[str | None, Parameter(help=_SIZE)] = None,
     every: Annotated[float | None, Parameter(help=_EVERY)] = None,

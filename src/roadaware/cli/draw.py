@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Several, Switch, validate_range
+from roadaware.cli.options import USUAL, Common, Outcome, Output, Several, Stated, Switch, validate_range
 from roadaware.datasets import read
 from roadaware.errors import UsageError
 from roadaware.io.folders import make_folder
@@ -24,7 +24,9 @@ def draw(
     /,
     *,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.FOLDER] = None,
-    videos: Annotated[tuple[str, ...], Parameter(help="Names of videos. [default: all]"), Several] = (),
+    videos: Annotated[
+        tuple[str, ...], Parameter(help="Names of videos. [default: all]"), Several, Stated
+    ] = (),
     frames: Annotated[int, Parameter(help="Images on a sheet.", validator=validate_range(1, 400))] = 12,
     sheet_only: Annotated[bool, Parameter(help="Write no video."), Switch] = False,
     common: Common = USUAL,

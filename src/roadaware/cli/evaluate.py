@@ -28,6 +28,7 @@ from roadaware.cli.options import (
     Resamples,
     Seed,
     Several,
+    Stated,
     Switch,
     TaskName,
     add_commands,
@@ -144,7 +145,7 @@ _FPS = "Frames per second, for videos of which the truth tells neither rate nor 
 
 EventTruth = Annotated[Path, Parameter(help=_TRUTH)]
 EventPredictions = Annotated[list[Path], Parameter(help=_PREDICTIONS), Several]
-Split = Annotated[str | None, Parameter(help=_SPLIT)]
+Split = Annotated[str | None, Parameter(help=_SPLIT), Stated]
 
 
 @Parameter(name="*")

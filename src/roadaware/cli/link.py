@@ -15,7 +15,17 @@ from roadaware.analysis.evaluation import event_inputs
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventSet
 from roadaware.analysis.event_findings import list_warnings
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Output, Overwrite, Several, Switch
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    ConfigName,
+    Outcome,
+    Output,
+    Overwrite,
+    Several,
+    Stated,
+    Switch,
+)
 from roadaware.cli.results import Images, ImageSize
 from roadaware.config import digest, to_dict
 from roadaware.errors import InputError, UsageError
@@ -59,7 +69,7 @@ class Steps:
     nms: Annotated[Literal["agentness", "class"] | None, Parameter(help=_NMS)] = None
     nms_iou: Annotated[float | None, Parameter(help=_NMS_IOU)] = None
     fuse_iou: Annotated[float | None, Parameter(help=_FUSE)] = None
-    weights: Annotated[tuple[float, ...], Parameter(help=_WEIGHTS, show_default=False), Several] = ()
+    weights: Annotated[tuple[float, ...], Parameter(help=_WEIGHTS), Several, Stated] = ()
     min_length: Annotated[int, Parameter(help=_SHORT)] = 1
 
     def check(self, count: int) -> None:

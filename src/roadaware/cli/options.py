@@ -111,6 +111,8 @@ Resamples = Annotated[
 Several = Parameter(
     negative="", consume_multiple=True, show_default=lambda value: " ".join(map(str, value or ())) or "none"
 )
+Stated = Parameter(show_default=False)
+"""Behind `Several`, where the help says itself what holds by default."""
 Switch = Parameter(negative="", show_default=False)
 MAY_STAND_ALONE = "may stand alone"
 """Beside the parameter of an option that takes several values, and means something without any."""

@@ -18,7 +18,17 @@ from roadaware.cli.networks import (
     select_device,
     show_resumable,
 )
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    Outcome,
+    Output,
+    Overwrite,
+    Several,
+    Stated,
+    Switch,
+    validate_range,
+)
 from roadaware.cli.predict import split_texts
 from roadaware.io.sources import digest, read_file
 from roadaware.models.catalogue.entries import resolve_weights
@@ -51,8 +61,8 @@ def prelabel(
     videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
     out: Annotated[Path, Output, Parameter(help=_OUT), outputs.PRELABELS],
     source: VideoSource = ALL_VIDEOS,
-    texts: Annotated[tuple[str, ...], Parameter(help=_TEXTS, show_default=False), Several] = (),
-    template: Annotated[tuple[str, ...], Parameter(help=_TEMPLATE, show_default=False), Several] = (),
+    texts: Annotated[tuple[str, ...], Parameter(help=_TEXTS), Several, Stated] = (),
+    template: Annotated[tuple[str, ...], Parameter(help=_TEMPLATE), Several, Stated] = (),
     top: Annotated[int, Parameter(help="Labels that are kept.", validator=validate_range(1, 100))] = 3,
     margin: Annotated[float, Parameter(help=_MARGIN)] = 0.1,
     batch: Annotated[int, Parameter(help="Boxes at a time.", validator=validate_range(1, 4096))] = 16,

@@ -19,6 +19,7 @@ from roadaware.cli.options import (
     Output,
     Overwrite,
     Several,
+    Stated,
     Switch,
 )
 from roadaware.datasets import READERS
@@ -57,7 +58,7 @@ def read(
     cache: Annotated[bool, Parameter(help="Use and fill the cache.", negative="--no-cache")] = True,
     appearance: Annotated[bool, Parameter(help="Read the appearance tags too (JAAD)."), Switch] = False,
     option: Annotated[tuple[str, ...], Parameter(help=OPTION), Several] = (),
-    columns: Annotated[tuple[str, ...], Parameter(help=COLUMNS, show_default=False), Several] = (),
+    columns: Annotated[tuple[str, ...], Parameter(help=COLUMNS), Several, Stated] = (),
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,

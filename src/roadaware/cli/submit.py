@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from roadaware.analysis.evaluation import event_inputs, events
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch
+from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Stated, Switch
 from roadaware.cli.results import ImageSize
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.road_detections import CLASS_KINDS, NETWORK_SIZE, encode_pickle
@@ -50,7 +50,7 @@ def submit(
     *,
     truth: Annotated[list[Path], Parameter(help=_TRUTH), Several],
     split: Annotated[str, Parameter(help=_SPLIT)] = "test",
-    kinds: Annotated[tuple[str, ...], Parameter(help=_KINDS), Several] = (),
+    kinds: Annotated[tuple[str, ...], Parameter(help=_KINDS), Several, Stated] = (),
     size: ImageSize = "682x512",
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.NEW_FILE] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,

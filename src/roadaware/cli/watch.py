@@ -33,7 +33,7 @@ from roadaware.cli.networks import (
     select_detector,
     select_device,
 )
-from roadaware.cli.options import MAY_STAND_ALONE, USUAL, Common, Outcome, Output, Overwrite, Switch
+from roadaware.cli.options import MAY_STAND_ALONE, USUAL, Common, Outcome, Output, Overwrite, Stated, Switch
 from roadaware.cli.results import format_view_command
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.interrupts import stop_gracefully
@@ -165,7 +165,7 @@ def watch(
     expect: Annotated[
         bool | None, Parameter(help=_EXPECT, negative="--no-expect", show_default=False)
     ] = None,
-    threads: Annotated[int, Parameter(help=_THREADS)] = 0,
+    threads: Annotated[int, Parameter(help=_THREADS), Stated] = 0,
     device: Device = "auto",
     precision: Precision = "fp32",
     rescale: Annotated[bool, Parameter(help=_RESCALE), Switch] = False,

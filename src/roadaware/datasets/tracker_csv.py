@@ -156,7 +156,8 @@ def read(
     rows = _convert_labels(rows, facts, found)
     rows = _scale(rows, units, facts, where, found)
     _add_videos(rows, facts, frames, found)
-    found.rows.append(rows.filter(~pl.col("bare")))
+    # A row of nothing but empty cells is bare too, and names no frame: it is refused, not passed over.
+    found.rows.append(rows.filter(~pl.col("bare") | pl.col("reason").is_not_null()))
     found.notes |= notes
     return build_box_scenes(found, source.contents(inputs(source)))
 
@@ -188,7 +189,17 @@ def parse_columns(given: str | Sequence[str] | Mapping[str, str] | None) -> dict
             raise UsageError(
                 f"columns are named for {', '.join(PLACES)}; not for {to_printable(what.strip(), 60)}"
             )
+        if what.strip() in found:
+            raise UsageError(f"columns name {what.strip()} twice; each once")
         found[what.strip()] = column.strip()
+    for layout in LAYOUTS:
+        beside = next(
+            (each for other in LAYOUTS for each in other if each in found and each not in layout), None
+        )
+        if beside is not None and all(each in found for each in layout):
+            raise UsageError(
+                f"columns name {', '.join(layout)}, and {beside}, which is of another way to write a box"
+            )
     return found
 
 
@@ -229,6 +240,14 @@ def find_columns(
             raise InputError(f"has no column {to_printable(column, 60)}; it has {_list(header)}", where=where)
         found[what] = lower.index(text) if text in lower else int(text) - 1
     taken = set(found.values())
+    if len(taken) < len(found):
+        places = list(found.values())
+        what, other = [each for each, place in found.items() if places.count(place) > 1][:2]
+        raise InputError(
+            f"the column {to_printable(header[found[what]], 60)!r} is named for {what} and for {other}",
+            where=where,
+            hint="name each column for one of them",
+        )
     # A box is one of the three layouts: columns that are named for another leave no room for guesses of the first.
     named_corners = {each for layout in LAYOUTS for each in layout if each in named}
     for what, names in PLACES.items():
@@ -263,8 +282,16 @@ def find_columns(
             f"no column is known for {'; '.join(missing)}, which are missing. It has {_list(header)}", where=where,
             hint=f"say which is which, {_EXAMPLE}; a file without a header by numbers, such as frame=1 id=2",
         )  # fmt: skip
-    other = {name for each in LAYOUTS for name in each} - set(layout)
-    return {what: found[what] for what in PLACES if what in found and what not in other}
+    unused = {name for each in LAYOUTS for name in each} - set(layout)
+    found = {what: found[what] for what in PLACES if what in found and what not in unused}
+    for what, place in found.items():
+        if lower.count(lower[place]) > 1:
+            raise InputError(
+                f"{lower.count(lower[place])} columns are called {to_printable(header[place], 60)!r}",
+                where=where,
+                hint=f"rename one, or take the header away and say --columns {what}={place + 1} and so on",
+            )
+    return found
 
 
 def is_box_header(names: Sequence[str]) -> bool:
@@ -430,7 +457,8 @@ def _place_frames(rows: pl.DataFrame, first: int | None, where: str) -> pl.DataF
     Raises:
         InputError: if it is unclear whether frames count from 0 or from 1.
     """
-    lowest = rows.filter(pl.col("reason").is_null())["frame"].min()
+    # Of the rows that are refused for something else, too: a broken box in frame 0 is one in frame 0.
+    lowest = rows["frame"].min()
     if first is None and isinstance(lowest, int) and lowest > 0:
         raise InputError(
             f"the lowest frame is {lowest}: it is unclear whether frames count from 0 or from 1",

@@ -149,3 +149,39 @@ def test_the_commands_name_columns_and_say_what_was_taken(
     assert (out / "t/gt/gt.txt").read_text() == "1,7,11,21,30,40,1,-1,1\n"
     assert main(["convert", str(out), *named, "--to", "csv", "-o", str(tmp_path / "csv")]) == 2
     assert "mot has columns of its own" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ("frame=f,frame=g", "columns name frame twice"),
+        ("frame=f,left=l,top=t,width=w,height=h,x1=l", "columns name left, top, width, height, and x1"),
+        ("frame=f,cx=l,cy=t,width=w,height=h,left=l", "columns name cx, cy, width, height, and left"),
+    ],
+)
+def test_columns_that_contradict_each_other_are_refused(tmp_path: Path, columns: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        read_lines(tmp_path, "f,g,l,t,w,h", "0,0,1,1,5,5", columns=columns)
+
+
+def test_a_column_stands_for_one_thing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the column 'f' is named for frame and for id"):
+        read_lines(tmp_path, "f,l,t,w,h", "0,1,1,5,5", columns="frame=f,id=f,left=l,top=t,width=w,height=h")
+    with pytest.raises(InputError, match="2 columns are called 'x1'"):
+        read_lines(tmp_path, "frame,id,x1,y1,x2,y2,x1", "0,1,1,1,5,5,2")
+    # One that stands twice and is not read is in nobody's way.
+    assert corners(read_lines(tmp_path, "frame,id,x1,y1,x2,y2,b,b", "0,1,1,1,5,5,2,3")) == [(1, 1, 5, 5)]
+
+
+def test_a_row_of_empty_cells_is_refused_and_counted(tmp_path: Path) -> None:
+    scenes = read_lines(tmp_path, "frame,id,x1,y1,x2,y2", "0,1,1,1,5,5", ",,,,,", "", "1,,,,,")
+    assert len(scenes.boxes) == 1
+    assert scenes.rejected.select("file", "line").rows() == [("drive.csv", 3)]
+    assert scenes.frames["frame"].to_list() == [0, 1]
+    assert scenes.meta.rows_read["boxes"] == 2
+
+
+def test_a_broken_box_in_frame_0_says_that_frames_count_from_0(tmp_path: Path) -> None:
+    scenes = read_lines(tmp_path, "frame,id,x1,y1,x2,y2", "0,1,nan,1,5,5", "1,1,1,1,5,5")
+    assert scenes.boxes["frame"].to_list() == [1]
+    assert len(scenes.rejected) == 1
