@@ -56,6 +56,9 @@ def test_every_config_of_a_predictor_that_ships_is_a_recipe(path: Path) -> None:
         ({"model": {"likeliest": -1}}, "model.likeliest is 0 or more"),
         ({"validation": {"min_agentness": 2}}, "validation.min_agentness and nms_iou"),
         ({"validation": {"top": 0}}, "top at least 1"),
+        ({"validation": {"linking": {"nearness": 1}}}, "validation.linking: "),
+        ({"validation": {"linking": {"min_iou": 2}}}, "validation.linking: min_iou should be"),
+        ({"validation": {"link_iou": -1}}, "validation.linking: min_iou should be"),
     ],
 )
 def test_what_a_recipe_may_not_say_is_refused_by_name(given: dict[str, object], says: str) -> None:

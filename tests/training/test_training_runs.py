@@ -19,6 +19,7 @@ from torch import nn
 from roadaware.cli import main
 from roadaware.errors import DamagedError, DiskError, InputError, UsageError
 from roadaware.io.video import VideoReader
+from roadaware.models.detector import read_advice
 from roadaware.models.weights import open_detector, open_network
 from roadaware.tasks.road_events import Classes
 from roadaware.training import checkpoints, loop
@@ -44,7 +45,7 @@ def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe,
     recipe = made_recipe(
         made,
         data={"validation_roots": [str(made / "tables")]},
-        validation={"every_steps": 4, "videos": 1},
+        validation={"every_steps": 4, "videos": 1, "link_iou": 0.1, "linking": {"cost": "score"}},
     )
     out = tmp_path_factory.mktemp("whole")
     return recipe, out, train(recipe, out)
@@ -79,7 +80,7 @@ def test_a_killed_run_goes_on_to_the_same_losses_and_weights(
     often = made_recipe(
         made,
         data={"validation_roots": [str(made / "tables")]},
-        validation={"every_steps": 4, "videos": 1},
+        validation={"every_steps": 4, "videos": 1, "link_iou": 0.1, "linking": {"cost": "score"}},
         machine={"checkpoint_minutes": 0},
     )
     for step in (3, 5):
@@ -112,6 +113,7 @@ def test_what_comes_out_is_a_detector_with_a_card(
     assert trained.model == out / "model.safetensors"
     detector = open_detector(out / "model.safetensors")
     assert detector.kinds["duplex"] == ("Car-TurLft", "Ped-Stop")
+    assert read_advice([out / "model.safetensors"]).linking == {"min_iou": 0.1, "cost": "score"}
     with VideoReader(made / "films" / "film-0.mp4") as film:
         found = [each for picture in film for each in detector.step(picture)]
     assert [each.frame for each in found] == list(range(FRAMES))

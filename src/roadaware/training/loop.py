@@ -37,7 +37,7 @@ from roadaware.training.data import Material, load_training_data
 from roadaware.training.logger import Journal
 from roadaware.training.recipe import Recipe, ScheduleRecipe
 from roadaware.training.teacher import teacher_row, with_teacher
-from roadaware.training.validation import evaluate_learner, get_linker_fields
+from roadaware.training.validation import evaluate_learner
 
 # Export of a run: the detector and its model card.
 
@@ -76,7 +76,7 @@ def save_product(
         "licence": material.scenes.meta.licence,
         "videos": len(material.films),
         "seed": recipe.seed,
-        **({"linking": get_linker_fields(recipe)} if get_linker_fields(recipe) else {}),
+        **({"linking": advised} if (advised := recipe.validation.linker_fields()) else {}),
         **facts,
     }
     path = learner.save(folder, kept, notes)

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from roadaware.config import from_dict, to_dict
 from roadaware.errors import UsageError
+from roadaware.linking.config import LinkerConfig
 from roadaware.models.catalogue.entries import resolve_weights
 
 OBJECTS = "objects"
@@ -221,6 +223,8 @@ class ValidationRecipe:
         min_agentness, nms_iou, top: of detections, see `DetectRule`.
         link_iou: overlap that a link of tubes needs; 0 for the linker's own. Boxes of a few pixels move by
             much of their size, and are linked by less. It stays with the detector, for `watch`.
+        linking: further fields of `LinkerConfig` that suit the detector, such as `{cost: score, assignment: greedy}`
+            for one whose boxes jump from frame to frame (docs/bundled_detector.md); they stay with it, too.
     """
 
     every_steps: int = 0
@@ -230,6 +234,11 @@ class ValidationRecipe:
     nms_iou: float = 0.5
     top: int = 100
     link_iou: float = 0.0
+    linking: dict[str, Any] = field(default_factory=dict)
+
+    def linker_fields(self) -> dict[str, Any]:
+        """Fields of `LinkerConfig` to their values; empty where the linker's defaults suit."""
+        return {**({"min_iou": self.link_iou} if self.link_iou else {}), **self.linking}
 
 
 @dataclass(frozen=True)
@@ -372,6 +381,10 @@ class Recipe:
         ):
             if not holds:
                 raise UsageError(f"the recipe cannot be run: {wanted}")
+        try:
+            from_dict(LinkerConfig, {**to_dict(LinkerConfig.default()), **judged.linker_fields()})
+        except UsageError as error:
+            raise UsageError(f"the recipe cannot be run: validation.linking: {error}") from error
 
 
 _SIZES = "clips.frames, frame_step, batch and accumulate are at least 1"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -60,16 +59,7 @@ def evaluate_learner(
         found, classes, videos=scenes.videos, meta=scenes.meta, frame_step=recipe.clips.frame_step
     )
     linker = LinkerConfig.default("ucf24" if recipe.data.reader == "ucf24" else "road")
-    return evaluate_predictions(claims, scenes, replace(linker, **get_linker_fields(recipe)))
-
-
-def get_linker_fields(recipe: Recipe) -> dict[str, Any]:
-    """Fields of the linker that suit what is trained, where a recipe names some.
-
-    Args:
-        recipe: of the run.
-    """
-    return {"min_iou": recipe.validation.link_iou} if recipe.validation.link_iou else {}
+    return evaluate_predictions(claims, scenes, replace(linker, **recipe.validation.linker_fields()))
 
 
 def detect_video(detector: Detector, footage: Footage, film: int, step: int) -> list[FrameDetections]:
