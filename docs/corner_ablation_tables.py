@@ -131,8 +131,8 @@ def knobs_of(held: Town) -> pl.DataFrame:
 
 def knob_lines(table: pl.DataFrame) -> str:
     """The grid as the paper prints it: default and reference beside the printed rows."""
-    heads = ["knob", "value", "AP", "AR", "AR over *", "proposals", "pictures"]
-    heads += ["reference: AP", "AR", "proposals", "pictures", "printed: AP", "AR", "proposals", "scenes"]
+    heads = ["parameter", "value", "AP", "AR", "AR over *", "proposals", "images"]
+    heads += ["reference: AP", "AR", "proposals", "images", "printed: AP", "AR", "proposals", "scenes"]
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     other = {(r["knob"], r["value"]): r for r in table.filter(config="reference").iter_rows(named=True)}
     for row in table.filter(config="angle").filter(pl.col("knob") != "inputs").iter_rows(named=True):

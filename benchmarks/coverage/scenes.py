@@ -155,24 +155,32 @@ def _frames(rng: np.random.Generator, truth: Ints, chance: Floats, k: int) -> tu
     return images, sums, found, hits, shares
 
 
-def corners(seed: int, units: int) -> JudgedCorners:
-    """Corner cases in the images of scenes, proposals that meet them more or less closely, and others."""
+def corners(seed: int, units: int, ease: float = 0.8, others: float = 3.0, told: float = 3.0) -> JudgedCorners:
+    """Corner cases in the images of scenes, proposals that meet them more or less closely, and others.
+
+    Args:
+        seed: of numpy's default generator.
+        units: scenes.
+        ease: how closely they are met, in log odds of the overlap.
+        others: mean number of proposals on nothing, an image.
+        told: how far scores tell one from the other.
+    """
     rng = np.random.default_rng(seed)
     config = CornerConfig(groups=("corner",), precision="always")
     steps = np.array(config.thresholds)
     video = np.repeat(np.arange(units), 1 + rng.poisson(2.0, units))
     hard = rng.normal(0, 0.8, units)[video]
     item = np.repeat(np.arange(len(video)), rng.poisson(1.5 * rng.gamma(1, 1, len(video))))
-    overlap = sigmoid(0.8 + hard[item] + rng.normal(0, 1.2, len(item)))
+    overlap = sigmoid(ease + hard[item] + rng.normal(0, 1.2, len(item)))
     size = rng.integers(1, len(AREAS), len(item))
     asked = np.column_stack([np.ones(len(item), bool), *(size == a for a in range(1, len(AREAS)))])
     met = overlap[:, None] >= steps
     place = rng.geometric(0.08, len(item)).clip(1, 100) - 1
     rank = np.where(met[:, None] & asked[:, :, None], place[:, None, None], -1).astype(np.int16)
     bits = (met * (1 << np.arange(len(steps)))).sum(axis=1)
-    others = np.repeat(np.arange(len(video)), rng.poisson(3.0, len(video)))
-    claim = np.r_[item, others]
-    score = np.r_[sigmoid(overlap * 3 - 1 + rng.normal(0, 1, len(item))), rng.beta(2, 3, len(others))]
+    false = np.repeat(np.arange(len(video)), rng.poisson(others, len(video)))
+    claim = np.r_[item, false]
+    score = np.r_[sigmoid(overlap * told - 1 + rng.normal(0, 1, len(item))), rng.beta(2, 3, len(false))]
     hit = np.zeros((len(claim), len(AREAS)), dtype=np.uint16)
     hit[: len(item)] = bits[:, None] * asked
     passed = np.zeros_like(hit)
@@ -225,6 +233,7 @@ def worlds() -> list[World]:
         Scenes("relations", 4000, relations(2, 4000), (*asked, "map", *in_frames)),
         Scenes("sentences", 4000, sentences(5, 4000), GROUNDED),
         Scenes("corner cases", 4000, corners(3, 4000), ("corner_ar", "corner_ar50", "corner_ap")),
+        Scenes("weak proposals", 4000, corners(6, 4000, -0.8, 6.0, 1.0), ("corner_ar", "corner_ar50", "corner_ap")),
         Tracks("tracks", 4000, tracks(4, 4000)),
         ScenesPair("means over items, two equal models", 4000, one, same),
         ScenesPair("means over items, the first better", 4000, better, one),

@@ -127,6 +127,19 @@ def test_a_bias_moves_the_end_that_it_points_away_from():
     assert (mirrored.low, mirrored.high) == pytest.approx((-variance.high, -variance.low))
 
 
+@pytest.mark.parametrize(("n", "most"), [(5, 4.0), (10, 8**0.5), (500, 0.4)])
+def test_what_jumps_add_up_to_is_no_bias(n: int, most: float):
+    # Every unit moves the number by 0.01 in one direction, and by a little of its own in either.
+    moved = 0.01 + 0.001 * np.where(np.arange(n) % 2, 1.0, -1.0)
+    found = Units(n, 1000, 0).interval(3.0, 3.0 - moved, "plain")
+    times, error = stats.t.ppf(0.975, freedom(moved)), np.sqrt((n - 1) / n * (moved**2).sum())
+    bias, reach = (n - 1) * moved.mean(), times * error
+    further = lean(moved, times) * error
+    assert found.low == pytest.approx(3.0 - reach + min(further, 0))
+    assert found.high == pytest.approx(3.0 + reach + min(bias, most * reach) + max(further, 0))
+    assert (bias > most * reach) == (n == 500)
+
+
 def test_groups_of_other_sizes_weigh_by_what_they_leave():
     values = np.random.default_rng(2).normal(size=7)
     units = Units(7, 3, 4)

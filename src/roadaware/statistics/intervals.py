@@ -90,6 +90,8 @@ difference: of two shares or errors. plain: any.
 _CENTRED: tuple[Scale, ...] = ("share", "error", "largest")
 """Kinds of numbers whose ends are not moved for skewness: their scales see to it."""
 _TAIL = 0.025
+_BIASED_UNITS = 20
+"""Units at which a bias may be twice the reach of an interval: mAP over few videos lacks rare classes."""
 _STILL = 1e-9
 """A change below this is one of rounding."""
 _LARGEST_LOG = 50.0
@@ -274,9 +276,11 @@ class Units:
         tails = 2 * n / beyond if beyond > _STILL else np.inf
         # No more than n numbers with an estimated mean have; t has none below 1.
         times = float(-stdtrit(float(np.clip(min(effective - 1, tails), 1, n - 1)), _TAIL))
-        if scale in ("error", "largest"):
-            # Such numbers jump where a unit moves the edge of a bin; a bias beyond the reach is many jumps added up.
-            bias = float(np.clip(bias, -times * error, times * error))
+        # Numbers that are read at fixed edges (bins of a calibration error, the 101 recalls of an average precision)
+        # jump where a unit is left out, and hundreds of jumps add up to a bias that is none. A bias falls with the
+        # number of units and an error with its root, so that one which counts at 20 units hardly does at 500.
+        most = times * error * (1.0 if scale in ("error", "largest") else 2 * np.sqrt(_BIASED_UNITS / n))
+        bias = float(np.clip(bias, -most, most))
         low, high = _build_interval(value, times * error, scale)
         lean = 0.0 if scale in _CENTRED else error * _lean(changes, times)
         bottom, top = RANGES[scale]
