@@ -155,7 +155,9 @@ def _frames(rng: np.random.Generator, truth: Ints, chance: Floats, k: int) -> tu
     return images, sums, found, hits, shares
 
 
-def corners(seed: int, units: int, ease: float = 0.8, others: float = 3.0, told: float = 3.0) -> JudgedCorners:
+def corners(
+    seed: int, units: int, ease: float = 0.8, others: float = 3.0, told: float = 3.0
+) -> JudgedCorners:
     """Corner cases in the images of scenes, proposals that meet them more or less closely, and others.
 
     Args:
@@ -233,7 +235,12 @@ def worlds() -> list[World]:
         Scenes("relations", 4000, relations(2, 4000), (*asked, "map", *in_frames)),
         Scenes("sentences", 4000, sentences(5, 4000), GROUNDED),
         Scenes("corner cases", 4000, corners(3, 4000), ("corner_ar", "corner_ar50", "corner_ap")),
-        Scenes("weak proposals", 4000, corners(6, 4000, -0.8, 6.0, 1.0), ("corner_ar", "corner_ar50", "corner_ap")),
+        Scenes(
+            "weak proposals",
+            4000,
+            corners(6, 4000, -0.8, 6.0, 1.0),
+            ("corner_ar", "corner_ar50", "corner_ap"),
+        ),
         Tracks("tracks", 4000, tracks(4, 4000)),
         ScenesPair("means over items, two equal models", 4000, one, same),
         ScenesPair("means over items, the first better", 4000, better, one),
