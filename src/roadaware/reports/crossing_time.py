@@ -11,11 +11,11 @@ from roadaware.metrics.time_to_event import calibration_error, read_warning_time
 from roadaware.protocols.crossing_time import (
     CLASSIFIER,
     FAR_S,
-    HAZARD,
     METRICS,
     NEAR_S,
     PRIOR,
     RATES,
+    TREES,
     Number,
     TimeStudy,
 )
@@ -39,7 +39,8 @@ from roadaware.tasks.crossing_time import EDGES_S
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_TONES = (BLUE, ORANGE, GREEN, GREY)
+_TONES = (BLUE, PALE, ORANGE, VERMILLION, GREEN, GREY)
+"""Of the ways, in their order."""
 _STRIPS = 5
 _NAMES = {
     "concordance": "concordance",
@@ -76,7 +77,7 @@ def format_time_study(study: TimeStudy) -> str:
     """The study as tables of text, for a terminal."""
     test = study.counts["test"]
     lines = [
-        f"when pedestrians of JAAD begin to cross: {test['people']:,} people, {test['crossers']:,} of whom cross, at "
+        f"when pedestrians begin to cross: {test['people']:,} people, {test['crossers']:,} of whom cross, at "
         f"{test['moments']:,} moments",
         "",
         format_table(_list_columns(), _list_rows(study)),
@@ -112,14 +113,14 @@ def plot_warnings(study: TimeStudy) -> Picture:
     hours = study.counts["test"]["hours"]
     caption = (
         "An alarm that lasts until the event warns from its beginning; one without an event in 6 s is false. Test has "
-        f"{hours:.2f} hours of video, so that one false alarm in it is {1 / max(hours, 1e-9):.0f} an hour: less cannot be "
-        "told on JAAD."
+        f"{hours:.2f} hours of video, so that one false alarm in it is {1 / max(hours, 1e-9):.1f} an hour: less cannot be "
+        "told."
     )
     return Picture("Warning time against false alarms", caption, figure)
 
 
 def plot_calibration(study: TimeStudy) -> Picture:
-    """Predicted against found probability at four horizons, of the networks and the classifier."""
+    """Predicted against found probability at four horizons, of the trees and the classifier."""
     horizons = [EDGES_S.index(horizon) for horizon in (1.0, 2.0, 3.0, 5.0)]
     with set_style():
         figure, axes = create_canvas(FULL, 2.6)
@@ -127,7 +128,7 @@ def plot_calibration(study: TimeStudy) -> Picture:
         panels: Sequence[Axes] = figure.subplots(1, len(horizons), sharey=False)
         for panel, place in zip(panels, horizons, strict=True):
             top = 0.02
-            for name, tone in ((HAZARD, BLUE), (CLASSIFIER, ORANGE)):
+            for name, tone in ((TREES, BLUE), (CLASSIFIER, ORANGE)):
                 curve = study.judged[name].calibration[place]
                 panel.plot(
                     curve[:, 0], curve[:, 1], color=tone, marker="o", markersize=3, linewidth=1, label=name
@@ -140,7 +141,7 @@ def plot_calibration(study: TimeStudy) -> Picture:
         panels[0].legend(fontsize=7)
     gaps = ", ".join(
         f"{name} {calibration_error(study.judged[name].calibration).mean():.3f}"
-        for name in (HAZARD, CLASSIFIER)
+        for name in (TREES, CLASSIFIER)
     )
     caption = (
         f"Tenths of the moments by prediction; found by Kaplan and Meier. Mean gap over horizons: {gaps}."
@@ -154,7 +155,7 @@ def plot_strips(study: TimeStudy, count: int = _STRIPS) -> Picture:
     crossers = np.flatnonzero(np.isfinite(test.event_s))
     lengths = np.bincount(test.person, minlength=len(test.people))[crossers]
     chosen = crossers[np.argsort(-lengths, kind="stable")[:count]]
-    survival = study.judged[HAZARD].survival
+    survival = study.judged[TREES].survival
     t_s = test.table["t_s"].to_numpy()
     with set_style():
         figure, axes = create_canvas(FULL, 1.15 * len(chosen) + 0.4)
@@ -185,7 +186,7 @@ def build_time_section(study: TimeStudy) -> Section:
     """The section of the page."""
     says = []
     for metric, better in (("concordance", "higher"), ("integrated_brier", "lower")):
-        number = study.differences.get((f"{HAZARD} - {CLASSIFIER}", metric))
+        number = study.differences.get((f"{TREES} - {CLASSIFIER}", metric))
         if number is None or number.value is None:
             continue
         ends = number.video
@@ -193,9 +194,9 @@ def build_time_section(study: TimeStudy) -> Section:
         good = (number.value > 0) == (better == "higher")
         verdict = ("better" if good else "worse") if clear else "not different"
         says.append(
-            f"In {_NAMES[metric]} the networks are {verdict} than today's classifier: {_format(number)} ({better} is better)."
+            f"In {_NAMES[metric]} the hazard trees are {verdict} than today's classifier: {_format(number)} ({better} is better)."
         )
-    near = study.judged[HAZARD].numbers["near_far_auc"]
+    near = study.judged[TREES].numbers["near_far_auc"]
     says.append(
         f"They tell crossers {NEAR_S[0]:g} to {NEAR_S[1]:g} s before the event from those more than {FAR_S:g} s before with "
         f"an AUC of {_format(near)}."
