@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import expit
 
 from roadaware import config as configs
 from roadaware.arrays import Bools, Floats
@@ -128,7 +129,8 @@ class HazardTrees:
             with limit_to_one_thread():
                 booster.fit(table, truth)
             found.append(export(booster))
-        return cls(config, tuple(found), labels, {**facts, "config": configs.to_dict(config), "seed": seed})
+        told = {**facts, "config": configs.to_dict(config), "seed": seed, "features": x.shape[1]}
+        return cls(config, tuple(found), labels, told)
 
     def probabilities(self, given: InputSet) -> Floats:
         """(n, spans + 1) the probability of each span and of `later`.
@@ -138,13 +140,20 @@ class HazardTrees:
         """
         x = stack_newest(given, self.inputs)
         edges = [float(edge) for edge in self.facts["edges_s"]]
+        wanted = self.facts.get("features", x.shape[1])
+        if x.shape[1] != wanted:
+            raise InputError(f"the {_NAME} does not fit: it reads {wanted} features, not {x.shape[1]}")
         alive = np.zeros((len(x), len(edges)))
-        for trees in self.trees:
-            held = np.ones(len(x))
-            for place, edge in enumerate(edges):
-                raw = compute_raw_scores(trees, np.column_stack([x, np.full(len(x), edge)]))[:, 0]
-                held = held / (1 + np.exp(raw))  # times one less the hazard
-                alive[:, place] += held / len(self.trees)
+        try:
+            for trees in self.trees:
+                held = np.ones(len(x))
+                for place, edge in enumerate(edges):
+                    raw = compute_raw_scores(trees, np.column_stack([x, np.full(len(x), edge)]))[:, 0]
+                    held = held * expit(-raw)  # one less the hazard
+                    alive[:, place] += held / len(self.trees)
+        except (IndexError, ValueError, KeyError, TypeError) as error:
+            message = f"the {_NAME} does not fit these moments: {to_printable(str(error))}"
+            raise InputError(message, hint="ask with the inputs that it was fitted on, or fit it again") from error
         return -np.diff(alive, axis=1, prepend=1.0, append=0.0)
 
     def passes(self, given: InputSet, n: int, seed: int = 0) -> Floats:
