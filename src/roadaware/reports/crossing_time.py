@@ -57,7 +57,8 @@ def _format(number: Number, unit: str = "video") -> str:
     return f"{number.value:.3f}" + (f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else "")
 
 
-def _list_rows(study: TimeStudy) -> list[list[str]]:
+def list_rows(study: TimeStudy) -> list[list[str]]:
+    """A row of cells for each way of predicting, under `list_columns`."""
     rows = []
     for name, each in study.judged.items():
         cells = [_format(each.numbers[metric]) for metric in METRICS]
@@ -68,9 +69,18 @@ def _list_rows(study: TimeStudy) -> list[list[str]]:
     return rows
 
 
-def _list_columns() -> list[str]:
+def list_columns() -> list[str]:
+    """The heads of `list_rows`."""
     warned = [f"warning at {rate:g} false alarms/h" for rate in RATES[:3]]
     return ["", *(_NAMES[metric] for metric in METRICS), *warned]
+
+
+def list_differences(study: TimeStudy) -> list[list[str]]:
+    """Rows of a table, its head first: what, metric, and the paired difference with its interval over pedestrians and over videos."""
+    rows = [["paired difference", "metric", "over pedestrians", "over videos"]]
+    for (pair, metric), number in study.differences.items():
+        rows.append([pair, _NAMES[metric], _format(number, "pedestrian"), _format(number)])
+    return rows
 
 
 def format_time_study(study: TimeStudy) -> str:
@@ -80,12 +90,10 @@ def format_time_study(study: TimeStudy) -> str:
         f"when pedestrians begin to cross: {test['people']:,} people, {test['crossers']:,} of whom cross, at "
         f"{test['moments']:,} moments",
         "",
-        format_table(_list_columns(), _list_rows(study)),
+        format_table(list_columns(), list_rows(study)),
         "",
-        *(
-            f"{pair}, {_NAMES[metric]}: {_format(number)}"
-            for (pair, metric), number in study.differences.items()
-        ),
+        format_table(list_differences(study)[0], list_differences(study)[1:]),
+        "",
         "95 % intervals over videos. Warning: the mean over all who cross of the seconds between the alarm and the event (0 "
         "without one), and how many are warned of.",
     ]
@@ -108,6 +116,8 @@ def plot_warnings(study: TimeStudy) -> Picture:
             right.plot(rate, 100 * np.maximum.accumulate(curve.warned[order]), color=tone, label=name)
         for panel, label in ((left, "mean warning, s"), (right, "crossers warned of, %")):
             panel.set(xscale="log", xlabel="false alarms an hour", ylabel=label)
+            # Powers of ten would be drawn as formulas, which an SVG without fonts spells out.
+            panel.set_xticks([1, 10, 100, 1000], labels=["1", "10", "100", "1,000"])
             panel.grid(visible=True)
         left.legend(loc="upper left", fontsize=8)
     hours = study.counts["test"]["hours"]
@@ -208,17 +218,15 @@ def build_time_section(study: TimeStudy) -> Section:
         )
         for split, held in study.counts.items()
     )
-    columns = tuple(_list_columns())
+    columns = tuple(list_columns())
     table = Table(
         columns,
-        tuple(map(tuple, _list_rows(study))),
+        tuple(map(tuple, list_rows(study))),
         "l" + "r" * (len(columns) - 1),
         title="Every moment of every track",
         caption="In brackets 95 % intervals over videos. Lower is better for Brier score and calibration error.",
     )
-    pairs = tuple(
-        f"{pair}, {_NAMES[metric]}: {_format(number)}" for (pair, metric), number in study.differences.items()
-    )
+    pairs = list_differences(study)
     left = tuple(f"{count:,} {why}" for why, count in study.counts["test"]["left_out"].items())
     return Section(
         "When they begin to cross",
@@ -227,7 +235,7 @@ def build_time_section(study: TimeStudy) -> Section:
             Facts(facts),
             table,
             Pictures((plot_warnings(study), plot_calibration(study), plot_strips(study))),
-            Points(pairs, title="Paired differences"),
+            Table(tuple(pairs[0]), tuple(map(tuple, pairs[1:])), "llrr", title="Paired differences", caption="95 % intervals."),
             Points(left, title="Left out of test"),
             Note(
                 "Constant velocity asks when a box enters the middle third of the image, since no kerb is annotated. A score "
