@@ -57,9 +57,7 @@ _SCENES = (
     "scenes lie, or are simulated to; one folder serves both. [default: scenes/ in the folder of the study]"
 )
 _TOWNS = "decisions, minds: simulated towns to learn from; four for each eleven of them judge."
-_UNSEEN = (
-    "crowd, trajectories, when: a simulated folder of a town that is not learnt from; all of its scenes are judged."
-)
+_UNSEEN = "crowd, trajectories, when: a simulated folder of a town that is not learnt from; all of its scenes are judged."
 _OUT = (
     "All but iv2024: folder of the study; the same command goes on there. [default: "
     "runs/crowd-ablation, else runs/ and the name of the experiment]"
@@ -263,9 +261,7 @@ def _study_time(
             scenes, out, classifier, seeds=tuple(range(seeds)), draws=draws, unseen=judged, progress=progress
         )
     subtitle = "JAAD, test split" if unseen is None else "simulated streets of another town"
-    page = report(
-        [build_time_section(found)], title="When pedestrians begin to cross", subtitle=subtitle
-    )
+    page = report([build_time_section(found)], title="When pedestrians begin to cross", subtitle=subtitle)
     for path in filter(None, (out / "report.html", html)):
         folders.write_text(path, page)
     text = f"{format_time_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"

@@ -235,7 +235,13 @@ def build_time_section(study: TimeStudy) -> Section:
             Facts(facts),
             table,
             Pictures((plot_warnings(study), plot_calibration(study), plot_strips(study))),
-            Table(tuple(pairs[0]), tuple(map(tuple, pairs[1:])), "llrr", title="Paired differences", caption="95 % intervals."),
+            Table(
+                tuple(pairs[0]),
+                tuple(map(tuple, pairs[1:])),
+                "llrr",
+                title="Paired differences",
+                caption="95 % intervals.",
+            ),
             Points(left, title="Left out of test"),
             Note(
                 "Constant velocity asks when a box enters the middle third of the image, since no kerb is annotated. A score "

@@ -15,7 +15,9 @@ from roadaware.models.crossing.hazard_trees import HazardTrees, HazardTreesConfi
 from roadaware.models.crossing.inputs import Held, InputSet
 
 EDGES, LABELS = (1.0, 2.0, 4.0), ("0 to 1 s", "1 to 2 s", "2 to 4 s", "later")
-CONFIG = HazardTreesConfig(members=2, share=0.5, rounds=40, learning_rate=0.2, leaves=6, penalty=0.0, columns=1.0)
+CONFIG = HazardTreesConfig(
+    members=2, share=0.5, rounds=40, learning_rate=0.2, leaves=6, penalty=0.0, columns=1.0
+)
 
 
 def make_moments(n: int = 3000, seed: int = 0) -> tuple[InputSet, Floats, Bools]:
@@ -58,7 +60,9 @@ def test_survival_is_the_product_of_what_each_span_leaves(trees: HazardTrees) ->
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     given, time_s, event = make_moments()
-    whole = HazardTreesConfig(members=1, share=1.0, rounds=10, leaves=4, penalty=0.0, columns=1.0, least_in_leaf=0.01)
+    whole = HazardTreesConfig(
+        members=1, share=1.0, rounds=10, leaves=4, penalty=0.0, columns=1.0, least_in_leaf=0.01
+    )
     held = HazardTrees.fit(given, time_s, event, LABELS, {"edges_s": list(EDGES)}, whole)
     x = np.asarray(given.columns["history"].take(np.arange(len(given))), dtype=np.float64)[:, 0]
     # Person-period data by hand: a row for each span begun alive whose end is known.

@@ -23,7 +23,7 @@ def walk(seed: int = 0, frames: int = 100) -> tuple[Scenes, dict[str, Floats]]:
     for tube, name in enumerate(("a", "b", "c")):
         begin = 40 if name == "c" else 0
         n = frames - begin
-        centre = np.cumsum(rng.normal(3 - 2 * tube, 2, (n, 2)), axis=0) + [300 + 500 * tube, 500]
+        centre = np.cumsum(rng.normal(3 - 2 * tube, 2, (n, 2)), axis=0) + np.array([300 + 500 * tube, 500])
         size = np.stack(
             [40 + np.cumsum(rng.normal(0, 0.3, n)), 120 + np.cumsum(rng.normal(0.2, 0.5, n))], axis=1
         )

@@ -153,7 +153,9 @@ class HazardTrees:
                     alive[:, place] += held / len(self.trees)
         except (IndexError, ValueError, KeyError, TypeError) as error:
             message = f"the {_NAME} does not fit these moments: {to_printable(str(error))}"
-            raise InputError(message, hint="ask with the inputs that it was fitted on, or fit it again") from error
+            raise InputError(
+                message, hint="ask with the inputs that it was fitted on, or fit it again"
+            ) from error
         return -np.diff(alive, axis=1, prepend=1.0, append=0.0)
 
     def passes(self, given: InputSet, n: int, seed: int = 0) -> Floats:
@@ -166,7 +168,9 @@ class HazardTrees:
         Raises:
             DiskError: if the file cannot be written.
         """
-        arrays = {f"{name}_{m}": values for m, trees in enumerate(self.trees) for name, values in trees.items()}
+        arrays = {
+            f"{name}_{m}": values for m, trees in enumerate(self.trees) for name, values in trees.items()
+        }
         save_arrays(path, arrays, {"model": _NAME, "labels": list(self.labels), "facts": self.facts})
 
     @classmethod

@@ -108,7 +108,9 @@ def describe_history(seen: Observations) -> Floats:
     count = np.bincount(place, weights=known)[place] - known
     total = np.stack([np.bincount(place, weights=np.nan_to_num(each))[place] for each in motion.T], axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        others = np.where(count[:, None] > 0, (total - np.nan_to_num(motion)) / count[:, None], np.nan)[newest]
+        others = np.where(count[:, None] > 0, (total - np.nan_to_num(motion)) / count[:, None], np.nan)[
+            newest
+        ]
         own = motion[newest]
         columns += [
             present, others[:, 0] * inwards, others[:, 1], others[:, 2],
