@@ -53,8 +53,8 @@ _DATA = (
 )
 _BASELINES = "Train the models without pixels and show them beside."
 _SCENES = (
-    "crowd, trajectories, when: a simulated folder with the splits default/train and default/val. decisions, minds: where their "
-    "scenes lie, or are simulated to; one folder serves both. [default: scenes/ in the folder of the study]"
+    "crowd, trajectories, when: a simulated folder with the splits default/train and default/val. decisions, minds: where "
+    "their scenes lie, or are simulated to; one folder serves both. [default: scenes/ in the folder of the study]"
 )
 _TOWNS = "decisions, minds: simulated towns to learn from; four for each eleven of them judge."
 _UNSEEN = "crowd, trajectories, when: a simulated folder of a town that is not learnt from; all of its scenes are judged."

@@ -46,8 +46,8 @@ NUMBERS = (
     "height of the box", "x of the centre", "y of the feet", "width for its height", "its change", "way across", "way down",
     "growth", "tremor across", "tremor down", "tremor of the height", "tremor of the width for its height",
 )  # fmt: skip
-"""What the alarm hears of people, as means over those of a video: boxes alone, whatever a model says of them. How many they are comes
-behind."""
+"""What the alarm hears of people, as means over those of a video: boxes alone, whatever a model says of them. How many they
+are comes behind."""
 KEEPS, SLOPES, RATES = (0.97, 0.985, 0.995), (0.1, 0.3, 0.6), (0.02, 0.05, 0.1)
 """What is tried on validation: memory and prior of the calibration, and rates of the sets."""
 

@@ -1,5 +1,5 @@
-"""When pedestrians begin to cross: trees and networks of the time, classifiers, constant velocity and the prior, asked at every
-moment of every track and judged on the same people.
+"""When pedestrians begin to cross: trees and networks of the time, classifiers, constant velocity and the prior, asked at
+every moment of every track and judged on the same people.
 """
 
 from __future__ import annotations

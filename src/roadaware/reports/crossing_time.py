@@ -76,7 +76,7 @@ def list_columns() -> list[str]:
 
 
 def list_differences(study: TimeStudy) -> list[list[str]]:
-    """Rows of a table, its head first: what, metric, and the paired difference with its interval over pedestrians and over videos."""
+    """Rows of a table, its head first: what, metric, and the paired difference by pedestrian and by video."""
     rows = [["paired difference", "metric", "over pedestrians", "over videos"]]
     for (pair, metric), number in study.differences.items():
         rows.append([pair, _NAMES[metric], _format(number, "pedestrian"), _format(number)])
@@ -204,7 +204,8 @@ def build_time_section(study: TimeStudy) -> Section:
         good = (number.value > 0) == (better == "higher")
         verdict = ("better" if good else "worse") if clear else "not different"
         says.append(
-            f"In {_NAMES[metric]} the hazard trees are {verdict} than today's classifier: {_format(number)} ({better} is better)."
+            f"In {_NAMES[metric]} the hazard trees are {verdict} than today's classifier: {_format(number)} "
+            f"({better} is better)."
         )
     near = study.judged[TREES].numbers["near_far_auc"]
     says.append(

@@ -250,11 +250,11 @@ class AdaptiveConformal:
 class ShiftAlarm:
     """An alarm that what a predictor sees is not what it was fitted on, without any label or prediction.
 
-    Each video is some numbers, such as means over its people. After 5, 10, 20, 40 and 80 videos of a stream those seen so far are
-    compared with those held: of each number the mean rank of the stream's among all, as far from the middle as in how many of
-    the random exchanges of videos, for the number that is furthest. The alarm is raised where that share is at most
-    `chance` / 5 once; were videos exchangeable, it would ever be raised with at most the probability `chance`. Behind the last
-    comparison nothing is heard any more.
+    Each video is some numbers, such as means over its people. After 5, 10, 20, 40 and 80 videos of a stream those seen so far
+    are compared with those held: how far from the middle is the mean rank of the stream's videos among all, in the number
+    in which it is furthest, and in what share of random exchanges of videos is it as far? The alarm is raised once that share
+    is at most `chance` over the number of comparisons; were videos exchangeable, it would ever be raised with at most the
+    probability `chance`. Behind the last comparison nothing is heard any more.
 
     Args:
         held: (videos, numbers) of what it was fitted on, one video at least.
@@ -267,8 +267,8 @@ class ShiftAlarm:
         seed: of the exchanges.
 
     Raises:
-        ValueError: if there is no video, shapes do not go together, a number is not finite, or so few exchanges could never raise
-            the alarm.
+        ValueError: if there is no video, shapes do not go together, a number is not finite, or so few exchanges could never
+            raise the alarm.
 
     Source: Westfall and Young, Resampling-based multiple testing, 1993 (maxT).
     """

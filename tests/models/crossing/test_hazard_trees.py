@@ -98,7 +98,7 @@ def test_a_file_gives_the_same_answers(trees: HazardTrees, tmp_path: Path) -> No
 
 
 def test_what_does_not_fit_is_refused(trees: HazardTrees, tmp_path: Path) -> None:
-    given, time_s, event = make_moments(200)
+    given, time_s, _ = make_moments(200)
     with pytest.raises(InputError, match="history are missing"):
         trees.probabilities(InputSet({}, 3))
     with pytest.raises(InputError, match="does not fit"):

@@ -134,8 +134,8 @@ class EnsemblePredictor:
         """The ensemble of files of predictors and folders of runs; the seeds of a folder count as one member.
 
         Args:
-            paths: files of predictors (trees of the time: .npz), or folders that `roadaware train` wrote; the only folder's seeds are
-                the members themselves.
+            paths: files of predictors (trees of the time: .npz), or folders that `roadaware train` wrote; the only folder's
+                seeds are the members themselves.
 
         Raises:
             InputError: if a path holds no predictor.

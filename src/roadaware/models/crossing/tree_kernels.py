@@ -24,7 +24,8 @@ def add_leaves(
     """Add to each score the value of the leaf that each sample falls into, tree by tree.
 
     Args:
-        feature, threshold, left, right, missing_left, value: (rounds, k, nodes), see `tabular.export`; places are not checked.
+        feature, threshold, left, right, missing_left, value: (rounds, k, nodes), see `tabular.export`; nothing is
+            checked.
         depth: of the longest path: a damaged tree that leads in a circle ends too.
         x: (n, f), NaN where unknown.
         raw: (n, k), added to.

@@ -5,8 +5,9 @@ others in the image do, by which the camera's own motion can be told from theirs
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from roadaware.arrays import Floats
+from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tracks import build_position_index
@@ -14,8 +15,8 @@ from roadaware.tasks.crossing_inputs.observations import Observations
 
 NEEDS = "boxes with tubes, and width_px, height_px and fps of the videos"
 LOOKS_S = (1 / 6, 0.5, 1.0, 2.0)
-"""How far back speeds look: a step, the observation of the published protocols, and so far that somebody who stood can be told
-from somebody who never did."""
+"""How far back speeds look: a step, the observation of the published protocols, and so far that somebody who stood can be
+told from somebody who never did."""
 _GAIT_S = (1.0, 2.0)
 _OTHERS_S = 0.5
 _LONGEST_S = 30.0
@@ -39,9 +40,9 @@ FEATURES = (
 def describe_history(seen: Observations) -> Floats:
     """(n, 1, f) columns of `FEATURES` at the newest box of each sample; NaN where a track does not reach back so far.
 
-    Boxes before the observation are read, of the same tube, and those of others in the frames; none behind it. Lengths are shares of
-    the image's height (x of its width), speeds are a second, `inwards` is towards the middle of the image. The camera moves:
-    `others` are all other tubes in the frame, whose mean speed over half a second says how.
+    Boxes before the observation are read, of the same tube, and those of others in the frames; none behind it. Lengths are
+    shares of the image's height (x of its width), speeds are a second, `inwards` is towards the middle of the image. The
+    camera moves: `others` are all other tubes in the frame, whose mean speed over half a second says how.
 
     Raises:
         InputError: if a frame rate or an image size is unknown.
@@ -69,7 +70,7 @@ def describe_history(seen: Observations) -> Floats:
     aspect = width / height
     frame = held.frame.astype(np.float64)
 
-    def look_back(values: Floats, seconds: float, rows: np.ndarray) -> Floats:
+    def look_back(values: Floats, seconds: float, rows: Ints) -> Floats:
         """The change of values a second over the last so many, NaN where the tube is younger."""
         past = rows - max(1, round(seconds * rate))
         known = past >= begin[rows]
@@ -123,7 +124,7 @@ def describe_history(seen: Observations) -> Floats:
     return np.stack(columns, axis=-1)[:, None, :]
 
 
-def _spread_sizes(seen: Observations, video: np.ndarray) -> Floats:
+def _spread_sizes(seen: Observations, video: npt.NDArray[np.object_]) -> Floats:
     """(m, 2) width and height of the image of each box.
 
     Args:
@@ -137,7 +138,7 @@ def _spread_sizes(seen: Observations, video: np.ndarray) -> Floats:
     return sizes[order[np.searchsorted(names, video, sorter=order)]]
 
 
-def _spread(values: Floats, begin: np.ndarray, rows: np.ndarray, steps: int) -> Floats:
+def _spread(values: Floats, begin: Ints, rows: Ints, steps: int) -> Floats:
     """(n,) standard deviation of the newest values of a tube, as many as there are up to so many steps back.
 
     Args:
@@ -150,4 +151,4 @@ def _spread(values: Floats, begin: np.ndarray, rows: np.ndarray, steps: int) -> 
     count = rows - first + 1
     sums = [np.concatenate([[0.0], np.cumsum(values**power)]) for power in (1, 2)]
     mean, square = ((total[rows + 1] - total[first]) / count for total in sums)
-    return np.sqrt(np.maximum(square - mean**2, 0.0))
+    return np.asarray(np.sqrt(np.maximum(square - mean**2, 0.0)))
