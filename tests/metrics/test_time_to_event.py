@@ -142,8 +142,8 @@ def test_warnings_are_counted_by_hand() -> None:
     assert curve.warning_s == pytest.approx([0, 0, 0.2, 0.2])
     long = measure_warnings(score, t_s, unit, event, 0.5, thresholds=thresholds, hold_s=2.0)
     assert long.warning_s == pytest.approx([0, 0, 2.6, 4.0])
-    assert read_warning_time(curve, 1.0)[1:] == (0.0, 0.0)
-    assert read_warning_time(long, 4.0) == pytest.approx((0.05, 4.0, 1.0))
+    assert read_warning_time(curve, 1.0)[1:] == (0.0, 0.0, 0.0)
+    assert read_warning_time(long, 4.0) == pytest.approx((0.05, 4.0, 1.0, 4.0))
     nobody = measure_warnings(score[8:], t_s[8:], unit[8:] - 1, np.array([np.nan]), 1.0)
     assert np.isnan(nobody.warned).all()
     assert len(measure_warnings(score[:0], t_s[:0], unit[:0], np.zeros(0), 1.0).threshold) == 0

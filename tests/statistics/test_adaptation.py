@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -84,48 +86,64 @@ def test_sets_begin_as_those_of_split_conformal_prediction() -> None:
     assert AdaptiveConformal(HELD, level=1.0).predict(0.0) == (False, False)
 
 
+def listen(rows: np.ndarray, alarm: ShiftAlarm) -> ShiftAlarm:
+    for row in rows.tolist():
+        alarm = alarm.update(row)
+    return alarm
+
+
 def test_false_alarms_are_as_rare_as_stated_and_a_shift_is_heard() -> None:
     rng = np.random.default_rng(0)
     false = heard = 0
-    for trial in range(120):
-        learnt, held_out = rng.normal(size=(200, 3)), rng.normal(size=(60, 3))
-        alarm = ShiftAlarm.calibrate(learnt, held_out, chance=0.1, bins=16, seed=trial)
-        for row in rng.normal(size=(120, 3)).tolist():
-            alarm = alarm.update(row)
-        false += alarm.is_raised
+    for trial in range(100):
+        # Counts among the numbers: ties must not sound like a shift.
+        held, same = (np.column_stack([rng.normal(size=(n, 3)), rng.poisson(1, n)]) for n in (40, 40))
+        alarm = ShiftAlarm(tuple(map(tuple, held)), chance=0.1, looks=(5, 20, 40), exchanges=199, seed=trial)
+        false += listen(same, alarm).is_raised
         if trial < 20:
-            alarm = ShiftAlarm.calibrate(learnt, held_out, chance=0.1, bins=16, seed=trial)
-            for row in rng.normal([0, 1.5, 0], 1, size=(120, 3)).tolist():
-                alarm = alarm.update(row)
-            heard += alarm.is_raised
-    # Of 120 at chance .1 more than 22 come with a probability below one in a hundred.
-    assert false <= 22
+            found = listen(same + np.array([0, 1.5, 0, 0]), alarm)
+            heard += found.number == 1
+    # Of 100 at chance .1 more than 18 come with a probability below one in a hundred.
+    assert false <= 18
     assert heard >= 18
 
 
-def test_a_bet_equals_one_by_hand() -> None:
-    alarm = ShiftAlarm(((0.0,),), ((3, 1),), jump=0.1, seed=4)
-    tie = float(np.random.default_rng([4, 0]).random(1)[0])
-    # Into the upper bin, which then holds two of five; none lies above it.
-    p = tie * 2 / 5
-    moved = alarm.update([1.0])
-    wanted = [1 / 3 * (1 + way * (p - 0.5)) for way in (-1, 0, 1)]
-    assert moved.capital[0] == pytest.approx(wanted)
-    assert moved.counts == ((3, 2),)
-    assert moved.evidence == pytest.approx(sum(wanted))
+def test_the_share_of_exchanges_is_that_of_all_of_them() -> None:
+    held, seen = ((0.0, 1.0), (1.0, 1.0), (2.0, 5.0), (3.0, 2.0)), ((9.0, 1.0), (8.0, 1.0))
+    alarm = ShiftAlarm(held, 0.5, looks=(2,), exchanges=4000, seen=seen)
+    table = np.array([*held, *seen])
+    ranks = np.array(
+        [[np.mean([(a < b) + 0.5 * (a == b) for a in column]) for b in column] for column in table.T]
+    ).T
+    ranks = (ranks - ranks.mean(axis=0)) / ranks.std(axis=0)
+    every = [np.abs(ranks[list(pair)].mean(axis=0)).max() for pair in combinations(range(6), 2)]
+    own = np.abs(ranks[4:].mean(axis=0))
+    p, number = alarm.compare()
+    assert number == int(own.argmax())
+    assert p == pytest.approx(np.mean(np.array(every) >= own.max() - 1e-9), abs=0.03)
+
+
+def test_nothing_is_heard_behind_the_last_comparison() -> None:
+    alarm = ShiftAlarm(((0.0,),) * 9, looks=(2, 3), exchanges=99)
+    quiet = listen(np.zeros((5, 1)), alarm)
+    assert (len(quiet.seen), quiet.raised_at) == (3, None)
+    loud = listen(
+        np.array([[1.0], [2.0], [3.0]]), replace(alarm, held=tuple((-float(n),) for n in range(30)))
+    )
+    assert (loud.raised_at, loud.number, len(loud.seen)) == (2, 0, 2)
 
 
 def test_states_come_back_from_plain_data_and_never_grow() -> None:
     said, came = stream(6, 400)
     one = AdaptivePredictor(OnlinePlatt(), AdaptiveConformal.calibrate(said, came), most=8)
-    alarm = ShiftAlarm.calibrate(said[:100, None], said[100:150, None])
+    alarm = ShiftAlarm(tuple(map(tuple, said[:100, None].tolist())), exchanges=99)
     sizes = set()
     for place, (p, y) in enumerate(zip(said.tolist(), came.tolist(), strict=True)):
         one.predict(str(place), p)
         if place >= 5:
             one.observe(str(place - 5), int(came[place - 5]))
         alarm = alarm.update([p])
-        sizes.add((len(one.waiting), len(one.sets.scores), len(alarm.counts[0])))
+        sizes.add((len(one.waiting), len(one.sets.scores), len(alarm.held)))
         assert y in (0, 1)
     assert len({size for size in sizes if size[0] == 5}) == 1
     assert max(size[0] for size in sizes) <= 6
@@ -158,11 +176,14 @@ def test_what_is_no_probability_outcome_or_state_is_refused() -> None:
         AdaptiveConformal(HELD, alpha=1.0)
     with pytest.raises(ValueError, match="n > 0"):
         AdaptiveConformal.calibrate([], [])
-    with pytest.raises(ValueError, match="a bin more"):
-        ShiftAlarm(((0.0,),), ((1,),))
+    for held in ((), ((),), ((1.0,), (1.0, 2.0)), ((math.nan,),)):
+        with pytest.raises(ValueError, match="a video at least"):
+            ShiftAlarm(held)
     with pytest.raises(ValueError, match="2 finite numbers"):
-        ShiftAlarm.calibrate(np.zeros((5, 2)), np.zeros((5, 2))).update([1.0])
-    with pytest.raises(ValueError, match="finite"):
-        ShiftAlarm.calibrate(np.full((5, 1), np.nan), np.zeros((5, 1)))
+        ShiftAlarm(((0.0, 1.0),)).update([1.0])
+    with pytest.raises(ValueError, match="rising"):
+        ShiftAlarm(((0.0,),), looks=(5, 5))
+    with pytest.raises(ValueError, match="cannot show"):
+        ShiftAlarm(((0.0,),), exchanges=9)
     with pytest.raises(ValueError, match="a state of OnlinePlatt has"):
         OnlinePlatt.from_dict({"slope": 1.0})

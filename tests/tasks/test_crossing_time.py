@@ -18,6 +18,9 @@ from roadaware.protocols.crossing_time import (
     HAZARD,
     METRICS,
     PRIOR,
+    SAME,
+    TREES,
+    TREES_FILE,
     curve_by_score,
     run_time_study,
 )
@@ -26,7 +29,7 @@ from roadaware.reports.page import report
 from roadaware.scenes.sampling import get_protocol
 from roadaware.scenes.tables import Meta, Scenes
 from roadaware.tasks.crossing_time import EDGES_S, TimedTracks, collect_times, estimate_lane_time, mark_spans
-from roadaware.tasks.crossing_tracks import Moments, cut_moments, predict_tracks, survive
+from roadaware.tasks.crossing_tracks import Moments, cut_moments, predict_tracks, read_moments, survive
 from roadaware.training.pedestrians.hazard import HazardRecipe, censored_loss, fit_hazard
 
 torch.set_num_threads(1)
@@ -163,7 +166,7 @@ def test_the_study_judges_all_ways_on_the_same_people(tmp_path: Path) -> None:
     recipe = HazardRecipe(epochs=6, batch=32, every=2, lr=5e-3, weight_decay=0.0)
     classifier = EnsemblePredictor.open([WEIGHTS / PREDICTORS[0]])
     found = run_time_study(streets(), tmp_path / "run", classifier, recipe=recipe, seeds=(0,), draws=20)
-    assert set(found.judged) == {HAZARD, CLASSIFIER, "constant velocity", PRIOR}
+    assert set(found.judged) == {TREES, HAZARD, CLASSIFIER, SAME, "constant velocity", PRIOR}
     assert found.judged[PRIOR].numbers["concordance"].value == 0.5
     for each in found.judged.values():
         assert set(each.numbers) == set(METRICS)
@@ -173,6 +176,15 @@ def test_the_study_judges_all_ways_on_the_same_people(tmp_path: Path) -> None:
     assert "concordance" in format_time_study(found)
     page = report([build_time_section(found)], title="t")
     assert "Warning time against false alarms" in page
+    # Any tracks can be asked by the trees.
+    trees = EnsemblePredictor.open([tmp_path / "run" / TREES_FILE])
+    asked = predict_tracks(trees, cut_moments(streets(3), read_moments(trees)))
+    assert (asked["within_1s"] <= asked["within_3s"] + 1e-9).all()
+    # Streets of another town are judged whole, and what was learnt is not learnt again.
+    other = run_time_study(
+        streets(), tmp_path / "run", classifier, recipe=recipe, seeds=(0,), draws=0, unseen=streets(5)
+    )
+    assert len(other.test.people) == 10
     # What is fitted stands, and another recipe is refused.
     weights = (tmp_path / "run" / "seed-0" / "model.safetensors").read_bytes()
     run_time_study(streets(), tmp_path / "run", classifier, recipe=recipe, seeds=(0,), draws=0)

@@ -53,13 +53,11 @@ _DATA = (
 )
 _BASELINES = "Train the models without pixels and show them beside."
 _SCENES = (
-    "crowd, trajectories: a simulated folder with the splits default/train and default/val. decisions, minds: where their "
-    "scenes lie, or are simulated to; one folder serves both. [default: scenes/ in the folder of the study]"
+    "crowd, trajectories, when: a simulated folder with the splits default/train and default/val. decisions, minds: where "
+    "their scenes lie, or are simulated to; one folder serves both. [default: scenes/ in the folder of the study]"
 )
 _TOWNS = "decisions, minds: simulated towns to learn from; four for each eleven of them judge."
-_UNSEEN = (
-    "crowd, trajectories: a simulated folder of a town that is not learnt from; all of its scenes are judged."
-)
+_UNSEEN = "crowd, trajectories, when: a simulated folder of a town that is not learnt from; all of its scenes are judged."
 _OUT = (
     "All but iv2024: folder of the study; the same command goes on there. [default: "
     "runs/crowd-ablation, else runs/ and the name of the experiment]"
@@ -123,8 +121,9 @@ def reproduce(
     trunk, learnt paths through 2 and 4 blocks, fixed random paths and shuffled tasks, with equal steps of each task.
     Interrupted, the same command goes on.
 
-    `when` asks at every moment of every track of JAAD when somebody begins to cross: networks of the time (three, fitted here
-    in about two minutes), the bundled classifier, constant velocity and the prior, with intervals and warning times.
+    `when` asks at every moment of every track of JAAD, or of streets of a town that was not learnt from, when somebody begins
+    to cross: trees and networks of the time (fitted here in some minutes), the bundled classifier, one of the trees' own
+    features, constant velocity and the prior, with intervals and warning times.
 
     `trajectories` predicts where pedestrians of JAAD, KITTI tracking and simulated streets will be in the next one and a half
     seconds, from half a second of their boxes: a mixture network (fitted here in some minutes), constant velocity, a linear
@@ -194,9 +193,15 @@ def reproduce(
     if experiment == "when":
         folder = out or Path("runs/when")
         TIMES.check(folder)
-        source = _find_jaad(data)
-        check_paths(reproduce, {"data": source, "out": folder, "html": html, "common": common})
-        return _study_time(source, folder, seeds, draws, html)
+        if (scenes is None) != (unseen is None):
+            raise UsageError(
+                "simulated streets need two towns: --scenes DIR to learn from and --unseen DIR to judge"
+            )
+        source = _find_jaad(data) if scenes is None else scenes
+        check_paths(
+            reproduce, {"data": source, "unseen": unseen, "out": folder, "html": html, "common": common}
+        )
+        return _study_time(source, unseen, folder, seeds, draws, html)
     if experiment == "crowd":
         if scenes is None:
             raise UsageError(
@@ -237,24 +242,26 @@ def _find_jaad(data: Path | None) -> Path:
     return source / "jaad" if (source / "jaad").exists() else source
 
 
-def _study_time(source: Path, out: Path, seeds: int, draws: int, html: Path | None) -> Outcome:
+def _study_time(
+    source: Path, unseen: Path | None, out: Path, seeds: int, draws: int, html: Path | None
+) -> Outcome:
     """The study of when pedestrians begin to cross; its page, networks and results lie in its folder."""
-    from roadaware.datasets.loading import open_dataset
+    from roadaware.datasets.loading import SYNTHETIC, open_dataset
     from roadaware.models.crossing.ensemble import EnsemblePredictor
     from roadaware.online.setup import PREDICTORS, WEIGHTS
     from roadaware.protocols.crossing_time import run_time_study
     from roadaware.reports.crossing_time import build_time_section, format_time_study
     from roadaware.reports.page import report
 
-    scenes = open_dataset("jaad", source)
+    scenes = open_dataset("jaad" if unseen is None else SYNTHETIC, source)
+    judged = None if unseen is None else open_dataset(SYNTHETIC, unseen)
     classifier = EnsemblePredictor.open([WEIGHTS / PREDICTORS[0]])
     with console.show_progress("networks of the time") as progress:
         found = run_time_study(
-            scenes, out, classifier, seeds=tuple(range(seeds)), draws=draws, progress=progress
+            scenes, out, classifier, seeds=tuple(range(seeds)), draws=draws, unseen=judged, progress=progress
         )
-    page = report(
-        [build_time_section(found)], title="When pedestrians begin to cross", subtitle="JAAD, test split"
-    )
+    subtitle = "JAAD, test split" if unseen is None else "simulated streets of another town"
+    page = report([build_time_section(found)], title="When pedestrians begin to cross", subtitle=subtitle)
     for path in filter(None, (out / "report.html", html)):
         folders.write_text(path, page)
     text = f"{format_time_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"

@@ -203,12 +203,14 @@ class WarningCurve:
         false_per_hour: (k,) false alarms an hour of film.
         warned: (k,) the share of events that are warned of.
         warning_s: (k,) the median time between the warning and its event, of all events; an event without a warning has 0.
+        mean_s: (k,) the mean of the same times.
     """
 
     threshold: Floats
     false_per_hour: Floats
     warned: Floats
     warning_s: Floats
+    mean_s: Floats
 
 
 def measure_warnings(
@@ -266,20 +268,25 @@ def measure_warnings(
                 threshold, float((~(ahead <= lead_s + 1e-9)).sum()) / hours,
                 float((of_events > 0).mean()) if happens.any() else np.nan,
                 float(np.median(of_events)) if happens.any() else np.nan,
+                float(of_events.mean()) if happens.any() else np.nan,
             )
         )  # fmt: skip
-    table = np.array(rows).reshape(-1, 4)
+    table = np.array(rows).reshape(-1, 5)
     return WarningCurve(*table.T)
 
 
-def read_warning_time(curve: WarningCurve, false_per_hour: float) -> tuple[float, float, float]:
-    """Threshold, median warning time and share of events warned of at the lowest threshold with at most so many false alarms.
+def read_warning_time(curve: WarningCurve, false_per_hour: float) -> tuple[float, float, float, float]:
+    """Threshold, median warning time, share of events warned of, and mean warning time at the lowest threshold with at most
+    so many false alarms.
 
-    NaN, 0 and 0 where every threshold has more.
+    NaN, 0, 0 and 0 where every threshold has more.
     """
     good = np.flatnonzero(curve.false_per_hour <= false_per_hour + 1e-9)
     if not len(good):
-        return float("nan"), 0.0, 0.0
+        return float("nan"), 0.0, 0.0, 0.0
     # False alarms need not rise as thresholds fall: alarms join.
     best = good[np.lexsort((curve.threshold[good], -curve.warning_s[good]))[0]]
-    return float(curve.threshold[best]), float(curve.warning_s[best]), float(curve.warned[best])
+    # In the order of the docstring.
+    read = (curve.threshold, curve.warning_s, curve.warned, curve.mean_s)
+    threshold, median, warned, mean = (float(each[best]) for each in read)
+    return threshold, median, warned, mean

@@ -42,8 +42,12 @@ LONG_S = 180.0
 """A test split whose stream is shorter goes on with the train split, where the model has learnt on other roads."""
 FEWEST = 50
 """Samples below which a calibration error says nothing."""
-NUMBERS = ("probability", "height of the box", "x of the centre", "y of the centre", "way in half a second")
-"""What the alarm hears of a person: all without a label."""
+NUMBERS = (
+    "height of the box", "x of the centre", "y of the feet", "width for its height", "its change", "way across", "way down",
+    "growth", "tremor across", "tremor down", "tremor of the height", "tremor of the width for its height",
+)  # fmt: skip
+"""What the alarm hears of people, as means over those of a video: boxes alone, whatever a model says of them. How many they
+are comes behind."""
 KEEPS, SLOPES, RATES = (0.97, 0.985, 0.995), (0.1, 0.3, 0.6), (0.02, 0.05, 0.1)
 """What is tried on validation: memory and prior of the calibration, and rates of the sets."""
 
@@ -58,7 +62,7 @@ class Crowd:
         video: (n,) names.
         seen_s: (n,) when each is asked, on the clock of its video.
         known_s: (n,) when its outcome is known: at the event.
-        numbers: (n, 4) of the alarm but the probability.
+        numbers: (n, numbers) of the alarm, see `NUMBERS`.
     """
 
     truth: Ints
@@ -304,12 +308,28 @@ def collect_crowd(source: Path, domain: str, split: str) -> Crowd:
 
 
 def _measure(examples: Examples) -> Floats:
-    """(n, 4) what the alarm hears of boxes: height and place in parts of the image, and the way in heights."""
-    first, last = examples.boxes[:, 0], examples.boxes[:, -1]
-    height = np.maximum(last[:, 3] - last[:, 1], 1e-6)
-    x, y = (last[:, 0] + last[:, 2]) / 2, (last[:, 1] + last[:, 3]) / 2
-    way = np.abs(x - (first[:, 0] + first[:, 2]) / 2) / height
-    return np.column_stack([height / examples.height_px, x / examples.width_px, y / examples.height_px, way])
+    """(n, numbers) `NUMBERS` of each sample; ways and tremors (mean second differences) in heights of the newest box."""
+    boxes = examples.boxes.astype(np.float64)
+    width, height = (np.maximum(boxes[..., k + 2] - boxes[..., k], 1e-6) for k in (0, 1))
+    last = height[:, -1:]
+    x, y = (boxes[..., 0] + boxes[..., 2]) / 2 / last, boxes[..., 3] / last
+    logs, shape = np.log(height), np.log(width / height)
+    return np.column_stack([
+        np.log(height[:, -1] / examples.height_px), x[:, -1] * last[:, 0] / examples.width_px,
+        boxes[:, -1, 3] / examples.height_px, shape.mean(axis=1), shape.std(axis=1), np.abs(x[:, -1] - x[:, 0]),
+        np.abs(y[:, -1] - y[:, 0]), logs[:, -1] - logs[:, 0],
+        *(np.abs(np.diff(values, 2, axis=1)).mean(axis=1) for values in (x, y, logs, shape)),
+    ])  # fmt: skip
+
+
+def describe_videos(crowd: Crowd) -> dict[str, list[float]]:
+    """What the alarm hears of each video: the means of `NUMBERS`, and the logarithm of how many people are asked about."""
+    found = {}
+    for video in np.unique(crowd.video).tolist():
+        rows = crowd.video == video
+        people = len(np.unique(crowd.person[rows]))
+        found[video] = [*crowd.numbers[rows].mean(axis=0).tolist(), float(np.log(people))]
+    return found
 
 
 def draw_clock(crowd: Crowd, order: int) -> tuple[Floats, Floats]:
@@ -358,33 +378,21 @@ def run_stream(
     return Streamed(asked, said, labels)
 
 
-def listen(crowd: Crowd, probability: Floats, alarm: ShiftAlarm, order: int) -> int | None:
+def listen(crowd: Crowd, alarm: ShiftAlarm, order: int) -> int | None:
     """After how many videos the alarm is raised; None where it is not.
 
-    People of one video hang together, and would be no exchangeable stream: one of each video is heard.
+    People of one video hang together: videos are what could be exchanged, and are heard whole.
 
     Args:
-        crowd: of samples; of each video the first one is heard.
-        probability: (n,) of the predictor.
+        crowd: of samples.
         alarm: at the beginning.
         order: seed of the order of videos.
     """
+    heard = describe_videos(crowd)
     asked, _ = draw_clock(crowd, order)
-    for row in first_rows(crowd, asked):
-        alarm = alarm.update([float(probability[row]), *crowd.numbers[row].tolist()])
-        if alarm.is_raised:
-            return alarm.people
-    return None
-
-
-def first_rows(crowd: Crowd, asked: Floats) -> list[int]:
-    """The first sample of each video, in the order of time."""
-    rows, videos = [], set()
-    for row in np.argsort(asked, kind="stable").tolist():
-        if crowd.video[row] not in videos:
-            videos.add(crowd.video[row])
-            rows.append(row)
-    return rows
+    for video in dict.fromkeys(crowd.video[np.argsort(asked, kind="stable")].tolist()):
+        alarm = alarm.update(heard[video])
+    return alarm.raised_at
 
 
 def _error(probability: Floats, truth: Ints) -> float | None:
@@ -481,7 +489,10 @@ def judge_stream(
     hits = fixed[rows, crowd.truth].astype(np.float64)
     sets = AdaptiveConformal.calibrate(held, known.truth, 1 - LEVEL, adaptation.rate)
     platt = OnlinePlatt(adaptation.keep, adaptation.prior_slope)
-    alarm = _build_alarm(model, home, crowds, said, adaptation.chance)
+    known_videos = [
+        row for split in ("train", "val") for row in describe_videos(crowds[home, split]).values()
+    ]
+    alarm = ShiftAlarm(tuple(map(tuple, known_videos)), adaptation.chance)
     covered, sizes, late_counts = [], [], []
     late_hits, late_before, errors, errors_before, alarms = [], [], [], [], []
     for order in range(orders):
@@ -495,7 +506,7 @@ def judge_stream(
             late_before.append(hits[late].mean())
             errors.append(_error(told.probability[late], crowd.truth[late]))
             errors_before.append(_error(probability[late], crowd.truth[late]))
-        alarms.append(listen(crowd, probability, alarm, order))
+        alarms.append(listen(crowd, alarm, order))
     mean_hits = np.mean(covered, axis=0)
     low, high = _interval(mean_hits, crowd.person, draws)
     raised = [heard for heard in alarms if heard is not None]
@@ -511,21 +522,6 @@ def judge_stream(
         low, high, float("nan") if whole is None else whole, mean(errors_before), mean(errors), len(raised) / orders,
         float(np.median(raised)) if raised else None,
     )  # fmt: skip
-
-
-def _build_alarm(
-    model: str,
-    home: str,
-    crowds: dict[tuple[str, str], Crowd],
-    said: dict[tuple[str, str, str, str], Floats],
-    chance: float,
-) -> ShiftAlarm:
-    numbers = []
-    for split in ("train", "val"):
-        crowd = crowds[home, split]
-        rows = first_rows(crowd, crowd.seen_s)
-        numbers.append(np.column_stack([said[model, home, home, split][rows], crowd.numbers[rows]]))
-    return ShiftAlarm.calibrate(numbers[0], numbers[1], chance=chance)
 
 
 def _interval(hits: Floats, person: npt.NDArray[np.str_], draws: int) -> tuple[float | None, float | None]:

@@ -1,5 +1,5 @@
-"""When pedestrians begin to cross: networks of the time, today's classifier, constant velocity and the prior, asked at every
-moment of every track and judged on the same people.
+"""When pedestrians begin to cross: trees and networks of the time, classifiers, constant velocity and the prior, asked at
+every moment of every track and judged on the same people.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from roadaware.metrics.time_to_event import (
     measure_warnings,
     read_warning_time,
 )
+from roadaware.models.crossing.hazard_trees import HazardTrees, HazardTreesConfig
 from roadaware.scenes.sampling import get_protocol
 from roadaware.statistics.intervals import Units
-from roadaware.tasks.crossing_time import EDGES_S, TimedTracks, collect_times, estimate_lane_time
+from roadaware.tasks.crossing_time import EDGES_S, TimedTracks, collect_times, estimate_lane_time, name_spans
 from roadaware.tasks.crossing_tracks import Moments, survive
 
 if TYPE_CHECKING:
@@ -50,10 +51,16 @@ CONCORDANCE_EVERY = 10
 """Of the moments of a person one in so many is compared with all others: a third of a second apart they differ."""
 NEAR_S, FAR_S = (1.0, 3.0), 5.0
 """Crossers told apart by how far their event is: as sampled by the published protocol, and beyond five seconds."""
-RATES = (10.0, 30.0, 60.0, 120.0)
-"""False alarms an hour at which warning times are read."""
+RATES = (1.0, 10.0, 60.0, 120.0)
+"""False alarms an hour at which warning times are read. In less than an hour of video the first allows none."""
 METRICS = ("concordance", "integrated_brier", "near_far_auc", "calibration_error")
-HAZARD, CLASSIFIER, VELOCITY, PRIOR = "hazard", "classifier", "constant velocity", "prior"
+TREES, HAZARD, CLASSIFIER, SAME, VELOCITY, PRIOR = (
+    "hazard trees", "hazard network", "classifier", "classifier, trees of the same features", "constant velocity", "prior",
+)  # fmt: skip
+"""`SAME` is the trees' own control: the same features, moments and settings, taught who crosses and not when."""
+SOON_S = 2.0
+"""The alarm asks for the next two seconds."""
+TREES_FILE = "hazard-trees.npz"
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,7 @@ class TimeStudy:
                     "warnings": {
                         f"{rate:g} false alarms an hour": dict(
                             zip(
-                                ("threshold", "median_s", "warned"),
+                                ("threshold", "median_s", "warned", "mean_s"),
                                 map(_finite, read_warning_time(each.warnings, rate)),
                                 strict=True,
                             )
@@ -149,19 +156,21 @@ def run_time_study(
     recipe: Any = None,
     seeds: tuple[int, ...] = (0, 1, 2),
     draws: int = 1000,
+    unseen: Scenes | None = None,
     progress: Progress | None = None,
 ) -> TimeStudy:
-    """Fit networks of the time on JAAD, and judge them beside what needs no fit, on its test split.
+    """Fit trees and networks of the time, and judge them beside what needs no fit, on the test split or on other streets.
 
     A seed whose network stands in the folder is not fitted again.
 
     Args:
-        scenes: JAAD.
-        out: folder: `seed-0/model.safetensors`, ... and results.json.
+        scenes: JAAD, or simulated streets: their train split is learnt from, validation chooses.
+        out: folder: `hazard-trees.npz`, `seed-0/model.safetensors`, ... and results.json.
         classifier: a predictor of the action, asked at the same moments.
         recipe: a `training.pedestrians.hazard.HazardRecipe` (default: the usual one).
         seeds: of the networks, whose mean is judged.
         draws: most weightings of people and videos for intervals; 0 for none.
+        unseen: all of it is judged (default: the test split of `scenes`).
         progress: called with what is done and the total.
 
     Raises:
@@ -172,7 +181,7 @@ def run_time_study(
 
     recipe = recipe or HazardRecipe()
     protocol = get_protocol(PROTOCOL, "default")
-    names = tuple(dict.fromkeys((*recipe.inputs, "centre", *classifier.inputs)))
+    names = tuple(dict.fromkeys((*recipe.inputs, "centre", "history", *classifier.inputs)))
     moments = Moments(RATE_FPS, FRAMES)
     with hold_folder(out):
         write_atomically(
@@ -180,11 +189,14 @@ def run_time_study(
         )
         splits = {
             split: collect_times(scenes, protocol, split, moments, names)
-            for split in ("train", "val", "test")
+            for split in ("train", "val", *(("test",) if unseen is None else ()))
         }
+        if unseen is not None:
+            splits["test"] = collect_times(unseen, protocol, None, moments, names)
         train, val, test = splits["train"], splits["val"], splits["test"]
-        networks = _fit(train, val, recipe, seeds, out, progress)
-        judged = _judge_all(train, val, test, networks, classifier, draws)
+        trees = _fit_trees(train, scenes.meta.dataset, out)
+        networks = _fit(train, val, recipe, seeds, out, progress, scenes.meta.dataset)
+        judged = _judge_all(train, val, test, trees, networks, classifier, draws)
         counts = {
             split: {
                 "people": len(of.people), "crossers": int(np.isfinite(of.event_s).sum()), "moments": len(of),
@@ -198,6 +210,49 @@ def run_time_study(
     return found
 
 
+def _describe(dataset: str) -> dict[str, Any]:
+    """Facts for the file of a predictor of the time."""
+    data = "JAAD 2.0, annotations of the train split (Rasouli, Kotseruba and Tsotsos, 2017), MIT"
+    return {
+        "data": data if dataset.lower() == "jaad" else dataset, "fps": RATE_FPS,
+        "protocol_config": {"observation_frames": FRAMES}, "edges_s": list(EDGES_S),
+    }  # fmt: skip
+
+
+def _fit_trees(train: TimedTracks, dataset: str, out: Path) -> HazardTrees:
+    """The trees of the folder, fitted where it has none.
+
+    Raises:
+        InputError: if other settings made those that are there.
+    """
+    config, path = HazardTreesConfig(), out / TREES_FILE
+    if not path.is_file():
+        HazardTrees.fit(
+            train.inputs, train.time_s, train.event, name_spans(), _describe(dataset), config
+        ).save(path)
+    held = HazardTrees.open(path)
+    if held.config != config:
+        raise InputError("other settings made these trees", where=str(path), hint="name another folder")
+    return held
+
+
+def fit_same_classifier(train: TimedTracks) -> HazardTrees:
+    """Trees that say who crosses, of the same features and settings as those of the time: the probability of their one span.
+
+    They learn as classifiers of crossing do: people who cross, 1 to 3 s before the event, from everybody else.
+
+    Args:
+        train: what they learn from.
+    """
+    asked = ~train.event | ((train.time_s >= NEAR_S[0]) & (train.time_s <= NEAR_S[1]))
+    rows = np.flatnonzero(asked)
+    event = train.event[rows]
+    # A single span of a second: who crosses does so within it, everybody else outlives it.
+    return HazardTrees.fit(
+        train.inputs.some(rows), np.where(event, 0.5, 2.0), event, ("crosses", "does not"), {"edges_s": [1.0]}
+    )
+
+
 def _fit(
     train: TimedTracks,
     val: TimedTracks,
@@ -205,14 +260,12 @@ def _fit(
     seeds: tuple[int, ...],
     out: Path,
     progress: Progress | None,
+    dataset: str,
 ) -> list[Predictor]:
     from roadaware.models.crossing.predictor import Predictor
     from roadaware.training.pedestrians.hazard import fit_hazard
 
-    facts = {
-        "data": "JAAD 2.0, annotations of the train split (Rasouli, Kotseruba and Tsotsos, 2017), MIT",
-        "fps": RATE_FPS, "protocol_config": {"observation_frames": FRAMES}, "recipe": to_dict(recipe),
-    }  # fmt: skip
+    facts = {**_describe(dataset), "recipe": to_dict(recipe)}
     found = []
     for place, seed in enumerate(seeds):
         path = out / f"seed-{seed}" / "model.safetensors"
@@ -235,27 +288,26 @@ def _judge_all(
     train: TimedTracks,
     val: TimedTracks,
     test: TimedTracks,
+    trees: HazardTrees,
     networks: list[Predictor],
     classifier: Any,
     draws: int,
 ) -> dict[str, Judged]:
-    edges = np.asarray(EDGES_S)
-    chance = np.mean([each.probabilities(test.inputs) for each in networks], axis=0)
-    survival = survive(chance)
-    # The alarm asks for the next two seconds.
-    soon = EDGES_S.index(2.0)
+    edges, soon = np.asarray(EDGES_S), EDGES_S.index(SOON_S)
     ways: dict[str, tuple[Floats, Floats, Floats]] = {}
-    ways[HAZARD] = (
-        survival,
-        TimedMoments(test.time_s, test.event, survival, edges, test.person).risk,
-        1 - survival[:, soon],
-    )
+    network = np.mean([each.probabilities(test.inputs) for each in networks], axis=0)
+    for name, chance in ((TREES, trees.probabilities(test.inputs)), (HAZARD, network)):
+        survival = survive(chance)
+        risk = TimedMoments(test.time_s, test.event, survival, edges, test.person).risk
+        ways[name] = (survival, risk, 1 - survival[:, soon])
+    same = fit_same_classifier(train)
     for name, of_val, of_test in (
         (
             CLASSIFIER,
             classifier.probabilities(val.inputs)[:, -1],
             classifier.probabilities(test.inputs)[:, -1],
         ),
+        (SAME, same.probabilities(val.inputs)[:, 0], same.probabilities(test.inputs)[:, 0]),
         (VELOCITY, -estimate_lane_time(val, RATE_FPS), -estimate_lane_time(test, RATE_FPS)),
     ):
         ways[name] = (curve_by_score(of_val, val, of_test, edges), of_test, of_test)
@@ -389,26 +441,26 @@ def _interval(
 
 
 def _compare(judged: dict[str, Judged], test: TimedTracks, draws: int) -> dict[tuple[str, str], Number]:
-    """Paired differences of the networks from the others, under the same weightings."""
+    """Paired differences of the trees from the others, under the same weightings."""
     edges = np.asarray(EDGES_S)
     parts = {}
     for name, each in judged.items():
         moments = TimedMoments(test.time_s, test.event, each.survival, edges, test.person)
-        risk = moments.risk if name == HAZARD else each.alarm
+        risk = moments.risk if name in (TREES, HAZARD) else each.alarm
         parts[name] = sum_by_person(test, moments, risk)
     found = {}
-    for other in (CLASSIFIER, VELOCITY, PRIOR):
+    for other in (HAZARD, CLASSIFIER, SAME, VELOCITY, PRIOR):
         for metric in METRICS[:-1]:
-            one, two = judged[HAZARD].numbers[metric].value, judged[other].numbers[metric].value
+            one, two = judged[TREES].numbers[metric].value, judged[other].numbers[metric].value
             if one is None or two is None:
                 continue
 
             def apart(weights: Floats, metric: str = metric, other: str = other) -> Floats:
-                return parts[HAZARD].measure(metric, weights) - parts[other].measure(metric, weights)
+                return parts[TREES].measure(metric, weights) - parts[other].measure(metric, weights)
 
             ends = {
                 unit: _interval(test, unit, draws, one - two, apart, "difference")
                 for unit in ("pedestrian", "video")
             }
-            found[f"{HAZARD} - {other}", metric] = Number(one - two, ends["pedestrian"], ends["video"])
+            found[f"{TREES} - {other}", metric] = Number(one - two, ends["pedestrian"], ends["video"])
     return found

@@ -186,8 +186,8 @@ def build_abroad_section(study: AbroadStudy) -> Section:
             Points(tried, title="Tried on validation streams"),
             Note(
                 f"Calibration keeps {how.keep:g} of older outcomes with each new one (prior deviation of the slope "
-                f"{how.prior_slope:g}); sets learn at rate {how.rate:g}. The alarm hears {', '.join(NUMBERS)} of the first "
-                "sample of each video. Samples of a person hang together: neither promise is one for single persons."
+                f"{how.prior_slope:g}); sets learn at rate {how.rate:g}. Of each video the alarm hears {', '.join(NUMBERS)}, "
+                "and how many people there are. Samples of a person hang together: neither promise is one for single persons."
             ),
         ),
     )  # fmt: skip

@@ -11,11 +11,11 @@ from roadaware.metrics.time_to_event import calibration_error, read_warning_time
 from roadaware.protocols.crossing_time import (
     CLASSIFIER,
     FAR_S,
-    HAZARD,
     METRICS,
     NEAR_S,
     PRIOR,
     RATES,
+    TREES,
     Number,
     TimeStudy,
 )
@@ -39,7 +39,8 @@ from roadaware.tasks.crossing_time import EDGES_S
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_TONES = (BLUE, ORANGE, GREEN, GREY)
+_TONES = (BLUE, PALE, ORANGE, VERMILLION, GREEN, GREY)
+"""Of the ways, in their order."""
 _STRIPS = 5
 _NAMES = {
     "concordance": "concordance",
@@ -56,43 +57,51 @@ def _format(number: Number, unit: str = "video") -> str:
     return f"{number.value:.3f}" + (f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else "")
 
 
-def _list_rows(study: TimeStudy) -> list[list[str]]:
+def list_rows(study: TimeStudy) -> list[list[str]]:
+    """A row of cells for each way of predicting, under `list_columns`."""
     rows = []
     for name, each in study.judged.items():
         cells = [_format(each.numbers[metric]) for metric in METRICS]
-        for rate in RATES[1:3]:
-            _, median, warned = read_warning_time(each.warnings, rate)
-            cells.append(f"{median:.1f} s, {100 * warned:.0f} %")
+        for rate in RATES[:3]:
+            _, _, warned, mean = read_warning_time(each.warnings, rate)
+            cells.append(f"{mean:.2f} s, {100 * warned:.0f} %")
         rows.append([name, *cells])
     return rows
 
 
-def _list_columns() -> list[str]:
-    warned = [f"warning at {rate:g} false alarms/h" for rate in RATES[1:3]]
+def list_columns() -> list[str]:
+    """The heads of `list_rows`."""
+    warned = [f"warning at {rate:g} false alarms/h" for rate in RATES[:3]]
     return ["", *(_NAMES[metric] for metric in METRICS), *warned]
+
+
+def list_differences(study: TimeStudy) -> list[list[str]]:
+    """Rows of a table, its head first: what, metric, and the paired difference by pedestrian and by video."""
+    rows = [["paired difference", "metric", "over pedestrians", "over videos"]]
+    for (pair, metric), number in study.differences.items():
+        rows.append([pair, _NAMES[metric], _format(number, "pedestrian"), _format(number)])
+    return rows
 
 
 def format_time_study(study: TimeStudy) -> str:
     """The study as tables of text, for a terminal."""
     test = study.counts["test"]
     lines = [
-        f"when pedestrians of JAAD begin to cross: {test['people']:,} people, {test['crossers']:,} of whom cross, at "
+        f"when pedestrians begin to cross: {test['people']:,} people, {test['crossers']:,} of whom cross, at "
         f"{test['moments']:,} moments",
         "",
-        format_table(_list_columns(), _list_rows(study)),
+        format_table(list_columns(), list_rows(study)),
         "",
-        *(
-            f"{pair}, {_NAMES[metric]}: {_format(number)}"
-            for (pair, metric), number in study.differences.items()
-        ),
-        "95 % intervals over videos. Warning: the median over all who cross of the seconds between the alarm and the event, "
-        "and how many are warned of.",
+        format_table(list_differences(study)[0], list_differences(study)[1:]),
+        "",
+        "95 % intervals over videos. Warning: the mean over all who cross of the seconds between the alarm and the event (0 "
+        "without one), and how many are warned of.",
     ]
     return "\n".join(lines)
 
 
 def plot_warnings(study: TimeStudy) -> Picture:
-    """Median warning time, and the share of crossers who are warned of, against false alarms an hour."""
+    """Mean warning time, and the share of crossers who are warned of, against false alarms an hour."""
     with set_style():
         figure, axes = create_canvas(FULL, 3.4)
         figure.delaxes(axes)
@@ -103,23 +112,25 @@ def plot_warnings(study: TimeStudy) -> Picture:
                 continue
             order = np.argsort(curve.false_per_hour, kind="stable")
             rate = np.maximum(curve.false_per_hour[order], 1.0)
-            left.plot(rate, np.maximum.accumulate(curve.warning_s[order]), color=tone, label=name)
+            left.plot(rate, np.maximum.accumulate(curve.mean_s[order]), color=tone, label=name)
             right.plot(rate, 100 * np.maximum.accumulate(curve.warned[order]), color=tone, label=name)
-        for panel, label in ((left, "median warning, s"), (right, "crossers warned of, %")):
+        for panel, label in ((left, "mean warning, s"), (right, "crossers warned of, %")):
             panel.set(xscale="log", xlabel="false alarms an hour", ylabel=label)
+            # Powers of ten would be drawn as formulas, which an SVG without fonts spells out.
+            panel.set_xticks([1, 10, 100, 1000], labels=["1", "10", "100", "1,000"])
             panel.grid(visible=True)
         left.legend(loc="upper left", fontsize=8)
     hours = study.counts["test"]["hours"]
     caption = (
         "An alarm that lasts until the event warns from its beginning; one without an event in 6 s is false. Test has "
-        f"{hours:.2f} hours of video, so that one false alarm in it is {1 / max(hours, 1e-9):.0f} an hour: less cannot be "
-        "told on JAAD."
+        f"{hours:.2f} hours of video, so that one false alarm in it is {1 / max(hours, 1e-9):.1f} an hour: less cannot be "
+        "told."
     )
     return Picture("Warning time against false alarms", caption, figure)
 
 
 def plot_calibration(study: TimeStudy) -> Picture:
-    """Predicted against found probability at four horizons, of the networks and the classifier."""
+    """Predicted against found probability at four horizons, of the trees and the classifier."""
     horizons = [EDGES_S.index(horizon) for horizon in (1.0, 2.0, 3.0, 5.0)]
     with set_style():
         figure, axes = create_canvas(FULL, 2.6)
@@ -127,7 +138,7 @@ def plot_calibration(study: TimeStudy) -> Picture:
         panels: Sequence[Axes] = figure.subplots(1, len(horizons), sharey=False)
         for panel, place in zip(panels, horizons, strict=True):
             top = 0.02
-            for name, tone in ((HAZARD, BLUE), (CLASSIFIER, ORANGE)):
+            for name, tone in ((TREES, BLUE), (CLASSIFIER, ORANGE)):
                 curve = study.judged[name].calibration[place]
                 panel.plot(
                     curve[:, 0], curve[:, 1], color=tone, marker="o", markersize=3, linewidth=1, label=name
@@ -140,7 +151,7 @@ def plot_calibration(study: TimeStudy) -> Picture:
         panels[0].legend(fontsize=7)
     gaps = ", ".join(
         f"{name} {calibration_error(study.judged[name].calibration).mean():.3f}"
-        for name in (HAZARD, CLASSIFIER)
+        for name in (TREES, CLASSIFIER)
     )
     caption = (
         f"Tenths of the moments by prediction; found by Kaplan and Meier. Mean gap over horizons: {gaps}."
@@ -154,7 +165,7 @@ def plot_strips(study: TimeStudy, count: int = _STRIPS) -> Picture:
     crossers = np.flatnonzero(np.isfinite(test.event_s))
     lengths = np.bincount(test.person, minlength=len(test.people))[crossers]
     chosen = crossers[np.argsort(-lengths, kind="stable")[:count]]
-    survival = study.judged[HAZARD].survival
+    survival = study.judged[TREES].survival
     t_s = test.table["t_s"].to_numpy()
     with set_style():
         figure, axes = create_canvas(FULL, 1.15 * len(chosen) + 0.4)
@@ -185,7 +196,7 @@ def build_time_section(study: TimeStudy) -> Section:
     """The section of the page."""
     says = []
     for metric, better in (("concordance", "higher"), ("integrated_brier", "lower")):
-        number = study.differences.get((f"{HAZARD} - {CLASSIFIER}", metric))
+        number = study.differences.get((f"{TREES} - {CLASSIFIER}", metric))
         if number is None or number.value is None:
             continue
         ends = number.video
@@ -193,9 +204,10 @@ def build_time_section(study: TimeStudy) -> Section:
         good = (number.value > 0) == (better == "higher")
         verdict = ("better" if good else "worse") if clear else "not different"
         says.append(
-            f"In {_NAMES[metric]} the networks are {verdict} than today's classifier: {_format(number)} ({better} is better)."
+            f"In {_NAMES[metric]} the hazard trees are {verdict} than today's classifier: {_format(number)} "
+            f"({better} is better)."
         )
-    near = study.judged[HAZARD].numbers["near_far_auc"]
+    near = study.judged[TREES].numbers["near_far_auc"]
     says.append(
         f"They tell crossers {NEAR_S[0]:g} to {NEAR_S[1]:g} s before the event from those more than {FAR_S:g} s before with "
         f"an AUC of {_format(near)}."
@@ -207,17 +219,15 @@ def build_time_section(study: TimeStudy) -> Section:
         )
         for split, held in study.counts.items()
     )
-    columns = tuple(_list_columns())
+    columns = tuple(list_columns())
     table = Table(
         columns,
-        tuple(map(tuple, _list_rows(study))),
+        tuple(map(tuple, list_rows(study))),
         "l" + "r" * (len(columns) - 1),
         title="Every moment of every track",
         caption="In brackets 95 % intervals over videos. Lower is better for Brier score and calibration error.",
     )
-    pairs = tuple(
-        f"{pair}, {_NAMES[metric]}: {_format(number)}" for (pair, metric), number in study.differences.items()
-    )
+    pairs = list_differences(study)
     left = tuple(f"{count:,} {why}" for why, count in study.counts["test"]["left_out"].items())
     return Section(
         "When they begin to cross",
@@ -226,7 +236,13 @@ def build_time_section(study: TimeStudy) -> Section:
             Facts(facts),
             table,
             Pictures((plot_warnings(study), plot_calibration(study), plot_strips(study))),
-            Points(pairs, title="Paired differences"),
+            Table(
+                tuple(pairs[0]),
+                tuple(map(tuple, pairs[1:])),
+                "llrr",
+                title="Paired differences",
+                caption="95 % intervals.",
+            ),
             Points(left, title="Left out of test"),
             Note(
                 "Constant velocity asks when a box enters the middle third of the image, since no kerb is annotated. A score "

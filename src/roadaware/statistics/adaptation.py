@@ -7,7 +7,6 @@ data. Numbers are plain floats, so that a state costs microseconds.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
@@ -17,8 +16,6 @@ import numpy.typing as npt
 
 _NEAREST = 1e-6
 """Probabilities are kept this far from 0 and 1 before they become log odds."""
-_JUMPS = (-1.0, 0.0, 1.0)
-_MOST_CAPITAL = 1e12
 """Capital is cut here: far beyond any alarm, and no number overflows."""
 
 
@@ -251,133 +248,105 @@ class AdaptiveConformal:
 
 @dataclass(frozen=True)
 class ShiftAlarm:
-    """An alarm that what a predictor sees is not what it was held out on, without any label.
+    """An alarm that what a predictor sees is not what it was fitted on, without any label or prediction.
 
-    Of each person that is new some numbers are given: what the predictor says, how large the box is. A number's rank among
-    those held out and all that came since is a conformal p-value; were people exchangeable, p-values would be independent
-    and uniform, and no bet on anything else would gain. Each number has a bettor on small and on large p-values
-    (the simple jumper); the alarm is when their mean capital reaches 1 / chance. It is false with at most that
-    probability, however long the stream (Ville's inequality). People of one video hang together and are not
-    exchangeable: give one of each. Numbers are told apart by fixed bins alone, so that the state never grows.
+    Each video is some numbers, such as means over its people. After 5, 10, 20, 40 and 80 videos of a stream those seen so far
+    are compared with those held: how far from the middle is the mean rank of the stream's videos among all, in the number
+    in which it is furthest, and in what share of random exchanges of videos is it as far? The alarm is raised once that share
+    is at most `chance` over the number of comparisons; were videos exchangeable, it would ever be raised with at most the
+    probability `chance`. Behind the last comparison nothing is heard any more.
 
     Args:
-        edges: for each number the edges of its bins, of other people than the held-out ones.
-        counts: for each number how many people fell into each bin.
+        held: (videos, numbers) of what it was fitted on, one video at least.
         chance: of a false alarm, ever.
-        jump: share of a bettor's capital that changes its mind with each person.
-        capital: for each number that of its bettors.
-        highest: mean capital so far, at its largest.
-        people: that came.
-        seed: of the ties that are broken.
+        looks: after how many videos they are compared, rising.
+        exchanges: random ones for each comparison.
+        seen: (videos, numbers) of the stream so far.
+        raised_at: after how many videos the alarm was raised; None where it was not.
+        number: which number was the furthest then.
+        seed: of the exchanges.
 
     Raises:
-        ValueError: if there is no number, or shapes do not go together.
+        ValueError: if there is no video, shapes do not go together, a number is not finite, or so few exchanges could never
+            raise the alarm.
 
-    Source: Vovk, Statistical Science 2021; Vovk et al., COPA 2021 (simple jumper).
+    Source: Westfall and Young, Resampling-based multiple testing, 1993 (maxT).
     """
 
-    edges: tuple[tuple[float, ...], ...]
-    counts: tuple[tuple[int, ...], ...]
+    held: tuple[tuple[float, ...], ...]
     chance: float = 0.05
-    jump: float = 0.01
-    capital: tuple[tuple[float, float, float], ...] = ()
-    highest: float = 1.0
-    people: int = 0
+    looks: tuple[int, ...] = (5, 10, 20, 40, 80)
+    exchanges: int = 999
+    seen: tuple[tuple[float, ...], ...] = ()
+    raised_at: int | None = None
+    number: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not self.edges or len(self.counts) != len(self.edges):
-            raise ValueError("an alarm needs a number at least, each with edges and counts")
-        if any(len(held) != len(cuts) + 1 for held, cuts in zip(self.counts, self.edges, strict=True)):
-            raise ValueError("a number has a bin more than edges")
-        if not (0 < self.chance < 1 and 0 <= self.jump <= 1):
+        table = np.array(self.held, dtype=np.float64) if len({*map(len, self.held)}) == 1 else None
+        if table is None or not table.size or not np.isfinite(table).all():
+            raise ValueError("an alarm holds a video at least, each of as many finite numbers")
+        if not (
+            0 < self.chance < 1
+            and self.looks
+            and list(self.looks) == sorted({*self.looks})
+            and self.looks[0] > 0
+        ):
             raise ValueError(
-                f"chance should lie in (0, 1) and jump in [0, 1]; got {self.chance} and {self.jump}"
+                f"chance should lie in (0, 1) and looks be rising counts; got {self.chance} and {self.looks}"
             )
-        if not self.capital:
-            third = 1 / len(_JUMPS)
-            object.__setattr__(self, "capital", ((third, third, third),) * len(self.edges))
-
-    @classmethod
-    def calibrate(
-        cls,
-        learnt: npt.ArrayLike,
-        held_out: npt.ArrayLike,
-        *,
-        chance: float = 0.05,
-        bins: int = 32,
-        seed: int = 0,
-    ) -> Self:
-        """An alarm for a predictor.
-
-        Args:
-            learnt: (n, numbers) of people that it learnt from, whose quantiles are the edges.
-            held_out: (m, numbers) of people that it did not learn from: what the stream should look like.
-            chance: of a false alarm, ever.
-            bins: of each number.
-            seed: of ties.
-
-        Raises:
-            ValueError: if shapes do not go together, or a number is not finite.
-        """
-        one, two = np.asarray(learnt, dtype=np.float64), np.asarray(held_out, dtype=np.float64)
-        if one.ndim != 2 or two.ndim != 2 or one.shape[1] != two.shape[1] or not len(one) or not len(two):
+        if 1 / (1 + self.exchanges) > self.chance / len(self.looks):
             raise ValueError(
-                f"people learnt from {one.shape} and held out {two.shape} should be (n, numbers) and (m, numbers)"
+                f"{self.exchanges} exchanges cannot show a chance of {self.chance} in {len(self.looks)} comparisons"
             )
-        if not (np.isfinite(one).all() and np.isfinite(two).all()):
-            raise ValueError("numbers of people should be finite")
-        edges = [np.unique(np.quantile(column, np.linspace(0, 1, bins + 1)[1:-1])) for column in one.T]
-        counts = [
-            np.bincount(np.searchsorted(cuts, column, side="right"), minlength=len(cuts) + 1)
-            for cuts, column in zip(edges, two.T, strict=True)
-        ]
-        return cls(
-            tuple(tuple(cuts.tolist()) for cuts in edges),
-            tuple(tuple(held.tolist()) for held in counts),
-            chance,
-            seed=seed,
-        )
-
-    @property
-    def evidence(self) -> float:
-        """The mean capital of all bettors, who began with 1 together."""
-        return sum(map(sum, self.capital)) / len(self.capital)
 
     @property
     def is_raised(self) -> bool:
-        """Whether the evidence has ever reached 1 / chance."""
-        return self.highest >= 1 / self.chance
+        """Whether a comparison has ever raised it."""
+        return self.raised_at is not None
 
     def update(self, numbers: Sequence[float]) -> ShiftAlarm:
-        """The state after one more person.
+        """The state after one more video.
 
         Args:
-            numbers: as many as edges.
+            numbers: as many as those of a video held.
 
         Raises:
             ValueError: if there are more or fewer, or one is not finite.
         """
-        if len(numbers) != len(self.edges) or not all(map(math.isfinite, numbers)):
-            raise ValueError(f"a person has {len(self.edges)} finite numbers; got {list(numbers)}")
-        ties = np.random.default_rng([self.seed, self.people]).random(len(numbers)).tolist()
-        counts, capital = [], []
-        for value, tie, cuts, held, bets in zip(
-            numbers, ties, self.edges, self.counts, self.capital, strict=True
-        ):
-            place = bisect_right(cuts, value)
-            grown = (*held[:place], held[place] + 1, *held[place + 1 :])
-            p = (sum(grown[place + 1 :]) + tie * grown[place]) / sum(grown)
-            total = sum(bets)
-            mixed = [(1 - self.jump) * bet + self.jump * total / len(bets) for bet in bets]
-            first, second, third = (
-                min(bet * (1 + way * (p - 0.5)), _MOST_CAPITAL)
-                for bet, way in zip(mixed, _JUMPS, strict=True)
-            )
-            counts.append(grown)
-            capital.append((first, second, third))
-        moved = replace(self, counts=tuple(counts), capital=tuple(capital), people=self.people + 1)
-        return replace(moved, highest=max(self.highest, moved.evidence))
+        if len(numbers) != len(self.held[0]) or not all(map(math.isfinite, numbers)):
+            raise ValueError(f"a video has {len(self.held[0])} finite numbers; got {list(numbers)}")
+        if self.is_raised or len(self.seen) >= self.looks[-1]:
+            return self
+        moved = replace(self, seen=(*self.seen, tuple(map(float, numbers))))
+        if len(moved.seen) not in self.looks:
+            return moved
+        p, number = moved.compare()
+        return (
+            replace(moved, raised_at=len(moved.seen), number=number)
+            if p <= self.chance / len(self.looks)
+            else moved
+        )
+
+    def compare(self) -> tuple[float, int]:
+        """The share of exchanges that are as far from the middle as the stream so far, and the number that is furthest."""
+        table = np.asarray([*self.held, *self.seen], dtype=np.float64)
+        ranks = np.empty_like(table)
+        for column, values in enumerate(table.T):
+            ordered = np.sort(values)
+            # Equal values share a rank: whoever comes first would else be the smaller.
+            low, high = (np.searchsorted(ordered, values, side=side) for side in ("left", "right"))
+            ranks[:, column] = low + high
+        ranks -= ranks.mean(axis=0)
+        ranks /= np.maximum(ranks.std(axis=0), 1e-12)
+        count = len(self.seen)
+        found = np.abs(ranks[-count:].mean(axis=0))
+        rng = np.random.default_rng([self.seed, count])
+        as_far = sum(
+            np.abs(ranks[rng.permutation(len(ranks))[:count]].mean(axis=0)).max() >= found.max() - 1e-12
+            for _ in range(self.exchanges)
+        )
+        return float((1 + as_far) / (1 + self.exchanges)), int(found.argmax())
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for `from_dict`."""
@@ -391,9 +360,9 @@ class ShiftAlarm:
             ValueError: if it is none.
         """
         held = _read(cls, data)
-        for name in ("edges", "counts", "capital"):
+        for name in ("held", "seen"):
             held[name] = tuple(tuple(each) for each in data[name])
-        return cls(**held)
+        return cls(**{**held, "looks": tuple(data["looks"])})
 
 
 # All of it on a stream.

@@ -90,18 +90,19 @@ class TimedTracks:
 
 
 def collect_times(
-    scenes: Scenes, protocol: EventProtocol, split: str, moments: Moments, names: tuple[str, ...]
+    scenes: Scenes, protocol: EventProtocol, split: str | None, moments: Moments, names: tuple[str, ...]
 ) -> TimedTracks:
     """Every moment of a split at which somebody can be asked about, without knowledge of the event.
 
     Who crosses is asked up to the event, whatever its distance; who does not, and who leaves the picture, until the last box.
+    Of whom nothing is said (bystanders of JAAD and of simulated streets), nobody saw cross: censored at the last box.
     Left out are people said to cross whose event nobody annotated, and moments whose newest box is tagged as crossing: there
     the answer is on view.
 
     Args:
         scenes: with `crossing`, `event_frame` and `event_source` of tubes.
         protocol: says which videos a split has.
-        split: train, val or test.
+        split: train, val or test; None for all videos.
         moments: when.
         names: of inputs.
 
@@ -113,7 +114,7 @@ def collect_times(
         raise InputError(
             f"the time of crossing needs the tubes' {', '.join(missing)}; they have {scenes.tubes.columns}"
         )
-    held = scenes.only(list_split_videos(scenes, protocol, split))
+    held = scenes if split is None else scenes.only(list_split_videos(scenes, protocol, split))
     asked = cut_moments(held, moments)
     fps = _read_fps(held)
     table = list_newest(asked).with_row_index("row")
@@ -146,7 +147,7 @@ def collect_times(
         kept &= ~rows
     table = table.filter(kept)
     if table.is_empty():
-        raise InputError(f"nobody of split '{split}' can be asked when: {left_out}")
+        raise InputError(f"nobody of split '{split or 'all'}' can be asked when: {left_out}")
     inputs = build_inputs(asked.scenes, SPLIT, list(names)).some(table["row"].cast(pl.Int64).to_numpy())
     keys = table.select("video", "name").unique(maintain_order=True).with_row_index("person")
     whose = table.join(keys, on=["video", "name"], how="left", maintain_order="left")["person"].cast(pl.Int64)

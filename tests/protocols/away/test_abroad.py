@@ -14,8 +14,8 @@ from roadaware.protocols.abroad import (
     BUNDLED,
     Crowd,
     choose_adaptation,
+    describe_videos,
     draw_clock,
-    first_rows,
     judge_stream,
     listen,
     run_abroad_study,
@@ -38,7 +38,7 @@ def crowd(seed: int = 0, videos: int = 12, *, bias: float = 0.0) -> tuple[Crowd,
     seen = np.tile(np.arange(24) / 4, videos) + rng.random(n) / 10
     z = rng.normal(0, 1.5, n)
     truth = (rng.random(n) < 1 / (1 + np.exp(-(z + bias)))).astype(int)
-    made = Crowd(truth, person, video, seen, seen + rng.uniform(1, 2, n), rng.random((n, 4)) + bias)
+    made = Crowd(truth, person, video, seen, seen + rng.uniform(1, 2, n), rng.random((n, 12)) + bias)
     return made, 1 / (1 + np.exp(-z))
 
 
@@ -53,8 +53,11 @@ def test_videos_follow_each_other_without_what_lies_between() -> None:
         assert asked[rows].min() == pytest.approx(ends)
         ends = known[rows].max()
     assert not np.array_equal(asked, draw_clock(made, 4)[0])
-    heard = [made.video[row] for row in first_rows(made, asked)]
-    assert len(heard) == len(set(heard)) == 12
+    heard = describe_videos(made)
+    assert len(heard) == 12
+    rows = made.video == next(iter(heard))
+    assert heard[str(made.video[rows][0])][:-1] == pytest.approx(made.numbers[rows].mean(axis=0).tolist())
+    assert heard[str(made.video[rows][0])][-1] == pytest.approx(np.log(len(set(made.person[rows].tolist()))))
 
 
 def test_nothing_is_learnt_from_before_it_is_known() -> None:
@@ -100,10 +103,8 @@ def test_a_biased_predictor_is_mended_by_outcomes_and_heard_by_the_alarm() -> No
     at_home = judge_stream("m", "home", "home", crowds, said, adaptation, 3, 0)
     assert at_home.is_home
     assert (at_home.alarmed, at_home.low) == (0.0, None)
-    quiet = ShiftAlarm.calibrate(
-        np.random.default_rng(0).random((50, 5)), np.random.default_rng(1).random((50, 5))
-    )
-    assert listen(home, home_said, quiet, 0) is None
+    alarm = ShiftAlarm(tuple(map(tuple, describe_videos(home).values())))
+    assert (listen(home, alarm, 0), listen(away, alarm, 0)) == (None, 5)
 
 
 @pytest.mark.slow

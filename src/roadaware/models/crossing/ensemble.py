@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
+from roadaware.models.crossing.hazard_trees import HazardTrees
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.crossing.uncertainty import refuse_without_dropout
@@ -115,7 +116,7 @@ class EnsemblePredictor:
     Source: Lakshminarayanan et al., NeurIPS 2017; over training sets: Gesnouin et al., IV 2022, section III.
     """
 
-    members: tuple[Predictor | EnsemblePredictor, ...]
+    members: tuple[Predictor | HazardTrees | EnsemblePredictor, ...]
 
     def __post_init__(self) -> None:
         """Refuse what has no mean."""
@@ -133,8 +134,8 @@ class EnsemblePredictor:
         """The ensemble of files of predictors and folders of runs; the seeds of a folder count as one member.
 
         Args:
-            paths: files of predictors, or folders that `roadaware train` wrote; the only folder's seeds are
-                the members themselves.
+            paths: files of predictors (trees of the time: .npz), or folders that `roadaware train` wrote; the only folder's
+                seeds are the members themselves.
 
         Raises:
             InputError: if a path holds no predictor.
@@ -146,9 +147,9 @@ class EnsemblePredictor:
         return cls(tuple(held))
 
     @classmethod
-    def _opened(cls, path: Path) -> Predictor | EnsemblePredictor:
+    def _opened(cls, path: Path) -> Predictor | HazardTrees | EnsemblePredictor:
         if not path.is_dir():
-            return Predictor.open(path)
+            return HazardTrees.open(path) if path.suffix == ".npz" else Predictor.open(path)
         # By length first: seed-10 comes after seed-9.
         found = sorted(path.glob(_FILES), key=lambda file: (len(file.parent.name), file.parent.name))
         if not found:

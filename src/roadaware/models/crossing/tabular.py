@@ -412,34 +412,44 @@ def iterate_staged_scores(trees: Arrays, features: Floats) -> Iterator[Floats]:
     Args:
         trees: what `export` gave.
         features: (n, f), NaN where unknown.
+
+    Raises:
+        IndexError: if trees ask for features or nodes that are not there.
     """
-    rounds, n_scores, _ = trees["feature"].shape
-    raw = np.broadcast_to(trees["start"], (len(features), n_scores)).copy()
-    for r in range(rounds):
-        for k in range(n_scores):
-            raw[:, k] += _leaf_values(trees, r, k, features)
+    raw = np.broadcast_to(trees["start"], (len(features), trees["feature"].shape[1])).copy()
+    for r in range(len(trees["feature"])):
+        _add_rounds(trees, slice(r, r + 1), features, raw)
         yield raw.copy()
 
 
 def compute_raw_scores(trees: Arrays, features: Floats) -> Floats:
-    """The (n, k) raw scores of all trees."""
-    raw = np.broadcast_to(trees["start"], (len(features), trees["feature"].shape[1]))
-    for stage in iterate_staged_scores(trees, features):
-        raw = stage
-    return np.asarray(raw)
+    """The (n, k) raw scores of all trees.
+
+    Raises:
+        IndexError: if trees ask for features or nodes that are not there.
+    """
+    raw = np.broadcast_to(trees["start"], (len(features), trees["feature"].shape[1])).copy()
+    _add_rounds(trees, slice(None), features, raw)
+    return raw
 
 
-def _leaf_values(trees: Arrays, r: int, k: int, features: Floats) -> Floats:
-    """(n,) the value of the leaf each sample falls into."""
-    feature, threshold = trees["feature"][r, k], trees["threshold"][r, k]
-    left, right, missing_left = trees["left"][r, k], trees["right"][r, k], trees["missing_left"][r, k]
-    rows, node = np.arange(len(features)), np.zeros(len(features), np.int32)
-    for _ in range(min(int(trees["depth"]), len(feature))):  # no path is longer than there are nodes
-        seen = features[rows, feature[node]]
-        # Where scikit-learn sends NaN was learnt with the split.
-        goes_left = np.where(np.isnan(seen), missing_left[node], seen <= threshold[node])
-        node = np.where(goes_left, left[node], right[node])
-    return np.asarray(trees["value"][r, k][node])
+def _add_rounds(trees: Arrays, rounds: slice, features: Floats, raw: Floats) -> None:
+    from roadaware.models.crossing.tree_kernels import add_leaves
+
+    names = ("feature", "threshold", "left", "right", "missing_left", "value")
+    held = [trees[name][rounds] for name in names]
+    shape = held[0].shape
+    if len(shape) != 3 or any(each.shape != shape for each in held):
+        raise IndexError(f"trees of unlike shapes: {[each.shape for each in held]}")
+    # Compiled code reads wherever it is sent.
+    for name, most in (("feature", features.shape[1]), ("left", shape[2]), ("right", shape[2])):
+        places = trees[name][rounds]
+        if places.size and not (places.min() >= 0 and places.max() < most):
+            raise IndexError(f"trees ask for {name} {places.max()} of {most}")
+    depth = min(int(trees["depth"]), shape[2])  # no path is longer than there are nodes
+    kinds = (np.int32, np.float64, np.int32, np.int32, np.bool_, np.float64)
+    given = [np.ascontiguousarray(each, kind) for each, kind in zip(held, kinds, strict=True)]
+    add_leaves(*given, depth, np.ascontiguousarray(features, np.float64), raw)
 
 
 @dataclass(frozen=True)

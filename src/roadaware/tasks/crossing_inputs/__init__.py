@@ -11,7 +11,7 @@ from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.models.crossing.inputs import Column, Held, InputName, InputSet, parse_input_name
 from roadaware.scenes.tables import Scenes
-from roadaware.tasks.crossing_inputs import boxes, facts, pose
+from roadaware.tasks.crossing_inputs import boxes, facts, history, pose
 from roadaware.tasks.crossing_inputs.crops import CategoryMap, Crop, Cutter, Cuttings, Pictures, Shares
 from roadaware.tasks.crossing_inputs.footage import CropConfig, Films, Media, open_class_masks
 from roadaware.tasks.crossing_inputs.observations import Observations, collect_observations
@@ -23,6 +23,7 @@ _TABLES: dict[str, tuple[Callable[[Observations], Floats], str]] = {
     **boxes.FORMS,
     **facts.FORMS,
     **boxes.GRID_FORMS,
+    "history": (history.describe_history, history.NEEDS),
 }
 _POSES = {"pose": pose.NEEDS, "pose:box": f"{pose.NEEDS}; boxes"}
 _FILMS = "boxes with tubes, and the videos (media.root)"

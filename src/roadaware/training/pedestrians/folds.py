@@ -162,6 +162,11 @@ def _motion(values: Tensor) -> Tensor:
     return torch.cat([-values[..., :1], values[..., 1:]], -1)
 
 
+def _history(values: Tensor) -> Tensor:
+    """x comes first; all other columns count inwards, towards the middle."""
+    return torch.cat([1 - values[..., :1], values[..., 1:]], -1)
+
+
 def _crop(values: Tensor) -> Tensor:
     """(n, T, 3, H, W)."""
     return values.flip(-1)
@@ -182,6 +187,7 @@ _TURNS: dict[str, Callable[[Tensor], Tensor]] = {
     "boxes:last": flip_offsets,
     "centre": _centre,
     "motion": _motion,
+    "history": _history,
     "ego:action": _whole,
     "ego:code": _whole,
     "ego:speed": _whole,

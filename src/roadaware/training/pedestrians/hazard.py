@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from roadaware import __version__
 from roadaware.arrays import Bools
 from roadaware.errors import InputError
 from roadaware.models import create, get_crossing_entry
+from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.tasks.crossing_time import EDGES_S, TimedTracks, mark_spans, name_spans
@@ -95,6 +96,10 @@ def fit_hazard(
         raise InputError(
             "nobody begins to cross in the moments of train or validation: there is nothing to learn"
         )
+    train, validation = (
+        replace(of, inputs=InputSet({name: of.inputs.columns[name] for name in recipe.inputs}, len(of)))
+        for of in (train, validation)
+    )
     torch.manual_seed(seed)
     entry = get_crossing_entry(recipe.network)
     config = replace_fields(entry.config_class.small(), dict(recipe.fields), "fields")
