@@ -76,6 +76,7 @@ COMMANDS = {
         "cross-dataset": "Train predictors on each of several domains, test each on all.",
     },
     "Show": {
+        "status": "Say how far a long run is: parts done, failed and left, rate and time left.",
         "view": "Look at runs and datasets on a local page: video, tubes, errors behind a number.",
         "report": "Make the HTML report of run folders: one file, offline, printable.",
         "convert": "Write runs and datasets as the file of another tool, a recording of Rerun.",

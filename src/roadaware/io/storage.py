@@ -133,8 +133,13 @@ class _Store:
             except Exception as error:
                 raise_interrupt(error)
                 # Of http the client says that nothing is there, whatever the reason.
-                if self.scheme.startswith("http") and isinstance(error.__cause__, Exception):
-                    error = error.__cause__
+                cause = error.__cause__
+                if (
+                    self.scheme.startswith("http")
+                    and isinstance(cause, Exception)
+                    and getattr(cause, "status", 0) != 404
+                ):
+                    error = cause
                 missing = isinstance(error, FileNotFoundError) and (what not in _WRITES or what == "removed")
                 if missing or isinstance(error, FileExistsError):
                     raise
@@ -346,6 +351,11 @@ GIGABYTES = "ROADAWARE_STORAGE_GB"
 def _home() -> Path:
     # Real, since callers compare real paths with it.
     return Path(os.path.realpath(get_cache_folder() / "storage"))
+
+
+def is_mirror(path: Path) -> bool:
+    """Whether a path lies in the mirror of a store."""
+    return Path(os.path.realpath(path)).is_relative_to(_home())
 
 
 class _Mirror:
