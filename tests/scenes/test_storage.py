@@ -579,3 +579,43 @@ def test_films_of_a_large_run_leave_the_disk_once_they_are_stored(monkeypatch: p
     with publish("memory://b/run") as folder:
         write(folder, d_dot_json="1")
     assert results() == {"d.json": b"1", **{f"{n}.mp4": bytes([n]) * LARGE for n in range(3)}}
+
+
+@pytest.mark.slow
+def test_a_server_of_s3(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """More files than a page lists, put and fetched by the client of S3; conditional puts as the server has them."""
+    s3fs = pytest.importorskip("s3fs")
+    moto = pytest.importorskip("moto.server")
+    server = moto.ThreadedMotoServer(port=0)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        for name, value in {
+            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "geheim-23",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }.items():
+            monkeypatch.setenv(name, value)
+        s3fs.S3FileSystem(skip_instance_cache=True).mkdir("bucket")
+        film = os.urandom(LARGE)
+        with publish("s3://bucket/run") as folder:
+            write(folder, drive_dot_mp4=film, **{f"part-{k}_dot_json": str(k) for k in range(1100)})
+        with publish("s3://bucket/run") as folder:
+            write(folder, **{"part-0_dot_json": "changed"})
+            (folder / "part-1.json").unlink()
+        elsewhere(monkeypatch, tmp_path)
+        found = read_all(fetch_path("s3://bucket/run"))
+        assert found == {
+            "drive.mp4": film,
+            "part-0.json": b"changed",
+            **{f"part-{k}.json": str(k).encode() for k in range(2, 1100)},
+        }
+        # A place without a log is listed, page by page.
+        elsewhere(monkeypatch, tmp_path, "third")
+        assert set(fetch_path("s3://bucket").joinpath("run").iterdir())
+        with pytest.raises(DiskError, match="its bucket must be there"):
+            Publication("s3://no-such-bucket/run", folder=True)
+        assert not any(b"geheim-23" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    finally:
+        server.stop()
