@@ -564,6 +564,17 @@ def test_a_single_file_is_put_at_once() -> None:
     assert held() == {"page.html": b"page"}
 
 
+def test_what_an_earlier_command_left_of_a_file_is_not_put() -> None:
+    made = Publication("memory://b/page.html", folder=False)
+    made.path.write_text("page")
+    made.close()
+    MEMORY.rm_file("/b/page.html")
+    again = Publication("memory://b/page.html", folder=False)
+    assert not again.path.exists()
+    again.close()
+    assert held() == {}
+
+
 def test_films_of_a_large_run_leave_the_disk_once_they_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(storage.GIGABYTES, str(1.5 * LARGE / 1e9))
     with publish("memory://b/run") as folder:

@@ -687,7 +687,8 @@ class Publication:
         state = self._mirror.folder / _STATE
         # Of the same commit: what has changed in the folder since was done here, and is not lost.
         same = state.is_file() and state.read_text() == str(found.version)
-        if not same or (found.files and not found.version):
+        # A single file is not gone on with: what an earlier command left of one would be taken for its result.
+        if not (same and folder) or (found.files and not found.version):
             if not found.files or self.path.is_file():
                 shutil.rmtree(self.path, ignore_errors=True)
                 self.path.unlink(missing_ok=True)
@@ -761,7 +762,7 @@ class Publication:
                 if time.monotonic() - committed_s > _COMMIT_S:
                     self._commit(whole=False)
                     committed_s = time.monotonic()
-            except RoadawareError as error:  # the last commit, when the work is over, says so
+            except (RoadawareError, OSError) as error:  # the last commit, when the work is over, says so
                 _LOG.debug("%s", error)
 
     # Commits.
@@ -787,7 +788,8 @@ class Publication:
                 self._commit(whole=True)
         except (InputError, DiskError, OSError) as error:
             raise DiskError(
-                f"{error}\n  It is kept in {self._mirror.folder} and written when a command names the address again."
+                f"{error}\n  It is kept in storage/{self._mirror.folder.name} of the cache folder, and written when a "
+                "command names the address again."
             ) from error
         finally:
             self._give_up_lease()
