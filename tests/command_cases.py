@@ -56,6 +56,7 @@ CASES: dict[tuple[str, ...], Case] = {
     ),
     ("draw",): _case("IN/made-up/road --frames 2 --out OUT", "--out:folder"),
     ("read",): _case("jaad IN/jaad --output OUT", "--output:folder", workers=True),
+    ("status",): _case("IN/made-up/road"),
     ("stats",): _case("road IN/events/road.json -o OUT", "-o:folder"),
     ("audit",): _case("jaad IN/jaad --html OUT", "--html:file", workers=True),
     ("check", "annotations"): _case(

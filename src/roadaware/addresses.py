@@ -9,12 +9,14 @@ import threading
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import parse_qsl, quote, unquote, urljoin, urlsplit
 
 from roadaware.errors import UsageError
 
 SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "udp", "tcp", "srt")
 """What addresses may begin with."""
+STORES = ("s3", "gs", "memory", "zip", "file")
+"""What addresses of stores begin with; http and https may be such, too."""
 PORTS = {"http": 80, "https": 443, "rtsp": 554, "rtsps": 322, "rtmp": 1935}
 """The port of a scheme where an address names none."""
 HIDDEN = "***"
@@ -220,6 +222,7 @@ def _plain_path(path: str, scheme: str) -> str:
 
 _lock = threading.Lock()
 _secrets: set[str] = set()
+_places: dict[str, str] = {}
 
 
 def keep_secret(text: str) -> None:
@@ -239,16 +242,46 @@ def reset_secrets() -> None:
     """Let `mask_secrets` hide nothing but what is kept from now on: another command, with addresses of its own."""
     with _lock:
         _secrets.clear()
+        _places.clear()
         _pattern.cache_clear()
 
 
+def show_place(path: str, shown: str) -> None:
+    """Let `mask_secrets` write the address of a store for the folder that stands for it.
+
+    Args:
+        path: of the folder, as texts hold it.
+        shown: what people know it by.
+    """
+    with _lock:
+        _places[path] = shown
+
+
+def is_same_host(address: str, target: str) -> bool:
+    """Whether what an answer of http points to lies on the machine that was asked, as safely as it was asked.
+
+    >>> [is_same_host("https://a/x", target) for target in ("/y", "https://a/y", "http://a/y", "https://b/x", "//b/x")]
+    [True, True, False, False, False]
+    """
+    asked, found = urlsplit(address), urlsplit(urljoin(address, target))
+    return found.hostname == asked.hostname and found.scheme in ("https", asked.scheme)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether `mask_secrets` would hide something of a text."""
+    pattern = _pattern()
+    return pattern is not None and pattern.search(text) is not None
+
+
 def mask_secrets(text: str) -> str:
-    """A text without the secrets of any address that was given so far.
+    """A text without the secrets of any address that was given so far, and with stores by their addresses.
 
     >>> keep_secret("rtsp://me:pa%2Fss-word@camera/1")
     >>> mask_secrets("no route to me:pa%2Fss-word@camera, pa/ss-word"), mask_secrets("nothing")
     ('no route to ***camera, ***', 'nothing')
     """
+    for path, shown in _places.items():
+        text = text.replace(path, shown)
     pattern = _pattern()
     return text if pattern is None else pattern.sub(HIDDEN, text)
 
@@ -283,6 +316,12 @@ def _forms(secret: str) -> set[str]:
 def _secrets_in(text: str) -> set[str]:
     if not text.partition("://" if "://" in text else ":")[2].strip("/?#@: "):
         return set()  # a scheme alone has no secret, and is to be seen as what it is
+    if text.partition("://")[0].rpartition("=")[2].lower() in STORES:
+        chain, sign, holder = text.partition("::")
+        # Of these only what stands before a @ is one: a password, or a name that is refused.
+        info, at, _ = chain.partition("://")[2].rpartition("@")
+        kept = {f"{info}{at}", *re.split("[:/]", info)} if at else set()
+        return {each for each in kept if len(each) > 2} | (_secrets_in(holder) if sign else set())
     found = {text, text.partition("#")[0]}
     try:
         address = read_named_address(text)

@@ -277,6 +277,38 @@ def test_videos_are_watched_once_and_a_broken_one_is_named(
     assert "with other settings" in done.err
 
 
+def test_a_fault_of_roadaware_in_a_video_ends_in_70_once_the_others_are_ranked(
+    tmp_path: Path, roadaware: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Faulty(Growing):
+        def step(self, image: np.ndarray) -> list[FrameDetections]:
+            if image.shape[1] == 80:
+                raise ZeroDivisionError
+            return super().step(image)
+
+    monkeypatch.setattr("roadaware.cli.watch.load_detector", lambda *given: Faulty())
+    monkeypatch.setattr("roadaware.cli.watch.build_annotator", lambda *given, **more: None)
+    night, out = tmp_path / "night", tmp_path / "out"
+    night.mkdir()
+    write_film(night / "one.mp4")
+    with VideoWriter(night / "two.mp4", 80, 60, 10.0) as film:
+        film.write(np.full((60, 80, 3), 90, np.uint8))
+    done = roadaware("triage", night, "--processes", 1, "-o", out)
+    assert done.code == 70
+    assert (
+        f"1 of 2 inputs met a fault of roadaware, the first {night / 'two.mp4'}; the others are ranked in"
+        in done.err
+    )
+    assert set(pl.read_csv(out / "moments.csv")["video"]) == {"one"}
+    done = roadaware("status", tmp_path / "out-watches")
+    assert "1 of 2 videos done, 1 failed, 0 left" in done.out
+    assert "a fault of roadaware, ZeroDivisionError" in done.out
+    (night / "one.mp4").unlink()
+    done = roadaware("triage", night, "--processes", 1, "-o", tmp_path / "other")
+    assert done.code == 70
+    assert "1 of 1 inputs met a fault of roadaware" in done.err
+
+
 def test_two_videos_of_one_name_are_told_apart(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

@@ -23,7 +23,7 @@ from roadaware import __version__
 from roadaware.addresses import is_address_like, keep_secret, reset_secrets
 from roadaware.cli import console
 from roadaware.cli.options import MAY_STAND_ALONE, USUAL, Common, Outcome, Output, add_command, create_app
-from roadaware.cli.outputs import FILE, INPUTS_IN_WORDS, check_paths
+from roadaware.cli.outputs import FILE, INPUTS_IN_WORDS, check_paths, open_stores
 from roadaware.errors import RoadawareError, Terminated, UsageError, find_interrupt
 from roadaware.io import folders
 from roadaware.io.interrupts import handle_interrupts, stop_children
@@ -76,6 +76,7 @@ COMMANDS = {
         "cross-dataset": "Train predictors on each of several domains, test each on all.",
     },
     "Show": {
+        "status": "Say how far a long run is: parts done, failed and left, rate and time left.",
         "view": "Look at runs and datasets on a local page: video, tubes, errors behind a number.",
         "report": "Make the HTML report of run folders: one file, offline, printable.",
         "convert": "Write runs and datasets as the file of another tool, a recording of Rerun.",
@@ -346,10 +347,13 @@ def _run(words: list[str]) -> int:
     bound.apply_defaults()
     common: Common = bound.arguments.get("common", USUAL)
     console.configure(quiet=common.quiet, verbosity=common.verbose)
-    if ours:
+    if not ours:
+        command(*bound.args, **bound.kwargs)
+        return 0
+    with open_stores(command, bound.arguments, words):
         check_paths(command, bound.arguments)
-    outcome: Any = command(*bound.args, **bound.kwargs)
-    return _deliver(outcome, common) if isinstance(outcome, Outcome) else 0
+        outcome: Any = command(*bound.args, **bound.kwargs)
+        return _deliver(outcome, bound.arguments.get("common", USUAL)) if isinstance(outcome, Outcome) else 0
 
 
 def _require_text(given: Mapping[str, Any]) -> None:

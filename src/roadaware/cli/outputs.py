@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from roadaware.errors import DiskError, InputError, UsageError
+from roadaware.addresses import STORES
+from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.files import check_room, describe_unreachable, is_stream
 from roadaware.io.folders import (
     check_result,
@@ -20,6 +25,7 @@ from roadaware.io.folders import (
     list_result_files,
     read_marker,
 )
+from roadaware.io.storage import Publication, fetch_path, is_store_url
 
 Rule = Callable[[Path, bool], None]
 """Raises a UsageError where something in a folder may not be replaced, or only by `--overwrite`."""
@@ -266,6 +272,80 @@ def check_paths(command: Callable[..., Any], arguments: Mapping[str, Any]) -> No
             )
     for each, mark in written:
         mark.check(each.path, overwrite=overwrite)
+
+
+@contextmanager
+def open_stores(
+    command: Callable[..., Any], arguments: MutableMapping[str, Any], words: Sequence[str]
+) -> Iterator[None]:
+    """Put paths in the place of addresses of stores among arguments; what is written to them is committed at the end.
+
+    Args:
+        command: as of `check_paths`.
+        arguments: of the command, by the names of its parameters; changed.
+        words: of the command line, since a path has forgotten how its address was written.
+
+    Raises:
+        UsageError: if an output cannot be written to, or would damage an input.
+        InputError: if an input is not there.
+        DiskError: if the store does not take an output.
+    """
+    given = {part for word in words for part in (word, word.partition("=")[2])}
+    urls = {str(Path(url)): url for url in given if is_store_url(url)}
+    if not urls and not any(f"{scheme}://" in word for word in words for scheme in STORES):
+        yield
+        return
+    hints = get_type_hints(command, include_extras=True)
+    found = [(each, urls[str(each.path)]) for each in _paths(hints, arguments) if str(each.path) in urls]
+    overwrite = any(_is_overwrite(value) for value in (arguments, *arguments.values()))
+    for (output, target), (_, source) in itertools.product(
+        (each for each in found if each[0].output), (each for each in found if not each[0].output)
+    ):
+        to, of = target.rstrip("/") + "/", source.rstrip("/") + "/"
+        if to == of or (overwrite and of.startswith(to)):
+            raise UsageError(
+                f"{output.name} {target} is, or holds, the input {source}; name another place for it"
+            )
+    opened: dict[str, Path] = {}
+    made: list[Publication] = []
+    try:
+        for each, url in found:
+            if each.output is not None and url not in opened and not url.lower().startswith("file:"):
+                made.append(Publication(url, folder=each.output.folder))
+                opened[url] = made[-1].path
+        opened |= {url: fetch_path(url) for _, url in found if url not in opened}
+        for name, value in list(arguments.items()):
+            arguments[name] = _enter_paths(value, urls, opened)
+        yield
+    finally:
+        failure = sys.exception()
+        for publication in made:
+            try:
+                publication.close()
+            except RoadawareError as error:
+                if failure is not None:
+                    logging.getLogger("roadaware").error("%s", error)
+                failure = failure or error
+        if failure is not None and sys.exception() is None:
+            raise failure
+
+
+_IN_WORDS = re.compile(rf"(?:{'|'.join(STORES)})://[^,\s]+")
+"""An address within an option that names inputs in words; of http it would be a camera."""
+
+
+def _enter_paths(value: Any, urls: Mapping[str, str], opened: MutableMapping[str, Path]) -> Any:
+    """A value of an argument with paths in the place of addresses."""
+    if isinstance(value, Path):
+        return opened.get(urls.get(str(value), ""), value)
+    if isinstance(value, str):
+        return _IN_WORDS.sub(lambda found: str(opened.get(found[0]) or fetch_path(found[0])), value)
+    if isinstance(value, tuple | list):
+        return type(value)(_enter_paths(each, urls, opened) for each in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        inner = {name: _enter_paths(each, urls, opened) for name, each in vars(value).items()}
+        return replace(value, **inner) if inner != vars(value) else value
+    return value
 
 
 def _is_overwrite(value: Any) -> bool:

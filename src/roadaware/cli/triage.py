@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -27,7 +28,7 @@ from roadaware.cli.options import (
 from roadaware.cli.results import write_result
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io import folders
-from roadaware.io.parallel import Workers, map_parts
+from roadaware.io.parallel import Ledger, Workers, map_parts
 from roadaware.io.sources import to_printable
 from roadaware.reports import terminal
 
@@ -134,13 +135,17 @@ def triage(
     config = read_weights(weights)
     judged = None if verdicts is None else read_verdicts(verdicts)
     films, sources, failed = find_drives(drives)
-    given = len(films) + len(sources)
+    given, faults = len(films) + len(sources), list[str]()
     settings = {"detector": [str(path) for path in detector], "fps": fps, "listen": list(listen)}
     if films:
         outputs.WATCHES.check(kept, overwrite=overwrite)
-        failed |= watch_films(films, kept, settings, workers)
+        lost, faults = watch_films(films, kept, settings, workers)
+        failed |= lost
         sources += [kept / name for name in films if str(films[name]) not in failed]
     examined = _examine(sources, second, failed)
+    told = f"{len(faults)} of {given} inputs met a fault of roadaware, the first {''.join(faults[:1])}"
+    if examined is None and faults:
+        raise RuntimeError(told)
     if examined is None:
         first = next(iter(failed.items()))
         raise InputError(
@@ -175,6 +180,8 @@ def triage(
 
         files = build_triage_files(moments, top, data, found)
     write_result(folder, folders.add_marker(files, data), overwrite=overwrite, also="list: list.csv")
+    if faults:
+        raise RuntimeError(f"{told}; the others are ranked in {folder}")
     why = f"{len(failed)} of {given} inputs could not be taken" if failed else None
     listed = (
         moments.head(min(top, 10)).select("rank", "moment", "t_s", "worth", "reason", "sentence").to_dicts()
@@ -254,8 +261,9 @@ def _walk(path: Path, holds: Any, depth: int = 0) -> Iterator[Path]:
 
 def watch_films(
     films: Mapping[str, Path], folder: Path, settings: Mapping[str, Any], workers: Workers
-) -> dict[str, str]:
-    """Watch each film that was not watched yet into a folder of its name; what fails, by path, with the reason.
+) -> tuple[dict[str, str], list[str]]:
+    """Watch each film that was not watched yet into a folder of its name; what fails, by path, with the reason, and those
+    of them that met a fault of roadaware.
 
     Args:
         films: by name.
@@ -269,7 +277,8 @@ def watch_films(
     """
     from roadaware.io.files import write_atomically
 
-    record = {"format": FORMAT, "settings": dict(settings)}
+    # As it is kept: of what comes from a store by its address.
+    record = json.loads(folders.encode_json({"format": FORMAT, "settings": dict(settings)}))
     before = folders.read_marker(folder / RECORD, FORMAT)
     if before is not None and before != record:
         raise UsageError(
@@ -282,23 +291,34 @@ def watch_films(
         open_ = [k for k, (name, film) in enumerate(listed) if not is_watched(folder / name, film)]
         work = partial(_watch_film, folder, dict(settings), not workers.is_inline(len(open_)))
         lost: dict[str, str] = {}
-        with console.show_progress("videos watched") as progress:
+        faults: list[str] = []
+        ledger = Ledger(folder, "videos", len(listed), len(listed) - len(open_))
+        with ledger, console.show_progress("videos watched") as progress:
             progress(len(listed) - len(open_), len(listed))
             with contextlib.closing(map_parts(work, [listed[k] for k in open_], workers)) as results:
                 for number, each in enumerate(results, len(listed) - len(open_) + 1):
+                    name, film = listed[open_[each.place]]
                     if each.failure is not None:
-                        lost[listed[open_[each.place]][0]] = each.failure
+                        lost[name] = each.failure
+                    if each.unforeseen:
+                        faults.append(str(film))
+                    poor = each.failure is None and not is_watched(folder / name, film)
+                    ledger.note(name, _read_fault(folder, name) if poor else each.failure)
                     progress(number, len(listed))
     failed = {}
     for name, film in films.items():
-        fault = folder / f"{name}{_FAULT}"
         if not is_watched(folder / name, film):
-            told = fault.read_text(encoding="utf-8") if fault.is_file() else "its watch did not end"
-            failed[str(film)] = lost.get(name, told)
-    return failed
+            failed[str(film)] = lost.get(name) or _read_fault(folder, name)
+    return failed, faults
 
 
 _FAULT = ".fault.txt"
+
+
+def _read_fault(folder: Path, name: str) -> str:
+    """Why a watch has failed, as it wrote down itself."""
+    fault = folder / f"{name}{_FAULT}"
+    return fault.read_text(encoding="utf-8") if fault.is_file() else "its watch did not end"
 
 
 def is_watched(folder: Path, film: Path) -> bool:

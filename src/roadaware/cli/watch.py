@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from cyclopts import Parameter
 
-from roadaware.addresses import mask_secrets
+from roadaware.addresses import holds_secret, mask_secrets
 from roadaware.cli import console, outputs
 from roadaware.cli.networks import (
     AS_IT_SUITS,
@@ -208,7 +208,7 @@ def watch(
     if name is not None and not name.strip():
         raise UsageError("--name is empty; leave it out for the name of the file")
     for option, given in (("--name", name), ("--out", out)):
-        if given is not None and mask_secrets(str(given)) != str(given):
+        if given is not None and holds_secret(str(given)):
             raise UsageError(f"{option} holds a secret of the address; choose another")
     clock = SystemClock()
     with closing(open_source(source, fps, clock=clock, follow=follow, recorded_fps=recorded_fps)) as opened:

@@ -240,7 +240,8 @@ def _run(
     def name(number: int) -> str:
         return f"part {number}, from {format_moment(held.moments[places[number].start])} on"
 
-    seconds = run_parts(partial(make_part, order, folder), due, workers, what="parts", name=name, done=count)
+    work, before = partial(make_part, order, folder), len(places) - len(due)
+    seconds = run_parts(work, due, workers, what="parts", name=name, done=count, folder=folder, before=before)
     told = [checkpointed_parts.read_finished_part(folder, number) or {} for number in range(len(places))]
     tally = summarize_parts(
         told, held.scenes, held.captures.skipped, len(held.moments), made=made, seconds=seconds

@@ -12,6 +12,7 @@ from roadaware.datasets import get_reader
 from roadaware.datasets.tracker_csv import is_box_header
 from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 from roadaware.io.sources import Source, open_source, to_printable
+from roadaware.io.storage import locate_content
 
 # Keys that tell may stand behind megabytes of boxes: the end of a file is looked at, too.
 _HEAD, _TAIL = 1 << 22, 1 << 20
@@ -184,7 +185,7 @@ def _files(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
     """Files with how they begin and end: the file itself, or some of those in a folder or archive."""
     try:
         if path.is_file():
-            with path.open("rb") as file:
+            with locate_content(path).open("rb") as file:
                 head = file.read(_HEAD)
                 size = path.stat().st_size
                 file.seek(max(len(head), size - _TAIL))

@@ -16,6 +16,7 @@ from roadaware.datasets.issues import Findings
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.io.images import parse_image_size
 from roadaware.io.sources import to_printable
+from roadaware.io.storage import locate_content
 from roadaware.io.video import VideoReader
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
@@ -176,7 +177,7 @@ def _open_film(root: Path, name: str) -> FoundFilm:
     """Raises an InputError if it cannot be opened."""
     path = root / name
     if path.suffix.lower() in PICTURES:
-        with path.open("rb") as file:
+        with locate_content(path).open("rb") as file:
             size = parse_image_size(file.read(_HEAD_BYTES))
         if size is None:
             raise InputError("it is no picture", where=to_printable(str(path)))

@@ -23,6 +23,7 @@ from PIL import Image, UnidentifiedImageError
 
 from roadaware.errors import InputError, RoadawareError, raise_interrupt
 from roadaware.io.sources import build_read_error, to_printable
+from roadaware.io.storage import locate_content
 
 # Image files by their parts: which way up they are, and the file without what its pixels do not need.
 
@@ -295,7 +296,7 @@ def read_media_head(path: Path) -> bytes:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise InputError("expected a file, found a folder, pipe or device", where=where)
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(locate_content(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb", buffering=0) as stream:
             if (holes := _bytes_in_holes(handle)) > _HOLES_BYTES:
                 message = f"at least {holes:,} of its bytes were never written"
@@ -338,7 +339,7 @@ def open_film(path: Path, formats: str) -> Any:
     """
     # enable_drefs: a mov may name other files as the place of its content.
     rule = {"protocol_whitelist": "file", "format_whitelist": formats, "enable_drefs": "0", **_LIMITS}
-    return av.open(f"file:{path}", options=rule, timeout=_WAIT_S, metadata_errors="replace")
+    return av.open(f"file:{locate_content(path)}", options=rule, timeout=_WAIT_S, metadata_errors="replace")
 
 
 def open_stream(

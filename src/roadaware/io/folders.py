@@ -426,6 +426,23 @@ def _release(name: str) -> None:
             os.close(_locks.pop(name).handle)
 
 
+def is_held(folder: Path) -> bool:
+    """Whether a process of this machine holds a folder, as far as the file system has locks."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return False
+
+
 def _take(handle: int, folder: Path) -> None:
     """Lock an open folder.
 

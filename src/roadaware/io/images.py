@@ -29,6 +29,7 @@ from roadaware.io.decoders import (
 )
 from roadaware.io.files import Growing, Unfinished
 from roadaware.io.sources import ZIP_ERRORS, build_read_error, check_archive_members, read_file, to_printable
+from roadaware.io.storage import locate_content
 
 HEAD_BYTES = 1 << 16
 """How much of a file is enough to tell the size of its image."""
@@ -271,7 +272,7 @@ class MaskReader:
         except (OSError, ValueError) as error:
             raise build_read_error(error, self.where) from error
         try:
-            self._archive = zipfile.ZipFile(path)
+            self._archive = zipfile.ZipFile(locate_content(path))
         except _ERRORS as error:
             message = f"no whole zip archive: {to_printable(str(error)) or type(error).__name__}"
             raise InputError(message, where=self.where, hint="write or copy the file again") from error

@@ -25,6 +25,8 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from roadaware.addresses import mask_secrets
 from roadaware.errors import NOTE, DiskError, FindingsError, RoadawareError, UsageError, raise_interrupt
+from roadaware.io.files import flush_folder, write_atomically
+from roadaware.io.folders import encode_json
 from roadaware.io.processes import stop_with_parent
 
 Item = TypeVar("Item")
@@ -136,6 +138,8 @@ def run_parts(
     what: str,
     name: Callable[[Item], str],
     done: Callable[[Item], None],
+    folder: Path | None = None,
+    before: int = 0,
 ) -> float:
     """Call a function with each of many parts, each of which keeps what it makes; seconds of processors that it took.
 
@@ -144,6 +148,8 @@ def run_parts(
         what: the parts are, in messages, such as `scenes`.
         name: how a part is called in messages.
         done: called with each part that was done, as it is.
+        folder: where a `Ledger` says how far they are.
+        before: parts that were done by earlier runs.
 
     Raises:
         FindingsError: if parts failed, once the others are done; names them.
@@ -153,9 +159,11 @@ def run_parts(
     failed: dict[str, str] = {}
     seconds, unforeseen = 0.0, False
     # Closed whatever happens, which ends the workers at once instead of when garbage is collected.
-    with closing(map_parts(work, parts, workers)) as results:
+    ledger = Ledger(folder, what, before + len(parts), before)
+    with ledger, closing(map_parts(work, parts, workers)) as results:
         for each in results:
             seconds += each.cpu_s
+            ledger.note(name(parts[each.place]), each.failure)
             if each.failure is None:
                 done(parts[each.place])
             else:
@@ -171,6 +179,77 @@ def run_parts(
         )
         raise RuntimeError(message) if unforeseen else FindingsError(message)
     return seconds
+
+
+class Ledger:
+    """How far the parts of a run are: a file in its folder until all are done, which `roadaware status` reads.
+
+    Whatever ends the work leaves it, with what failed and why; a run of which every part is done has none, so that its
+    bytes are those of any other.
+
+    Args:
+        folder: of the run; None to keep nothing.
+        what: the parts are, such as `scenes`.
+        total: of all parts.
+        before: parts that were done by earlier runs.
+    """
+
+    NAME, FORMAT = "progress.json", "roadaware-progress"
+    _EVERY_S, _MOST_NAMED = 1.0, 1000
+
+    def __init__(self, folder: Path | None, what: str, total: int, before: int = 0) -> None:
+        self._path = None if folder is None else folder / self.NAME
+        self._written_s = self._cost_s = 0.0
+        self._said: dict[str, Any] = {
+            "format": self.FORMAT,
+            "what": what,
+            "total": total,
+            "before": before,
+            "done": 0,
+            "failed": 0,
+            "reasons": {},
+            "began_s": time.time(),
+            "process": os.getpid(),
+            "host": os.uname().nodename,
+        }
+
+    def __enter__(self) -> Self:
+        """Say that nothing is done yet."""
+        self._write()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the file where every part is done, else write how far they are."""
+        said = self._said
+        if self._path is not None and said["before"] + said["done"] >= said["total"]:
+            self._path.unlink(missing_ok=True)
+            flush_folder(self._path.parent)
+        else:
+            with suppress(DiskError):  # what ended the work is more important
+                self._write()
+
+    def note(self, name: str, failure: str | None = None) -> None:
+        """Take note of a part that is done, or has failed; the file follows a little later.
+
+        Args:
+            name: of the part.
+            failure: why it failed.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        self._said["done" if failure is None else "failed"] += 1
+        if failure is not None and len(self._said["reasons"]) < self._MOST_NAMED:
+            self._said["reasons"][name] = " ".join(failure.split())[:500]
+        if time.monotonic() - self._written_s > max(self._EVERY_S, 20 * self._cost_s):
+            self._write()
+
+    def _write(self) -> None:
+        began_s = time.monotonic()
+        if self._path is not None:
+            write_atomically(self._path, encode_json({**self._said, "updated_s": time.time()}).encode())
+        self._written_s = time.monotonic()
+        self._cost_s = self._written_s - began_s
 
 
 # What a worker does.

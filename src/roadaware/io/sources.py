@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Self
 
 from roadaware.errors import DatasetNotFoundError, InputError
+from roadaware.io.storage import locate_content
 
 MAX_FILE_BYTES = 1 << 28
 # Control characters steer a terminal, and marks of direction reorder what a person reads.
@@ -318,7 +319,7 @@ def open_file(path: Path, where: str | None = None, most: int = MAX_FILE_BYTES) 
     try:
         # Before it is opened, since that can do things to a device; again below: it may be another by now.
         _require_regular(path.stat(), where)
-        stream = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+        stream = FileIO(os.open(locate_content(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
     except (OSError, ValueError) as error:
         raise build_read_error(error, where) from error
     try:
@@ -451,7 +452,7 @@ class ZipSource(Source):
         if not self._stamp:
             digest = hashlib.blake2b(digest_size=16)
             try:
-                with self.path.open("rb") as stream:
+                with locate_content(self.path).open("rb") as stream:
                     while block := stream.read(1 << 20):
                         digest.update(block)
             except OSError as error:
@@ -515,7 +516,7 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
     if path.stat().st_size == 0:
         raise InputError("the file is empty; expected a folder or a zip archive", where=where)
     try:
-        archive = zipfile.ZipFile(path)
+        archive = zipfile.ZipFile(locate_content(path))
     except ZIP_ERRORS as error:
         message = (
             f"neither a folder nor a whole zip archive: {to_printable(str(error)) or type(error).__name__}"

@@ -332,9 +332,8 @@ def _run(
     def name(number: int) -> str:
         return f"part {number}, from {format_moment(held.moments[places[number].start])} on"
 
-    seconds = run_parts(
-        partial(make_grid_part, order, folder), due, workers, what="parts", name=name, done=count
-    )
+    work, before = partial(make_grid_part, order, folder), len(places) - len(due)
+    seconds = run_parts(work, due, workers, what="parts", name=name, done=count, folder=folder, before=before)
     return _gather_parts(order, folder, due, seconds)
 
 

@@ -22,7 +22,7 @@ from roadaware.config import digest, to_dict
 from roadaware.errors import DamagedError, InputError, RoadawareError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import encode_json, hold_folder, read_marker
-from roadaware.io.parallel import HERE, Workers, map_parts
+from roadaware.io.parallel import HERE, Ledger, Workers, map_parts
 from roadaware.metrics.metric_state import Judged, resample_over_videos
 from roadaware.models.crowd.config import TASKS, Task
 from roadaware.protocols.crowd_baselines import Answered, predict_all, shuffle_sentences
@@ -509,10 +509,13 @@ def _run_cells(
     due = [cell for cell in cells if not is_done(cell, out)]
     clock = _Clock(len(cells), len(cells) - len(due), progress)
     step = clock.step if workers.is_inline(len(due)) else None  # steps in other processes are not heard of
-    with closing(map_parts(partial(_try_cell, study, out, step), due, workers)) as results:
+    ledger = Ledger(out, "cells", len(cells), len(cells) - len(due))
+    with ledger, closing(map_parts(partial(_try_cell, study, out, step), due, workers)) as results:
         for each in results:
             clock.finish()
-            yield due[each.place], each.failure or each.value or ""
+            why = each.failure or each.value or ""
+            ledger.note(due[each.place].place, why or None)
+            yield due[each.place], why
 
 
 def _try_cell(study: CrowdStudy, out: Path, progress: Progress | None, cell: Cell) -> str:

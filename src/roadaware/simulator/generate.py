@@ -277,7 +277,10 @@ def _produce(
 
     try:
         work = partial(_make, order, folder)
-        run_parts(work, due, workers, what="scenes", name=lambda number: order.names[number], done=count)
+        names = order.names
+        run_parts(
+            work, due, workers, what="scenes", name=names.__getitem__, done=count, folder=folder, before=done
+        )
     except DiskError as error:
         stay = f"{done:,} of {order.scenes:,} scenes are finished and stay; the same command makes the rest"
         raise DiskError(f"{error}\n  {stay}.") from error

@@ -25,6 +25,7 @@ from roadaware.io.files import (
     write_atomically,
 )
 from roadaware.io.folders import Hold
+from roadaware.io.parallel import Ledger
 from roadaware.io.parquet import scan_parquet
 from roadaware.models.detector import FrameDetections
 from roadaware.scenes.store import open_predictions, register_table_files, save
@@ -155,25 +156,31 @@ class PredictionRun:
                 "each by itself; a network of ours needs videos"
             )
         wanted = {each.video: each for each in self.wanted(videos.facts)}
+        whole = len(videos.facts) + len(videos.refused)
+        ledger = Ledger(self.folder, "videos", whole, len(videos.facts) - len(wanted))
         for video, reason in videos.refused.items():
             refused(video, reason)
             self.refuse(video, reason)
+            ledger.note(video, reason)
         if len(wanted) < len(videos.facts):
             there = len(videos.facts) - len(wanted)
             _log.log(NOTE, "%d of %d videos are there already", there, len(videos.facts))
         films = {film.video: film for film in videos.films}
         total, before, kept = sum(films[video].n_frames for video in wanted), 0, 0
         try:
-            for video, facts in wanted.items():
-                moved = partial(_tell_frames, progress, before, total)
-                found, faults = _look(detector, films[video], facts, moved)
-                if found or not faults:
-                    self.keep(facts, found, len(faults))
-                    kept += 1
-                else:
-                    refused(video, faults[0])
-                    self.refuse(video, faults[0])
-                before += films[video].n_frames
+            with ledger:
+                for video, facts in wanted.items():
+                    moved = partial(_tell_frames, progress, before, total)
+                    found, faults = _look(detector, films[video], facts, moved)
+                    if found or not faults:
+                        self.keep(facts, found, len(faults))
+                        kept += 1
+                        ledger.note(video)
+                    else:
+                        refused(video, faults[0])
+                        self.refuse(video, faults[0])
+                        ledger.note(video, faults[0])
+                    before += films[video].n_frames
         except (KeyboardInterrupt, Terminated):
             self.flush()
             raise

@@ -18,7 +18,7 @@ from roadaware import config as configs
 from roadaware.errors import DamagedError, DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import hold_folder
-from roadaware.io.parallel import HERE, Workers, map_parts
+from roadaware.io.parallel import HERE, Ledger, Workers, map_parts
 from roadaware.protocols.cross_dataset import cells, domains
 from roadaware.protocols.cross_dataset.config import AwayStudy, Plan, Unit, build_plan
 from roadaware.protocols.cross_dataset.results import AGAIN, STUDY, Cell, CrossResults, read_study_json
@@ -120,14 +120,16 @@ def _run_units(kept: _Kept, workers: Workers, progress: Progress | None) -> None
     for units in plan.rounds:
         due = [unit for unit in units if any(not cells.is_covered(cell, out) for cell in unit.cells)]
         done += sum(len(unit.cells) for unit in units) - sum(len(unit.cells) for unit in due)
-        for unit, found in _side_by_side(due, kept.study, out, workers):
-            kept.failed |= found
-            done += len(unit.cells)
-            for why in set(found.values()):
-                _log.warning("%s: %s", unit.fit, why)
-            kept.now_and_then()
-            if progress is not None:
-                progress(done, whole, "cells")
+        with Ledger(out, "fits", len(units), len(units) - len(due)) as ledger:
+            for unit, found in _side_by_side(due, kept.study, out, workers):
+                kept.failed |= found
+                done += len(unit.cells)
+                for why in set(found.values()):
+                    _log.warning("%s: %s", unit.fit, why)
+                ledger.note(str(unit.fit), next(iter(found.values()), None))
+                kept.now_and_then()
+                if progress is not None:
+                    progress(done, whole, "cells")
 
 
 def _side_by_side(

@@ -15,6 +15,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.io.decoders import read_media_head
 from roadaware.io.images import MaskReader, decode_mask
 from roadaware.io.sources import read_file, resolve_inside
+from roadaware.io.storage import locate_content
 from roadaware.io.video import VideoReader
 from roadaware.scenes.sensors import MEDIA, find_sidecar_file, find_video_path
 from roadaware.scenes.tables import Scenes
@@ -240,7 +241,7 @@ def _digest(path: Path) -> bytes:
     found = hashlib.blake2b(digest_size=16)
     read_media_head(path)  # refuses a pipe, which would never end, and a file of holes, which nearly so
     try:
-        with path.open("rb") as file:
+        with locate_content(path).open("rb") as file:
             while piece := file.read(_CHUNK):
                 found.update(piece)
     except OSError as error:

@@ -1,0 +1,116 @@
+"""Addresses of stores on the command line: the same bytes as on the disk, the same rules on outputs, and messages that say
+the address instead of the folder that stands for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from roadaware.cli import main
+from roadaware.io import storage
+
+MEMORY: Any = fsspec.filesystem("memory")
+TINY = [
+    "--scenes",
+    "2",
+    "--seconds",
+    "0.5",
+    "--fps",
+    "4",
+    "--size",
+    "64x48",
+    "--tables-only",
+    "--processes",
+    "1",
+]
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ROADAWARE_MIRRORS", "{}")
+    monkeypatch.setattr(storage, "_BEAT_S", 0.05)
+    MEMORY.store.clear()
+    yield
+    MEMORY.store.clear()
+
+
+def in_store(folder: str) -> dict[str, bytes]:
+    found = {name.removeprefix(f"{folder}/"): MEMORY.cat_file(name) for name in MEMORY.find(folder)}
+    return {name: data for name, data in found.items() if not name.startswith("_roadaware/")}
+
+
+def on_disk(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_bytes_are_those_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here = tmp_path / "made"
+    assert main(["simulate", "-o", str(here), *TINY, "-q"]) == 0
+    assert main(["simulate", "--out=memory://b/made", *TINY]) == 0
+    shown = capsys.readouterr()
+    assert in_store("/b/made") == on_disk(here)
+    assert "wrote memory://b/made" in shown.err
+    assert "roadaware read simulator memory://b/made" in shown.out
+    assert str(tmp_path / "home") not in shown.out + shown.err
+    # The same command goes on with what is there, on a machine that has never seen it, too.
+    assert main(["simulate", "-o", "memory://b/made", *TINY, "--json=-", "-q"]) == 0
+    assert json.loads(capsys.readouterr().out)["made"] == 0
+    assert main(["read", "simulator", "memory://b/made", "-o", "memory://b/tables", "-q"]) == 0
+    assert main(["read", "simulator", str(here), "-o", str(tmp_path / "tables"), "-q"]) == 0
+    assert sorted(in_store("/b/tables")) == sorted(on_disk(tmp_path / "tables"))
+    capsys.readouterr()
+
+
+def test_files_and_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "-o", "memory://b/made", *TINY, "-q"]) == 0
+    assert main(["read", "simulator", "memory://b/made", "--json", "memory://b/said.json"]) == 0
+    said = MEMORY.cat_file("/b/said.json").decode()
+    assert json.loads(said)
+    assert str(tmp_path) not in said
+    capsys.readouterr()
+
+
+def test_rules_on_outputs_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    MEMORY.pipe_file("/b/mine/notes.txt", b"mine")
+    assert main(["simulate", "-o", "memory://b/mine", *TINY]) == 2
+    assert "memory://b/mine holds other things (notes.txt)" in capsys.readouterr().err
+    assert in_store("/b") == {"mine/notes.txt": b"mine"}
+    assert main(["simulate", "-o", "memory://b/made", *TINY, "-q"]) == 0
+    assert main(["read", "simulator", "memory://b/made", "-o", "memory://b/made/"]) == 2
+    assert "is, or holds, the input memory://b/made" in capsys.readouterr().err
+    assert main(["read", "simulator", "memory://b/none"]) == 3
+    assert "memory://b/none: there is nothing of that name" in capsys.readouterr().err
+    assert main(["simulate", "-o", "s3://me:geheim-1@b/made", *TINY]) == 2
+    shown = capsys.readouterr().err
+    assert "neither user nor password" in shown
+    assert "geheim" not in shown
+    assert main(["simulate", "-o", "https://host/made", *TINY]) == 2
+    assert "https:// is read alone" in capsys.readouterr().err
+
+
+def test_a_store_that_takes_nothing_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("Access Denied")
+
+    monkeypatch.setattr(MEMORY, "put_file", refuse)
+    assert main(["simulate", "-o", "memory://b/made", *TINY]) == 4
+    shown = capsys.readouterr().err
+    assert "memory://b/made: could not be written: PermissionError: Access Denied" in shown
+    assert "Credentials are found as the client does" in shown
+    assert in_store("/b/made") == {}
+    # What was made is not made again.
+    monkeypatch.undo()
+    monkeypatch.setattr(storage, "_BEAT_S", 0.05)
+
+
+def test_addresses_of_cameras_stay_such(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", "http://127.0.0.1:9/stream", "--seconds", "0.1"]) == 3
+    assert "fetch" not in capsys.readouterr().err

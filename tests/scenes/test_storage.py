@@ -1,0 +1,632 @@
+"""Addresses of stores as paths: what is written is one commit or the next, whatever ends the writer; large files come when
+they are opened; two writers, lost answers, forged names and other machines are refused; nothing secret is printed."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import json
+import os
+import shutil
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from roadaware.addresses import keep_secret, mask_secrets, reset_secrets
+from roadaware.errors import DiskError, InputError, UsageError
+from roadaware.io import storage
+from roadaware.io.sources import read_file
+from roadaware.io.storage import Publication, fetch_path, is_store_url, locate_content, publish
+
+LARGE = 200_000
+MEMORY: Any = fsspec.filesystem("memory")
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ROADAWARE_MIRRORS", "{}")
+    monkeypatch.setattr(storage, "_BEAT_S", 0.05)
+    monkeypatch.setattr(storage, "_WAITS_S", (0.0, 0.0))
+    MEMORY.store.clear()
+    MEMORY.pseudo_dirs.clear()
+    yield
+    MEMORY.store.clear()
+    reset_secrets()
+
+
+def put(**files: bytes | str) -> None:
+    """Files in the store `memory://b`; `__` stands for a slash, `_dot_` for a dot."""
+    for name, data in files.items():
+        path = name.replace("__", "/").replace("_dot_", ".")
+        MEMORY.pipe_file(f"/b/{path}", data if isinstance(data, bytes) else data.encode())
+
+
+def held(folder: str = "/b") -> dict[str, bytes]:
+    return {name.removeprefix(f"{folder}/"): MEMORY.cat_file(name) for name in MEMORY.find(folder)}
+
+
+def results(folder: str = "/b/run") -> dict[str, bytes]:
+    """What in the store has its own name."""
+    return {name: data for name, data in held(folder).items() if not name.startswith("_roadaware/")}
+
+
+def write(folder: Path, **files: str | bytes) -> None:
+    for name, data in files.items():
+        path = folder / name.replace("__", "/").replace("_dot_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+
+
+def read_all(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): read_file(path) for path in folder.rglob("*") if path.is_file()}
+
+
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str = "other") -> None:
+    """Be another machine: with a cache of its own."""
+    monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / name))
+    monkeypatch.setenv("ROADAWARE_MIRRORS", "{}")
+
+
+# Reading.
+
+
+def test_what_is_an_address() -> None:
+    for text in (
+        "s3://b/x",
+        "gs://b",
+        "memory://b/x",
+        "https://a/b.mp4",
+        "zip://x::s3://b/y.zip",
+        "file:///tmp",
+        "S3://b",
+    ):
+        assert is_store_url(text)
+    for text in ("runs/x", "rtsp://camera", "s3:/b", "", "s3://a b", "xs3://b"):
+        assert not is_store_url(text)
+    assert fetch_path("file:///tmp/a%20b") == Path("/tmp/a b")
+
+
+def test_tables_come_at_once_and_films_when_they_are_opened(tmp_path: Path) -> None:
+    film = os.urandom(LARGE)
+    put(set__drive_dot_mp4=film, set__small_dot_png=b"x", set__a__t_dot_json="{}", set___dot_hidden="h")
+    path = fetch_path("memory://b/set")
+    assert path.name == "set"
+    assert sorted(str(each.relative_to(path)) for each in path.rglob("*") if each.is_file()) == [
+        "a/t.json",
+        "drive.mp4",
+        "small.png",
+    ]
+    assert (path / "a/t.json").read_bytes() == b"{}"
+    stand_in = path / "drive.mp4"
+    assert stand_in.stat().st_size == LARGE
+    assert stand_in.stat().st_blocks * 512 < LARGE / 2
+    before = stand_in.stat().st_mtime_ns
+    assert read_file(stand_in) == film
+    assert stand_in.stat().st_mtime_ns == before
+    # A second opening asks nothing of the store.
+    MEMORY.store.clear()
+    assert locate_content(stand_in).read_bytes() == film
+    assert locate_content(path / "small.png") == path / "small.png"
+
+
+def test_a_file_alone_keeps_its_name(tmp_path: Path) -> None:
+    put(films__drive_dot_mp4=b"film", films__other_dot_mp4=b"other")
+    path = fetch_path("memory://b/films/drive.mp4")
+    assert (path.name, path.read_bytes()) == ("drive.mp4", b"film")
+    assert not (path.parent / "other.mp4").exists()
+    assert fetch_path("memory://b/films/other.mp4").read_bytes() == b"other"
+    assert path.read_bytes() == b"film"
+
+
+def test_what_has_changed_in_the_store_is_fetched_again() -> None:
+    put(set__a_dot_json="1")
+    assert read_all(fetch_path("memory://b/set")) == {"a.json": b"1"}
+    put(set__a_dot_json="2", set__b_dot_json="3")
+    assert read_all(fetch_path("memory://b/set")) == {"a.json": b"2", "b.json": b"3"}
+
+
+def test_what_is_not_there_is_said() -> None:
+    with pytest.raises(InputError, match=r"memory://b/nothing: there is nothing of that name"):
+        fetch_path("memory://b/nothing")
+    with publish("memory://b/run") as folder:
+        write(folder, a_dot_json="1")
+    with pytest.raises(InputError, match="hold nothing of the name b"):
+        fetch_path("memory://b/run/b")
+
+
+def test_a_stand_in_outside_of_the_cache_leads_nowhere(tmp_path: Path) -> None:
+    put(set__drive_dot_mp4=b"x" * LARGE)
+    stand_in = fetch_path("memory://b/set") / "drive.mp4"
+    copy = tmp_path / "drive.mp4"
+    shutil.copy2(stand_in, copy)
+    assert locate_content(copy) == copy
+    os.environ["ROADAWARE_MIRRORS"] = "{}"  # a process that was not told of the store
+    assert locate_content(stand_in) == stand_in
+
+
+def test_the_pool_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    put(**{f"set__{k}_dot_mp4": bytes([k]) * LARGE for k in range(4)})
+    path = fetch_path("memory://b/set")
+    monkeypatch.setenv(storage.GIGABYTES, str(2.5 * LARGE / 1e9))
+    copies = []
+    for k in range(4):
+        copies.append(locate_content(path / f"{k}.mp4"))
+        os.utime(copies[-1], ns=(k, k))
+        assert read_file(path / f"{k}.mp4") == bytes([k]) * LARGE
+        os.utime(copies[-1], ns=(k, k))
+    assert [copy.exists() for copy in copies] == [False, False, True, True]
+    assert read_file(path / "0.mp4") == bytes([0]) * LARGE
+    monkeypatch.setenv(storage.GIGABYTES, "0.0000001")
+    with pytest.raises(DiskError, match="does not fit into ROADAWARE_STORAGE_GB=1e-07"):
+        locate_content(path / "1.mp4")
+    monkeypatch.setenv(storage.GIGABYTES, "many")
+    with pytest.raises(UsageError, match="is a number of gigabytes, not 'many'"):
+        locate_content(path / "1.mp4")
+
+
+def test_a_file_that_is_not_what_the_log_says_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with publish("memory://b/run") as folder:
+        write(folder, a_dot_json="12")
+    elsewhere(monkeypatch, tmp_path)
+    MEMORY.pipe_file("/b/run/a.json", b"13")
+    with pytest.raises(InputError, match=r"a\.json is not what its log or listing says"):
+        fetch_path("memory://b/run")
+    MEMORY.rm_file("/b/run/a.json")
+    with pytest.raises(InputError, match=r"a\.json is not there any more"):
+        fetch_path("memory://b/run")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "{",
+        "[]",
+        '{"format": "x"}',
+        '{"format": "roadaware-storage", "base": true, "removed": [], "files": {"a": 1}}',
+    ],
+)
+def test_a_damaged_log_is_said(said: str) -> None:
+    put(run___roadaware__log__00000001_dot_json=said)
+    with pytest.raises(InputError, match=r"log is damaged|is no log of roadaware"):
+        fetch_path("memory://b/run")
+
+
+def test_names_of_a_log_do_not_lead_out(tmp_path: Path) -> None:
+    entry = [1, 0, hashlib.blake2b(b"x", digest_size=16).hexdigest(), "a"]
+    said = {"format": "roadaware-storage", "base": True, "removed": [], "files": {"../../../out.json": entry}}
+    put(run__a="x", run___roadaware__log__00000001_dot_json=json.dumps(said))
+    with pytest.raises(InputError, match="leads out of its folder"):
+        fetch_path("memory://b/run")
+    assert not list(tmp_path.rglob("out.json"))
+
+
+def test_an_archive_is_a_folder(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
+        archive.writestr("in/a.json", "1")
+        archive.writestr("in/b.json", "2")
+    MEMORY.pipe_file("/b/set.zip", (tmp_path / "set.zip").read_bytes())
+    assert read_all(fetch_path("zip://in::memory://b/set.zip")) == {"a.json": b"1", "b.json": b"2"}
+    assert fetch_path("zip://in/b.json::memory://b/set.zip").read_bytes() == b"2"
+    with pytest.raises(UsageError, match="zip:// is read alone"):
+        Publication("zip://in::memory://b/set.zip", folder=True)
+
+
+# http.
+
+
+class _Server(http.server.BaseHTTPRequestHandler):
+    other = 0
+
+    def do_GET(self) -> None:
+        if self.path.startswith("/away"):
+            self.send_response(302)
+            self.send_header("Location", f"http://localhost:{self.other}/film.mp4")
+            self.end_headers()
+        elif self.path.startswith("/moved"):
+            self.send_response(302)
+            self.send_header("Location", "/film.mp4")
+            self.end_headers()
+        elif self.path.startswith("/film.mp4"):
+            self.send_response(200)
+            self.send_header("Content-Length", str(LARGE))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(b"f" * LARGE)
+        else:
+            self.send_error(404)
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server)
+    _Server.other = made.server_port
+    thread = threading.Thread(target=made.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{made.server_port}"
+    made.shutdown()
+    made.server_close()
+    thread.join()
+
+
+def test_http_is_read_and_leads_to_no_other_machine(server: str, tmp_path: Path) -> None:
+    path = fetch_path(f"{server}/film.mp4")
+    assert (path.name, read_file(path)) == ("film.mp4", b"f" * LARGE)
+    assert read_file(fetch_path(f"{server}/moved.mp4")) == b"f" * LARGE
+    with pytest.raises(InputError, match="redirects to another machine"):
+        read_file(fetch_path(f"{server}/away.mp4"))
+    with pytest.raises(InputError, match="nothing of that name"):
+        fetch_path(f"{server}/nothing.mp4")
+    with pytest.raises(UsageError, match="http:// is read alone"):
+        Publication(f"{server}/out", folder=True)
+
+
+def test_a_signature_is_kept_in_no_file(server: str, tmp_path: Path) -> None:
+    url = f"{server}/film.mp4?X-Amz-Signature=abcdef0123456789"
+    path = fetch_path(url)
+    assert (path.name, read_file(path)) == ("film.mp4", b"f" * LARGE)
+    assert not any(b"abcdef0123456789" in each.read_bytes() for each in tmp_path.rglob("*") if each.is_file())
+    assert "abcdef0123456789" not in mask_secrets(f"fetched {url}")
+
+
+def test_passwords_are_refused_and_hidden() -> None:
+    for url in (
+        "s3://me:geheim-1@bucket/run",
+        "https://me:geheim-1@host/film.mp4",
+        "zip://x::https://me:geheim-1@host/a.zip",
+    ):
+        with pytest.raises(UsageError, match="holds neither user nor password") as caught:
+            fetch_path(url)
+        assert "geheim" not in str(caught.value)
+        assert "geheim" not in mask_secrets(f"no {url}")
+    keep_secret("s3://bucket/street/run")
+    assert mask_secrets("s3://bucket/street/run and a street") == "s3://bucket/street/run and a street"
+
+
+def test_a_client_that_is_not_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(storage.importlib, "import_module", refuse)
+    with pytest.raises(UsageError, match=r"s3:// needs .* pip install 'roadaware\[storage\]'"):
+        fetch_path("s3://b/run")
+
+
+# Writing.
+
+
+def test_what_is_written_is_read_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    film = os.urandom(LARGE)
+    with publish("memory://b/run") as folder:
+        write(
+            folder,
+            a__t_dot_json="1",
+            drive_dot_mp4=film,
+            **{"_dot_hidden": "h", "_dot_roadaware-1-00000000_dot_tmp": "u"},
+        )
+        time = (folder / "drive.mp4").stat().st_mtime_ns
+    assert results() == {"a/t.json": b"1", "drive.mp4": film}
+    assert [name for name in held("/b/run") if name.startswith("_roadaware")] == [
+        "_roadaware/log/00000001.json"
+    ]
+    elsewhere(monkeypatch, tmp_path)
+    found = fetch_path("memory://b/run")
+    assert read_all(found) == results()
+    # So that who compares times takes a film for the same on every machine.
+    assert (found / "drive.mp4").stat().st_mtime_ns == time
+    assert fetch_path("memory://b/run/a/t.json").read_bytes() == b"1"
+    assert fetch_path("memory://b/run/a") == found / "a"
+    assert read_all(fetch_path("memory://b")) == {f"run/{name}": data for name, data in results().items()}
+
+
+def test_changes_replace_and_remove(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with publish("memory://b/run") as folder:
+        write(folder, a_dot_json="1", b_dot_json="2", c_dot_json="3")
+    elsewhere(monkeypatch, tmp_path)
+    with publish("memory://b/run") as folder:
+        assert read_all(folder) == {"a.json": b"1", "b.json": b"2", "c.json": b"3"}
+        write(folder, a_dot_json="10")
+        (folder / "b.json").unlink()
+    assert results() == {"a.json": b"10", "c.json": b"3"}
+    elsewhere(monkeypatch, tmp_path, "third")
+    assert read_all(fetch_path("memory://b/run")) == {"a.json": b"10", "c.json": b"3"}
+    assert [name for name in held("/b/run") if "_roadaware" in name] == ["_roadaware/log/00000003.json"]
+
+
+class _StopError(Exception):
+    """A writer is gone."""
+
+
+def crash_at(monkeypatch: pytest.MonkeyPatch, count: int) -> Callable[[], None]:
+    """Let the store's client fail for good at a write or removal, and the lease stay where it is."""
+    left = [count]
+    before = {name: getattr(MEMORY, name) for name in ("pipe_file", "put_file", "rm_file")}
+
+    def gone(name: str) -> Callable[..., Any]:
+        def act(*words: Any, **how: Any) -> Any:
+            if "lease" not in str(words):
+                left[0] -= 1
+            if left[0] < 0:
+                raise PermissionError("gone")
+            return before[name](*words, **how)
+
+        return act
+
+    for name in before:
+        monkeypatch.setattr(MEMORY, name, gone(name), raising=False)
+    return lambda: [monkeypatch.setattr(MEMORY, name, act) for name, act in before.items()] and None
+
+
+def change_run() -> bool:
+    """Whether the store did not take the second commit."""
+    made = Publication("memory://b/run", folder=True)
+    write(made.path, a_dot_json="10", c_dot_json="30")
+    (made.path / "b.json").unlink()
+    try:
+        made.close()
+    except DiskError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("conditional", [True, False])
+def test_a_reader_sees_one_commit_or_the_next_wherever_a_writer_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, conditional: bool
+) -> None:
+    old, new = {"a.json": b"1", "b.json": b"2"}, {"a.json": b"10", "c.json": b"30"}
+    pipe = MEMORY.pipe_file
+
+    def refuse(path: str, data: bytes, mode: str = "overwrite", **how: Any) -> None:
+        if mode == "create":
+            raise OSError(38, "Conditional object PUTs are not supported.")
+        pipe(path, data, **how)
+
+    if not conditional:
+        monkeypatch.setattr(MEMORY, "pipe_file", refuse)
+    seen = set()
+    for count in range(40):
+        MEMORY.store.clear()
+        elsewhere(monkeypatch, tmp_path, f"{count}-writer")
+        with publish("memory://b/run") as folder:
+            write(folder, a_dot_json="1", b_dot_json="2")
+        mend = crash_at(monkeypatch, count)
+        failed = change_run()
+        mend()
+        if not conditional:
+            monkeypatch.setattr(MEMORY, "pipe_file", refuse)
+        home = os.environ["ROADAWARE_HOME"]
+        elsewhere(monkeypatch, tmp_path, f"{count}-reader")
+        found = read_all(fetch_path("memory://b/run"))
+        assert found in (old, new)
+        seen.add((failed, found == new))
+        # Who comes back writes what it has kept.
+        monkeypatch.setenv("ROADAWARE_HOME", home)
+        with publish("memory://b/run") as folder:
+            assert read_all(folder) == new
+        assert results() == new
+        assert len([name for name in held("/b/run") if "_roadaware" in name]) == 1
+        if not failed:
+            break
+    assert seen == {(True, False), (True, True), (False, True)}
+
+
+def test_what_was_whole_before_an_error_is_kept() -> None:
+    def work() -> None:
+        with publish("memory://b/run") as folder:
+            write(folder, a_dot_json="1")
+            raise _StopError
+
+    with pytest.raises(_StopError):
+        work()
+    assert results() == {"a.json": b"1"}
+
+
+def test_long_work_is_committed_on_the_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(storage, "_COMMIT_S", 0.0)
+    made = Publication("memory://b/run", folder=True)
+    with closing(made):
+        for number in range(3):
+            write(made.path, **{f"part-{number}_dot_json": str(number)})
+            name, deadline = f"part-{number}.json", threading.Event()
+            for _ in range(200):
+                if name in results():
+                    break
+                deadline.wait(0.02)
+            assert results()[name] == str(number).encode()
+    assert len([name for name in held("/b/run") if "_roadaware/log" in name]) == 1
+    elsewhere(monkeypatch, tmp_path)
+    assert sorted(read_all(fetch_path("memory://b/run"))) == ["part-0.json", "part-1.json", "part-2.json"]
+
+
+def test_a_commit_on_the_way_takes_no_list_without_what_it_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Publication("memory://b/run", folder=True)
+    with closing(made):
+        write(made.path, old_dot_json="1")
+        os.utime(made.path / "old.json", ns=(10**18, 10**18))
+        write(made.path, new_dot_json="2")  # of this very moment: what it lists may not have been seen
+        made._commit(whole=False)
+        assert results() == {"old.json": b"1"}
+    assert results() == {"old.json": b"1", "new.json": b"2"}
+
+
+def test_two_writers_on_one_machine() -> None:
+    refused = []
+
+    def second() -> None:
+        with pytest.raises(UsageError, match="is being written to") as caught:
+            Publication("memory://b/run", folder=True)
+        refused.append(str(caught.value))
+
+    with publish("memory://b/run"):
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join()
+    assert refused
+
+
+def test_two_writers_on_two_machines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with publish("memory://b/run") as folder:
+        write(folder, a_dot_json="1")
+        elsewhere(monkeypatch, tmp_path)
+        with pytest.raises(UsageError, match=r"is being written to by process \d+ on "):
+            Publication("memory://b/run", folder=True)
+    with publish("memory://b/run") as folder:
+        assert read_all(folder) == {"a.json": b"1"}
+
+
+def test_the_lease_of_a_writer_that_is_gone_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    put(run___roadaware__lease_dot_json='{"id": "x", "holder": "1 on a", "beat": 7}')
+    with publish("memory://b/run") as folder:
+        write(folder, a_dot_json="1")
+    assert results() == {"a.json": b"1"}
+
+
+def test_who_lost_the_lease_writes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Publication("memory://b/run", folder=True)
+    write(made.path, a_dot_json="1")
+    put(run___roadaware__lease_dot_json='{"id": "x", "holder": "1 on a", "beat": 7}')
+    assert made._thread is not None
+    made._thread.join(10)
+    with pytest.raises(UsageError, match="was taken over by process 1 on a"):
+        made.close()
+    assert results() == {}
+    assert json.loads(MEMORY.cat_file("/b/run/_roadaware/lease.json"))["id"] == "x"
+
+
+def test_who_was_overtaken_writes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Publication("memory://b/run", folder=True)
+    write(made.path, a_dot_json="1")
+    put(
+        run___roadaware__log__00000001_dot_json='{"format": "roadaware-storage", "base": true, "files": {}, "removed": []}'
+    )
+    with pytest.raises(UsageError, match="was written to by another process meanwhile"):
+        made.close()
+
+
+def test_an_answer_that_is_lost_is_no_other_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe, lost = MEMORY.pipe_file, []
+
+    def lose(path: str, data: bytes, mode: str = "overwrite", **how: Any) -> None:
+        pipe(path, data, mode=mode, **how)
+        if "/log/" in path and not lost:
+            lost.append(path)
+            raise TimeoutError
+
+    monkeypatch.setattr(MEMORY, "pipe_file", lose)
+    with publish("memory://b/run") as folder:
+        write(folder, a_dot_json="1")
+    assert len(lost) == 1
+    assert results() == {"a.json": b"1"}
+
+
+def test_requests_are_tried_again_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    put(set__a_dot_json="1")
+    get, tries = MEMORY.get_file, []
+
+    def fail(*words: Any, **how: Any) -> None:
+        tries.append(1)
+        if len(tries) != 3:
+            raise TimeoutError("busy\nsecond line")
+        get(*words, **how)
+
+    monkeypatch.setattr(MEMORY, "get_file", fail)
+    assert read_all(fetch_path("memory://b/set")) == {"a.json": b"1"}
+    put(set__a_dot_json="2")
+    with pytest.raises(
+        InputError, match=r"memory://b/set: could not be fetched: TimeoutError: busy\n  Try it again"
+    ):
+        fetch_path("memory://b/set")
+    assert len(tries) == 6
+
+
+def test_a_single_file_is_put_at_once() -> None:
+    made = Publication("memory://b/page.html", folder=False)
+    assert not made.path.exists()
+    made.path.write_text("page")
+    made.close()
+    assert held() == {"page.html": b"page"}
+    again = Publication("memory://b/page.html", folder=False)
+    assert again.path.is_file()  # so that rules on what is there hold
+    again.close()
+    assert held() == {"page.html": b"page"}
+
+
+def test_what_an_earlier_command_left_of_a_file_is_not_put() -> None:
+    made = Publication("memory://b/page.html", folder=False)
+    made.path.write_text("page")
+    made.close()
+    MEMORY.rm_file("/b/page.html")
+    again = Publication("memory://b/page.html", folder=False)
+    assert not again.path.exists()
+    again.close()
+    assert held() == {}
+
+
+def test_films_of_a_large_run_leave_the_disk_once_they_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(storage.GIGABYTES, str(1.5 * LARGE / 1e9))
+    with publish("memory://b/run") as folder:
+        for number in range(3):
+            write(folder, **{f"{number}_dot_mp4": bytes([number]) * LARGE})
+            os.utime(folder / f"{number}.mp4", ns=(number + 1, number + 1))
+    assert [(folder / f"{n}.mp4").stat().st_blocks * 512 > LARGE / 2 for n in range(3)] == [
+        False,
+        False,
+        True,
+    ]
+    assert read_file(folder / "0.mp4") == bytes([0]) * LARGE
+    with publish("memory://b/run") as folder:
+        write(folder, d_dot_json="1")
+    assert results() == {"d.json": b"1", **{f"{n}.mp4": bytes([n]) * LARGE for n in range(3)}}
+
+
+@pytest.mark.slow
+def test_a_server_of_s3(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """More files than a page lists, put and fetched by the client of S3; conditional puts as the server has them."""
+    s3fs = pytest.importorskip("s3fs")
+    moto = pytest.importorskip("moto.server")
+    server = moto.ThreadedMotoServer(port=0)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        for name, value in {
+            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "geheim-23",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }.items():
+            monkeypatch.setenv(name, value)
+        s3fs.S3FileSystem(skip_instance_cache=True).mkdir("bucket")
+        film = os.urandom(LARGE)
+        with publish("s3://bucket/run") as folder:
+            write(folder, drive_dot_mp4=film, **{f"part-{k}_dot_json": str(k) for k in range(1100)})
+        with publish("s3://bucket/run") as folder:
+            write(folder, **{"part-0_dot_json": "changed"})
+            (folder / "part-1.json").unlink()
+        elsewhere(monkeypatch, tmp_path)
+        found = read_all(fetch_path("s3://bucket/run"))
+        assert found == {
+            "drive.mp4": film,
+            "part-0.json": b"changed",
+            **{f"part-{k}.json": str(k).encode() for k in range(2, 1100)},
+        }
+        # A place without a log is listed, page by page.
+        elsewhere(monkeypatch, tmp_path, "third")
+        assert set(fetch_path("s3://bucket").joinpath("run").iterdir())
+        with pytest.raises(DiskError, match="its bucket must be there"):
+            Publication("s3://no-such-bucket/run", folder=True)
+        assert not any(b"geheim-23" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    finally:
+        server.stop()
