@@ -48,7 +48,8 @@ def fit_head(
         epochs: over the rows.
         columns: of the features that are read; all where None (the others weigh nothing).
         logic: adds to the loss of a batch what it makes of (n, agents, actions and locations) logits, such as a weighted
-            `LogicLoss`; the agent is the detector's, and is not learnt.
+            `LogicLoss`; the agent is the detector's, and is not learnt. False detections and parked vehicles, which have no
+            labels and so keep no requirement, are left out.
         facts: that the file keeps.
     """
     target = np.concatenate([rows.action, rows.location], axis=1).astype(np.float32)
@@ -56,7 +57,8 @@ def fit_head(
     extra = None
     if logic is not None:
         told = np.where(np.eye(len(ROAD_AGENTS))[rows.told] > 0, _SURE, -_SURE)
-        extra = logic, torch.from_numpy(told.astype(np.float32))
+        real = (rows.agent >= 0) & ~rows.parked
+        extra = logic, torch.from_numpy(told.astype(np.float32)), torch.from_numpy(real)
     tubes = _fit(
         rows.x, target, weight, WIDTHS, range(seed, seed + networks), epochs, columns, one=False, extra=extra
     )
@@ -83,7 +85,7 @@ def _fit(
     columns: Sequence[int] | None,
     *,
     one: bool,
-    extra: tuple[nn.Module, torch.Tensor] | None = None,
+    extra: tuple[nn.Module, torch.Tensor, torch.Tensor] | None = None,
 ) -> SmallNetwork:
     """Networks of one shape; `one` of the labels is true, or each by itself."""
     # A column that never changes has no spread; the cut is the one that the head makes (`head._FARTHEST`).
@@ -112,7 +114,7 @@ def _train(
     seed: int,
     epochs: int,
     one: bool,
-    extra: tuple[nn.Module, torch.Tensor] | None,
+    extra: tuple[nn.Module, torch.Tensor, torch.Tensor] | None,
 ) -> list[tuple[Floats32, Floats32]]:
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
@@ -132,7 +134,9 @@ def _train(
             logits = network(x[chosen])
             loss = (_losses(logits, y[chosen], one) * weight[chosen]).mean()
             if extra is not None:
-                loss = loss + extra[0](torch.cat([extra[1][chosen], logits], dim=1)) / len(chosen)
+                logic, told, real = extra
+                held = torch.cat([told[chosen], logits], dim=1)[real[chosen]]
+                loss = loss + logic(held) / len(chosen)
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
