@@ -100,7 +100,8 @@ def format_mind_study(study: MindStudy) -> str:
 
 def build_mind_section(study: MindStudy) -> Section:
     """The section of the page."""
-    seen, looked = study.looks, ()
+    seen = study.looks
+    looked: tuple[Table, ...] = ()
     if seen is not None:
         looked = (
             Table(

@@ -62,12 +62,12 @@ class Culprits:
     @property
     def actors(self) -> frozenset[int]:
         """Numbers of all actors among the causes."""
-        return frozenset().union(*(each.actors for each in self.causes))
+        return frozenset[int]().union(*(each.actors for each in self.causes))
 
     @property
     def signals(self) -> frozenset[int]:
         """Numbers of all traffic lights among the causes."""
-        return frozenset().union(*(each.signals for each in self.causes))
+        return frozenset[int]().union(*(each.signals for each in self.causes))
 
 
 def list_culprits(episode: Episode) -> list[Culprits]:

@@ -115,8 +115,9 @@ def test_balanced_replay_draws_each_label_as_often() -> None:
             drawn[slot, place] = drawn.get((slot, place), 0.0) + 1 / alike
     assert {0, 1} <= {int(k) for a, b in boxes for k in np.flatnonzero(learner._memory_truth[a, b])}
     assert shares.sum() == pytest.approx(sum(drawn.values()))
-    for (slot, place), share in np.ndenumerate(shares):  # type: ignore[misc]
-        assert share == pytest.approx(drawn.get((slot, place), 0.0))
+    for slot in range(20):
+        for place in range(config.tube_rows):
+            assert shares[slot, place] == pytest.approx(drawn.get((slot, place), 0.0))
 
 
 def test_a_memory_of_no_weight_teaches_nothing_and_one_of_more_teaches_more() -> None:
@@ -124,8 +125,9 @@ def test_a_memory_of_no_weight_teaches_nothing_and_one_of_more_teaches_more() ->
     held, later = rows(400, seed=1), rows(400, seed=2, labels=LABELS[3:6], sign=-1.0, first=1000)
     found = {}
     for weight in (None, 0.0, 1.0, 4.0):
-        memory = {} if weight is None else {"memory_tubes": 40, "replay": 32, "replay_weight": weight}
-        learner = ContinualLearner(MEAN, SPREAD, replace(LIGHT, **{"memory_tubes": 0, "lr": 0.01} | memory))
+        tubes, share = (0, 1.0) if weight is None else (40, weight)
+        config = replace(LIGHT, lr=0.01, replay=32, memory_tubes=tubes, replay_weight=share)
+        learner = ContinualLearner(MEAN, SPREAD, config)
         learner.learn(held)
         learner.learn(later)
         found[weight] = np.mean((learner.scores(held.x, held.labels) > 0.5) == held.truth)
