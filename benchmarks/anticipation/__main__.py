@@ -35,6 +35,7 @@ from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.segments import split_tubes_by_label
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
+from roadaware.statistics.paired_ranking import build_units, estimate, weigh_ranking
 from roadaware.training.events.anticipation import (
     FutureRows,
     fit_anticipation,
@@ -254,6 +255,11 @@ def _test(folder: Path, weights: Path | None, only: int | None) -> None:
                 f"| {horizon_s:g} | {name} | {' | '.join(_judge_rows(rows, expected, k, actions, locations))} |",
                 flush=True,
             )
+    print("\n| s ahead | | labels alone: 8 actions | 10 locations | still seen |\n|---|---|---|---|---|")
+    for k, horizon_s in enumerate(HORIZONS_S):
+        for other in ("what is goes on", "transition table"):
+            cells = _compare_rows(rows, methods["anticipation head"], methods[other], k, actions, locations)
+            print(f"| {horizon_s:g} | head less {other} | {' | '.join(cells)} |", flush=True)
     print(
         "\n| s ahead | | frame-mAP 0.5: boxes | actions | locations | video-mAP 0.2: boxes | actions | locations |"
     )
@@ -312,6 +318,33 @@ def _judge_rows(
     inner = np.clip(np.minimum(a[:, 2:], b[:, 2:]) - np.maximum(a[:, :2], b[:, :2]), 0, None).prod(axis=1)
     areas = [np.clip(c[:, 2:] - c[:, :2], 0, None).prod(axis=1) for c in (a, b)]
     cells.append(f"{float((inner / np.maximum(areas[0] + areas[1] - inner, 1e-9)).mean()):.3f}")
+    return cells
+
+
+def _compare_rows(
+    rows: FutureRows, one: Anticipated, other: Anticipated, k: int, actions: list[int], locations: list[int]
+) -> list[str]:
+    """Average precision of labels alone and of presence, one less the other, on the same boxes, paired over scenes."""
+    seen, known = rows.present[:, k] & rows.known[:, k], rows.known[:, k]
+    cells = []
+    for kept, truth, columns, scores in (
+        (seen, rows.action[:, k], actions, [each.actions[:, k] for each in (one, other)]),
+        (seen, rows.location[:, k], locations, [each.locations[:, k] for each in (one, other)]),
+        (
+            known,
+            rows.present[:, [k]],
+            [0],
+            [rows.score[:, None] * each.present[:, [k]] for each in (one, other)],
+        ),
+    ):
+        unit = rows.scene[kept]
+        units = build_units(unit, _DRAWS)
+        judged = {str(c): truth[kept, c] for c in columns if truth[kept, c].any()}
+        drawn = [
+            weigh_ranking(judged, {c: said[kept, int(c)] for c in judged}, unit, units) for said in scores
+        ]
+        found = estimate(drawn[0] - drawn[1], units, "difference")
+        cells.append(f"{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]")
     return cells
 
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor, nn
 
 from benchmarks.events.judging import Judged, common_labels, judge_drive, judge_tubes
 from benchmarks.events.kitti import print_geometry
 from benchmarks.events.motion import print_motion
 from benchmarks.events.scene_sets import SETS, make_sets, read_rows
+from roadaware.metrics.requirements import find_violating_rows
 from roadaware.models.event_head.head import EventHead, open_head, save_head
 from roadaware.models.event_head.layout import FEATURES
+from roadaware.models.object_labels import ROAD_AGENTS
+from roadaware.models.retinanet3d.logic_loss import Logic, LogicLoss
+from roadaware.scenes.requirements import bind_requirements, number_clauses, open_requirements
+from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
+from roadaware.statistics.paired_ranking import Drawn, build_units, estimate, weigh_mean, weigh_ranking
 from roadaware.training.events.rows import Rows
 
 Floats = npt.NDArray[np.float64]
@@ -107,6 +115,93 @@ def _test(folder: Path, weights: Path | None) -> None:
     _by_label(*kept)
 
 
+LOGICS: tuple[Logic, ...] = ("product", "godel", "lukasiewicz")
+_WEIGHT = 50.0
+"""Of the mean violation: each of ROAD-R's 243 clauses then weighs 0.2 of a label's cross-entropy."""
+
+
+class WeightedLogic(nn.Module):
+    """The mean violation of clauses, weighed."""
+
+    def __init__(self, clauses: list[list[int]], logic: Logic, weight: float) -> None:
+        super().__init__()
+        self.loss, self.weight = LogicLoss(clauses, logic), weight
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """The sum over rows of (n, agents, actions and locations) logits."""
+        found: Tensor = self.weight * self.loss(logits)
+        return found
+
+
+def compare_logics(
+    rows: Rows, kept_back: Rows, asked: Rows, requirements: Path, weight: float, epochs: int
+) -> Iterator[str]:
+    """Rows of a table: the head with and without requirements in its loss, violations at .5 and average precision.
+
+    Args:
+        rows, kept_back: of `fit_head`.
+        asked: that are judged.
+        requirements: a file.
+        weight: of the requirements.
+        epochs: over the rows.
+    """
+    from roadaware.training.events.fit import fit_head
+
+    kinds = {"agent": ROAD_AGENTS, "action": ACTIONS, "location": LOCATIONS}
+    bound = bind_requirements(open_requirements([requirements]), kinds)
+    sizes = {"agent": 0, "action": len(ROAD_AGENTS), "location": len(ROAD_AGENTS) + len(ACTIONS)}
+    places = {(kind, k): sizes[kind] + k + 1 for kind, names in kinds.items() for k in range(len(names))}
+    clauses = number_clauses(bound, places)
+    kept = ~asked.parked
+    unit, real, columns = asked.scene[kept], asked.agent[kept] >= 0, common_labels(rows)
+    units = build_units(unit, 1000)
+    base: list[Drawn] = []
+    for name in ("none", *LOGICS):
+        logic = None if name == "none" else WeightedLogic(clauses, name, weight)
+        head = fit_head(rows, kept_back, networks=1, epochs=epochs, logic=logic)
+        drawn = []
+        # The calibration moves probabilities back to what is true on scenes kept back, whatever the requirements want.
+        for each in (_plain(head), head):
+            action, location = (part[kept] for part in each.scores(asked.x))
+            there = np.zeros((len(unit), len(bound.labels)), np.bool_)
+            scores = {
+                "agent": np.eye(len(ROAD_AGENTS))[asked.told[kept]],
+                "action": action,
+                "location": location,
+            }
+            for k, held in enumerate(bound.columns):
+                if held is not None:
+                    there[:, k] = scores[held[0]][:, held[1]] >= 0.5
+            # What is no object has no labels, and so keeps no requirement: it is not counted.
+            broken = find_violating_rows(there, bound)[real].astype(np.float64)
+            drawn.append(weigh_mean(broken, unit[real], units))
+        for said, truth, chosen in zip(
+            (action, location), (asked.action[kept], asked.location[kept]), columns, strict=True
+        ):
+            judged = {str(k): truth[:, k] for k in chosen if truth[:, k].any()}
+            wanted = {k: said[:, int(k)].astype(np.float64) for k in judged}
+            drawn.append(weigh_ranking(judged, wanted, unit, units))
+        base = base or drawn
+        cells = [str(estimate(each, units)) for each in drawn]
+        for each, first in zip(drawn, base, strict=True):
+            less = estimate(each - first, units, "difference")
+            cells.append("" if name == "none" else f"{less.value:+.3f} [{less.low:+.3f}, {less.high:+.3f}]")
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def _logic(folder: Path, requirements: Path, weight: float, epochs: int, rounds: int) -> None:
+    rows = read_rows(folder, "train", seed=0, every=_EVERY, rounds=rounds)
+    kept_back = read_rows(folder, "val", seed=40, every=_EVERY, rounds=2)
+    asked = read_rows(folder, "test", seed=50, every=_EVERY, pixels=True)
+    print(
+        "| requirements in the loss | boxes that violate one, as trained | calibrated | actions | locations "
+        "| less none, paired | | | |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    for line in compare_logics(rows, kept_back, asked, requirements, weight, epochs):
+        print(line, flush=True)
+
+
 def _by_label(rows: Rows, judged: tuple[Judged, Judged]) -> None:
     print("\n| label | average precision | chance | boxes |\n|---|---|---|---|")
     for each in judged:
@@ -147,7 +242,7 @@ def _plain(head: EventHead) -> EventHead:
 def main() -> None:
     """Run one of the parts."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=("make", "train", "test", "ablate", "motion", "kitti"))
+    parser.add_argument("part", choices=("make", "train", "test", "ablate", "logic", "motion", "kitti"))
     parser.add_argument(
         "folder", type=Path, nargs="?", help=f"of the sets {', '.join(SETS)}, or KITTI's label_02"
     )
@@ -157,7 +252,13 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--networks", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--requirements", type=Path, help="logic: a file of logical requirements")
+    parser.add_argument(
+        "--weight", type=float, default=_WEIGHT, help="logic: of the requirements in the loss"
+    )
     asked = parser.parse_args()
+    if asked.part == "logic" and asked.requirements is None:
+        parser.error("logic needs --requirements")
     if asked.folder is None and asked.part != "motion":
         parser.error(f"{asked.part} needs a folder")
     if asked.part == "make":
@@ -168,6 +269,8 @@ def main() -> None:
         _test(asked.folder, asked.weights)
     elif asked.part == "ablate":
         _ablate(asked.folder, asked.epochs, asked.rounds)
+    elif asked.part == "logic":
+        _logic(asked.folder, asked.requirements, asked.weight, asked.epochs, asked.rounds)
     elif asked.part == "motion":
         print_motion()
     else:

@@ -48,15 +48,15 @@ if TYPE_CHECKING:
     from roadaware.tasks.pedestrians import Baseline
 
 _DATA = (
-    "Folder that holds jaad/ and pie/; when: JAAD itself; trajectories: folder of jaad/ and kitti_tracking/, or JAAD itself; "
-    "abroad: the folder of a `cross-dataset`. [default: ROADAWARE_DATA_DIR]"
+    "Folder that holds jaad/ and pie/; when, minds: JAAD itself; trajectories: folder of jaad/ and kitti_tracking/, or JAAD "
+    "itself; abroad: the folder of a `cross-dataset`. [default: ROADAWARE_DATA_DIR]"
 )
 _BASELINES = "Train the models without pixels and show them beside."
 _SCENES = (
     "crowd, trajectories, when: a simulated folder with the splits default/train and default/val. decisions, minds: where "
     "their scenes lie, or are simulated to; one folder serves both. [default: scenes/ in the folder of the study]"
 )
-_TOWNS = "decisions, minds: simulated towns to learn from; four for each eleven of them judge."
+_TOWNS = "decisions, minds: simulated towns to learn from; twice as many judge."
 _UNSEEN = "crowd, trajectories, when: a simulated folder of a town that is not learnt from; all of its scenes are judged."
 _OUT = (
     "All but iv2024: folder of the study; the same command goes on there. [default: "
@@ -99,7 +99,7 @@ def reproduce(
     unseen: Annotated[Path | None, Parameter(help=_UNSEEN)] = None,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), STUDY] = None,
     seeds: Annotated[int, Parameter(help=_SEEDS, validator=validate_range(1, 1000))] = 3,
-    towns: Annotated[int, Parameter(help=_TOWNS, validator=validate_range(4, 100_000))] = 110,
+    towns: Annotated[int, Parameter(help=_TOWNS, validator=validate_range(4, 100_000))] = 120,
     steps: Annotated[int, Parameter(help=_STEPS, validator=validate_range(1, 10_000_000))] = 800,
     rows: Annotated[str | None, Parameter(help=_ROWS)] = None,
     processes: Annotated[
@@ -140,10 +140,12 @@ def reproduce(
     alone, mirrored, a mean teacher without labels of the target, joint. With --domains for ROAD and ROAD-Waymo.
 
     `decisions` asks what the own vehicle does, now and in a second, on simulated towns that were not learnt from: a set
-    transformer over tubes, own motion, rules and prior; then those are taken away for whom the simulator's driver stands.
+    transformer over tubes, a network of pixels, own motion, rules and prior; then those are taken away for whom the
+    simulator's driver stands.
 
     `minds` predicts what simulated road users have in mind (goal, gap, whether they saw the vehicle) from what they do, and
-    asks whether that helps to foresee them. Both simulate their scenes (two seconds of a core each) and fit small networks.
+    asks whether that helps to foresee them; with JAAD (--data), what its tags of looking and nodding add. Both simulate
+    their scenes (three seconds of a core each) and fit small networks.
 
     For example:
 
@@ -176,9 +178,13 @@ def reproduce(
     if experiment in ("decisions", "minds"):
         folder = out or Path("runs") / experiment
         (DECISIONS if experiment == "decisions" else MINDS).check(folder)
-        check_paths(reproduce, {"out": folder, "html": html, "common": common})
-        asked = _study_decisions if experiment == "decisions" else _study_minds
-        return asked(scenes, folder, towns, seeds, draws, html)
+        # JAAD is only looked for where somebody said where data lies: towns alone need none.
+        asked = experiment == "minds" and (data is not None or os.environ.get("ROADAWARE_DATA_DIR"))
+        source = _find_jaad(data) if asked else None
+        check_paths(reproduce, {"data": source, "out": folder, "html": html, "common": common})
+        if experiment == "decisions":
+            return _study_decisions(scenes, folder, towns, seeds, draws, html)
+        return _study_minds(scenes, source, folder, towns, seeds, draws, html)
     if experiment == "abroad":
         folder = out or Path("runs/abroad")
         ABROAD.check(folder)
@@ -421,15 +427,19 @@ def _study_decisions(
 
 
 def _study_minds(
-    scenes: Path | None, out: Path, towns: int, seeds: int, draws: int, html: Path | None
+    scenes: Path | None, jaad: Path | None, out: Path, towns: int, seeds: int, draws: int, html: Path | None
 ) -> Outcome:
     """The study of minds; its page, scenes and results lie in its folder."""
+    from roadaware.datasets.loading import open_dataset
     from roadaware.protocols.minds import run_mind_study
     from roadaware.reports.minds import build_mind_section, format_mind_study
     from roadaware.reports.page import report
 
     with console.show_progress("minds") as progress:
-        found = run_mind_study(out, scenes=scenes, towns=towns, seeds=seeds, draws=draws, progress=progress)
+        found = run_mind_study(
+            out, scenes=scenes, jaad=None if jaad is None else open_dataset("jaad", jaad), towns=towns, seeds=seeds,
+            draws=draws, progress=progress,
+        )  # fmt: skip
     page = report(
         [build_mind_section(found)],
         title="What road users have in mind",

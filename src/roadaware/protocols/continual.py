@@ -80,6 +80,8 @@ FINE_TUNING, REPLAY, JOINT = "fine-tuning", "replay", "joint training"
 AVERAGED, AVERAGED_EXPERIENCES, REPLAY_AVERAGED = (
     "mean over steps", "mean over experiences", "replay, mean over steps",
 )  # fmt: skip
+BALANCED, WEIGHTED = "replay, labels balanced", "replay, three old for each new"
+WITH_REPLAY = (REPLAY, BALANCED, WEIGHTED, REPLAY_AVERAGED)
 
 
 def build_methods(memory_tubes: int) -> dict[str, LearnerConfig]:
@@ -94,6 +96,8 @@ def build_methods(memory_tubes: int) -> dict[str, LearnerConfig]:
         AVERAGED: replace(plain, average="steps"),
         AVERAGED_EXPERIENCES: replace(plain, average="experiences"),
         REPLAY: replace(plain, memory_tubes=memory_tubes),
+        BALANCED: replace(plain, memory_tubes=memory_tubes, balanced=True),
+        WEIGHTED: replace(plain, memory_tubes=memory_tubes, replay=3 * plain.batch, replay_weight=3.0),
         REPLAY_AVERAGED: replace(plain, memory_tubes=memory_tubes, average="steps"),
     }
 
@@ -422,7 +426,7 @@ def _judge(
     }
     half = {
         name: Measured.of(numbers[name]["forgetting"] - base["forgetting"] / 2, units, "difference")
-        for name in (REPLAY, REPLAY_AVERAGED)
+        for name in WITH_REPLAY
     }
     tubes = sum(each.tubes for each in stream.experiences)
     return ContinualStudy(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +43,13 @@ TOWNS = (
 )
 
 SOURCE, MIRRORED, BOTH_WAYS = "source-only", "source, mirrored", "source and its mirror"
-TEACHER, JOINT, TARGET = "mean teacher", "joint", "target-only"
-METHODS = (SOURCE, MIRRORED, BOTH_WAYS, TEACHER, JOINT, TARGET)
+SCALES, TEACHER, JOINT, TARGET = "scales of each country", "mean teacher", "joint", "target-only"
+METHODS = (SOURCE, MIRRORED, BOTH_WAYS, SCALES, TEACHER, JOINT, TARGET)
 """
 source-only: labels of the source alone. source, mirrored: the same with left and right exchanged in boxes and
-labels, which needs no look at the target. source and its mirror: both. mean teacher: labels of the source, and boxes of
-the target without labels. joint: labels of both. target-only: labels of the target alone.
+labels, which needs no look at the target. source and its mirror: both. scales of each country: labels of the source;
+features of either country in spreads from its own means, which needs boxes of the target, and no labels. mean teacher:
+labels of the source, and boxes of the target without labels. joint: labels of both. target-only: labels of the target alone.
 """
 
 
@@ -179,13 +180,14 @@ def run_countries_study(
         for source, target in ((0, 1), (1, 0)):
             given: dict[str, tuple[list[TubeRows], list[TubeRows]]] = {
                 SOURCE: ([rows[source]], []), MIRRORED: ([mirrors[source]], []),
-                BOTH_WAYS: ([rows[source], mirrors[source]], []), TEACHER: ([rows[source]], [rows[target]]),
+                BOTH_WAYS: ([rows[source], mirrors[source]], []),
+                SCALES: ([rows[source]], []), TEACHER: ([rows[source]], [rows[target]]),
                 JOINT: ([rows[source], rows[target]], []), TARGET: ([rows[target]], []),
             }  # fmt: skip
             done = source * len(METHODS) * seeds
             directions.append(
                 _judge_direction(
-                    pair, tests, (source, target), given, how, seeds, draws, (done, total, progress)
+                    pair, tests, rows, (source, target), given, how, seeds, draws, (done, total, progress)
                 )
             )
         study = CountriesStudy(
@@ -220,6 +222,7 @@ def _build_test(domain: EventDomain, common: tuple[str, ...]) -> JudgedBoxes:
 def _judge_direction(
     pair: Sequence[EventDomain],
     tests: Sequence[JudgedBoxes],
+    rows: Sequence[TubeRows],
     way: tuple[int, int],
     given: dict[str, tuple[list[TubeRows], list[TubeRows]]],
     how: FitConfig,
@@ -230,14 +233,20 @@ def _judge_direction(
     scales = open_head().tubes
     source, target = way
     weights = {k: build_weights(len(pair[k].test), draws) for k in way}
+    # A feature that never changes in a country has no spread there: the floor of the event head's own fit.
+    own = {k: (rows[k].x.mean(axis=0), rows[k].x.std(axis=0) + np.float32(1e-3)) for k in way}
     values: dict[str, dict[int, Floats]] = {}
     done, total, progress = shown
     for name, (labelled, unlabelled) in given.items():
         held: dict[int, list[Floats]] = {k: [] for k in way}
+        mean, spread = own[source] if name == SCALES else (scales.mean, scales.spread)
         for seed in range(seeds):
-            fitted = fit_tubes(labelled, scales.mean, scales.spread, how, seed=seed, unlabelled=unlabelled)
+            fitted = fit_tubes(labelled, mean, spread, how, seed=seed, unlabelled=unlabelled)
             for k in way:
                 test = tests[k]
+                if name == SCALES:
+                    network = replace(fitted.network, mean=own[k][0], spread=own[k][1])
+                    fitted = replace(fitted, network=network)
                 held[k].append(test.measure(fitted.scores(test.rows.x, test.judged), weights[k][0], 0))
             done += 1
             if progress is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from roadaware.arrays import Bools, Floats, Ints
+from roadaware.arrays import Bools, Bytes, Floats, Floats32, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import encode_json, hold_folder
@@ -54,11 +54,13 @@ PRIOR, RULES, NOW_GOES_ON, MOTION = (
     "event head, own motion",
     "own motion over a second",
 )
+PIXELS = "pixels over a second"
 TUBES, TAUGHT, BOTH = "tubes", "tubes, with counterfactuals", "tubes and own motion"
 AIM = 0.7
 """Share of stops in which the decision should change once the culprit is taken away."""
 FEWEST_SCENES = 3
 """Test scenes in which an action must occur to be judged: an interval needs some."""
+SEVERAL = "several at once"
 _STOP = AV_ACTIONS.index("AV-Stop")
 
 
@@ -68,22 +70,23 @@ def count_scenes(towns: int) -> dict[str, int]:
     Raises:
         UsageError: if there are too few.
 
-    >>> count_scenes(110)
-    {'train': 110, 'val': 16, 'test': 40}
+    >>> count_scenes(120)
+    {'train': 120, 'val': 18, 'test': 240}
     """
     if towns < 4:
         raise UsageError(f"--towns is at least 4, not {towns}: each is one scene, and some are kept back")
-    return {"train": towns, "val": max(3, -(-towns // 7)), "test": max(4, towns * 4 // 11)}
+    return {"train": towns, "val": max(3, -(-towns // 7)), "test": 2 * towns}
 
 
 def simulate_minded_scenes(
-    folder: Path, towns: int, progress: Progress | None = None
+    folder: Path, towns: int, progress: Progress | None = None, *, images: bool = False
 ) -> dict[str, list[MindedScene]]:
     """The scenes of a study, by split; those that the folder holds are not simulated again.
 
     Args:
         folder: of the scenes, one file each.
         towns: to learn from, see `count_scenes`.
+        images: whether they are to have images; a scene without is simulated again then.
         progress: called with scenes done, their number, and in words.
     """
     counts, found = count_scenes(towns), {}
@@ -93,9 +96,11 @@ def simulate_minded_scenes(
         (folder / split).mkdir(parents=True, exist_ok=True)
         for number in range(count):
             path = folder / split / f"{number:04d}.npz"
-            if not path.exists():
-                save_minded_scene(make_minded_scene(SEEDS[split], number), path)
-            held.append(load_minded_scene(path))
+            scene = load_minded_scene(path) if path.exists() else None
+            if scene is None or (images and not len(scene.image)):
+                scene = make_minded_scene(SEEDS[split], number, images=images)
+                save_minded_scene(scene, path)
+            held.append(scene)
             done += 1
             if progress is not None:
                 progress(done, sum(counts.values()), f"scenes of {split}")
@@ -129,9 +134,9 @@ class RemovalRow:
 
     Args:
         name: of the network.
-        kind: of the cause; `all` for all together.
-        stops: that are judged: the vehicle stands, its driver would go on without the culprits, one of them is among the
-            tubes, and the network decided to stand.
+        kind: of the cause that binds most; `all` for all together, `several at once` for stops with two causes or more.
+        stops: that are judged: the vehicle stands, its driver would go on without the culprits, each cause has somebody in
+            the image, one of them is among the tubes, and the network decided to stand.
         missed: stops with such a cause at which the network did not decide to stand.
         flipped: share of stops whose decision changes in at least half of their frames.
         others: the same where as many other tubes are taken away.
@@ -161,6 +166,7 @@ class DecisionStudy:
         left_out: actions that occur in too few test scenes.
         scenes, frames: by split.
         causes: kind to the number of test frames that stand for it.
+        stops: what the stops of the test scenes are, see `count_stops`.
         seeds: of the networks, whose scores are averaged.
     """
 
@@ -171,6 +177,7 @@ class DecisionStudy:
     scenes: dict[str, int]
     frames: dict[str, int]
     causes: dict[str, int]
+    stops: dict[str, int]
     seeds: int
 
     @property
@@ -188,7 +195,7 @@ def run_decision_study(
     out: Path,
     *,
     scenes: Path | None = None,
-    towns: int = 110,
+    towns: int = 120,
     seeds: int = 3,
     draws: int = 1000,
     progress: Progress | None = None,
@@ -208,13 +215,19 @@ def run_decision_study(
     Raises:
         InputError: if a network in the folder learnt from other scenes.
     """
-    from roadaware.training.events.decisions import add_counterfactuals, fit_decisions, fit_motion_baseline
+    from roadaware.training.events.decisions import (
+        add_counterfactuals,
+        fit_decisions,
+        fit_motion_baseline,
+        fit_pixel_baseline,
+        stack_images,
+    )
 
     events = open_head()
     with hold_folder(out):
         about = {"format": FORMAT, "towns": towns, "seeds": seeds}
         write_atomically(out / MARKER, encode_json(about).encode())
-        held = simulate_minded_scenes(scenes or out / SCENES, towns, progress)
+        held = simulate_minded_scenes(scenes or out / SCENES, towns, progress, images=True)
         rows = {split: _read_rows(held[split], split, events) for split in held}
         train, val, test = rows["train"], rows["val"], rows["test"]
         taught = add_counterfactuals(train)
@@ -229,9 +242,11 @@ def run_decision_study(
                 facts = {"rows": len(part), "towns": towns, "seed": seed, "row": name}
                 if not path.is_file():
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    save_decisions(
-                        fit_decisions(part, val, events, seed=seed, own_motion=own, facts=facts), path
-                    )
+                    fitted = fit_decisions(
+                        part, val, events,
+                        seed=seed, own_motion=own, counterfactual=name == TAUGHT, facts=facts,
+                    )  # fmt: skip
+                    save_decisions(fitted, path)
                 network = open_decisions(path)
                 if dict(network.facts) != facts:
                     raise InputError(
@@ -241,9 +256,17 @@ def run_decision_study(
                 if progress is not None:
                     progress(place * seeds + seed + 1, 3 * seeds, f"networks of {name}")
             scores[name] = ask_networks(networks[name], test)
-        scores[MOTION] = _ask_motion(
-            [fit_motion_baseline(train, val, seed=seed) for seed in range(seeds)], test
+        scores[MOTION] = ask_modules(
+            [fit_motion_baseline(train, val, seed=seed) for seed in range(seeds)], test.past
         )
+        seen = [np.concatenate([stack_images(scene) for scene in held[split]]) for split in ("train", "val")]
+        pixels = []
+        for seed in range(seeds):
+            pixels.append(fit_pixel_baseline(seen[0], train, seen[1], val, seed=seed))
+            if progress is not None:
+                progress(seed + 1, seeds, f"networks of {PIXELS}")
+        # Scene by scene: images of all of them would fill the memory.
+        scores[PIXELS] = np.concatenate([ask_modules(pixels, stack_images(scene)) for scene in held["test"]])
         scores[NOW_GOES_ON] = np.repeat(test.prior[:, None], len(WHEN), axis=1).astype(np.float64)
         prior = np.bincount(train.action[:, 0], minlength=len(AV_ACTIONS)) / len(train)
         scores[PRIOR] = np.tile(prior, (len(test), len(WHEN), 1))
@@ -256,7 +279,8 @@ def run_decision_study(
         found = judge_decisions(test, scores, networks, draws)
         study = DecisionStudy(
             *found, {split: len(each) for split, each in held.items()},
-            {split: len(each) for split, each in rows.items()}, _count_causes(test), seeds,
+            {split: len(each) for split, each in rows.items()}, _count_causes(test),
+            count_stops(test), seeds,
         )  # fmt: skip
         write_atomically(out / RESULTS, (json.dumps(study.as_dict(), indent=2) + "\n").encode())
     return study
@@ -289,11 +313,17 @@ def ask_networks(
     return found
 
 
-def _ask_motion(modules: Sequence[Any], rows: DecisionRows) -> Floats:
+def ask_modules(modules: Sequence[Any], inputs: Floats32 | Bytes) -> Floats:
+    """(n, 2, AV actions) mean scores of modules of torch.
+
+    Args:
+        modules: from inputs to logits of that shape.
+        inputs: (n, ...) that they read.
+    """
     import torch
 
     with torch.no_grad():
-        parts = [module(torch.from_numpy(rows.past)).softmax(dim=-1).numpy() for module in modules]
+        parts = [module.eval()(torch.from_numpy(inputs)).softmax(dim=-1).numpy() for module in modules]
     found: Floats = np.mean(parts, axis=0).astype(np.float64)
     return found
 
@@ -349,6 +379,32 @@ def judge_decisions(
     return rows, removals, shares, left_out
 
 
+def count_stops(rows: DecisionRows) -> dict[str, int]:
+    """How many stops there are, and how many of them can be asked whom they were for.
+
+    Each stop counts once, by the first of these that is true of one of its frames: `judged`, the driver would go on without
+    culprits who are all in the image, one of them among the tubes; `culprit not detected`, the same without a tube;
+    `culprit out of the image`, such as a light above the line at which the vehicle stands; `would not go on`, nobody is to
+    blame, or it would creep all the same.
+
+    Args:
+        rows: frames, in the order of scenes and time.
+    """
+    stands = rows.action[:, 0] == _STOP
+    stop = number_stops(rows, stands)
+    ways = (
+        ("judged", rows.goes & rows.culprit.any(axis=1)),
+        ("culprit not detected", rows.goes),
+        ("culprit out of the image", rows.unseen),
+        ("would not go on", stands),
+    )
+    found, counted = {"all": len(np.unique(stop[stands]))}, np.zeros(0, np.int64)
+    for name, true in ways:
+        new = np.setdiff1d(stop[stands & true], counted)
+        found[name], counted = len(new), np.concatenate([counted, new])
+    return found
+
+
 def judge_removals(
     name: str, networks: Sequence[DecisionNetwork], scores: Floats, test: DecisionRows, draws: int
 ) -> list[RemovalRow]:
@@ -361,6 +417,8 @@ def judge_removals(
         test: frames.
         draws: most weightings for intervals.
     """
+    from roadaware.training.events.decisions import select_rows
+
     caused = (test.action[:, 0] == _STOP) & test.goes & test.culprit.any(axis=1)
     decided = scores[:, 0].argmax(axis=1) == _STOP
     rows = np.flatnonzero(caused & decided)
@@ -371,7 +429,7 @@ def judge_removals(
                 name, "all", 0, len(np.unique(stop[caused])), *(Estimate(None),) * 3, None, Estimate(None)
             )
         ]
-    part = _select(test, rows)
+    part = select_rows(test, rows)
     without = ask_networks(networks, part, part.culprit)[:, 0].argmax(axis=1) != _STOP
     rng = np.random.default_rng(0)
     others = np.zeros_like(part.culprit)
@@ -403,9 +461,12 @@ def judge_removals(
         fell[k] = part.culprit[k, there[int(np.argmin(lost))]]
     chance = part.culprit.sum(axis=1) / part.filled.sum(axis=1)
     found = []
-    for kind in ("all", *(KINDS[k] for k in np.unique(part.kind).tolist())):
-        chosen = np.ones(len(part), np.bool_) if kind == "all" else part.kind == KINDS.index(kind)
-        wanted = caused if kind == "all" else caused & (test.kind == KINDS.index(kind))
+    of_kind = {"all": np.ones(len(test), np.bool_), SEVERAL: test.several > 1}
+    of_kind |= {KINDS[k]: test.kind == k for k in np.unique(part.kind).tolist()}
+    for kind, wanted in of_kind.items():
+        chosen, wanted = wanted[rows], caused & wanted
+        if not chosen.any():
+            continue
         missed = set(stop[wanted].tolist()) - set(stop[rows[chosen]].tolist())
         flips, of = _share_by_stop(without[chosen], stop[rows[chosen]], part.scene[chosen])
         alike = chosen & compared
@@ -445,8 +506,3 @@ def _share_by_stop(flipped: Bools, stop: Ints, scene: Ints) -> tuple[Floats, Int
     names, first, which = np.unique(stop, return_index=True, return_inverse=True)
     share = np.bincount(which, flipped, len(names)) / np.maximum(np.bincount(which, minlength=len(names)), 1)
     return (share >= 0.5).astype(np.float64), scene[first]
-
-
-def _select(rows: DecisionRows, chosen: Ints) -> DecisionRows:
-    names = type(rows).__dataclass_fields__
-    return type(rows)(**{name: getattr(rows, name)[chosen] for name in names})

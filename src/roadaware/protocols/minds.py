@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 
 from roadaware.arrays import Bools, Floats, Floats32
+from roadaware.errors import InputError
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import encode_json, hold_folder
 from roadaware.models.event_head.head import EventHead, open_head
 from roadaware.models.event_head.layout import FEATURES
 from roadaware.protocols.decisions import SCENES, SEEDS, simulate_minded_scenes
+from roadaware.scenes.sampling import get_protocol
 from roadaware.simulator.minds import TURNS
 from roadaware.statistics.paired_ranking import (
     Drawn,
@@ -25,8 +29,12 @@ from roadaware.statistics.paired_ranking import (
     weigh_mean,
     weigh_ranking,
 )
+from roadaware.tasks.crossing_time import collect_times
+from roadaware.tasks.crossing_tracks import Moments
+from roadaware.training.events.minded_scenes import AHEAD_S
 
 if TYPE_CHECKING:
+    from roadaware.scenes.tables import Scenes
     from roadaware.training.events.minds import MindRows, Predict
 
 Progress = Callable[[int, int, str], None]
@@ -40,6 +48,12 @@ GOAL, NOTICED, GAP, TURN = (
 )
 BASE, LABELS, NETWORK = "base rate", "event head, box", "network"
 BEHAVIOUR, MIND, TRUE_MIND = "behaviour", "behaviour and predicted mind", "behaviour and true mind"
+JOINT = "behaviour, mind learnt beside"
+LOOKS, TAGS = "behaviour, looking and nodding", "looking and nodding"
+JAAD_PROTOCOL = "jaad-action@iv2024"
+"""Whose splits are taken."""
+JAAD_MOMENTS = Moments(30.0, 15, every=8)
+"""Half a second of boxes is looked back at, and somebody asked about each quarter of a second, as in the simulated towns."""
 STAYS = "stays where it is"
 CHANCES = 2
 """Outputs of a mind that are chances: to cross, and to have noticed; the third is the gap in seconds."""
@@ -72,16 +86,53 @@ class ForecastRow:
     Args:
         way: of it.
         steps_out: average precision of stepping on the road within two seconds, of those who are not on it.
-        less_steps_out: that of behaviour and predicted mind less this one's, paired.
+        gain_steps_out: that less behaviour's, paired.
         error_m: mean distance between the place foreseen in two seconds and the true one.
-        less_error_m: that of behaviour and predicted mind less this one's; below 0 it is better.
+        gain_error_m: that less behaviour's, paired; below 0 it is better than behaviour alone.
     """
 
     way: str
     steps_out: Estimate
-    less_steps_out: Estimate
+    gain_steps_out: Estimate
     error_m: Estimate
-    less_error_m: Estimate
+    gain_error_m: Estimate
+
+
+@dataclass(frozen=True)
+class LookRow:
+    """One way of foreseeing whether somebody in JAAD begins to cross within two seconds.
+
+    Args:
+        way: of it.
+        value: average precision.
+        gain: that less behaviour's, paired.
+    """
+
+    way: str
+    value: Estimate
+    gain: Estimate
+
+
+@dataclass(frozen=True)
+class LookStudy:
+    """What looking and nodding, as JAAD's annotators saw them, add to boxes: the part of a mind that shows.
+
+    Args:
+        rows: ways of foreseeing.
+        moments, people, videos: that are judged, all of the test split with tags of behaviour.
+        taught: moments of train and val that networks learnt from.
+        share: of the judged moments within two seconds of crossing; `looked` and `nodded`, the shares whose pedestrian has
+            looked at the traffic so far, and has nodded or waved.
+    """
+
+    rows: tuple[LookRow, ...]
+    moments: int
+    people: int
+    videos: int
+    taught: int
+    share: float
+    looked: float
+    nodded: float
 
 
 @dataclass(frozen=True)
@@ -96,6 +147,7 @@ class MindStudy:
         scenes, boxes: by split.
         people: boxes of people on foot in the test scenes, and `steps_out` the share that steps out.
         seeds: networks of each kind, whose answers are averaged.
+        looks: of JAAD; None where it was not at hand.
     """
 
     minds: tuple[MindRow, ...]
@@ -108,6 +160,7 @@ class MindStudy:
     people: int
     steps_out: float
     seeds: int
+    looks: LookStudy | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -118,7 +171,8 @@ def run_mind_study(
     out: Path,
     *,
     scenes: Path | None = None,
-    towns: int = 110,
+    jaad: Scenes | None = None,
+    towns: int = 120,
     seeds: int = 3,
     draws: int = 1000,
     progress: Progress | None = None,
@@ -130,6 +184,7 @@ def run_mind_study(
     Args:
         out: folder: `scenes/`, `results.json`.
         scenes: folder of the simulated scenes (default: in `out`), such as that of a study of decisions.
+        jaad: JAAD, whose looking and nodding are judged as well; None leaves that out.
         towns: scenes to learn from.
         seeds: networks of each kind.
         draws: most weightings for intervals; 0 for none.
@@ -154,7 +209,9 @@ def run_mind_study(
             join_mind_rows([rows["train"], val]), rows["test"], events, seeds, draws, progress
         )
         counts = {split: len(each) for split, each in held.items()}
-        study = replace(study, scenes=counts, boxes={split: len(each) for split, each in rows.items()})
+        looks = None if jaad is None else judge_looks(jaad, seeds, draws)
+        boxes = {split: len(each) for split, each in rows.items()}
+        study = replace(study, scenes=counts, boxes=boxes, looks=looks)
         write_atomically(out / RESULTS, (json.dumps(study.as_dict(), indent=2) + "\n").encode())
     return study
 
@@ -202,6 +259,9 @@ def judge_minds(
         TRUE_MIND: (_join(people.x, _list_true(people)), _join(asked.x, _list_true(asked))),
     }
     futures = {name: _ask(_fit_futures(x, people, seeds), y) for name, (x, y) in ways.items()}
+    # Outputs of the mind come behind those of the future, chances behind the chance and numbers behind numbers.
+    beside = _ask(_fit_futures(people.x, people, seeds, minds=True), asked.x)
+    futures[JOINT] = beside[:, [0, 1 + CHANCES, 2 + CHANCES]]
     tell(5, "networks of futures")
     forecasts = _judge_futures(asked, futures, people, events, draws)
     units = build_units(asked.scene, draws)
@@ -239,12 +299,16 @@ def _fit_minds(rows: MindRows, seeds: int) -> list[Predict]:
     return [fit_small_network(rows.x, due, np.isfinite(due), CHANCES, seed=seed) for seed in range(seeds)]
 
 
-def _fit_futures(x: Floats32, rows: MindRows, seeds: int) -> list[Predict]:
+def _fit_futures(x: Floats32, rows: MindRows, seeds: int, *, minds: bool = False) -> list[Predict]:
+    """Networks of the chance to step out and the place; with `minds` the same layers learn the mind beside."""
     from roadaware.training.events.minds import fit_small_network
 
-    due = np.column_stack([rows.steps_out, rows.moved_m]).astype(np.float64)
-    known = np.column_stack([rows.steps_out >= 0, np.isfinite(rows.moved_m)])
-    return [fit_small_network(x, due, known, 1, seed=seed) for seed in range(seeds)]
+    mind = _list_true(rows)[:, : None if minds else 0]
+    due = np.column_stack([rows.steps_out, mind[:, :CHANCES], rows.moved_m, mind[:, CHANCES:]])
+    known = np.isfinite(due) & (np.arange(due.shape[1]) > 0)
+    known[:, 0] = rows.steps_out >= 0
+    chances = 1 + (CHANCES if minds else 0)
+    return [fit_small_network(x, due, known, chances, seed=seed) for seed in range(seeds)]
 
 
 def _ask(networks: list[Predict], x: Floats32) -> Floats:
@@ -331,7 +395,7 @@ def _judge_drivers(
 def _judge_futures(
     asked: MindRows, futures: dict[str, Floats], people: MindRows, events: EventHead, draws: int
 ) -> list[ForecastRow]:
-    """Ways of foreseeing people on foot, each beside that with the predicted mind."""
+    """Ways of foreseeing people on foot, each beside behaviour alone."""
     out, seen = asked.steps_out >= 0, np.isfinite(asked.moved_m).all(axis=1)
     out_units, seen_units = build_units(asked.scene[out], draws), build_units(asked.scene[seen], draws)
     base = float(people.steps_out[people.steps_out >= 0].mean())
@@ -360,18 +424,109 @@ def _judge_futures(
     nothing = Estimate(None)
     rows = []
     for way in places:
-        risks = (
-            (estimate(risk[way], out_units), estimate(risk[MIND] - risk[way], out_units, "difference"))
-            if way in risk
-            else (nothing, nothing)
-        )
-        errors = (
-            (
-                estimate(error[way], seen_units, "positive"),
-                estimate(error[MIND] - error[way], seen_units, "plain"),
-            )
-            if way in error
-            else (nothing, nothing)
-        )
+        risks, errors = (nothing, nothing), (nothing, nothing)
+        if way in risk:
+            gain = estimate(risk[way] - risk[BEHAVIOUR], out_units, "difference")
+            risks = (estimate(risk[way], out_units), gain)
+        if way in error:
+            gain = estimate(error[way] - error[BEHAVIOUR], seen_units, "plain")
+            errors = (estimate(error[way], seen_units, "positive"), gain)
         rows.append(ForecastRow(way, *risks, *errors))
     return rows
+
+
+# JAAD: minds of real people are not known, but where they look was seen by annotators.
+
+
+def judge_looks(scenes: Scenes, seeds: int, draws: int) -> LookStudy:
+    """Whether somebody begins to cross within two seconds, from boxes with and without looking and nodding.
+
+    Networks learn from the splits train and val and are judged on test, at moments of pedestrians with tags of behaviour
+    before they begin to cross. Three tags are read: looks now, has looked so far, has nodded or made a gesture so far.
+
+    Args:
+        scenes: JAAD.
+        seeds: networks of each kind.
+        draws: most weightings of videos for intervals; 0 for none.
+
+    Raises:
+        InputError: if a split has nobody, or the tables lack the tags.
+    """
+    from roadaware.training.events.minds import fit_small_network
+
+    lost = [name for name in ("look", "nod", "hand_gesture") if name not in scenes.boxes.columns]
+    if lost:
+        raise InputError(f"expected boxes with JAAD's tags of behaviour, found none of {', '.join(lost)}")
+    of_split = {split: _read_looks(scenes, split) for split in ("train", "val", "test")}
+    test, taught = of_split["test"], [of_split["train"], of_split["val"]]
+    boxes, tags, due = (
+        np.concatenate([getattr(part, name) for part in taught]) for name in ("boxes", "tags", "due")
+    )
+    inputs = {
+        TAGS: (tags, test.tags), BEHAVIOUR: (boxes, test.boxes),
+        LOOKS: (_join(boxes, tags), _join(test.boxes, test.tags)),
+    }  # fmt: skip
+    said = {BASE: np.full(len(test.due), due.mean())}
+    known = np.ones((len(due), 1), np.bool_)
+    for way, (x, asked) in inputs.items():
+        networks = [fit_small_network(x, due[:, None], known, 1, seed=seed) for seed in range(seeds)]
+        said[way] = _ask(networks, asked)[:, 0]
+    units = build_units(test.video, draws)
+    drawn = {
+        way: weigh_ranking({"": test.due > 0}, {"": each}, test.video, units) for way, each in said.items()
+    }
+    rows = tuple(
+        LookRow(way, estimate(each, units), estimate(each - drawn[BEHAVIOUR], units, "difference"))
+        for way, each in drawn.items()
+    )
+    return LookStudy(
+        rows, len(test.due), test.people, len(np.unique(test.video)), len(due), float(test.due.mean()),
+        float(test.tags[:, 1].mean()), float(test.tags[:, 2].mean()),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Looks:
+    """Moments of a split: (n, 10) boxes, (n, 3) tags, (n,) whether they cross within two seconds, and their videos."""
+
+    boxes: Floats32
+    tags: Floats32
+    due: Floats
+    video: npt.NDArray[np.str_]
+    people: int
+
+
+def _read_looks(scenes: Scenes, split: str) -> _Looks:
+    timed = collect_times(scenes, get_protocol(JAAD_PROTOCOL, "default"), split, JAAD_MOMENTS, ("boxes",))
+    gesture = pl.col("hand_gesture").cast(pl.String) != "__undefined__"
+    tags = (
+        scenes.boxes.filter(pl.col("look").is_not_null())
+        .join(scenes.tubes.select("tube", pl.col("name").cast(pl.String)), on="tube")
+        .sort("tube", "frame")
+        .select(
+            pl.col("video").cast(pl.String), "name", "frame",
+            looks=pl.col("look").cast(pl.String) == "looking",
+            looked=(pl.col("look").cast(pl.String) == "looking").cum_max().over("tube"),
+            nodded=(gesture | (pl.col("nod").cast(pl.String) == "nodding")).fill_null(value=False).cum_max().over("tube"),
+        )
+    )  # fmt: skip
+    table = timed.table.join(tags, on=["video", "name", "frame"], how="left", maintain_order="left")
+    soon = timed.event & (timed.time_s <= AHEAD_S)
+    # Of a track that ends earlier nobody knows.
+    kept = table["looks"].is_not_null().to_numpy() & (timed.event | (timed.time_s >= AHEAD_S))
+    steps = [0, JAAD_MOMENTS.frames // 2, -1]
+    corners = np.asarray(timed.inputs.take(np.flatnonzero(kept))["boxes"], np.float64)[:, steps]
+    size = np.maximum(corners[..., 2:] - corners[..., :2], 1e-3)
+    middle = (corners[..., :2] + corners[..., 2:]) / 2
+    now = size[:, -1:]
+    # Where they are, how large, and how they moved since either earlier moment, in heights of their box.
+    x = [middle[:, -1], np.log(now[:, 0]), *((middle[:, -1] - middle[:, k]) / now[:, 0, 1:] for k in (0, 1))]
+    x.append(np.log(now[:, 0] / size[:, 0]))
+    chosen = table.filter(pl.Series(kept))
+    return _Looks(
+        np.concatenate(x, axis=1).astype(np.float32),
+        chosen.select("looks", "looked", "nodded").to_numpy().astype(np.float32),
+        soon[kept].astype(np.float64),
+        chosen["video"].to_numpy().astype(np.str_),
+        len(np.unique(timed.person[kept])),
+    )

@@ -10,6 +10,7 @@ from roadaware.protocols.countries import (
     BOTH_WAYS,
     JOINT,
     MIRRORED,
+    SCALES,
     SOURCE,
     TARGET,
     TEACHER,
@@ -26,6 +27,7 @@ LEARNT = {
     SOURCE: "labels of the source",
     MIRRORED: "labels of the source, left and right exchanged",
     BOTH_WAYS: "both of these",
+    SCALES: "labels of the source; features in spreads from the means of either country, without labels of the target",
     TEACHER: "labels of the source, boxes of the target without labels",
     JOINT: "labels of both",
     TARGET: "labels of the target",
@@ -65,7 +67,7 @@ def list_findings(study: CountriesStudy) -> list[str]:
         says.append(
             f"{each.source} to {each.target}: source-only {source.value:.3f}, with labels of the target alone "
             f"{target.value:.3f}. Less source-only, paired: "
-            f"{'; '.join(_describe(each, name) for name in (TEACHER, MIRRORED, BOTH_WAYS, JOINT))}."
+            f"{'; '.join(_describe(each, name) for name in (TEACHER, SCALES, MIRRORED, BOTH_WAYS, JOINT))}."
         )
     return says
 

@@ -7,6 +7,7 @@ from roadaware.protocols.decisions import (
     BOTH,
     MOTION,
     NOW_GOES_ON,
+    PIXELS,
     PRIOR,
     RULES,
     TAUGHT,
@@ -31,8 +32,11 @@ WAYS = {
     NOW_GOES_ON: "what the bundled event head says of the own motion now, also for one second later: what is goes on",
     MOTION: "a network of the own motion at four moments of the last second: the temporal segmentation of what the flow of "
     "the image tells",
+    PIXELS: "a small network of the rendered images, 112 by 64 pixels, at four moments of the last second: the direct "
+    "temporal segmentation of the video",
     TUBES: "the set transformer: labels, boxes and motion of tubes, without the own motion",
-    TAUGHT: "the same, taught with stops from which the culprits were taken away, after which the driver would go on",
+    TAUGHT: "the same, taught with twins of stops: without the culprits, where the driver would go on, and with them put "
+    "into frames in which it drove; half of the frames do not say how tubes move in the image",
     BOTH: "the set transformer that reads the own motion as well",
 }  # fmt: skip
 
@@ -100,7 +104,7 @@ def list_findings(study: DecisionStudy) -> list[str]:
         )
     said += [
         f"Tubes less {name}: {_compare(tubes, rows[name], 'now')}; {_compare(tubes, rows[name], 'in 1 s')}."
-        for name in (RULES, NOW_GOES_ON, MOTION, BOTH)
+        for name in (RULES, PIXELS, NOW_GOES_ON, MOTION, BOTH)
     ]
     return said
 
@@ -135,6 +139,7 @@ def build_decision_section(study: DecisionStudy) -> Section:
     """The section of the page."""
     judged = ", ".join(f"{name} ({100 * share:.1f} %)" for name, share in study.judged.items())
     causes = ", ".join(f"{name} {n:,}" for name, n in study.causes.items() if n)
+    stops = ", ".join(f"{name} {n}" for name, n in study.stops.items() if name != "all")
     left = f" Too rare to be judged: {', '.join(study.left_out)}." if study.left_out else ""
     return Section(
         "What the own vehicle does, and for whom",
@@ -142,8 +147,8 @@ def build_decision_section(study: DecisionStudy) -> Section:
         (
             Note(
                 "All of this is simulated: towns, drivers, detectors with drawn errors, and an own motion with the errors "
-                "of its estimate. The images were not rendered, so that a network that looks at pixels is missing; what "
-                "stands for it reads the own motion that an image's flow tells. Nothing here says what a real driver does."
+                "of its estimate. The network of pixels is small and sees small images: a large one, taught with real video, "
+                "may do better. Nothing here says what a real driver does."
             ),
             Pictures((plot_decisions(study),)),
             Table(
@@ -158,7 +163,8 @@ def build_decision_section(study: DecisionStudy) -> Section:
                 caption="The simulator's driver says for whom it stands, and that it would go on without them. Stops are "
                 "runs of frames in which the vehicle stands; one has changed where at least half of its frames have. "
                 "Attention and fall are of frames: whether a culprit has the most attention, and whether the probability to "
-                f"stand falls most without one. Frames that stand, by cause: {causes}.",
+                f"stand falls most without one. Frames that stand, by what binds most: {causes}. Of "
+                f"{study.stops['all']} stops: {stops}.",
             ),
         ),
     )  # fmt: skip

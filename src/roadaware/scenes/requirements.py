@@ -621,6 +621,26 @@ def bind_requirements(
     )
 
 
+def number_clauses(bound: BoundRequirements, places: Mapping[tuple[str, int], int]) -> list[list[int]]:
+    """The judged clauses over the outputs of a network: literals k of its k-th output, -k of that one's absence.
+
+    Args:
+        bound: requirements.
+        places: kind and index of a label to its output, from 1. A label that has none is absent: a clause that this satisfies
+            is left out, and else the label is.
+    """
+    of_label = [None if held is None else places.get(held) for held in bound.columns]
+    found = []
+    for k in bound.judged:
+        literals = [(of_label[abs(literal) - 1], literal > 0) for literal in bound.requirements.clauses[k]]
+        if any(place is None and not there for place, there in literals):
+            continue
+        known = [place if there else -place for place, there in literals if place is not None]
+        if known:
+            found.append(known)
+    return found
+
+
 def _name_kind(name: str) -> str | None:
     """The kind that a name says, or that ROAD has it in; None where neither is known."""
     kind, colon, _ = name.partition(":")

@@ -225,23 +225,21 @@ AV_ACTIONS = ("AV-Stop", "AV-Mov", "AV-TurRht", "AV-TurLft", "AV-MovRht", "AV-Mo
 
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """What bounds the acceleration of the own vehicle's driver in a frame.
+    """One thing that bounds the acceleration of the own vehicle's driver in a frame.
 
     Args:
-        kind: `free` where nothing does; `vehicle` or `thing` on its way, `person` on the road, `zebra` with those who use
-            it, `junction` with those who go first, `queue` behind a junction, `lights`, or `other` (a bay).
+        kind: `free`, the road alone; `vehicle` or `thing` on its way, `person` on the road, `zebra` with those who use it,
+            `queue` behind a junction and those who go first there, `junction` with those who go first, `lights`, or `other`
+            (a bay).
         places: (k, 2) where those are who are the cause, in metres; none of lights.
         group: of the traffic lights; -1 for none.
-        allows: m/s2 that all together allow.
-        without: m/s2 that would be allowed without this cause (all people in the way are one); lines behind the one that it
-            belongs to are not looked at.
+        allows: m/s2 that it allows by itself. Lines behind the one that binds are not looked at.
     """
 
     kind: str
     places: Floats
     group: int
     allows: float
-    without: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +254,7 @@ class Ego:
         yaw_rate: (F,) rad/s, left positive.
         action: (F,) index in `AV_ACTIONS`.
         lane: (F,) number of its lane; -1 inside a junction.
-        causes: of each frame but the last, what bounds its acceleration; empty where nobody drives.
+        causes: of each frame but the last, all that bounds its acceleration, the tightest first; empty where nobody drives.
     """
 
     position: Floats
@@ -266,4 +264,4 @@ class Ego:
     yaw_rate: Floats
     action: Ints
     lane: Ints
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[tuple[Cause, ...], ...] = ()

@@ -16,33 +16,64 @@ SEES_M, SEES_RAD = 40.0, 0.6
 """The own vehicle is seen by somebody on foot who is nearer than this and whose head is turned to it within this angle."""
 _SAME_M, _PUSHED_M = 0.3, 1.5
 """Places of people on the road are theirs to rounding; what they push stands before them."""
+GOES_MPS2 = 0.3
+"""A driver whom nothing keeps from speeding up by this much goes on; less than that is the creeping of a queue."""
+STANDS_MPS = 0.5
+"""Below this the own vehicle counts as standing: its driver looks 12 m ahead then, past the one in front of it."""
 GOALS = ("walk on", "cross", "stay")
 TURNS = ("right", "straight on", "left")
 
 
 @dataclass(frozen=True, eq=False)
-class Culprits:
-    """For whom the own vehicle's driver brakes in a frame.
+class Culprit:
+    """One cause for which the own vehicle's driver brakes, or stands.
 
     Args:
         kind: as of `Cause`.
         actors: numbers of actors.
         signals: numbers of traffic lights.
-        allows: m/s2 that all together allow.
-        without: m/s2 that would be allowed without them.
+        binds: whether it holds the vehicle by itself; else it would as soon as those that do were gone.
     """
 
     kind: str
     actors: frozenset[int]
     signals: frozenset[int]
+    binds: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Culprits:
+    """For whom the own vehicle's driver brakes, or stands, in a frame: often two causes at once, as a light and a person.
+
+    Args:
+        kind: of what binds the vehicle most, as of `Cause`; `line` where it slows down at a line for nobody in particular.
+        causes: the one that binds most, each other that would not let it go on by itself either, and of a vehicle that stands
+            those that it would stand for next, such as the light behind the vehicle in front; those with nobody in them are
+            left out.
+        allows: m/s2 that all together allow.
+        without: m/s2 that would be allowed without any of `causes`.
+    """
+
+    kind: str
+    causes: tuple[Culprit, ...]
     allows: float
     without: float
+
+    @property
+    def actors(self) -> frozenset[int]:
+        """Numbers of all actors among the causes."""
+        return frozenset[int]().union(*(each.actors for each in self.causes))
+
+    @property
+    def signals(self) -> frozenset[int]:
+        """Numbers of all traffic lights among the causes."""
+        return frozenset[int]().union(*(each.signals for each in self.causes))
 
 
 def list_culprits(episode: Episode) -> list[Culprits]:
     """For whom the own vehicle brakes in each frame but the last, by its driver model; empty of staged scenes.
 
-    A cause holds where it allows less than a free road would: where `allows` is below 0 the vehicle brakes for it.
+    A vehicle whose `allows` is below 0 brakes for its causes; one whose `without` is above `GOES_MPS2` would go on without.
 
     Args:
         episode: a scene of traffic.
@@ -52,10 +83,22 @@ def list_culprits(episode: Episode) -> list[Culprits]:
         if not site.for_walkers:
             groups.setdefault(site.group, set()).add(site.number)
     found = []
-    for frame, cause in enumerate(episode.ego.causes):
-        actors = _match_places(episode.actors, frame, cause.places)
-        signals = frozenset(groups.get(cause.group, ()))
-        found.append(Culprits(cause.kind, actors, signals, cause.allows, cause.without))
+    for frame, causes in enumerate(episode.ego.causes):
+        blamed, rest = [], []
+        stands = bool(episode.ego.speed[frame] < STANDS_MPS)
+        for place, cause in enumerate(causes):
+            actors = _match_places(episode.actors, frame, cause.places)
+            binds = place == 0 or cause.allows <= GOES_MPS2
+            each = Culprit(cause.kind, actors, frozenset(groups.get(cause.group, ())), binds)
+            if (actors or each.signals) and (binds or stands):
+                blamed.append(each)
+            else:
+                rest.append(cause)
+        tightest = causes[0]
+        known = tightest.kind == "free" or tightest not in rest
+        # A free road is always among the rest: nobody is to blame for it.
+        kind = tightest.kind if known else "line"
+        found.append(Culprits(kind, tuple(blamed), tightest.allows, rest[0].allows))
     return found
 
 

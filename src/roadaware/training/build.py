@@ -33,7 +33,7 @@ from roadaware.models.retinanet3d.detector import Fit, StreamDetector, WindowDet
 from roadaware.models.retinanet3d.logic_loss import LogicLoss
 from roadaware.models.retinanet3d.loss import Trainee
 from roadaware.models.retinanet3d.network import RetinaNet3D
-from roadaware.scenes.requirements import bind_requirements, open_requirements
+from roadaware.scenes.requirements import bind_requirements, number_clauses, open_requirements
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, Fitting, prepare_batch
 from roadaware.training.recipe import OBJECTS, LossRecipe, ModelRecipe, Recipe
@@ -424,19 +424,12 @@ def build_logic_loss(recipe: LossRecipe, classes: Classes) -> LogicLoss | None:
     for note in bound.notes:
         _log.warning("loss.requirements: %s", note)
     column = {name: place for place, name in enumerate(classes.names, 1)}
-    of_label = [
-        None if held is None else column[held[0], classes.kinds[held[0]][held[1]]] for held in bound.columns
-    ]
-    clauses = []
-    for k in bound.judged:
-        literals = [(of_label[abs(literal) - 1], literal > 0) for literal in bound.requirements.clauses[k]]
-        # A label that nobody can have is absent: the clause holds anyway, or the label does not help.
-        if any(place is None and not there for place, there in literals):
-            continue
-        known = [place if there else -place for place, there in literals if place is not None]
-        if known:
-            clauses.append(known)
-    return LogicLoss(clauses, recipe.logic)
+    places = {
+        (kind, k): column[kind, label]
+        for kind, labels in classes.kinds.items()
+        for k, label in enumerate(labels)
+    }
+    return LogicLoss(number_clauses(bound, places), recipe.logic)
 
 
 def build_network_config(recipe: ModelRecipe) -> RetinaNetConfig:

@@ -90,6 +90,54 @@ def test_replay_remembers_what_fine_tuning_forgets() -> None:
     assert found[60] > 0.7
 
 
+def test_balanced_replay_draws_each_label_as_often() -> None:
+    config = replace(LIGHT, memory_tubes=20, balanced=True)
+    learner = ContinualLearner(MEAN, SPREAD, config)
+    held = rows(200, seed=5)
+    rare = np.zeros_like(held.truth)
+    # The first label of nearly all boxes, the second of a few, and some have none.
+    rare[10:, 0], rare[::25, 1] = True, True
+    learner.learn(replace(held, truth=rare))
+    shares = np.diff(learner._sum_shares(), prepend=0.0).reshape(20, config.tube_rows)
+    drawn: dict[object, float] = {}
+    boxes = [
+        (slot, place)
+        for slot in range(20)
+        for place in range(min(int(learner._memory_count[slot]), config.tube_rows))
+    ]
+    for slot, place in boxes:
+        true = np.flatnonzero(learner._memory_truth[slot, place]).tolist() or ["none"]
+        for label in true:
+            alike = sum(
+                (np.flatnonzero(learner._memory_truth[a, b]).tolist() or ["none"]).count(label)
+                for a, b in boxes
+            )
+            drawn[slot, place] = drawn.get((slot, place), 0.0) + 1 / alike
+    assert {0, 1} <= {int(k) for a, b in boxes for k in np.flatnonzero(learner._memory_truth[a, b])}
+    assert shares.sum() == pytest.approx(sum(drawn.values()))
+    for slot in range(20):
+        for place in range(config.tube_rows):
+            assert shares[slot, place] == pytest.approx(drawn.get((slot, place), 0.0))
+
+
+def test_a_memory_of_no_weight_teaches_nothing_and_one_of_more_teaches_more() -> None:
+    # Another rule for other labels, while the first are not annotated.
+    held, later = rows(400, seed=1), rows(400, seed=2, labels=LABELS[3:6], sign=-1.0, first=1000)
+    found = {}
+    for weight in (None, 0.0, 1.0, 4.0):
+        tubes, share = (0, 1.0) if weight is None else (40, weight)
+        config = replace(LIGHT, lr=0.01, replay=32, memory_tubes=tubes, replay_weight=share)
+        learner = ContinualLearner(MEAN, SPREAD, config)
+        learner.learn(held)
+        learner.learn(later)
+        found[weight] = np.mean((learner.scores(held.x, held.labels) > 0.5) == held.truth)
+    assert found[0.0] == found[None]
+    assert found[4.0] > found[0.0] + 0.03
+    assert found[4.0] != found[1.0]
+    with pytest.raises(UsageError, match="replay_weight"):
+        LearnerConfig(replay_weight=-1.0)
+
+
 def test_labels_come_by_name_and_one_never_met_scores_nothing() -> None:
     learner = ContinualLearner(MEAN, SPREAD, LIGHT)
     learner.learn(rows(32, labels=LABELS[:2]))

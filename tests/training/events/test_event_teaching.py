@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from roadaware.models.event_head.head import SmallNetwork
 from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
+from roadaware.models.object_labels import ROAD_AGENTS
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
 from roadaware.training.events.fit import calibrate, fit_head
 from roadaware.training.events.rows import (
@@ -145,6 +147,32 @@ def test_a_fit_learns_is_the_same_by_seed_and_reads_only_what_it_may() -> None:
     moved = others.x.copy()
     moved[:, 0] += 1
     assert np.array_equal(blind.scores(others.x)[0], blind.scores(moved)[0])
+
+
+def test_what_is_added_to_the_loss_is_learnt() -> None:
+    """A requirement that no label of the truth keeps: whoever does the third action does the fourth."""
+    rows, others = some_rows(0, 3_000), some_rows(1, 500)
+    rows.action[:, 2] = rows.x[:, 3] > 0
+    agents = len(ROAD_AGENTS)
+
+    class Implies(torch.nn.Module):
+        def forward(self, logits: torch.Tensor) -> torch.Tensor:
+            assert logits.shape[1] == agents + len(ACTIONS) + len(LOCATIONS)
+            # The agent that is told, and no other.
+            assert (logits[:, 0] > 5).all()
+            assert (logits[:, 1:agents] < -5).all()
+            third, fourth = logits[:, agents + 2].sigmoid(), logits[:, agents + 3].sigmoid()
+            return 20 * (third * (1 - fourth)).sum()
+
+    # Of so few true ones the calibration is left at 1 and 0.
+    plain, bound = (
+        fit_head(rows, others, networks=1, epochs=4, logic=logic).scores(others.x)[0]
+        for logic in (None, Implies())
+    )
+    third = plain[:, 2] > 0.5
+    assert 0.3 < third.mean() < 0.7
+    assert plain[third, 3].mean() < 0.2
+    assert (bound[:, 2] * (1 - bound[:, 3])).mean() < 0.3 * (plain[:, 2] * (1 - plain[:, 3])).mean()
 
 
 def test_calibration_undoes_a_wrong_slope() -> None:

@@ -204,7 +204,7 @@ class World:
         self.recorder = Recorder(self.net, conditions)
         self.steps = math.ceil(1.0 / config.camera.fps / STEP_S - 1e-9)
         self.since_decision = np.inf
-        self.causes: list[Cause] = []
+        self.causes: list[tuple[Cause, ...]] = []
 
     def frame(self, frame: int, shown: npt.NDArray[np.uint8], *, last: bool) -> None:
         """Live through one frame.
@@ -264,13 +264,13 @@ class World:
             ruled = min(lines[-1][0], to_berth(vehicle, time_s))
             wanted.append(min(seen, ruled, self._free(vehicle)))
             if vehicle is self.ego and first:
-                self.causes.append(self._find_cause(row, sight, bodies, people, lines[-1], coming, time_s))
+                self.causes.append(self._list_causes(row, sight, bodies, people, lines[-1], coming, time_s))
         for vehicle, a in zip(vehicles, wanted, strict=True):
             move_vehicle(vehicle, a, dt)
             if vehicle.path.end - vehicle.s < EXTEND_M and vehicle is not self.ego:
                 self._extend(vehicle)
 
-    def _find_cause(
+    def _list_causes(
         self,
         row: int,
         sight: Sight,
@@ -279,47 +279,45 @@ class World:
         line: tuple[float, Event | None],
         coming: Mapping[int, Sequence[tuple[Vehicle, Event]]],
         time_s: float,
-    ) -> Cause:
-        """What bounds the acceleration of the own vehicle; everybody stands where the frame has them."""
-        nobody = np.zeros((0, 2))
-        each = {"free": self._free(self.ego), "line": line[0]}
-        each["body"], each["person"] = float(sight.bound[row]), float(sight.for_people[row])
-        kind = min(each, key=lambda name: each[name])
-        allows = each.pop(kind)
-        group, places = -1, nobody
-        if kind == "body":
-            leader = int(sight.leader[row])
-            places = np.array([[bodies.x[leader], bodies.y[leader]]])
-            kind = "thing" if bodies.lies[leader] else "vehicle"
-            each["next"] = float(np.delete(sight.bodies[row], leader).min(initial=np.inf))
-        elif kind == "line" and line[1] is not None:
-            kind, group, places = self._find_line_cause(line[1], coming, time_s)
-        if kind in ("person", "zebra"):
-            # People on a zebra crossing are seen as people on the road too: all of them are one cause.
-            places = np.concatenate([places, people[sight.people[row] < 0]])
-            each.pop("person", None)
-            if kind == "person" and line[1] is not None and line[1].kind == "zebra":
-                each.pop("line")
-                places = np.concatenate([places, self._find_line_cause(line[1], coming, time_s)[2]])
-        return Cause(kind, places, group, allows, min(each.values()))
+    ) -> tuple[Cause, ...]:
+        """What bounds the acceleration of the own vehicle, the tightest first, down to the free road.
+
+        Everybody stands where the frame has them.
+        """
+        free = self._free(self.ego)
+        found = [Cause("free", np.zeros((0, 2)), -1, free)]
+        for body in np.flatnonzero(sight.bodies[row] < free).tolist():
+            kind = "thing" if bodies.lies[body] else "vehicle"
+            place = np.array([[bodies.x[body], bodies.y[body]]])
+            found.append(Cause(kind, place, -1, float(sight.bodies[row, body])))
+        for person in np.flatnonzero(sight.people[row] < free).tolist():
+            # Nobody brakes harder than that: see `find_obstacles_ahead`.
+            allows = max(float(sight.people[row, person]), -HARDEST)
+            found.append(Cause("person", people[[person]], -1, allows))
+        if line[1] is not None and line[0] < free:
+            found.append(Cause(*self._find_line_cause(line[1], coming, time_s), line[0]))
+        return tuple(sorted(found, key=lambda cause: cause.allows))
 
     def _find_line_cause(
         self, line: Event, coming: Mapping[int, Sequence[tuple[Vehicle, Event]]], time_s: float
-    ) -> tuple[str, int, Floats]:
-        """Kind, group of lights and places of those for whom the own vehicle stops at a line."""
-        ego = self.ego
+    ) -> tuple[str, Floats, int]:
+        """Kind, places and group of lights of those for whom the own vehicle stops at a line."""
+        ego, nobody = self.ego, np.zeros((0, 2))
         if line.kind == "zebra":
-            return "zebra", -1, self.zebras.find_causes(ego, self.rules.crossings[line.number])
+            return "zebra", self.zebras.find_causes(ego, self.rules.crossings[line.number]), -1
         inside = line.kind == "junction" and self.junctions.holds(ego, line.number)
         if line.group >= 0 and not inside and self.lights.group(line.group, time_s) != Light.GREEN:
-            return "lights", line.group, np.zeros((0, 2))
+            return "lights", nobody, line.group
         if line.kind != "junction":
-            return "other", -1, np.zeros((0, 2))
-        beyond = find_blocker_beyond(ego, line, self.cast.vehicles)
-        if beyond is not None:
-            return "queue", -1, np.array([[beyond.x, beyond.y]])
+            return "other", nobody, -1
+        # Whoever stands behind one that stands behind a junction is in the way as soon as that one is gone.
+        rest, behind = list(self.cast.vehicles), list[Vehicle]()
+        while (beyond := find_blocker_beyond(ego, line, rest)) is not None:
+            behind.append(beyond)
+            rest = [each for each in rest if each is not beyond]
         first = self.junctions.list_blockers(ego, line, coming.get(line.number, ()))
-        return "junction", -1, np.array([[v.x, v.y] for v in first]).reshape(-1, 2)
+        places = np.array([[v.x, v.y] for v in (*behind, *first)]).reshape(-1, 2)
+        return "queue" if behind else "junction", places, -1
 
     def _free(self, vehicle: Vehicle) -> float:
         """m/s2 with nobody in the way."""

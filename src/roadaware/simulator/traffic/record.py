@@ -240,7 +240,7 @@ def build_vehicle_actor(vehicle: Vehicle, number: int, fps: float) -> Actor:
     )
 
 
-def build_ego(ego: Vehicle, fps: float, causes: Sequence[Cause] = ()) -> Ego:
+def build_ego(ego: Vehicle, fps: float, causes: Sequence[tuple[Cause, ...]] = ()) -> Ego:
     """Build the record of the own vehicle.
 
     Args:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from roadaware.arrays import Bools, Floats, Floats32, Ints
+from roadaware.arrays import Bools, Bytes, Floats, Floats32, Ints
 from roadaware.models.event_head.anticipation import ConstantVelocity
 from roadaware.models.event_head.decisions import (
     AHEAD_S,
@@ -23,17 +24,23 @@ from roadaware.models.event_head.decisions import (
 from roadaware.models.event_head.head import EventHead
 from roadaware.models.event_head.layout import SCENE_FEATURES
 from roadaware.simulator.actors import AV_ACTIONS
-from roadaware.training.events.minded_scenes import MindedScene
-from roadaware.training.events.rows import iterate_linked_frames, simulate_inputs
+from roadaware.simulator.minds import GOES_MPS2
+from roadaware.training.events.minded_scenes import EVERY_S, MindedScene, count_step
+from roadaware.training.events.rows import AV_SIDES, iterate_linked_frames, simulate_inputs
 
 WIDTH, INNER = 64, 96
 MOST_TOKENS = 40
 """Tubes of a frame that are learnt from: those with the highest scores."""
-GOES_MPS2 = 0.3
-"""Without the cause, a driver who would speed up by this much goes on."""
 PAST_S = (0.0, 0.25, 0.5, 1.0)
-"""Moments before now whose own motion is read where it is read over time."""
+"""Moments before now whose own motion, or image, is read where it is read over time: multiples of `EVERY_S`."""
 _BATCH = 64
+_MOTION_COLUMNS = ("motion.x", "motion.y", "motion.width", "motion.height")
+"""How tubes move in the image: where all of them rest the camera stands, whatever it stands for."""
+_MOST_DROPPED = 0.6
+"""Share of the tubes beside the culprits that a frame loses at most while a network is taught with counterfactuals."""
+_STILL = 0.5
+_TRANSPLANTS = 2
+"""Frames of driving on that the culprits of each stop are put into."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +56,10 @@ class DecisionRows:
         prior: (frames, AV actions) what the event head says of the own motion.
         action: (frames, 2) index of the true action now and in a second; -1 behind the end of the scene.
         kind: (frames,) index in `minded_scenes.KINDS`.
-        goes: (frames,) whether the driver would go on without the culprits.
+        goes: (frames,) whether the driver would go on without the culprits, and each cause that holds it by itself has
+            somebody in the image.
+        several: (frames,) how many causes there are at once.
+        unseen: (frames,) whether a cause that holds it by itself has nobody in the image.
         scene: (frames,) number of the scene.
     """
 
@@ -62,28 +72,27 @@ class DecisionRows:
     action: Ints
     kind: Ints
     goes: Bools
+    several: Ints
+    unseen: Bools
     scene: Ints
 
     def __len__(self) -> int:
         return len(self.action)
 
 
-def make_decision_rows(
-    held: MindedScene, number: int, seed: int, events: EventHead, *, every_s: float = 0.25
-) -> DecisionRows:
-    """The rows of one scene: boxes with errors of a detector, linked and labelled as a stream would be.
+def make_decision_rows(held: MindedScene, number: int, seed: int, events: EventHead) -> DecisionRows:
+    """The rows of one scene, one each `EVERY_S`: boxes with errors of a detector, linked and labelled as a stream would be.
 
     Args:
         held: the scene.
         number: what it is called in the rows.
         seed: of chance.
         events: says what tubes do.
-        every_s: seconds from row to row.
     """
     truth = held.truth
     found, motions, focal = simulate_inputs(truth, number, seed, errors=None, noise=None, pixels=True)
     velocity = ConstantVelocity()
-    every, ahead = max(1, round(every_s * truth.fps)), round(AHEAD_S * truth.fps)
+    every, ahead = count_step(truth.fps), round(AHEAD_S * truth.fps)
     parts: dict[str, list[Any]] = {name: [] for name in DecisionRows.__dataclass_fields__}
     drives: list[Floats] = []
     for frame, linked, named, x, drive in iterate_linked_frames(truth, found, motions, focal):
@@ -110,7 +119,8 @@ def make_decision_rows(
         row = {
             "tokens": tokens, "filled": filled, "culprit": culprit, "motion": drive, "past": np.stack(before),
             "prior": events.av_scores(drive), "action": (int(truth.av[frame]), later), "kind": held.kind[frame],
-            "goes": held.allows[frame] <= GOES_MPS2 < held.without[frame], "scene": number,
+            "goes": held.allows[frame] <= GOES_MPS2 < held.without[frame] and not held.unseen[frame],
+            "several": held.several[frame], "unseen": held.unseen[frame], "scene": number,
         }  # fmt: skip
         for name, value in row.items():
             parts[name].append(value)
@@ -129,19 +139,51 @@ def join_decision_rows(parts: list[DecisionRows]) -> DecisionRows:
     return DecisionRows(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
-def add_counterfactuals(rows: DecisionRows) -> DecisionRows:
-    """The rows, and those in which the own vehicle stands, or brakes, once more without its culprits: there it drives on.
+def add_counterfactuals(rows: DecisionRows, *, seed: int = 0) -> DecisionRows:
+    """The rows, with twins of those in which the own vehicle stands for somebody: without them, and elsewhere with them.
 
-    Only where the driver model says that it would go on without them, and where they are among the tubes. What it is known
-    to do then is to drive: now, and in a second.
+    Where the driver model says that it would go on without the culprits, and one of them is among the tubes, the frame comes
+    once more without them: it drives on, now and in a second. And they are put among the tubes of `_TRANSPLANTS` frames
+    in which it drives, of the same scene if there are some: there it stands. So all but the culprits is alike on both sides.
+
+    Args:
+        rows: frames.
+        seed: of the frames that are chosen.
     """
-    stands = (rows.action == AV_ACTIONS.index("AV-Stop")).any(axis=1)
+    stop, moves = AV_ACTIONS.index("AV-Stop"), AV_ACTIONS.index("AV-Mov")
+    stands = (rows.action == stop).any(axis=1)
     chosen = np.flatnonzero(rows.goes & rows.culprit.any(axis=1) & stands)
-    filled = rows.filled[chosen] & ~rows.culprit[chosen]
-    moves = np.full((len(chosen), len(WHEN)), AV_ACTIONS.index("AV-Mov"), np.int64)
+    gone = replace(
+        select_rows(rows, chosen),
+        filled=rows.filled[chosen] & ~rows.culprit[chosen],
+        action=np.full((len(chosen), len(WHEN)), moves, np.int64),
+    )
+    rng = np.random.default_rng(seed)
+    drives = np.flatnonzero((rows.action == moves).all(axis=1) & ~rows.culprit.any(axis=1))
+    donors, taken = [], []
+    for row in chosen[rows.action[chosen, 0] == stop].tolist():
+        here = drives[rows.scene[drives] == rows.scene[row]]
+        here = here if len(here) else drives
+        for frame in rng.permutation(here)[:_TRANSPLANTS].tolist():
+            donors.append(row)
+            taken.append(frame)
+    put = select_rows(rows, np.array(taken, np.int64))
+    tokens, filled, culprit = put.tokens.copy(), put.filled.copy(), np.zeros_like(put.culprit)
+    for k, row in enumerate(donors):
+        theirs = rows.tokens[row][rows.culprit[row]]
+        # Behind the tubes that are there, or in place of those with the lowest scores.
+        first = min(int(filled[k].sum()), MOST_TOKENS - len(theirs))
+        place = slice(first, first + len(theirs))
+        tokens[k, place], filled[k, place], culprit[k, place] = theirs, True, True
+    action = rows.action[np.array(donors, np.int64)]
+    put = replace(put, tokens=tokens, filled=filled, culprit=culprit, action=action)
+    return join_decision_rows([rows, gone, put])
+
+
+def select_rows(rows: DecisionRows, chosen: Ints | Bools) -> DecisionRows:
+    """Some of the rows."""
     names = DecisionRows.__dataclass_fields__
-    copied = {name: getattr(rows, name)[chosen] for name in names} | {"filled": filled, "action": moves}
-    return join_decision_rows([rows, DecisionRows(**copied)])
+    return DecisionRows(**{name: getattr(rows, name)[chosen] for name in names})
 
 
 class _Attention(nn.Module):
@@ -209,6 +251,7 @@ def fit_decisions(
     seed: int = 0,
     epochs: int = 8,
     own_motion: bool = False,
+    counterfactual: bool = False,
     facts: Mapping[str, Any] | None = None,
 ) -> DecisionNetwork:
     """A network that learnt from some scenes; the epoch with the least loss on others is kept.
@@ -220,6 +263,8 @@ def fit_decisions(
         seed: of chance.
         epochs: over the rows.
         own_motion: whether it reads the own motion, too.
+        counterfactual: whether it is kept from deciding by all but the culprits: in half of the frames the tubes do not say
+            how they move in the image, and each frame loses up to `_MOST_DROPPED` of the tubes beside its culprits.
         facts: that the file keeps.
     """
     torch.manual_seed(seed)
@@ -227,50 +272,86 @@ def fit_decisions(
     mean, spread = held.mean(axis=0), held.std(axis=0) + np.float32(1e-2)
     context = SCENE_FEATURES if own_motion else ()
     own_mean, own_spread = rows.motion.mean(axis=0), rows.motion.std(axis=0) + np.float32(1e-2)
+    columns = list_token_columns(events.actions, events.locations)
+    moving = torch.tensor([columns.index(name) for name in _MOTION_COLUMNS])
     module = DecisionModule(rows.tokens.shape[-1], len(context))
 
     def prepare(part: DecisionRows) -> tuple[torch.Tensor, ...]:
         x = torch.from_numpy(np.clip((part.tokens - mean) / spread, -6, 6))
         own = torch.from_numpy(np.clip((part.motion - own_mean) / own_spread, -6, 6))
-        return x, torch.from_numpy(part.filled), own, torch.from_numpy(part.action)
+        blamed = part.culprit & part.goes[:, None]
+        return tuple(map(torch.as_tensor, (x, part.filled, blamed, own, part.action)))
 
-    def measure(part: tuple[torch.Tensor, ...], chosen: torch.Tensor, dropped: float) -> torch.Tensor:
-        x, filled, own, due = (each[chosen] for each in part)
+    def measure(part: tuple[torch.Tensor, ...], chosen: torch.Tensor, *, teach: bool) -> torch.Tensor:
+        x, filled, blamed, own, due = (each[chosen] for each in part)
         # Places behind the last tube of all these frames would only cost time.
         held = filled.any(dim=0).nonzero()
         most = int(held.max()) + 1 if len(held) else 1
-        x, filled = x[:, :most], filled[:, :most]
-        if dropped:
+        x, filled, blamed = x[:, :most], filled[:, :most], blamed[:, :most]
+        if teach:
             # Tubes that are missing are nothing new to it then.
-            filled = filled & (torch.rand(filled.shape) >= dropped)
+            lost = torch.full((len(x), 1), 0.1)
+            if counterfactual:
+                lost = _MOST_DROPPED * torch.rand(len(x), 1)
+                still = torch.zeros(len(x), most, x.shape[-1], dtype=torch.bool)
+                still[:, :, moving] = (torch.rand(len(x)) < _STILL)[:, None, None]
+                x = x.masked_fill(still, 0.0)
+            filled = filled & ((torch.rand(filled.shape) >= lost) | (blamed & counterfactual))
         logits = module(x, filled, own if own_motion else None)
         return nn.functional.cross_entropy(logits.flatten(0, 1), due.flatten(), ignore_index=-1)
 
     taught, asked = prepare(rows), prepare(kept_back)
-    steps = max(1, len(rows) // _BATCH)
+    _fit_best(
+        module,
+        lambda chosen: measure(taught, chosen, teach=True),
+        lambda chosen: measure(asked, chosen, teach=False),
+        len(rows),
+        len(kept_back),
+        epochs,
+    )
+    tensors = read_tensors(module) | {"mean": mean, "spread": spread}
+    if own_motion:
+        tensors |= {"context.mean": own_mean, "context.spread": own_spread}
+    return DecisionNetwork(tuple(AV_ACTIONS), columns, tuple(context), tensors, dict(facts or {}))
+
+
+def _fit_best(
+    module: nn.Module,
+    teach: Callable[[torch.Tensor], torch.Tensor],
+    judge: Callable[[torch.Tensor], torch.Tensor],
+    count: int,
+    kept_back: int,
+    epochs: int,
+) -> None:
+    """Fit a module in place, and leave it as it was after the epoch with the least loss on what is kept back.
+
+    Args:
+        module: to fit.
+        teach, judge: the loss of some rows, by number: of those that are learnt from, and of those kept back.
+        count, kept_back: how many of either there are.
+        epochs: over the rows.
+    """
+    steps = max(1, count // _BATCH)
     optimiser = torch.optim.AdamW(module.parameters(), 1e-3, weight_decay=2e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=epochs * steps + 1)
     best, least = {name: each.clone() for name, each in module.state_dict().items()}, float("inf")
     for _ in range(epochs):
         module.train()
-        order = torch.randperm(len(rows))
+        order = torch.randperm(count)
         for step in range(steps):
-            loss = measure(taught, order[step * _BATCH : (step + 1) * _BATCH], 0.1)
+            loss = teach(order[step * _BATCH : (step + 1) * _BATCH])
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
         module.eval()
         with torch.no_grad():
-            now = float(measure(asked, torch.arange(len(kept_back)), 0.0)) if len(kept_back) else 0.0
+            # In parts: images of all scenes at once would not fit in memory.
+            parts = torch.arange(kept_back).split(8 * _BATCH)
+            now = sum(float(judge(part)) * len(part) for part in parts if len(part)) / max(1, kept_back)
         if now < least:
             best, least = {name: each.clone() for name, each in module.state_dict().items()}, now
     module.load_state_dict(best)
-    tensors = read_tensors(module) | {"mean": mean, "spread": spread}
-    if own_motion:
-        tensors |= {"context.mean": own_mean, "context.spread": own_spread}
-    columns = list_token_columns(events.actions, events.locations)
-    return DecisionNetwork(tuple(AV_ACTIONS), columns, tuple(context), tensors, dict(facts or {}))
 
 
 def read_tensors(module: DecisionModule) -> dict[str, Floats32]:
@@ -283,56 +364,134 @@ def read_tensors(module: DecisionModule) -> dict[str, Floats32]:
     return found
 
 
+class MotionModule(nn.Module):
+    """A network of the own motion over the last second: the temporal segmentation of what the image's flow tells.
+
+    Args:
+        past: (n, moments, features) of the scenes that are learnt from, for the scales.
+    """
+
+    def __init__(self, past: Floats32) -> None:
+        super().__init__()
+        flat = past.reshape(len(past), -1)
+        self.mean = torch.from_numpy(flat.mean(axis=0))
+        self.spread = torch.from_numpy(flat.std(axis=0) + np.float32(1e-2))
+        self.layers = nn.Sequential(
+            nn.Linear(flat.shape[1], 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 48), nn.ReLU(),
+            nn.Linear(48, len(WHEN) * len(AV_ACTIONS)),
+        )  # fmt: skip
+
+    def forward(self, past: torch.Tensor) -> torch.Tensor:
+        """(n, 2, AV actions) logits of (n, moments, features)."""
+        x = ((past.flatten(1) - self.mean) / self.spread).clamp(-6, 6)
+        found: torch.Tensor = self.layers(x).reshape(len(past), len(WHEN), len(AV_ACTIONS))
+        return found
+
+
 def fit_motion_baseline(
     rows: DecisionRows, kept_back: DecisionRows, *, seed: int = 0, epochs: int = 12
-) -> nn.Module:
-    """A network of the own motion over the last second alone: the temporal segmentation of what the image's flow tells.
+) -> MotionModule:
+    """A network of the own motion over the last second alone.
 
     Args:
         rows, kept_back, seed, epochs: as of `fit_decisions`.
-
-    Returns:
-        A module from (n, moments, features) to (n, 2, AV actions) logits.
     """
     torch.manual_seed(seed)
-    flat = rows.past.reshape(len(rows), -1)
-    mean = torch.from_numpy(flat.mean(axis=0))
-    spread = torch.from_numpy(flat.std(axis=0) + np.float32(1e-2))
-    layers = nn.Sequential(
-        nn.Linear(flat.shape[1], 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 48), nn.ReLU(),
-        nn.Linear(48, len(WHEN) * len(AV_ACTIONS)),
+    module = MotionModule(rows.past)
+    pasts = [torch.from_numpy(part.past) for part in (rows, kept_back)]
+    dues = [torch.from_numpy(part.action) for part in (rows, kept_back)]
+
+    def measure(which: int, chosen: torch.Tensor) -> torch.Tensor:
+        out, due = module(pasts[which][chosen]), dues[which][chosen]
+        return nn.functional.cross_entropy(out.flatten(0, 1), due.flatten(), ignore_index=-1)
+
+    _fit_best(
+        module,
+        lambda chosen: measure(0, chosen),
+        lambda chosen: measure(1, chosen),
+        len(rows),
+        len(kept_back),
+        epochs,
+    )
+    return module
+
+
+# Pixels: what a network that is told of no event makes of the same moments.
+
+
+def stack_images(held: MindedScene) -> Bytes:
+    """(m, 6, h, w) uint8 of each row of the scene: its image in three colours, and grey ones of the moments of `PAST_S`.
+
+    Before the first image stands the first.
+
+    Args:
+        held: a scene with images.
+    """
+    now = np.moveaxis(held.image, 3, 1)
+    # The weights of luma, in 256ths, so that whole numbers do.
+    grey = ((held.image.astype(np.uint16) @ np.array([77, 150, 29], np.uint16)) >> 8).astype(np.uint8)
+    back = [round(s / EVERY_S) for s in PAST_S[1:]]
+    rows = np.arange(len(grey))
+    return np.concatenate([now, np.stack([grey[np.maximum(rows - k, 0)] for k in back], axis=1)], axis=1)
+
+
+class PixelModule(nn.Module):
+    """A small network of images over the last second: the direct temporal segmentation of the video."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        widths = (6, 16, 32, 48, 64)
+        layers: list[nn.Module] = []
+        for inputs, outputs in pairwise(widths):
+            layers += [nn.Conv2d(inputs, outputs, 3, 2, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
+        self.layers = nn.Sequential(*layers)
+        self.out = nn.Sequential(nn.Dropout(0.3), nn.Linear(2 * widths[-1], len(WHEN) * len(AV_ACTIONS)))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """(n, 2, AV actions) logits of (n, 6, h, w) uint8 of `stack_images`."""
+        x = images.float() / 128 - 1
+        grey = x[:, :3].mean(dim=1, keepdim=True)
+        # What changed since then, rather than what was there: the camera that stands is told by zeros.
+        x = torch.cat([x[:, :3], x[:, 3:] - grey], dim=1)
+        x = self.layers(x).flatten(2)
+        pooled = torch.cat([x.mean(dim=2), x.amax(dim=2)], dim=1)
+        found: torch.Tensor = self.out(pooled).reshape(len(x), len(WHEN), len(AV_ACTIONS))
+        return found
+
+
+def fit_pixel_baseline(
+    images: Bytes,
+    rows: DecisionRows,
+    kept_images: Bytes,
+    kept_back: DecisionRows,
+    *,
+    seed: int = 0,
+    epochs: int = 8,
+) -> PixelModule:
+    """A network of pixels, taught with the same moments; half of them mirrored, with left and right exchanged.
+
+    Args:
+        images: (n, 6, h, w) of `stack_images` of the rows.
+        rows: to learn from; their actions alone are read.
+        kept_images, kept_back: of other scenes.
+        seed, epochs: as of `fit_decisions`.
+    """
+    torch.manual_seed(seed)
+    module = PixelModule()
+    held = [torch.from_numpy(images), torch.from_numpy(kept_images)]
+    dues = [torch.from_numpy(part.action) for part in (rows, kept_back)]
+    mirror = torch.tensor([AV_ACTIONS.index(AV_SIDES.get(name, name)) for name in AV_ACTIONS])
+
+    def measure(which: int, chosen: torch.Tensor, *, teach: bool) -> torch.Tensor:
+        x, due = held[which][chosen], dues[which][chosen]
+        if teach:
+            turned = torch.rand(len(x)) < 0.5
+            x = torch.where(turned[:, None, None, None], x.flip(-1), x)
+            due = torch.where(turned[:, None] & (due >= 0), mirror[due], due)
+        return nn.functional.cross_entropy(module(x).flatten(0, 1), due.flatten(), ignore_index=-1)
+
+    _fit_best(
+        module, lambda chosen: measure(0, chosen, teach=True), lambda chosen: measure(1, chosen, teach=False),
+        len(rows), len(kept_back), epochs,
     )  # fmt: skip
-
-    class Motion(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layers = layers
-
-        def forward(self, past: torch.Tensor) -> torch.Tensor:
-            x = ((past.flatten(1) - mean) / spread).clamp(-6, 6)
-            found: torch.Tensor = self.layers(x).reshape(len(past), len(WHEN), len(AV_ACTIONS))
-            return found
-
-    module = Motion()
-    optimiser = torch.optim.AdamW(module.parameters(), 2e-3, weight_decay=2e-2)
-    past, due = torch.from_numpy(rows.past), torch.from_numpy(rows.action)
-    later, then = torch.from_numpy(kept_back.past), torch.from_numpy(kept_back.action)
-    best, least = {name: each.clone() for name, each in module.state_dict().items()}, float("inf")
-    for _ in range(epochs):
-        module.train()
-        order = torch.randperm(len(rows))
-        for first in range(0, len(rows), _BATCH):
-            chosen = order[first : first + _BATCH]
-            loss = nn.functional.cross_entropy(
-                module(past[chosen]).flatten(0, 1), due[chosen].flatten(), ignore_index=-1
-            )
-            optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-        module.eval()
-        with torch.no_grad():
-            loss = nn.functional.cross_entropy(module(later).flatten(0, 1), then.flatten(), ignore_index=-1)
-        if float(loss) < least:
-            best, least = {name: each.clone() for name, each in module.state_dict().items()}, float(loss)
-    module.load_state_dict(best)
     return module

@@ -13,6 +13,7 @@ from torch import nn
 
 from roadaware.arrays import Bools, Floats, Floats32
 from roadaware.models.event_head.head import EventHead, SmallNetwork
+from roadaware.models.object_labels import ROAD_AGENTS
 from roadaware.simulator.actors import AV_ACTIONS
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
 from roadaware.training.events.rows import Rows
@@ -22,6 +23,8 @@ _PARKED = 0.3
 """Weight of a parked vehicle: there are many, and ROAD does not label them."""
 _BATCH = 512
 _RIDGE = 1e-3
+_SURE = 10.0
+"""Logit of the agent that a detector names, and with the other sign of those that it does not: 1 in 20,000 is left."""
 
 
 def fit_head(
@@ -32,6 +35,7 @@ def fit_head(
     networks: int = 3,
     epochs: int = 8,
     columns: Sequence[int] | None = None,
+    logic: nn.Module | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> EventHead:
     """A head that learnt from some scenes and is calibrated on others.
@@ -43,11 +47,21 @@ def fit_head(
         networks: how many.
         epochs: over the rows.
         columns: of the features that are read; all where None (the others weigh nothing).
+        logic: adds to the loss of a batch what it makes of (n, agents, actions and locations) logits, such as a weighted
+            `LogicLoss`; the agent is the detector's, and is not learnt. False detections and parked vehicles, which have no
+            labels and so keep no requirement, are left out.
         facts: that the file keeps.
     """
     target = np.concatenate([rows.action, rows.location], axis=1).astype(np.float32)
     weight = np.where(rows.parked, _PARKED, 1.0).astype(np.float32)
-    tubes = _fit(rows.x, target, weight, WIDTHS, range(seed, seed + networks), epochs, columns, one=False)
+    extra = None
+    if logic is not None:
+        told = np.where(np.eye(len(ROAD_AGENTS))[rows.told] > 0, _SURE, -_SURE)
+        real = (rows.agent >= 0) & ~rows.parked
+        extra = logic, torch.from_numpy(told.astype(np.float32)), torch.from_numpy(real)
+    tubes = _fit(
+        rows.x, target, weight, WIDTHS, range(seed, seed + networks), epochs, columns, one=False, extra=extra
+    )
     # Of parked vehicles there are more in simulated streets than detectors find on real ones.
     kept = ~kept_back.parked
     truth = np.concatenate([kept_back.action, kept_back.location], axis=1)[kept]
@@ -71,6 +85,7 @@ def _fit(
     columns: Sequence[int] | None,
     *,
     one: bool,
+    extra: tuple[nn.Module, torch.Tensor, torch.Tensor] | None = None,
 ) -> SmallNetwork:
     """Networks of one shape; `one` of the labels is true, or each by itself."""
     # A column that never changes has no spread; the cut is the one that the head makes (`head._FARTHEST`).
@@ -82,7 +97,7 @@ def _fit(
     found = []
     for seed in seeds:
         layers = _train(
-            standard, torch.from_numpy(target), torch.from_numpy(weight), widths, seed, epochs, one
+            standard, torch.from_numpy(target), torch.from_numpy(weight), widths, seed, epochs, one, extra
         )
         if columns is not None:
             layers[0][0][hidden] = 0.0
@@ -99,6 +114,7 @@ def _train(
     seed: int,
     epochs: int,
     one: bool,
+    extra: tuple[nn.Module, torch.Tensor, torch.Tensor] | None,
 ) -> list[tuple[Floats32, Floats32]]:
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
@@ -115,7 +131,12 @@ def _train(
         order = torch.randperm(len(x), generator=generator)
         for step in range(steps):
             chosen = order[step * _BATCH : (step + 1) * _BATCH]
-            loss = (_losses(network(x[chosen]), y[chosen], one) * weight[chosen]).mean()
+            logits = network(x[chosen])
+            loss = (_losses(logits, y[chosen], one) * weight[chosen]).mean()
+            if extra is not None:
+                logic, told, real = extra
+                held = torch.cat([told[chosen], logits], dim=1)[real[chosen]]
+                loss = loss + logic(held) / len(chosen)
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()

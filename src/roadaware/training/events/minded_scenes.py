@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from roadaware.arrays import Bools, Floats, Ints
+from roadaware.arrays import Bools, Bytes, Floats, Ints
 from roadaware.errors import DamagedError
 from roadaware.io.npz import open_arrays, save_arrays
 from roadaware.scenes.tables import Scenes
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.make import make_episode
+from roadaware.simulator.mesh import build_camera
 from roadaware.simulator.minds import has_noticed, list_culprits
+from roadaware.simulator.render import Stage, render
 from roadaware.training.events.scenes import Cameras, SceneTruth, build_scene, draw_config, read_truth
 
 KINDS = ("free", "vehicle", "thing", "person", "zebra", "junction", "queue", "lights", "line")
 """What bounds the own vehicle's acceleration; `line` is one at which it slows down for nobody in particular."""
 AHEAD_S = 2.0
 """How far ahead the future of people on foot is noted."""
+EVERY_S = 0.25
+"""From one moment that is learnt from to the next: at a walking pace people move by a third of a metre."""
+IMAGE_PX = (112, 64)
+"""Width and height of the images of these moments: a car at 20 m is some 8 pixels wide, and all of them fit in memory."""
 _LIGHTS = 1 << 20
 """Added to the numbers of traffic lights, which are no actors."""
 
@@ -32,8 +38,9 @@ class MindedScene:
     Args:
         truth: boxes, labels and own motion.
         kind: (F,) index in `KINDS`; of the last frame as of the one before.
-        allows, without: (F,) m/s2 that all causes, and all but this one, allow; the latter is infinite where nothing else
-            bounds it.
+        allows, without: (F,) m/s2 that all causes together allow, and that the road allows without them.
+        several: (F,) how many causes there are at once.
+        unseen: (F,) whether one of the causes that hold it by themselves has nobody in the image.
         culprit: (n,) whether the box is one of those for whom the own vehicle's driver brakes, or would brake, now.
         goal: (n,) of somebody on foot, index in `GOALS`; -1 of all others.
         turn: (n,) of a driver, index in `TURNS`; -1 where no junction lies ahead, and of all others.
@@ -50,6 +57,8 @@ class MindedScene:
     kind: Ints
     allows: Floats
     without: Floats
+    several: Ints
+    unseen: Bools
     culprit: Bools
     goal: Ints
     turn: Ints
@@ -58,18 +67,55 @@ class MindedScene:
     on_road: Ints
     steps_out: Ints
     moved_m: Floats
+    image: Bytes
 
 
-def make_minded_scene(seed: int, number: int, cameras: Cameras = "usual") -> MindedScene:
-    """One scene; the same arguments give the same, and nothing is drawn.
+def count_step(fps: float) -> int:
+    """Frames from one moment that is learnt from to the next.
+
+    Args:
+        fps: frames a second.
+    """
+    return max(1, round(EVERY_S * fps))
+
+
+def make_minded_scene(
+    seed: int, number: int, cameras: Cameras = "usual", *, images: bool = False
+) -> MindedScene:
+    """One scene; the same arguments give the same.
 
     Args:
         seed: of the set.
         number: of the scene.
         cameras: as of `draw_config`.
+        images: whether small images are rendered, which takes as long as all the rest.
     """
     episode = make_episode(draw_config(seed, number, cameras), seed, number)
-    return read_minded_scene(episode, build_scene(episode))
+    scene = read_minded_scene(episode, build_scene(episode))
+    return replace(scene, image=render_small_images(episode)) if images else scene
+
+
+def render_small_images(episode: Episode) -> Bytes:
+    """(m, 64, 112, 3) RGB of every `count_step`-th frame, by the camera of the scene with fewer pixels.
+
+    Args:
+        episode: the scene.
+    """
+    camera, (width, height) = episode.config.camera, IMAGE_PX
+    shake_px = camera.shake_px * width / camera.width_px
+    small = replace(camera, width_px=width, height_px=height, shake_px=shake_px)
+    config, stage = replace(episode.config, camera=small), Stage(episode)
+    found = [
+        render(
+            stage.soup(frame),
+            build_camera(episode.ego, config, frame, episode.seed),
+            episode.conditions,
+            seed=episode.seed,
+            frame=frame,
+        ).rgb
+        for frame in range(0, episode.n_frames, count_step(camera.fps))
+    ]
+    return np.stack(found)
 
 
 def read_minded_scene(episode: Episode, scenes: Scenes) -> MindedScene:
@@ -87,13 +133,17 @@ def read_minded_scene(episode: Episode, scenes: Scenes) -> MindedScene:
     held = [(k, each) for k, each in enumerate(culprits)]
     # Nobody decides in the last frame: it goes on as the one before.
     held += [(len(culprits), culprits[-1])] if len(culprits) == frames - 1 and culprits else []
-    kind, allows, without = np.zeros(frames, np.int64), np.zeros(frames), np.full(frames, np.inf)
+    kind, several = np.zeros(frames, np.int64), np.zeros(frames, np.int64)
+    allows, without, unseen = np.zeros(frames), np.full(frames, np.inf), np.zeros(frames, np.bool_)
+    shown = set(zip(truth.frame.tolist(), who.tolist(), strict=True))
     blamed = set()
     for frame, each in held:
-        known = each.kind in KINDS and (each.actors or each.signals or each.kind == "free")
-        kind[frame] = KINDS.index(each.kind if known else "line")
+        kind[frame], several[frame] = KINDS.index(each.kind), len(each.causes)
         allows[frame], without[frame] = each.allows, each.without
-        blamed |= {(frame, number) for number in each.actors} | {(frame, _LIGHTS + s) for s in each.signals}
+        for cause in each.causes:
+            numbers = {(frame, number) for number in (*cause.actors, *(_LIGHTS + s for s in cause.signals))}
+            unseen[frame] |= cause.binds and not numbers & shown
+            blamed |= numbers
     culprit = np.array(
         [(f, w) in blamed for f, w in zip(truth.frame.tolist(), who.tolist(), strict=True)], np.bool_
     )
@@ -120,8 +170,9 @@ def read_minded_scene(episode: Episode, scenes: Scenes) -> MindedScene:
         way = _turn(actor.position[later, :2] - actor.position[at, :2], own)
         moved[rows] = np.where(known[:, None], way, np.nan)
     return MindedScene(
-        truth, kind, allows, without, culprit, goal, turn, margin, noticed, on_road, steps_out, moved
-    )
+        truth, kind, allows, without, several, unseen, culprit, goal, turn, margin, noticed, on_road, steps_out, moved,
+        np.zeros((0, *IMAGE_PX[::-1], 3), np.uint8),
+    )  # fmt: skip
 
 
 def _read_number(name: str | None) -> int:

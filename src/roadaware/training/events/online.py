@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from roadaware.arrays import Floats32, Ints
+from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.config import check_range, from_dict, to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.models.event_head.head import EventHead, SmallNetwork
@@ -146,6 +146,8 @@ class LearnerConfig:
         memory_tubes: tubes that the reservoir holds for replay; 0 for no replay.
         tube_rows: boxes of each of them, at most.
         replay: boxes of the memory that join each step.
+        replay_weight: of the memory in the loss of a step, where the boxes of the stream weigh 1.
+        balanced: whether boxes with labels that are rare in the memory are drawn from it more often: each label as often.
         average: what answers: the network as it is (`none`), its mean that fades by `decay` with each step (`steps`), or
             the mean of its states at the end of each experience (`experiences`).
         decay: what is left of the older mean with each step.
@@ -158,12 +160,15 @@ class LearnerConfig:
     memory_tubes: int = 0
     tube_rows: int = 8
     replay: int = 256
+    replay_weight: float = 1.0
+    balanced: bool = False
     average: Average = "none"
     decay: float = 0.998
 
     def __post_init__(self) -> None:
         check_range("lr", self.lr, 1e-6, 1.0)
         check_range("decay", self.decay, 0.0, 0.999999)
+        check_range("replay_weight", self.replay_weight, 0.0, 100.0)
         for name, least, most in (
             ("batch", 1, 4096), ("passes", 1, 64), ("memory_tubes", 0, 1_000_000),
             ("tube_rows", 1, 1024), ("replay", 1, 4096),
@@ -268,8 +273,10 @@ class ContinualLearner:
             self._filled += count
             begin += count
             if self._filled == self.config.batch:
+                # The memory does not change between the steps on a batch.
+                shares = self._sum_shares() if self.config.balanced and self._memory_count.any() else None
                 for _ in range(self.config.passes):
-                    self._step()
+                    self._step(shares)
                 self._filled = 0
 
     def end_experience(self) -> None:
@@ -339,15 +346,23 @@ class ContinualLearner:
                 self._memory_truth[slot, place] = self._batch_truth[row]
                 self._memory_known[slot, place] = self._batch_known[row]
 
-    def _step(self) -> None:
+    def _step(self, shares: Floats | None) -> None:
+        """One step on the batch and as many boxes of the memory as are asked for; `shares` of `_sum_shares` say which."""
         x, truth = self._batch_x, self._batch_truth
         weight = self._batch_known * (self._batch_weight / np.float32(len(x)))[:, None]
         filled = np.flatnonzero(self._memory_count)
         if len(filled):
-            slot = filled[self._rng.integers(0, len(filled), self.config.replay)]
-            most = np.minimum(self._memory_count[slot], self.config.tube_rows)
-            place = self._rng.integers(0, most)
-            again = self._memory_weight[slot, place] / np.float32(len(slot))
+            if shares is not None:
+                # Where even numbers fall among the sums: much cheaper than `choice`.
+                drawn = np.searchsorted(
+                    shares, self._rng.random(self.config.replay) * shares[-1], side="right"
+                )
+                slot, place = np.divmod(np.minimum(drawn, len(shares) - 1), self.config.tube_rows)
+            else:
+                slot = filled[self._rng.integers(0, len(filled), self.config.replay)]
+                most = np.minimum(self._memory_count[slot], self.config.tube_rows)
+                place = self._rng.integers(0, most)
+            again = self._memory_weight[slot, place] * np.float32(self.config.replay_weight / len(slot))
             x = np.concatenate([x, self._memory_x[slot, place]])
             truth = np.concatenate([truth, self._memory_truth[slot, place]])
             weight = np.concatenate([weight, self._memory_known[slot, place] * again[:, None]])
@@ -355,6 +370,15 @@ class ContinualLearner:
         if self.config.average == "steps":
             # In the first steps the mean is that of what there is.
             self._average(max(1 - self.config.decay, 1 / self.network.steps))
+
+    def _sum_shares(self) -> Floats:
+        """(slots x places,) running sums of how often each box of the memory is drawn: each label, and none, as often."""
+        held = np.arange(self.config.tube_rows) < self._memory_count[:, None]
+        truth = np.concatenate([self._memory_truth, ~self._memory_truth.any(axis=2, keepdims=True)], axis=2)
+        truth &= held[..., None]
+        flat = truth.reshape(-1, truth.shape[2])
+        found: Floats = np.cumsum(flat @ (1 / np.maximum(flat.sum(axis=0), 1)))
+        return found
 
     def _average(self, share: float) -> None:
         """Move the mean of the weights by a share towards what they are."""

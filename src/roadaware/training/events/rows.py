@@ -269,6 +269,8 @@ _SIDES = (
     ("IncatLft", "IncatRht"), ("TurLft", "TurRht"), ("MovLft", "MovRht"), ("XingFmLft", "XingFmRht"),
     ("LftPav", "RhtPav"), ("parking", "RhtParking"), ("AV-TurLft", "AV-TurRht"), ("AV-MovLft", "AV-MovRht"),
 )  # fmt: skip
+AV_SIDES = {one: other for pair in _SIDES if pair[0].startswith("AV-") for one, other in (pair, pair[::-1])}
+"""Actions of the own vehicle that change places in a mirror."""
 
 
 def flip_scene(truth: SceneTruth) -> SceneTruth:
