@@ -250,9 +250,7 @@ def _turns(azimuth: Floats32, slopes: Floats32, checked: PointCheck) -> tuple[In
     for seam in (float(azimuth[first]) - early, float(azimuth[last]) + early):
         found = np.empty(len(azimuth), dtype=np.int32)
         sums, squares, counts = np.zeros(MOST_RINGS), np.zeros(MOST_RINGS), np.zeros(MOST_RINGS, np.int64)
-        count = assign_rings(
-            azimuth, checked.judged, slopes, seam, clockwise, found, sums, squares, counts
-        )
+        count = assign_rings(azimuth, checked.judged, slopes, seam, clockwise, found, sums, squares, counts)
         if not _FEWEST_RINGS <= count <= MOST_RINGS:
             continue
         sums, squares, counts = held = sums[:count], squares[:count], counts[:count]
