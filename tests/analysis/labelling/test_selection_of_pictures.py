@@ -46,6 +46,36 @@ def test_a_fresh_video_comes_before_more_of_the_same():
     assert _order(claims, pictures, by="count", least_score=0.3, repeat=1.0)[:3] == pictures[:3]
 
 
+def test_a_thing_is_asked_for_once():
+    """By hand: squares of scores of things that no image above shows, halved for each image of the video above."""
+    rows = (
+        ("a", 0, 0.8),
+        ("a", 0, 0.6),
+        ("a", 1, 0.9),
+        ("a", 2, 0.5),
+        ("a", 2, 0.5),
+        ("b", 0, 0.6),
+        ("b", 1, 0.9),
+    )
+    claims = _claims(*rows)
+    claims = claims.with_tables(boxes=claims.boxes.with_columns(tube=pl.Series([7, 8, 7, 9, None, 1, 1])))
+    pictures = [("a", 0), ("a", 1), ("a", 2), ("a", 3), ("b", 0), ("b", 1)]
+    table = rank_images(
+        claims, pl.DataFrame(pictures, schema=["video", "frame"], orient="row"), SelectionConfig(by="new")
+    )
+    # b/1 comes with 0.81, but a/0 shows 7 and 8 (0.64 + 0.36). Then a/2 shows two new things, the first and one of its own.
+    assert table.select("video", "frame").rows()[:3] == [("a", 0), ("b", 1), ("a", 2)]
+    assert table["priority"].to_list()[:3] == pytest.approx([1.0, 0.81, 0.25])
+    assert table["novelty"].to_list()[:3] == pytest.approx([1.0, 1.0, 0.5])
+    # Nothing new is left: each video in turn, b first, of which fewer stand above.
+    rest = table.tail(3)
+    assert rest["priority"].to_list() == [0.0, 0.0, 0.0]
+    assert rest["video"].to_list() == ["b", "a", "a"]
+    assert sorted(table.select("video", "frame").rows()) == sorted(pictures)
+    with pytest.raises(UsageError, match="no column 'tube'"):
+        rank_images(_claims(*rows), PICTURES, SelectionConfig(by="new"))
+
+
 def test_worth_novelty_and_reasons():
     claims = _claims(("a", 0, 0.5), ("a", 0, 0.5), ("a", 1, 0.6))
     table = rank_images(
