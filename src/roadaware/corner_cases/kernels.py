@@ -559,38 +559,57 @@ def measure(points: Any, row: Any, ranges: Any, heights: Any, found: Any, counts
     """
     # Double precision: the rounding of float32 sums grows with the number of returns.
     middles = np.zeros((len(counts), 2))
-    for i in range(len(found)):
-        k = found[i] - 1
+    high = len(heights) > 0
+    # Returns of a ring are mostly of one cluster for a while: its numbers are held at hand until another comes.
+    held, count, x, y = -1, 0, 0.0, 0.0
+    near = far = feet = head = first = last = np.float32(0.0)
+    for i in range(len(found) + 1):
+        k = found[i] - 1 if i < len(found) else len(counts)
         if k < 0:
             continue
-        counts[k] += 1
-        middles[k, 0] += points[i, 0]
-        middles[k, 1] += points[i, 1]
-        _stretch(extents, k, 0, ranges[i])
-        _stretch(extents, k, 4, np.float32(row[i]))
-        if len(heights):
-            _stretch(extents, k, 2, heights[i])
+        if k != held:
+            if held >= 0:
+                counts[held], middles[held, 0], middles[held, 1] = count, x, y
+                extents[held, 0], extents[held, 1], extents[held, 4], extents[held, 5] = (
+                    near,
+                    far,
+                    first,
+                    last,
+                )
+                extents[held, 2], extents[held, 3] = feet, head
+            if k == len(counts):
+                break
+            held, count, x, y = k, counts[k], middles[k, 0], middles[k, 1]
+            near, far, first, last = extents[k, 0], extents[k, 1], extents[k, 4], extents[k, 5]
+            feet, head = extents[k, 2], extents[k, 3]
+        count += 1
+        x += points[i, 0]
+        y += points[i, 1]
+        near, far = min(near, ranges[i]), max(far, ranges[i])
+        first, last = min(first, np.float32(row[i])), max(last, np.float32(row[i]))
+        if high:
+            feet, head = min(feet, heights[i]), max(head, heights[i])
     for k in range(len(counts)):
         middles[k, 0] /= counts[k]
         middles[k, 1] /= counts[k]
     # A second walk: distances from the middle need the middle first. Squares are compared, and a root is drawn of the
     # greatest alone.
     squares = np.zeros(len(counts))
+    held, most = -1, 0.0
     for i in range(len(found)):
         k = found[i] - 1
-        if k >= 0:
-            x = points[i, 0] - middles[k, 0]
-            y = points[i, 1] - middles[k, 1]
-            squares[k] = max(squares[k], x * x + y * y)
+        if k < 0:
+            continue
+        if k != held:
+            if held >= 0:
+                squares[held] = most
+            held, most, x, y = k, squares[k], middles[k, 0], middles[k, 1]
+        across, along = points[i, 0] - x, points[i, 1] - y
+        most = max(most, across * across + along * along)
+    if held >= 0:
+        squares[held] = most
     for k in range(len(counts)):
         extents[k, 6] = np.sqrt(squares[k])
-
-
-@inline_kernel
-def _stretch(extents: Any, k: int, place: int, value: Any) -> None:
-    """Widen a pair of least and greatest to hold a value."""
-    extents[k, place] = min(extents[k, place], value)
-    extents[k, place + 1] = max(extents[k, place + 1], value)
 
 
 @kernel
