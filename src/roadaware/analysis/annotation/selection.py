@@ -40,9 +40,8 @@ class SelectionConfig:
 
     Args:
         by: what makes an image worth a look: `count` of proposals; `any`, 1 - prod(1 - score), as if scores
-            were independent chances; `best`, the highest score; `sum` of scores; `new`, the sum of the squares of scores
-            of things (`tube`) that no image higher in the list shows: one question for each thing, not for each image.
-            Squares, since many boxes of low scores would outweigh a sure one.
+            were independent chances; `best`, the highest score; `sum` of scores; `new`, how many things (`tube`) it shows
+            that no image higher in the list shows: one question for each thing, not for each image.
         repeat: each image of the same video that stands higher multiplies the worth by this; 1 for no heed.
         least_score: proposals below do not count.
         column: of `boxes`, from 0 to 1, that ranks proposals.
@@ -63,14 +62,14 @@ def rank_images(
 ) -> pl.DataFrame:
     """Rank all images, the most useful first, see `LISTED`.
 
-    Images without a proposal come last, in an order drawn by chance; by `new`, so do those that show nothing new, each
-    video in turn, those with the fewest images above first.
+    Images of equal worth, and those without a proposal, which come last, stand in an order drawn by chance; by `new`, so
+    do those that show nothing new, each video in turn, those with the fewest images above first.
 
     Args:
         claims: proposals with scores; by `new`, with the things that they are of.
         pictures: video and frame of all images that could be looked at.
         config: how they are ranked.
-        seed: of the order of what has no proposal.
+        seed: of what is drawn by chance.
 
     Raises:
         UsageError: if there are no images, proposals of others, no such column of scores, or by `new` no things.
@@ -87,10 +86,10 @@ def rank_images(
         "best": pl.col("value").max(),
         "sum": pl.col("value").sum(),
         "count": pl.len().cast(pl.Float64),
-        "new": pl.col("value").pow(2).sum(),
+        "new": pl.len().cast(pl.Float64),
     }[config.by]
     boxes = boxes.filter(pl.col("value") >= config.least_score)
-    things: list[list[tuple[int, float]]] | None = None
+    things: list[list[int]] | None = None
     if config.by == "new":
         # The best box of each thing in an image; a box of no thing is one by itself.
         own = pl.col(TUBE).cast(pl.Int64).fill_null(-1 - pl.int_range(pl.len(), dtype=pl.Int64))
@@ -103,9 +102,9 @@ def rank_images(
     table = table.join(told, on=["video", "frame"], how="left", maintain_order="left")
     table = table.with_columns(pl.col("worth").fill_null(0.0), pl.col("proposals").fill_null(0))
     if config.by == "new":
-        shown = boxes.group_by("video", "frame").agg(thing=pl.struct(TUBE, pl.col("value").pow(2)))
-        rows = table.join(shown, on=["video", "frame"], how="left", maintain_order="left")["thing"].to_list()
-        things = [[(each[TUBE], each["value"]) for each in row or ()] for row in rows]
+        shown = boxes.group_by("video", "frame").agg(TUBE)
+        held = table.join(shown, on=["video", "frame"], how="left", maintain_order="left")[TUBE]
+        things = [each or [] for each in held.to_list()]
     order, novelty, above = _order(table, config.repeat, seed, things)
     listed = table[order].with_columns(
         pl.Series("rank", np.arange(1, len(order) + 1)),
@@ -144,7 +143,7 @@ def _check(claims: Predictions, table: pl.DataFrame, config: SelectionConfig) ->
 
 
 def _order(
-    table: pl.DataFrame, repeat: float, seed: int, things: list[list[tuple[int, float]]] | None
+    table: pl.DataFrame, repeat: float, seed: int, things: list[list[int]] | None
 ) -> tuple[list[int], list[float], list[int]]:
     """Rows in their order, their novelty, and how many of the same video stand above each.
 
@@ -154,8 +153,8 @@ def _order(
     Args:
         table: with the worth of each image by itself.
         repeat: what each image of the same video that stands higher leaves of it.
-        seed: of the order of the rest.
-        things: number and worth of what each image shows, of which nothing is worth anything twice; None for no heed.
+        seed: of the order of equal ones and of the rest.
+        things: numbers of what each image shows, of which nothing is worth anything twice; None for no heed.
     """
     worth, videos = table["worth"].to_list(), table["video"].to_list()
     taken: dict[str, int] = dict.fromkeys(videos, 0)
@@ -165,30 +164,33 @@ def _order(
         video = videos[row]
         left = worth[row]
         if things is not None:
-            left = sum(each for thing, each in things[row] if (video, thing) not in seen)
+            left = sum((video, thing) not in seen for thing in things[row])
         return float(left * repeat ** taken[video])
 
-    heap = [(-value(row), row) for row in range(len(worth)) if worth[row] > 0]
+    rng = np.random.default_rng(seed)
+    # Images of equal worth come by chance: in the order of the table those of its first videos would always be ahead.
+    chance = rng.permutation(len(worth)).tolist()
+    heap = [(-value(row), chance[row], row) for row in range(len(worth)) if worth[row] > 0]
     heapq.heapify(heap)
     order: list[int] = []
     novelty: list[float] = []
     above: list[int] = []
     while heap:
-        known, row = heapq.heappop(heap)
+        known, _, row = heapq.heappop(heap)
         now = value(row)
         if things is not None and now == 0:
             continue
         if now != -known:
-            heapq.heappush(heap, (-now, row))
+            heapq.heappush(heap, (-now, chance[row], row))
             continue
         order.append(row)
         novelty.append(now / worth[row])
         above.append(taken[videos[row]])
         taken[videos[row]] += 1
         if things is not None:
-            seen.update((videos[row], thing) for thing, _ in things[row])
+            seen.update((videos[row], thing) for thing in things[row])
     rest = np.setdiff1d(np.arange(len(worth)), order)
-    np.random.default_rng(seed).shuffle(rest)
+    rng.shuffle(rest)
     if things is not None:
         turns = []
         for row in rest.tolist():
