@@ -14,6 +14,7 @@ USABLE, NOT_FINITE, AT_ORIGIN, OWN, BEYOND = range(5)
 TINY = 1e-300
 """Added to what may be 0 below a division line; nothing that is measured in metres is changed by it."""
 TAN_22_5 = float(np.sqrt(2.0) - 1.0)
+"""Up to here the polynomial of `compute_polar` is the arc tangent."""
 OUT_OF_ORDER = 0.03
 """By no more than this, in radians, do returns of one ring lie out of order."""
 
