@@ -30,6 +30,7 @@ PAIRS = (
     ("united, learnt score", "angle"),
     ("united, learnt score", "DBSCAN 1 m"),
     ("united, learnt score", "united, hand formula"),
+    ("united, learnt score", "united, learnt score, edges at half a beam"),
     ("united, learnt score, over time", "united, learnt score"),
     ("united, learnt score, geometry alone", "angle, geometry alone"),
 )
@@ -54,6 +55,8 @@ def variants(capture: Any) -> Iterator[tuple[str, Any]]:
         "united, hand formula",
         formula(propose(capture, replace(united, duplicate_iou=1.0, most=None), geometry)),
     )
+    plain = replace(united, completion="none")
+    yield "united, learnt score, edges at half a beam", propose(capture, plain, geometry)
     hard = replace(united, ranking="returns", max_background=0.45, max_common_iou=0.25)
     yield "united, score and thresholds of angle", propose(capture, hard, geometry)
 
@@ -63,26 +66,14 @@ def formula(found: Any) -> Any:
 
     Agreement of the ways to cluster, a size of about a metre, little room under it, enough returns, nearness.
     """
-    from roadaware.corner_cases.copg import select_cluster_values
-    from roadaware.corner_cases.ranking import apply_image_cues, build_features, select_best_boxes
+    from roadaware.corner_cases.copg import describe_shapes
+    from roadaware.corner_cases.ranking import FEATURES, apply_image_cues, build_features, select_best_boxes
 
-    names = ("counts", "nearest_m", "feet_m", "head_m")
-    size = (10**9, 10**9)
-    rows = build_features(
-        found.boxes,
-        found.cuboids,
-        size,
-        hypotheses=len(found.geometry.hypotheses),
-        **{name: select_cluster_values(found.geometry, found.boxes, name) for name in names},
-    )
-    returns, away, length, height, feet, agreement = (
-        np.exp(rows[:, 0]),
-        rows[:, 1],
-        rows[:, 2],
-        rows[:, 4],
-        rows[:, 5],
-        rows[:, 9],
-    )
+    shape = describe_shapes(found.geometry, found.boxes, found.cuboids, size=(10**9, 10**9))
+    rows = build_features(shape, found.boxes, hypotheses=len(found.geometry.hypotheses))
+    told = dict(zip(FEATURES, rows.T, strict=True))
+    returns, away, length = np.exp(told["log_returns"]), told["distance_m"], told["log_length"]
+    height, feet, agreement = told["height_m"], told["feet_m"], told["mean_agreement"]
     compact = np.exp(-0.5 * (np.maximum(length, np.log(height)) / 0.9) ** 2)
     stands = np.clip(1.5 - feet, 0.05, 1)
     geometric = (

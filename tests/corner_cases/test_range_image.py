@@ -8,6 +8,7 @@ from planted import Thing, World, sweep
 
 from roadaware.corner_cases.clusters import label
 from roadaware.corner_cases.ground import check
+from roadaware.corner_cases.kernels import assign_rings, compute_polar
 from roadaware.corner_cases.range_image import (
     BEAMS,
     BINS,
@@ -183,3 +184,36 @@ def test_rings_beyond_what_a_lidar_has_are_refused():
     points = np.array([[5.0, 0.0, 0.0], [5.0, 1.0, 0.5]])
     with pytest.raises(InputError, match="ring 18446744073709551615; a LiDAR has at most"):
         assign_grid_cells(points, check(points), ring=np.array([0, 2**64 - 1], np.uint64), layout=HERE)
+
+
+def test_polar_coordinates_are_those_of_the_library():
+    rng = np.random.default_rng(0)
+    axes = [[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [1, 1, 1], [-1, 1, 0], [-1, -1, -2], [1, -1, 0]]
+    near = [[np.cos(a), np.sin(a), 0] for a in np.pi / 8 * np.arange(16) + 1e-4]
+    points = np.concatenate([axes, near, rng.normal(0, 20, (2000, 3)), [[0, 0, 3], [0, 0, -3], [5, 5, 5]]])
+    points = points.astype(np.float32)
+    judged = np.zeros(len(points), np.uint8)
+    judged[-1] = 3
+    ranges, slopes, azimuth = np.full((3, len(points)), np.nan, np.float32)
+    compute_polar(points, judged, ranges, slopes, azimuth)
+    held = points[:-3].astype(np.float64)
+    flat = np.hypot(held[:, 0], held[:, 1])
+    np.testing.assert_allclose(azimuth[:-3], np.arctan2(held[:, 1], held[:, 0]), rtol=3e-7, atol=1e-12)
+    np.testing.assert_allclose(ranges[:-3], np.linalg.norm(held, axis=1), rtol=3e-7)
+    np.testing.assert_allclose(slopes[:-3], held[:, 2] / flat, rtol=3e-7, atol=1e-12)
+    # Straight up and down is finite; what is not usable has no place.
+    assert slopes[-3:].tolist() == [1e6, -1e6, 0.0]
+    assert (ranges[-1], azimuth[-1]) == (0.0, 0.0)
+
+
+def test_more_turns_than_there_are_places_end_the_count():
+    turns, steps = 9, 40
+    azimuth = np.tile(np.linspace(-3.0, 3.0, steps), turns).astype(np.float32)
+    judged, slopes = np.zeros(len(azimuth), np.uint8), np.ones(len(azimuth), np.float32)
+    for places in (9, 8, 4):
+        ring = np.empty(len(azimuth), np.int32)
+        sums, squares, counts = np.zeros(places), np.zeros(places), np.zeros(places, np.int64)
+        found = assign_rings(azimuth, judged, slopes, -3.1, False, ring, sums, squares, counts)
+        assert found == min(turns, places + 1)
+        assert (counts == steps).all()
+        assert (sums == steps).all()

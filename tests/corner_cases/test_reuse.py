@@ -57,6 +57,7 @@ TURNED = {
     "duplicate_iou": (0.3,),
     "ranking": ("learnt", "returns"),
     "most": (2,),
+    "completion": ("learnt", "none"),
 }
 
 

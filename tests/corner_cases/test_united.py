@@ -19,22 +19,26 @@ from roadaware.corner_cases.clusters import TALL, WIDE
 from roadaware.corner_cases.config import CopgConfig, open_saved_config
 from roadaware.corner_cases.copg import (
     build_proposals,
+    complete_boxes,
     extract_geometry,
     fit_proposal_cuboids,
     project_hypotheses,
     propose,
     select_cluster_values,
 )
-from roadaware.corner_cases.cuboids import fit_cuboids
+from roadaware.corner_cases.cuboids import Cuboids, fit_cuboids
 from roadaware.corner_cases.ground import check, find_ground, follow_ground, validate_lidar_points
 from roadaware.corner_cases.kernels import label_within_reach
+from roadaware.corner_cases.projection import Boxes
 from roadaware.corner_cases.proposal_tables import build_dropped_rows, build_proposal_rows
 from roadaware.corner_cases.range_image import assign_grid_cells
 from roadaware.corner_cases.ranking import (
+    EDGES,
     FEATURES,
     Trees,
     apply_image_cues,
     load_trees,
+    move_edges,
     parse_trees,
     select_best_boxes,
 )
@@ -214,6 +218,7 @@ def test_trees_say_what_a_walk_through_them_says():
     rng = np.random.default_rng(0)
     trees = Trees(0.3, rng.integers(0, 11, (7, 7)), rng.normal(size=(7, 7)), rng.normal(size=(7, 8)))
     rows = rng.normal(size=(50, 11))
+    bundled = load_trees()
 
     def walk(row):
         total = 0.3
@@ -225,26 +230,88 @@ def test_trees_say_what_a_walk_through_them_says():
         return total
 
     np.testing.assert_allclose(trees.predict(rows), [walk(row) for row in rows])
-    assert len(load_trees().feature) == 100
-    assert load_trees().predict(np.zeros((0, 11))).shape == (0,)
+    assert {name: len(each.feature) for name, each in bundled.items()} == {"score": 100} | dict.fromkeys(
+        EDGES, 60
+    )
+    assert bundled["score"].predict(np.zeros((0, len(FEATURES)))).shape == (0,)
+
+
+STUMP = {"base": 0.0, "feature": [[0]], "threshold": [[1.0]], "value": [[0.0, 1.0]]}
+SOUND = {"features": FEATURES, "trees": dict.fromkeys(("score", *EDGES), STUMP)}
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"features": ["x"]}, "expected trees about"),
-        ({"value": [[0.0, 1.0, 2.0]]}, "complete trees"),
-        ({"feature": [[99]]}, "features 0 to 10"),
-        ({"base": None}, "expected a ranking's trees"),
+        ({"trees": SOUND["trees"] | {"score": STUMP | {"value": [[0.0, 1.0, 2.0]]}}}, "complete trees"),
+        ({"trees": SOUND["trees"] | {"score": STUMP | {"feature": [[17]]}}}, "features 0 to 16 in score"),
+        # How boxes agree is not known while each is completed by itself.
+        ({"trees": SOUND["trees"] | {"left": STUMP | {"feature": [[15]]}}}, "features 0 to 14 in left"),
+        ({"trees": SOUND["trees"] | {"score": STUMP | {"base": None}}}, "expected a ranking's trees"),
+        ({"trees": {"score": STUMP}}, "expected trees of score, left"),
+        ({"trees": []}, "expected a ranking's trees"),
     ],
 )
 def test_other_trees_are_refused(change, words):
-    sound = {"features": FEATURES, "base": 0.0, "feature": [[0]], "threshold": [[1.0]], "value": [[0.0, 1.0]]}
-    assert parse_trees(json.dumps(sound).encode()).depth == 1
+    assert {each.depth for each in parse_trees(json.dumps(SOUND).encode()).values()} == {1}
     with pytest.raises(InputError, match=words):
-        parse_trees(json.dumps(sound | change).encode())
+        parse_trees(json.dumps(SOUND | change).encode())
     with pytest.raises(InputError, match="expected a ranking's trees"):
         parse_trees(b"{")
+
+
+def test_edges_move_by_no_more_than_a_beam_and_stay_in_the_image():
+    edges = np.array([[100.0, 50, 140, 90], [1, 1, 639, 479], [10, 10, 11, 40]])
+    beams = np.array([[4.0, 8, 4, 8], [4, 8, 4, 8], [4, 8, 4, 8]])
+    ones = np.ones(3, np.int32)
+    boxes = Boxes(np.arange(1, 4), edges, ones, ones, np.zeros(3, np.int64), beams)
+    moves = np.array([[-0.5, -3, 0.25, 0], [-1, -1, 1, 1], [0.5, 0, -0.5, 0]])
+    found = move_edges(boxes, moves, (640, 480)).edges
+    # The second is cut to the image; the third would be turned inside out, and stays.
+    np.testing.assert_allclose(found, [[98, 42, 141, 90], [0, 0, 640, 480], [10, 10, 11, 40]])
+
+
+@pytest.mark.parametrize(("rings", "columns"), [(64, 1800), (24, 450)])
+def test_completion_costs_upright_blocks_little(rings, columns):
+    """Half a beam is right for blocks; what was learnt of things that taper must not be far from it."""
+    rng = np.random.default_rng(3)
+    plain, completed = [], []
+    for _ in range(6):
+        things = tuple(
+            Thing(
+                float(rng.uniform(9, 22)),
+                float(left + rng.uniform(-1, 1)),
+                length=float(rng.uniform(0.4, 1.5)),
+                width=float(rng.uniform(0.5, 1.8)),
+                height=float(rng.uniform(0.8, 1.8)),
+            )
+            for left in (-5.0, 0.0, 5.0)
+        )
+        world = World(things, rings=rings, columns=columns, noise_m=0.01)
+        seen, wanted = capture(world), [corners_in(ahead(), world, thing) for thing in things]
+        for completion, told in (("none", plain), ("learnt", completed)):
+            found = propose(seen, CopgConfig(completion=completion, duplicate_iou=1.0, most=None))
+            told += iou(wanted, found.boxes.edges).max(axis=1).tolist()
+    assert np.mean(completed) > np.mean(plain) - 0.07
+    assert np.mean(completed) > 0.78
+
+
+def test_completion_moves_each_box_by_itself():
+    seen = capture(WORLD)
+    config = CopgConfig()
+    geometry = extract_geometry(seen, config)
+    boxes = project_hypotheses(geometry, seen, config)
+    cuboids = fit_proposal_cuboids(geometry, boxes, config)
+    whole = complete_boxes(geometry, boxes, cuboids, config, size=(640, 480))
+    assert (whole.edges != boxes.edges).any()
+    assert (np.abs(whole.edges - boxes.edges) <= boxes.beams + 1e-9).all()
+    some = np.arange(len(boxes)) % 3 == 1
+    part = Boxes(**{name: values[some] for name, values in vars(boxes).items()})
+    solid = Cuboids(**{name: values[some] for name, values in vars(cuboids).items()})
+    alone = complete_boxes(geometry, part, solid, config, size=(640, 480))
+    np.testing.assert_array_equal(alone.edges, whole.edges[some])
+    assert complete_boxes(geometry, boxes, cuboids, CopgConfig.angle(), size=(640, 480)) is boxes
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 1.0), st.integers(1, 12) | st.none())
@@ -308,7 +375,7 @@ def test_no_ground_no_return_and_one_ring_are_no_error():
 
 def test_saved_configurations_of_earlier_versions_are_the_angle():
     saved = to_dict(CopgConfig.angle(theta_deg=10.0))
-    new = ("local_ground_m", "reach_m", "duplicate_iou", "ranking", "most")
+    new = ("local_ground_m", "reach_m", "duplicate_iou", "ranking", "most", "completion")
     old = {name: value for name, value in saved.items() if name not in new}
     assert open_saved_config(old) == CopgConfig.angle(theta_deg=10.0)
     assert (
@@ -327,6 +394,7 @@ def test_saved_configurations_of_earlier_versions_are_the_angle():
         {"reach_m": 0.5},
         {"reach_m": tuple(float(n) for n in range(1, 11))},
         {"ranking": "best"},
+        {"completion": "all"},
         {"most": 0},
         {"duplicate_iou": 1.5},
         {"local_ground_m": -1.0},
@@ -347,5 +415,6 @@ def test_values_of_clusters_are_those_of_each_way():
         own = geometry.hypotheses[boxes.hypothesis[place]].clusters
         assert counts[place] == (own.of_return == boxes.cluster[place]).sum()
     cuboids = fit_proposal_cuboids(geometry, boxes, config)
+    boxes = complete_boxes(geometry, boxes, cuboids, config, size=(640, 480))
     found = build_proposals(geometry, boxes, cuboids, None, None, config, size=(640, 480))
     assert (found.final == propose(seen, config).final).all()

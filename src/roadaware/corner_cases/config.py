@@ -66,6 +66,9 @@ class CopgConfig:
         ranking: what a score is: learnt from the geometry of synthetic scenes (`learnt`), or the number of returns and
             the distance (`returns`).
         most: boxes of an image that are kept, those with the best scores; None for all.
+        completion: whether edges of boxes are moved by up to the distance between two beams, as far as things of that shape
+            reached beyond their returns on synthetic scenes (`learnt`), or stay where half a beam beside the returns is
+            (`none`).
     """
 
     theta_deg: float = 8.0
@@ -86,7 +89,7 @@ class CopgConfig:
     columns: int | None = None
     rows: int = 64
     reach_rows: int = 1
-    reach_columns: int = 2
+    reach_columns: int = 1
     repair_rows: int = 4
     standing_m: float = 1.0
     max_width_m: float | None = None
@@ -102,6 +105,7 @@ class CopgConfig:
     duplicate_iou: float = 0.6
     ranking: Literal["learnt", "returns"] = "learnt"
     most: int | None = 25
+    completion: Literal["learnt", "none"] = "learnt"
 
     @classmethod
     def angle(cls, **changes: Any) -> CopgConfig:
@@ -143,6 +147,8 @@ class CopgConfig:
             raise UsageError(f"background should be names of classes, not {self.background!r}")
         if self.ranking not in ("learnt", "returns"):
             raise UsageError(f"ranking is learnt or returns, not {self.ranking!r}")
+        if self.completion not in ("learnt", "none"):
+            raise UsageError(f"completion is learnt or none, not {self.completion!r}")
         reaches = self.reach_m
         sound = isinstance(reaches, tuple) and len(reaches) <= MOST_REACHES
         if not sound or not all(
@@ -162,11 +168,13 @@ _ANGLE: dict[str, Any] = {
     "min_points": 5,
     "max_background": 0.45,
     "max_common_iou": 0.25,
+    "reach_columns": 2,
     "local_ground_m": None,
     "reach_m": (),
     "duplicate_iou": 1.0,
     "ranking": "returns",
     "most": None,
+    "completion": "none",
 }
 
 

@@ -27,7 +27,15 @@ from roadaware.corner_cases.ground import (
 )
 from roadaware.corner_cases.projection import Boxes, project
 from roadaware.corner_cases.range_image import Grid, assign_grid_cells, fill, parse_layout
-from roadaware.corner_cases.ranking import apply_image_cues, build_features, load_trees, select_best_boxes
+from roadaware.corner_cases.ranking import (
+    EDGES,
+    apply_image_cues,
+    build_features,
+    build_shape_features,
+    load_trees,
+    move_edges,
+    select_best_boxes,
+)
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou
 
@@ -262,15 +270,15 @@ class Geometry:
 
 
 def select_cluster_values(geometry: Geometry, boxes: Boxes, name: str) -> npt.NDArray[Any]:
-    """(m,) what is known of the cluster of each box.
+    """(m,) or (m, 2) what is known of the cluster of each box.
 
     Args:
         geometry: of the sweep.
         boxes: (m) of any way to cluster.
-        name: a field of `Clusters` with a value for each cluster, such as `counts`.
+        name: a field of `Clusters` with a value for each cluster, such as `counts`, or two, as `rows`.
     """
     values = [getattr(each.clusters, name) for each in geometry.hypotheses]
-    found = np.zeros(len(boxes), dtype=values[0].dtype)
+    found = np.zeros((len(boxes), *values[0].shape[1:]), dtype=values[0].dtype)
     for place, each in enumerate(values):
         own = boxes.hypothesis == place
         found[own] = each[boxes.cluster[own] - 1]
@@ -337,9 +345,10 @@ def propose(
     found = geometry or extract_geometry(capture, config)
     boxes = project_hypotheses(found, capture, config)
     cuboids = fit_proposal_cuboids(found, boxes, config)
+    size = (capture.camera.width_px, capture.camera.height_px)
+    boxes = complete_boxes(found, boxes, cuboids, config, size=size)
     background = compute_background(found, boxes, capture, config)
     overlap = compute_object_overlap(boxes, capture, config)
-    size = (capture.camera.width_px, capture.camera.height_px)
     return build_proposals(found, boxes, cuboids, background, overlap, config, capture.name, size=size)
 
 
@@ -358,7 +367,7 @@ def build_proposals(
 
     Args:
         geometry: what the returns say.
-        boxes: (m) of `project_hypotheses`.
+        boxes: (m) of `complete_boxes`.
         cuboids: (m) of the same.
         background: (m,) of `compute_background`.
         overlap: (m,) of `compute_object_overlap`.
@@ -370,23 +379,17 @@ def build_proposals(
     # At the threshold a box stays: the paper drops where the share is greater.
     foreground = passing if background is None else background <= config.max_background
     unknown = foreground if overlap is None else foreground & (overlap <= config.max_common_iou)
-    counts = select_cluster_values(geometry, boxes, "counts")
-    nearest = select_cluster_values(geometry, boxes, "nearest_m")
     if config.ranking == "learnt":
-        rows = build_features(
-            boxes,
-            cuboids,
-            size,
-            counts=counts,
-            nearest_m=nearest,
-            feet_m=select_cluster_values(geometry, boxes, "feet_m"),
-            head_m=select_cluster_values(geometry, boxes, "head_m"),
-            hypotheses=len(geometry.hypotheses),
-        )
-        scores = apply_image_cues(load_trees().predict(rows), background, overlap)
+        shape = describe_shapes(geometry, boxes, cuboids, size=size)
+        rows = build_features(shape, boxes, hypotheses=len(geometry.hypotheses))
+        scores = apply_image_cues(load_trees()["score"].predict(rows), background, overlap)
     else:
         scores = score_proposals(
-            counts, nearest, max_distance_m=config.max_distance_m, background=background, overlap=overlap
+            select_cluster_values(geometry, boxes, "counts"),
+            select_cluster_values(geometry, boxes, "nearest_m"),
+            max_distance_m=config.max_distance_m,
+            background=background,
+            overlap=overlap,
         )
 
     def select(allowed: Bools) -> Bools:
@@ -488,6 +491,40 @@ def fit_proposal_cuboids(found: Geometry, boxes: Boxes, config: CopgConfig) -> C
         for name, values in vars(held).items():
             getattr(whole, name)[own] = values
     return whole
+
+
+def describe_shapes(found: Geometry, boxes: Boxes, cuboids: Cuboids, *, size: tuple[int, int]) -> Floats:
+    """(m, 15) what the learnt trees ask of each box by itself, in the order of `ranking.SHAPE`.
+
+    Args:
+        found: what the returns say.
+        boxes: (m) of any way to cluster.
+        cuboids: (m) of the same.
+        size: width and height of the image in pixels.
+    """
+    names = ("counts", "nearest_m", "feet_m", "head_m", "rows")
+    values = {name: select_cluster_values(found, boxes, name) for name in names}
+    return build_shape_features(boxes, cuboids, size, **values)
+
+
+def complete_boxes(
+    found: Geometry, boxes: Boxes, cuboids: Cuboids, config: CopgConfig, *, size: tuple[int, int]
+) -> Boxes:
+    """The boxes with their edges where things of such a shape ended, between the last beam that met one and the next.
+
+    Each box is moved by itself, whatever others there are.
+
+    Args:
+        found: what the returns say.
+        boxes: (m) of `project_hypotheses`.
+        cuboids: (m) of the same.
+        config: the parameters; without `completion` the boxes are given back.
+        size: width and height of the image in pixels.
+    """
+    if config.completion == "none":
+        return boxes
+    shape, trees = describe_shapes(found, boxes, cuboids, size=size), load_trees()
+    return move_edges(boxes, np.column_stack([trees[name].predict(shape) for name in EDGES]), size)
 
 
 def compute_object_overlap(boxes: Boxes, capture: Capture, config: CopgConfig) -> Floats | None:

@@ -72,9 +72,8 @@ def check(points: Floats32, *, min_range_m: float = 0.0) -> PointCheck:
     """
     from roadaware.corner_cases.kernels import label_points
 
-    judged = np.empty(len(points), dtype=np.uint8)
-    label_points(points, float(min_range_m), FARTHEST_M, judged)
-    tallied = np.bincount(judged, minlength=len(_NAMES))
+    judged, tallied = np.empty(len(points), dtype=np.uint8), np.zeros(len(_NAMES), dtype=np.int64)
+    label_points(points, float(min_range_m), FARTHEST_M, judged, tallied)
     found = PointCheck(judged, {name: int(n) for name, n in zip(_NAMES, tallied, strict=True) if n})
     _refuse_other_units(points, found)
     return found
@@ -86,11 +85,16 @@ def _refuse_other_units(points: Floats32, found: PointCheck) -> None:
     Raises:
         InputError: if they are not.
     """
-    # Too near and too far returns count, too: in another unit most are one of these.
-    places = np.flatnonzero((found.judged == 0) | (found.judged == 3) | (found.judged == 4))
-    if len(places) < _FEW:
+    # Every so many returns first, and all of them where these are hardly any.
+    for step in (max(1, len(points) // 2000), 1):
+        told = found.judged[::step]
+        # Too near and too far returns count, too: in another unit most are one of these.
+        places = np.flatnonzero((told == 0) | (told == 3) | (told == 4))
+        if len(places) >= _FEW:
+            break
+    else:
         return
-    some = points[places[:: max(1, len(places) // 2000)]].astype(np.float64)
+    some = points[::step][places].astype(np.float64)
     flat = np.hypot(some[:, 0], some[:, 1])
     far = np.hypot(flat, some[:, 2])
     middle, most = float(np.median(far)), float(np.quantile(far, 0.99))
@@ -184,7 +188,7 @@ def find_ground(
     # Thrice as many, since those above the LiDAR or far away drop out; no shuffle of the whole sweep.
     drawn = rng.integers(0, len(points), 3 * returns) if len(points) > 3 * returns else np.arange(len(points))
     some = points[drawn[checked.usable[drawn]]].astype(np.float64)
-    near = (some @ axis < 0) & ((some * some).sum(1) < range_m * range_m)
+    near = (some @ axis < 0) & (np.einsum("ij,ij->i", some, some) < range_m * range_m)
     judges = np.ascontiguousarray(some[near][:returns])
     nothing = np.zeros(len(points), dtype=np.bool_)
     if len(judges) < 3:
@@ -224,9 +228,10 @@ def _plane(
         if on.sum() < 3:
             break
         middle = judges[on].mean(0)
-        # The last right singular vector is the direction in which the returns spread least: the normal.
-        normal = np.linalg.svd(judges[on] - middle, full_matrices=False)[2][2]
-        # A singular vector has no sign of its own.
+        apart = judges[on] - middle
+        # The direction in which the returns spread least is the normal: eigenvalues rise.
+        normal = np.linalg.eigh(apart.T @ apart)[1][:, 0]
+        # An eigenvector has no sign of its own.
         normal = normal if normal @ up > 0 else -normal
         # Returns of a wall or a slope can tip a fit; the plane before it stands.
         if normal @ up < least:

@@ -24,6 +24,7 @@ class Boxes:
         visible: (m,) returns in the image.
         behind: (m,) returns behind the camera, which the box leaves out.
         hypothesis: (m,) int64 the way to cluster that the cluster is of, a place in `copg.Geometry.hypotheses`.
+        beams: (m, 4) pixels from one beam to the next at the left, upper, right and lower edge; 0 without a range image.
     """
 
     cluster: npt.NDArray[np.int64]
@@ -31,6 +32,7 @@ class Boxes:
     visible: npt.NDArray[np.int32]
     behind: npt.NDArray[np.int32]
     hypothesis: npt.NDArray[np.int64]
+    beams: Floats
 
     def __len__(self) -> int:
         return len(self.cluster)
@@ -99,7 +101,8 @@ def project(
     size = np.array([camera.width_px, camera.height_px], dtype=np.float64)
     held = np.isfinite(edges).all(1) & (counts[:, 0] >= min_visible)
     numbers, edges, counts = numbers[held], edges[held], counts[held]
-    margins = _margins(clusters, numbers, camera, grid, margin_px)
+    beams = _compute_beam_steps(clusters, numbers, camera, grid)
+    margins = beams / 2 if margin_px is None else np.full((len(numbers), 4), float(margin_px))
     # What stands on the ground ends there.
     margins[clusters.feet_m[numbers - 1] < on_ground, 3] = 0.0
     # (m, 4) the boxes with their margins, cut to the image.
@@ -109,26 +112,20 @@ def project(
     # 1e-6: a box without area has no overlap with anything.
     large = ((edges[:, 2:] - edges[:, :2]) >= max(min_side_px, 1e-6)).all(1)
     which = np.full(int(large.sum()), hypothesis, dtype=np.int64)
-    return Boxes(numbers[large], edges[large], counts[large, 0], counts[large, 1], which)
+    return Boxes(numbers[large], edges[large], counts[large, 0], counts[large, 1], which, beams[large])
 
 
-def _margins(
-    clusters: Clusters,
-    numbers: npt.NDArray[np.int64],
-    camera: Camera,
-    grid: Grid | None,
-    margin_px: float | None,
+def _compute_beam_steps(
+    clusters: Clusters, numbers: npt.NDArray[np.int64], camera: Camera, grid: Grid | None
 ) -> Floats:
-    """(m, 4) by how much each side of the boxes grows, in pixels."""
-    if margin_px is not None:
-        return np.full((len(numbers), 4), float(margin_px))
+    """(m, 4) pixels from one beam to the next at each edge of some clusters; 0 without a range image."""
     if grid is None:
         return np.zeros((len(numbers), 4))
     steps = -np.diff(grid.elevations)
     steps = np.concatenate([steps[:1], steps, steps[-1:]]) if len(steps) else np.zeros(2)
     rows = clusters.rows[numbers - 1]
-    # Half a column in radians times the focal length, which is its width in the middle of the image.
-    across = np.full(len(numbers), np.pi / grid.columns * camera.intrinsics[0, 0])
-    above = steps[rows[:, 0]] / 2 * camera.intrinsics[1, 1]
-    below = steps[rows[:, 1] + 1] / 2 * camera.intrinsics[1, 1]
+    # A column in radians times the focal length, which is its width in the middle of the image.
+    across = np.full(len(numbers), 2 * np.pi / grid.columns * camera.intrinsics[0, 0])
+    above = steps[rows[:, 0]] * camera.intrinsics[1, 1]
+    below = steps[rows[:, 1] + 1] * camera.intrinsics[1, 1]
     return np.column_stack([across, above, across, below])

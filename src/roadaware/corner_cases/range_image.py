@@ -173,7 +173,7 @@ def assign_grid_cells(
     """
     from roadaware.corner_cases.kernels import assign_columns, assign_rows, compute_polar
 
-    ranges, slopes, azimuth = np.zeros((3, len(points)), dtype=np.float32)
+    ranges, slopes, azimuth = np.empty((3, len(points)), dtype=np.float32)
     compute_polar(points, checked.judged, ranges, slopes, azimuth)
     if ring is None:
         numbered, how = _turns(azimuth, slopes, checked), RECOVERED
@@ -183,7 +183,7 @@ def assign_grid_cells(
     found = None if numbered is None else _assign_ring_rows(*numbered, strict=how == RECOVERED)
     if columns is None:
         in_turns = found is not None and how == RECOVERED
-        columns = _columns(azimuth[checked.usable], layout, in_turns=in_turns)
+        columns = _columns(azimuth, checked, layout, in_turns=in_turns)
     column = np.empty(len(points), np.int32)
     assign_columns(azimuth, checked.judged, columns, column)
     if found is not None:
@@ -249,11 +249,11 @@ def _turns(azimuth: Floats32, slopes: Floats32, checked: PointCheck) -> tuple[In
     least = np.inf
     for seam in (float(azimuth[first]) - early, float(azimuth[last]) + early):
         found = np.empty(len(azimuth), dtype=np.int32)
-        count = assign_rings(azimuth, checked.judged, seam, clockwise, found)
+        sums, squares, counts = np.zeros(MOST_RINGS), np.zeros(MOST_RINGS), np.zeros(MOST_RINGS, np.int64)
+        count = assign_rings(azimuth, checked.judged, slopes, seam, clockwise, found, sums, squares, counts)
         if not _FEWEST_RINGS <= count <= MOST_RINGS:
             continue
-        held = _sum_ring_slopes(found, slopes, count)
-        sums, squares, counts = held
+        sums, squares, counts = held = sums[:count], squares[:count], counts[:count]
         # Within-ring variance of the slopes: a seam in the wrong place mixes two rings in each turn.
         spread = float((squares - sums * sums / np.maximum(counts, 1)).sum())
         if spread < least:
@@ -271,10 +271,12 @@ def _sum_ring_slopes(ring: Ints32, slopes: Floats32, count: int) -> RingSums:
 
 
 def _assign_ring_rows(ring: Ints32, held: RingSums, *, strict: bool) -> tuple[Ints32, Floats] | None:
-    """(n,) row of each return, and the rows' elevations; None where turns are no rings.
+    """(n,) row of each return, written in the place of its ring, and the rows' elevations; None where turns are no rings.
 
     Rings that were recovered must lie in order of elevation: the turns of returns in any other order do not.
     """
+    from roadaware.corner_cases.kernels import assign_ring_rows
+
     sums, _, counts = held
     count = len(counts)
     if not count:
@@ -289,16 +291,16 @@ def _assign_ring_rows(ring: Ints32, held: RingSums, *, strict: bool) -> tuple[In
             return None
     # Stable: rings of one elevation keep their order on every machine.
     order = np.argsort(-means, kind="stable")
-    # One place more: ring -1 reads the last one, and stays -1.
-    rows = np.full(count + 1, -1, dtype=np.int32)
+    rows = np.full(count, -1, dtype=np.int32)
     rows[np.flatnonzero(there)[order]] = np.arange(len(order))
     elevations = np.arctan(means[order])
     # Two rings may look the same way; the angle between rows is never nothing.
     steps = np.maximum(-np.diff(elevations, prepend=elevations[0] + _LEAST_STEP), _LEAST_STEP)
-    return rows[ring], elevations[0] + _LEAST_STEP - np.cumsum(steps)
+    assign_ring_rows(ring, rows)
+    return ring, elevations[0] + _LEAST_STEP - np.cumsum(steps)
 
 
-def _columns(azimuth: Floats32, layout: Layout | None, *, in_turns: bool) -> int:
+def _columns(azimuth: Floats32, checked: PointCheck, layout: Layout | None, *, in_turns: bool) -> int:
     """How many columns make a turn: those of the layout, or as many as the returns' own steps.
 
     A LiDAR that turns faster, or of which every second return was kept, has fewer than its name says. That
@@ -307,10 +309,12 @@ def _columns(azimuth: Floats32, layout: Layout | None, *, in_turns: bool) -> int
     if layout is not None and not in_turns:
         return layout.columns
     # The first rings may look into the sky, and the gaps between their returns are no steps of the sensor.
-    some = azimuth[len(azimuth) // 3 :][:_JUDGES].astype(np.float64)
-    turned = np.diff(some)
+    third = len(azimuth) // 3
+    later = slice(third, third + 2 * _JUDGES)
+    some = azimuth[later][checked.usable[later]][:_JUDGES].astype(np.float64)
+    turned = np.abs(np.diff(some))
     # The step across -pi to pi is as small as the others.
-    turned = np.abs((turned + np.pi) % (2 * np.pi) - np.pi)
+    turned = np.minimum(turned, 2 * np.pi - turned)
     turned = turned[turned > _STILL]
     # The median: gaps without returns make a few steps much larger.
     own = round(2 * np.pi / float(np.median(turned))) if len(turned) else 0

@@ -1,13 +1,14 @@
-"""Ranking: how much like an object each proposal looks, by a score learnt from geometry alone, and which boxes are copies.
+"""Ranking: how far things reach beyond their returns and how much like an object each proposal looks, both learnt from
+geometry alone, and which boxes are copies.
 
-The score is a sum of small regression trees (Friedman, "Greedy function approximation: a gradient boosting machine",
-Annals of Statistics 2001), learnt by `docs/corner_ranking.py` on synthetic scenes: how well a box fits any labelled
-object. It knows no image; masks and detections come in as factors afterwards."""
+Edges and score are sums of small regression trees (Friedman, "Greedy function approximation: a gradient boosting machine",
+Annals of Statistics 2001), learnt by `docs/corner_ranking.py` on synthetic scenes: where the edges of any labelled object
+are, and how well a box fits it. They know no image; masks and detections come in as factors of the score afterwards."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
@@ -20,7 +21,7 @@ from roadaware.corner_cases.projection import Boxes
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import iou
 
-FEATURES = (
+SHAPE = (
     "log_returns",
     "distance_m",
     "log_length",
@@ -29,13 +30,24 @@ FEATURES = (
     "feet_m",
     "head_m",
     "log_aspect",
+    "at_left_border",
+    "at_right_border",
     "at_border",
-    "mean_agreement",
-    "least_agreement",
+    "log_beams_high",
+    "log_beams_wide",
+    "rows",
+    "visible",
 )
+"""Columns of `build_shape_features`, which hang on no other box."""
+FEATURES = (*SHAPE, "mean_agreement", "least_agreement")
 """Columns of `build_features`."""
+EDGES = ("left", "upper", "right", "lower")
+"""Trees that say where an edge is, in the order of a box's edges."""
 MODEL = "ranking.json"
 """The bundled trees, beside this module."""
+MOST_BEAMS = 1.0
+"""By no more beams than this is an edge moved. A thing ends before the first beam that misses it but for its thin parts;
+with two and four beams boxes of other synthetic towns were worse."""
 FLOOR = 1e-4
 """The least score: trees may sum up to less than nothing, and factors of masks must still tell such boxes apart."""
 ALL_BACKGROUND = 0.98
@@ -80,8 +92,8 @@ class Trees:
         return found
 
 
-def parse_trees(data: bytes, where: str = MODEL) -> Trees:
-    """Trees of a JSON file.
+def parse_trees(data: bytes, where: str = MODEL) -> dict[str, Trees]:
+    """Trees of a JSON file: the `score`, and one of each of `EDGES`.
 
     Args:
         data: its bytes.
@@ -92,34 +104,43 @@ def parse_trees(data: bytes, where: str = MODEL) -> Trees:
     """
     try:
         held = json.loads(data)
-        trees = Trees(
-            float(held["base"]),
-            np.array(held["feature"], dtype=np.int64),
-            np.array(held["threshold"], dtype=np.float64),
-            np.array(held["value"], dtype=np.float64),
-        )
+        found = {
+            name: Trees(
+                float(each["base"]),
+                np.array(each["feature"], dtype=np.int64),
+                np.array(each["threshold"], dtype=np.float64),
+                np.array(each["value"], dtype=np.float64),
+            )
+            for name, each in held["trees"].items()
+        }
         asked = tuple(held["features"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"expected a ranking's trees, found: {error}", where=where) from error
     if asked != FEATURES:
         raise InputError(
             f"expected trees about {', '.join(FEATURES)}, found {', '.join(map(str, asked))}", where=where
         )
-    nodes, leaves = trees.feature.shape[1:], trees.value.shape[1:]
-    if trees.threshold.shape != trees.feature.shape or leaves[0] != nodes[0] + 1 or leaves[0] & nodes[0]:
-        raise InputError(f"expected complete trees, found {nodes} nodes and {leaves} leaves", where=where)
-    if trees.feature.min() < 0 or trees.feature.max() >= len(FEATURES):
-        raise InputError(f"expected features 0 to {len(FEATURES) - 1}", where=where)
-    return trees
+    if set(found) != {"score", *EDGES}:
+        raise InputError(
+            f"expected trees of score, {', '.join(EDGES)}, found {', '.join(found)}", where=where
+        )
+    for name, trees in found.items():
+        nodes, leaves = trees.feature.shape[1:], trees.value.shape[1:]
+        if trees.threshold.shape != trees.feature.shape or leaves[0] != nodes[0] + 1 or leaves[0] & nodes[0]:
+            raise InputError(f"expected complete trees, found {nodes} nodes and {leaves} leaves", where=where)
+        known = len(FEATURES if name == "score" else SHAPE)
+        if trees.feature.min() < 0 or trees.feature.max() >= known:
+            raise InputError(f"expected features 0 to {known - 1} in {name}", where=where)
+    return found
 
 
 @cache
-def load_trees() -> Trees:
-    """The bundled trees."""
+def load_trees() -> dict[str, Trees]:
+    """The bundled trees: `score` and each of `EDGES`."""
     return parse_trees(files(__package__).joinpath(MODEL).read_bytes())
 
 
-def build_features(
+def build_shape_features(
     boxes: Boxes,
     cuboids: Cuboids,
     size: tuple[int, int],
@@ -128,12 +149,11 @@ def build_features(
     nearest_m: npt.NDArray[np.floating],
     feet_m: npt.NDArray[np.floating],
     head_m: npt.NDArray[np.floating],
-    hypotheses: int,
+    rows: npt.NDArray[np.integer],
 ) -> Floats:
-    """(m, 11) what the score asks of each proposal, in the order of `FEATURES`.
+    """(m, 15) what is known of each proposal by itself, in the order of `SHAPE`.
 
-    Agreement is the overlap with the best box of each other way to cluster, 0 where it has none there. Where there is no
-    ground, a cluster's height stands for how far it reaches above it.
+    Where there is no ground, a cluster's height stands for how far it reaches above it.
 
     Args:
         boxes: (m) of all ways to cluster.
@@ -143,12 +163,48 @@ def build_features(
         nearest_m: (m,) distance of its nearest return.
         feet_m: (m,) height of its lowest return above the ground; nan where there is none.
         head_m: (m,) of its highest return; nan where there is no ground.
-        hypotheses: how many ways to cluster there are.
+        rows: (m, 2) its highest and lowest row of the range image.
     """
     edges = boxes.edges
     wide, tall = edges[:, 2] - edges[:, 0], edges[:, 3] - edges[:, 1]
     # Half a pixel: edges are cut to the image, and rounding may leave them a trifle inside.
-    at_border = (edges[:, :2] <= 0.5).any(axis=1) | (edges[:, 2:] >= np.array(size) - 0.5).any(axis=1)
+    first, last = edges[:, :2] <= 0.5, edges[:, 2:] >= np.array(size) - 0.5
+    height = cuboids.spans[:, 2]
+    feet, head = np.asarray(feet_m, dtype=np.float64), np.asarray(head_m, dtype=np.float64)
+    # A hundredth of a pixel: beams of a single row, or without a range image, are no way apart.
+    beams = np.maximum(boxes.beams, 0.01)
+    return np.column_stack(
+        [
+            np.log(np.asarray(counts, dtype=np.float64)),
+            np.asarray(nearest_m, dtype=np.float64),
+            np.log(cuboids.spans[:, 0]),
+            np.log(cuboids.spans[:, 1]),
+            height,
+            np.where(np.isnan(feet), 0.0, feet),
+            np.where(np.isnan(head), height, head),
+            np.log(wide / tall),
+            first[:, 0],
+            last[:, 0],
+            first.any(axis=1) | last.any(axis=1),
+            np.log(tall / beams[:, 1]),
+            np.log(wide / beams[:, 0]),
+            rows[:, 1] - rows[:, 0] + 1,
+            boxes.visible / counts,
+        ]
+    )
+
+
+def build_features(shape: Floats, boxes: Boxes, *, hypotheses: int) -> Floats:
+    """(m, 17) what the score asks of each proposal, in the order of `FEATURES`.
+
+    Agreement is the overlap with the best box of each other way to cluster, 0 where it has none there.
+
+    Args:
+        shape: (m, 15) of `build_shape_features`.
+        boxes: (m) of all ways to cluster.
+        hypotheses: how many ways to cluster there are.
+    """
+    edges = boxes.edges
     overlaps = iou(edges, edges) if len(edges) else np.zeros((0, 0))
     agreement = np.zeros((len(boxes), hypotheses))
     for place in range(hypotheses):
@@ -162,23 +218,23 @@ def build_features(
         else np.ones(len(boxes))
     )
     least = np.where(own, 1.0, agreement).min(axis=1, initial=1.0)
-    height = cuboids.spans[:, 2]
-    feet, head = np.asarray(feet_m, dtype=np.float64), np.asarray(head_m, dtype=np.float64)
-    return np.column_stack(
-        [
-            np.log(np.asarray(counts, dtype=np.float64)),
-            np.asarray(nearest_m, dtype=np.float64),
-            np.log(cuboids.spans[:, 0]),
-            np.log(cuboids.spans[:, 1]),
-            height,
-            np.where(np.isnan(feet), 0.0, feet),
-            np.where(np.isnan(head), height, head),
-            np.log(wide / tall),
-            at_border,
-            others,
-            least,
-        ]
-    )
+    return np.column_stack([shape, others, least])
+
+
+def move_edges(boxes: Boxes, moves: Floats, size: tuple[int, int]) -> Boxes:
+    """The boxes with each edge moved, by `MOST_BEAMS` at most, and cut to the image.
+
+    A box that would be narrower or lower than a pixel stays as it is.
+
+    Args:
+        boxes: (m) of any way to cluster.
+        moves: (m, 4) to the right and downwards, in `Boxes.beams`.
+        size: width and height of the image in pixels.
+    """
+    moved = boxes.edges + np.clip(moves, -MOST_BEAMS, MOST_BEAMS) * boxes.beams
+    moved = np.clip(moved, 0.0, np.array([*size, *size], dtype=np.float64))
+    sound = ((moved[:, 2:] - moved[:, :2]) >= 1).all(axis=1)
+    return replace(boxes, edges=np.where(sound[:, None], moved, boxes.edges))
 
 
 def apply_image_cues(scores: Floats, background: Floats | None, overlap: Floats | None) -> Floats:

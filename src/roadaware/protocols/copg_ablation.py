@@ -27,6 +27,7 @@ from roadaware.corner_cases.copg import (
     build_geometry,
     build_grid,
     build_proposals,
+    complete_boxes,
     compute_background,
     compute_object_overlap,
     estimate_ground,
@@ -78,7 +79,7 @@ KNOBS: Mapping[str, tuple[str, ...]] = {
     "local ground": ("local_ground_m",),
     "clusters": ("theta_deg", "reach_columns"),
     "reach": ("reach_m",),
-    "projection": ("standing_m", "min_visible", "near_m", "margin_px", "min_side_px"),
+    "projection": ("standing_m", "min_visible", "near_m", "margin_px", "min_side_px", "completion"),
     "background": ("background", "background_by", "near_m"),
     "overlaps": ("min_common_score",),
 }
@@ -193,8 +194,10 @@ class Bench:
 
         def make() -> tuple[Boxes, Cuboids]:
             boxes = project_hypotheses(geometry, capture, config, kept)
-            return boxes, fit_proposal_cuboids(geometry, boxes, config)
+            cuboids = fit_proposal_cuboids(geometry, boxes, config)
+            return complete_boxes(geometry, boxes, cuboids, config, size=size), cuboids
 
+        size = (capture.camera.width_px, capture.camera.height_px)
         boxes, cuboids = once("projection", make)
         own = np.zeros(len(boxes), dtype=np.bool_)
         for place, each in enumerate(geometry.hypotheses):
@@ -208,7 +211,6 @@ class Bench:
             overlap = once("overlaps", lambda: compute_object_overlap(boxes, capture, config))[own]
         held = replace(boxes, **{name: values[own] for name, values in vars(boxes).items()})
         solid = Cuboids(**{name: values[own] for name, values in vars(cuboids).items()})
-        size = (capture.camera.width_px, capture.camera.height_px)
         return build_proposals(geometry, held, solid, shares, overlap, config, capture.name, size=size)
 
     def _once(self, held: dict[Hashable, Any], step: str, config: CopgConfig, make: Callable[[], Any]) -> Any:

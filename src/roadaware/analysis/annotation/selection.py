@@ -17,7 +17,7 @@ from roadaware.io.files import read_regular
 from roadaware.io.json import decode, parse
 from roadaware.scenes.tables import Predictions, Scenes
 
-By = Literal["any", "best", "sum", "count"]
+By = Literal["any", "best", "sum", "count", "new"]
 LISTED: dict[str, Any] = {
     "rank": pl.Int64,
     "video": pl.String,
@@ -30,6 +30,8 @@ LISTED: dict[str, Any] = {
     "reason": pl.String,
 }
 """Columns of a list: `priority` is `worth` times `novelty`."""
+TUBE = "tube"
+"""The column of proposals that says of which thing a box is, over the images of a video."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class SelectionConfig:
 
     Args:
         by: what makes an image worth a look: `count` of proposals; `any`, 1 - prod(1 - score), as if scores
-            were independent chances; `best`, the highest score; `sum` of scores.
+            were independent chances; `best`, the highest score; `sum` of scores; `new`, how many things (`tube`) it shows
+            that no image higher in the list shows: one question for each thing, not for each image.
         repeat: each image of the same video that stands higher multiplies the worth by this; 1 for no heed.
         least_score: proposals below do not count.
         column: of `boxes`, from 0 to 1, that ranks proposals.
@@ -59,16 +62,17 @@ def rank_images(
 ) -> pl.DataFrame:
     """Rank all images, the most useful first, see `LISTED`.
 
-    Images without a proposal come last, in an order drawn by chance.
+    Images of equal worth, and those without a proposal, which come last, stand in an order drawn by chance; by `new`, so
+    do those that show nothing new, each video in turn, those with the fewest images above first.
 
     Args:
-        claims: proposals with scores.
+        claims: proposals with scores; by `new`, with the things that they are of.
         pictures: video and frame of all images that could be looked at.
         config: how they are ranked.
-        seed: of the order of what has no proposal.
+        seed: of what is drawn by chance.
 
     Raises:
-        UsageError: if there are no images, proposals of others, or no such column of scores.
+        UsageError: if there are no images, proposals of others, no such column of scores, or by `new` no things.
     """
     config = config or SelectionConfig()
     table = pictures.select(pl.col("video").cast(pl.String), pl.col("frame").cast(pl.Int64)).unique(
@@ -82,15 +86,26 @@ def rank_images(
         "best": pl.col("value").max(),
         "sum": pl.col("value").sum(),
         "count": pl.len().cast(pl.Float64),
+        "new": pl.len().cast(pl.Float64),
     }[config.by]
-    told = (
-        boxes.filter(pl.col("value") >= config.least_score)
-        .group_by("video", "frame")
-        .agg(worth=worth, proposals=pl.len().cast(pl.Int64), best_score=pl.col("value").max())
+    boxes = boxes.filter(pl.col("value") >= config.least_score)
+    things: list[list[int]] | None = None
+    if config.by == "new":
+        # The best box of each thing in an image; a box of no thing is one by itself.
+        own = pl.col(TUBE).cast(pl.Int64).fill_null(-1 - pl.int_range(pl.len(), dtype=pl.Int64))
+        boxes = (
+            boxes.with_columns(own.alias(TUBE)).group_by("video", "frame", TUBE).agg(pl.col("value").max())
+        )
+    told = boxes.group_by("video", "frame").agg(
+        worth=worth, proposals=pl.len().cast(pl.Int64), best_score=pl.col("value").max()
     )
     table = table.join(told, on=["video", "frame"], how="left", maintain_order="left")
     table = table.with_columns(pl.col("worth").fill_null(0.0), pl.col("proposals").fill_null(0))
-    order, novelty, above = _order(table, config.repeat, seed)
+    if config.by == "new":
+        shown = boxes.group_by("video", "frame").agg(TUBE)
+        held = table.join(shown, on=["video", "frame"], how="left", maintain_order="left")[TUBE]
+        things = [each or [] for each in held.to_list()]
+    order, novelty, above = _order(table, config.repeat, seed, things)
     listed = table[order].with_columns(
         pl.Series("rank", np.arange(1, len(order) + 1)),
         pl.Series("novelty", novelty),
@@ -112,6 +127,11 @@ def _check(claims: Predictions, table: pl.DataFrame, config: SelectionConfig) ->
     values = claims.boxes[config.column].cast(pl.Float64).drop_nulls()
     if len(values) and not values.is_between(0.0, 1.0).all():
         raise UsageError(f"the column {config.column!r} does not lie from 0 to 1 everywhere")
+    if config.by == "new" and TUBE not in claims.boxes.columns:
+        raise UsageError(
+            f"the proposals have no column {TUBE!r}, so that nobody knows which boxes are of one thing: propose with "
+            "--track and give the tables `tracks`, or rank by count"
+        )
     known = claims.boxes.with_columns(pl.col("video").cast(pl.String))
     lost = known.join(table, on=["video", "frame"], how="anti")
     if len(lost):
@@ -122,32 +142,65 @@ def _check(claims: Predictions, table: pl.DataFrame, config: SelectionConfig) ->
         )
 
 
-def _order(table: pl.DataFrame, repeat: float, seed: int) -> tuple[list[int], list[float], list[int]]:
+def _order(
+    table: pl.DataFrame, repeat: float, seed: int, things: list[list[int]] | None
+) -> tuple[list[int], list[float], list[int]]:
     """Rows in their order, their novelty, and how many of the same video stand above each.
 
     What an image is worth can only fall as others are taken, so a row whose worth is still the same when it
     comes up is the best that is left.
+
+    Args:
+        table: with the worth of each image by itself.
+        repeat: what each image of the same video that stands higher leaves of it.
+        seed: of the order of equal ones and of the rest.
+        things: numbers of what each image shows, of which nothing is worth anything twice; None for no heed.
     """
     worth, videos = table["worth"].to_list(), table["video"].to_list()
     taken: dict[str, int] = dict.fromkeys(videos, 0)
-    heap = [(-value, row, 0) for row, value in enumerate(worth) if value > 0]
+    seen: set[tuple[str, int]] = set()
+
+    def value(row: int) -> float:
+        video = videos[row]
+        left = worth[row]
+        if things is not None:
+            left = sum((video, thing) not in seen for thing in things[row])
+        return float(left * repeat ** taken[video])
+
+    rng = np.random.default_rng(seed)
+    # Images of equal worth come by chance: in the order of the table those of its first videos would always be ahead.
+    chance = rng.permutation(len(worth)).tolist()
+    heap = [(-value(row), chance[row], row) for row in range(len(worth)) if worth[row] > 0]
     heapq.heapify(heap)
     order: list[int] = []
+    novelty: list[float] = []
     above: list[int] = []
     while heap:
-        _, row, known = heapq.heappop(heap)
-        now = taken[videos[row]]
-        if now != known and repeat < 1:
-            heapq.heappush(heap, (-worth[row] * repeat**now, row, now))
+        known, _, row = heapq.heappop(heap)
+        now = value(row)
+        if things is not None and now == 0:
+            continue
+        if now != -known:
+            heapq.heappush(heap, (-now, chance[row], row))
             continue
         order.append(row)
-        above.append(now)
+        novelty.append(now / worth[row])
+        above.append(taken[videos[row]])
         taken[videos[row]] += 1
-    rest = np.flatnonzero(np.array(worth) <= 0)
-    np.random.default_rng(seed).shuffle(rest)
+        if things is not None:
+            seen.update((videos[row], thing) for thing in things[row])
+    rest = np.setdiff1d(np.arange(len(worth)), order)
+    rng.shuffle(rest)
+    if things is not None:
+        turns = []
+        for row in rest.tolist():
+            turns.append(taken[videos[row]])
+            taken[videos[row]] += 1
+        places = np.argsort(turns, kind="stable")
+        order += rest[places].tolist()
+        return order, novelty + [0.0] * len(rest), above + np.array(turns, dtype=np.int64)[places].tolist()
     order += rest.tolist()
-    novelty = [repeat**count for count in above] + [1.0] * len(rest)
-    return order, novelty, above + [0] * len(rest)
+    return order, novelty + [1.0] * len(rest), above + [0] * len(rest)
 
 
 def _reason() -> pl.Expr:
