@@ -37,7 +37,8 @@ _PATHS = (
 )
 _TO = (
     f"What is written: `rrd`, a recording of Rerun; boxes and tracks as {', '.join(f'`{form}`' for form in FORMS)}; or the "
-    "annotations in the form of `ava` (csv), `vidvrd`, `hcstvg` (as TubeDETR prepares it) or `vggss` (JSON)."
+    "annotations in the form of `ava` (csv), `mmaction2` (AVA's csv with a pickle of proposals), `vidvrd`, `hcstvg` (as "
+    "TubeDETR prepares it) or `vggss` (JSON)."
 )
 _OUT = "The file, such as run.rrd; for annotations a folder."
 _MEDIA = "Videos, or folders in which videos and images lie, where tables do not say."
@@ -61,7 +62,8 @@ _TRUTH = (
 )
 _Form = Literal[
     "rrd", "coco", "yolo", "mot", "cvat", "voc", "cvat_images", "csv", "kitti", "kitti_tracking", "bdd100k", "openlabel",
-    "via", "via_csv", "vott", "activitynet", "ava", "vidvrd", "hcstvg", "vggss"
+    "via", "via_csv", "vott", "activitynet", "ava", "mmaction2",
+    "vidvrd", "hcstvg", "vggss"
 ]  # fmt: skip
 
 
@@ -224,9 +226,11 @@ def _convert_predictions(
     from roadaware.analysis.evaluation.box_predictions import open_box_predictions
     from roadaware.formats.actions import write_action_claims
     from roadaware.formats.coco import read_index
+    from roadaware.formats.truth_files import write_proposals
 
-    if to not in FORMS and to != "ava":
-        raise UsageError(f"predictions are not written as {to}; they are as {', '.join((*PREDICTED, 'ava'))}")
+    if to not in FORMS and to not in ("ava", "mmaction2"):
+        listed = ", ".join((*PREDICTED, "ava", "mmaction2"))
+        raise UsageError(f"predictions are not written as {to}; they are as {listed}")
     known = None if truth is None else _open(truth, None, (), ())
     index = (
         read_index(truth)
@@ -236,18 +240,23 @@ def _convert_predictions(
     found, title = open_box_predictions(path, reader, known, index, option, columns)
     if reader is None and title:
         console.print_note(f"taken for {title}, with scores; --from says otherwise")
-    if to != "ava":
+    if to in FORMS:
         return _write_boxes(
             found, out, to, videos, None, kind=kind, lossy=lossy, overwrite=overwrite, index=index
         )
-    if known is None:
+    if known is None and to == "ava":
         raise UsageError("AVA's csv counts in seconds and shares: say --truth TRUTH, the annotations")
     if out.exists():
-        raise UsageError(f"{out} is there already; predictions of actions are one new csv file")
+        raise UsageError(f"{out} is there already; as {to} predictions are one new file")
     make_folder(out.absolute().parent)
-    write_action_claims(found, known, out)
-    data = {"file": str(out), "form": to, "rows": {"labels": len(found.labels)}}
-    return Outcome(f"{len(found.labels):,} labels\nwrote {terminal.format_cell(str(out))}", data)
+    if known is not None and to == "ava":
+        write_action_claims(found, known, out)
+        rows = {"labels": len(found.labels)}
+    else:
+        rows = {"proposals": write_proposals(found, known, out)}
+    data = {"file": str(out), "form": to, "rows": rows}
+    ((what, count),) = rows.items()
+    return Outcome(f"{count:,} {what}\nwrote {terminal.format_cell(str(out))}", data)
 
 
 def _write_annotations(

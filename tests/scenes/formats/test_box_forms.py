@@ -360,12 +360,16 @@ def test_boxes_of_vott_come_back_but_for_what_is_listed(seed: int, tmp_path: Pat
     assert written.lost["boxes without an area, left out"] == len(scenes.boxes) - len(boxed)
     counts = boxed.drop_nulls("tube").group_by("tube").len()
     single = set(counts.filter(pl.col("len") == 1)["tube"])
-    assert written.lost["tracks of one box: VoTT takes a name for a track where two frames have it"] == len(single)
+    assert written.lost["tracks of one box: VoTT takes a name for a track where two frames have it"] == len(
+        single
+    )
     lone = pl.when(~pl.col("tube").is_in(list(single))).then("tube")
     labels = scenes.labels.join(boxed, on="box", how="semi")
     due = summarize(scenes.with_tables(boxes=boxed.with_columns(tube=lone), labels=labels))
     agent = {"agent": back.meta.vocabularies["tag"]}
-    named = back.with_tables(labels=back.labels.with_columns(kind=pl.lit("agent")), meta=Meta("VoTT", vocabularies=agent))
+    named = back.with_tables(
+        labels=back.labels.with_columns(kind=pl.lit("agent")), meta=Meta("VoTT", vocabularies=agent)
+    )
     found = summarize(named)
     assert [row[:6] for row in found["boxes"]] == [row[:6] for row in due["boxes"]]
     assert [row[6:] for row in found["boxes"]] == [pytest.approx(row[6:], abs=1e-4) for row in due["boxes"]]
@@ -374,7 +378,9 @@ def test_boxes_of_vott_come_back_but_for_what_is_listed(seed: int, tmp_path: Pat
 
 
 @pytest.mark.parametrize("predicted", [False, True])
-def test_segments_of_activitynet_come_back(predicted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_segments_of_activitynet_come_back(
+    predicted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rng = random.Random(4)  # noqa: S311
     segments = {
         f"v {n} ü": [
@@ -398,7 +404,10 @@ def test_segments_of_activitynet_come_back(predicted: bool, tmp_path: Path, caps
     scenes = read("activitynet", tmp_path / "out", cache=False, fps=25) if not predicted else None
     if scenes is not None:
         first = scenes.tubes.row(0, named=True)
-        assert (first["start_frame"], first["end_frame"]) == (int(first["start_s"] * 25), -int(-first["end_s"] * 25 // 1))
+        assert (first["start_frame"], first["end_frame"]) == (
+            int(first["start_s"] * 25),
+            -int(-first["end_s"] * 25 // 1),
+        )
         assert scenes.videos["n_frames"].to_list() == [512] * 4
 
 
@@ -439,7 +448,10 @@ def summarize_predictions(found: Predictions) -> list[Any]:
     """Video, frame, track, class and (score, corners) of every box, sorted."""
     words = found.meta.vocabularies.get("agent", ())
     names = dict(found.tubes.select("tube", "name").iter_rows())
-    label = {box: (words[place], score) for box, place, score in found.labels.select("box", "label", "score").iter_rows()}
+    label = {
+        box: (words[place], score)
+        for box, place, score in found.labels.select("box", "label", "score").iter_rows()
+    }
     rows = []
     for row in found.boxes.iter_rows(named=True):
         word, score = label.get(row["box"], ("", row["score"]))
@@ -449,7 +461,9 @@ def summarize_predictions(found: Predictions) -> list[Any]:
     return sorted(rows)
 
 
-@pytest.mark.parametrize("form", [form for form in PREDICTED if form in GENERAL and form not in ("coco", "mot")])
+@pytest.mark.parametrize(
+    "form", [form for form in PREDICTED if form in GENERAL and form not in ("coco", "mot")]
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_predictions_come_back_and_so_do_files(form: str, seed: int, tmp_path: Path) -> None:
     given = random_predictions(seed, PREDICTED[form].holds)
@@ -460,7 +474,9 @@ def test_predictions_come_back_and_so_do_files(form: str, seed: int, tmp_path: P
     assert [row[:4] for row in found] == [row[:4] for row in due]
     assert [row[4] for row in found] == [pytest.approx(row[4], abs=1e-4) for row in due]
     assert [row[4][0] for row in found] == [row[4][0] for row in due], "scores come back to the last digit"
-    assert sorted(back.frames.select("video", "frame").rows()) == sorted(given.frames.select("video", "frame").rows())
+    assert sorted(back.frames.select("video", "frame").rows()) == sorted(
+        given.frames.select("video", "frame").rows()
+    )
     write_boxes(back, form, tmp_path / "second")
     assert read_files(tmp_path / "second") == read_files(tmp_path / "first")
 
@@ -493,7 +509,8 @@ def test_predictions_come_back_from_coco(tmp_path: Path, capsys: pytest.CaptureF
     due = summarize_predictions(given)
     assert [row[:4] for row in back] == [row[:4] for row in due]
     assert [row[4] for row in back] == [pytest.approx(row[4], abs=1e-4) for row in due]
-    (tmp_path / "truth.json").write_text(json.dumps({**info, "images": info["images"][1:], "annotations": []}))
+    others = [image for image in info["images"] if image["id"] != listed[0]["image_id"]]
+    (tmp_path / "truth.json").write_text(json.dumps({**info, "images": others, "annotations": []}))
     assert main(["convert", str(tmp_path / "given"), *again, "--overwrite"]) == 3
     assert "is no image of these annotations" in capsys.readouterr().err
 
@@ -504,7 +521,9 @@ def test_results_of_mot_come_back(tmp_path: Path, capsys: pytest.CaptureFixture[
     for folder in ("first", "second"):
         source = tmp_path / ("given" if folder == "first" else "first")
         command = ["convert", str(source), "--to", "mot", "--lossy", "-o", str(tmp_path / folder), "-q"]
-        assert main([*command, *(["--predictions"] if folder == "second" else [])]) == 0, capsys.readouterr().err
+        assert main([*command, *(["--predictions"] if folder == "second" else [])]) == 0, (
+            capsys.readouterr().err
+        )
     texts = [
         {name: text for name, text in read_files(tmp_path / folder).items() if name.endswith(".txt")}
         for folder in ("first", "second")
@@ -519,7 +538,15 @@ def test_predictions_of_kitti_come_back(tmp_path: Path, capsys: pytest.CaptureFi
     lines = [line for line in LINES.splitlines() if "DontCare" not in line]
     text = "".join(f"{line} {score}\n" for line, score in zip(lines, (0.5, 0.125, 1.0), strict=True))
     (folder / "0003.txt").write_text(text)
-    command = ["convert", str(tmp_path / "set"), "--predictions", "--to", "kitti_tracking", "-o", str(tmp_path / "out")]
+    command = [
+        "convert",
+        str(tmp_path / "set"),
+        "--predictions",
+        "--to",
+        "kitti_tracking",
+        "-o",
+        str(tmp_path / "out"),
+    ]
     assert main(command) == 0, capsys.readouterr().err
     written = (tmp_path / "out" / "training" / "label_02" / "0003.txt").read_text()
     assert read_numbers(written) == read_numbers(text)
@@ -544,7 +571,10 @@ def test_predictions_that_do_not_fit_a_form_are_refused(
     words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_boxes(random_predictions(3, PREDICTED["csv"].holds), "csv", tmp_path / "given")
-    assert main(["convert", str(tmp_path / "given"), "--predictions", *words, "-o", str(tmp_path / "out"), "-q"]) == 2
+    assert (
+        main(["convert", str(tmp_path / "given"), "--predictions", *words, "-o", str(tmp_path / "out"), "-q"])
+        == 2
+    )
     assert told in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
