@@ -26,9 +26,9 @@ from roadaware.analysis.doctor.environment import (
     describe_environment,
     is_writable,
 )
-from roadaware.analysis.doctor.films import check_film, list_films
 from roadaware.analysis.doctor.predictions import check_predictions
 from roadaware.analysis.doctor.run_folders import check_run_folder
+from roadaware.analysis.doctor.videos import check_video, list_videos
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, parse_size
 from roadaware.analysis.evaluation.scenes import Reading, open_predictions, open_truth
 from roadaware.analysis.scene_tasks import TASKS
@@ -45,10 +45,10 @@ from roadaware.scenes.store import is_saved
 
 _DATASETS = ("jaad", "pie")
 _SUBJECT = (
-    "environment, films, run, pedestrians, road, ucf24, actions, relations, grounding, sound, corner-cases, or a dataset: "
+    "environment, videos, run, pedestrians, road, ucf24, actions, relations, grounding, sound, corner-cases, or a dataset: "
     "jaad, pie, ..."
 )
-_PATH = "The dataset's folder or zip; of films a film or their folder; of a run the folder that -o named."
+_PATH = "The dataset's folder or zip; of videos a video or their folder; of a run the folder that -o named."
 _DATA = "DATASET=PATH, to compare names, order and truth with the dataset's own."
 _TRUTH = "For road events, actions, relations, grounding, sound, corner cases: what is true, as `evaluate` takes it."
 _CLAIMS = "For these: the predictions."
@@ -79,8 +79,8 @@ def doctor(
     """Find out why something does not work, or why a number is 0.
 
     Without arguments it looks at the machine: versions, whether torch, CUDA, onnxruntime, av and transformers
-    work, installed models, cache, data, disk. With `films` and a path it looks at a film or a folder of them: container,
-    codec, rate (also where it varies), gaps, rotation, damaged frames, films that are dark, white or still. With `run` and
+    work, installed models, cache, data, disk. With `videos` and a path it looks at a video or a folder of them: container,
+    codec, rate (also where it varies), gaps, rotation, damaged frames, videos that are dark, white or still. With `run` and
     a folder it says whether the work in it is over and whole, and of the settings that it says. With a dataset and a path it
     looks for what is wrong with the folder: frame base, scale of boxes, splits, refused rows. With
     `pedestrians` it looks at your own scores and samples: names that do not exist, classes from 1,
@@ -98,7 +98,7 @@ def doctor(
 
         roadaware doctor
 
-        roadaware doctor films drive.mp4
+        roadaware doctor videos drive.mp4
 
         roadaware doctor run runs/road
 
@@ -117,16 +117,16 @@ def doctor(
         facts = describe_environment()
         facts["remarks"] = list_remarks(facts)
         return Outcome(format_environment(facts), facts)
-    if subject in ("films", "run"):
+    if subject in ("videos", "run"):
         if path is None:
             raise UsageError(
-                f"doctor {subject} needs a path: {'a film, or a folder of films' if subject == 'films' else 'the folder'}"
+                f"doctor {subject} needs a path: {'a video, or a folder of videos' if subject == 'videos' else 'the folder'}"
             )
         if out is not None or truth is not None or predictions is not None:
             raise UsageError(f"doctor {subject} takes a path alone: nothing is compared or corrected")
         if subject == "run":
             return _tell(check_run_folder(path), str(path), strict=strict)
-        return _check_films(path, strict=strict)
+        return _check_videos(path, strict=strict)
     if subject == "pedestrians":
         if out is not None and (out.is_file() or (out.is_dir() and any(out.iterdir()) and not overwrite)):
             raise UsageError(f"{out} is there already; name a new folder for corrected scores and samples")
@@ -164,7 +164,7 @@ def doctor(
     if subject not in READERS:
         known = [
             "environment",
-            "films",
+            "videos",
             "run",
             "pedestrians",
             *dict.fromkeys([*CORRECTED_TASKS, *TASKS]),
@@ -178,13 +178,13 @@ def doctor(
     return _tell(check_scene_folder(open_dataset(subject, path)), str(path), strict=strict)
 
 
-def _check_films(path: Path, *, strict: bool) -> Outcome:
-    """A table of films, and what is the matter with each."""
-    paths = list_films(path)
+def _check_videos(path: Path, *, strict: bool) -> Outcome:
+    """A table of videos, and what is the matter with each."""
+    paths = list_videos(path)
     rows, blocks, told, serious = [], [], [], 0
-    with console.show_progress("looking at films") as progress:
+    with console.show_progress("looking at videos") as progress:
         for done, each in enumerate(paths, 1):
-            facts, found = check_film(each)
+            facts, found = check_video(each)
             name = each.name if each == path else str(each.relative_to(path))
             size = f"{facts.width_px}x{facts.height_px}" if facts.width_px else "?"
             rate = f"{facts.fps:.4g}" if facts.fps else "?"
@@ -196,12 +196,12 @@ def _check_films(path: Path, *, strict: bool) -> Outcome:
                 blocks.append(format_diagnoses(found, name))
             told.append({**asdict(facts), "path": name, "diagnoses": [asdict(item) for item in found]})
             serious += sum(item.severity != "note" for item in found)
-            progress(done, len(paths), "films")
-    heads = ["film", "container", "codec", "size", "frames/s", "frames", "seconds", "findings"]
+            progress(done, len(paths), "videos")
+    heads = ["video", "container", "codec", "size", "frames/s", "frames", "seconds", "findings"]
     text = "\n\n".join([format_table(heads, rows, left=4), *(blocks or ["nothing found that looks wrong"])])
     return Outcome(
         text,
-        {"subject": str(path), "films": told},
+        {"subject": str(path), "videos": told},
         f"--strict: {serious} findings" if strict and serious else None,
     )
 
@@ -312,7 +312,7 @@ def list_remarks(facts: dict[str, Any]) -> list[str]:
         remarks.append("no place for a cache: set ROADAWARE_HOME to a folder you can write to")
     elif not is_writable(Path(cache)):
         remarks.append(
-            f"the cache folder {cache} cannot be written, so that every reading starts anew: set ROADAWARE_HOME to one that can"
+            f"the cache folder {cache} cannot be written, every reading starts anew: set ROADAWARE_HOME to one that can"
         )
     if data and not Path(data).is_dir():
         remarks.append(
@@ -334,14 +334,11 @@ def list_remarks(facts: dict[str, Any]) -> list[str]:
             remarks.append(
                 f"{name} does not work: {state}: install it again in an environment of its own, {install}"
             )
-    if (
-        facts["gpu_driver"]
-        and facts["cuda"] == "none"
-        and facts["libraries"].get("torch") not in ("missing", None)
-    ):
+    torch = facts["libraries"].get("torch", "missing")
+    if facts["gpu_driver"] and facts["cuda"] == "none" and torch != "missing":
         remarks.append(
-            f"there is {facts['gpu_driver']}, and torch {facts['libraries']['torch']} does not see it: install torch for CUDA, "
-            "as pytorch.org says for your driver"
+            f"there is {facts['gpu_driver']}, and torch {torch} does not see it: install torch for CUDA, as pytorch.org says "
+            "for your driver"
         )
     return remarks
 

@@ -227,7 +227,7 @@ def _place_frame(frame: dict[str, Any], place: int, where: str) -> tuple[str, in
     number = 0 if alone else parse_int(given, 0, MOST_FRAMES)
     if number is None:
         raise InputError(
-            f"the frameIndex of frame {place} should be a whole number from 0 and is {format_value(given)}",
+            f"the frameIndex of frame {place} should be a whole number from 0 to {MOST_FRAMES:,}, not {format_value(given)}",
             where=where,
         )
     return to_printable(escape_surrogates(video), LONGEST_NAME), number, alone

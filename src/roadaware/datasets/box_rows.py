@@ -338,7 +338,7 @@ def _refuse_rows(
         (pl.col("video").is_null() | (pl.col("video") == ""), "no video is named"),
         (
             ~pl.col("frame").is_between(0, MOST_FRAMES).fill_null(value=False),
-            "the frame is no whole number from the first on",
+            f"the frame is no whole number from the first on, up to {MOST_FRAMES:,}",
         ),
         (late, pl.format("frame {} is behind the end of its video of {} frames", "frame", "n_frames")),
         (~numbers, "a corner is no finite number"),

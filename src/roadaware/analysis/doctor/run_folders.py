@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ from roadaware.io.files import is_temporary, read_regular
 from roadaware.io.folders import MARKER, digest, list_result_files
 from roadaware.io.sources import is_outside, to_printable
 from roadaware.scenes.store import is_saved, open_predictions, open_scenes, scan_tables
+from roadaware.scenes.tables import Predictions, Scenes
 
-_LIMIT = 1 << 26
+_LIMIT, _LARGEST = 1 << 26, 1 << 30
+"""Bytes of a record, and of a file of a run, that are read at most."""
 _CHECKPOINT = "last.ckpt"
 _RECORDS = ("run.json", "masks.json", "watch.json", "study.json", "recipe.json", "meta.json", MARKER)
 _AGAIN = (
@@ -91,11 +93,9 @@ def _check_version(record: Mapping[str, Any], where: str) -> list[Diagnosis]:
 
 def _check_tables(folder: Path) -> list[Diagnosis]:
     """Saved tables: whether they open, and what they hold."""
-    opening: Callable[[Path], Any] = (
-        open_predictions if scan_tables(folder)[0] == "Predictions" else open_scenes
-    )
     try:
-        tables = opening(folder)
+        predicted = scan_tables(folder)[0] == Predictions.__name__
+        tables: Scenes | Predictions = open_predictions(folder) if predicted else open_scenes(folder)
     except RoadawareError as error:
         return report_error("damaged", "Tables are damaged or missing.", str(error)[:300], _ANEW)
     if not any(len(frame) for name, frame in tables.tables().items() if name != "rejected"):
@@ -128,7 +128,7 @@ def _check_results(folder: Path) -> list[Diagnosis]:
             changed.append(to_printable(name, 60))
             continue
         try:
-            data = read_regular(folder / name)
+            data = read_regular(folder / name, limit=_LARGEST)
         except FileNotFoundError:
             missing.append(name)
             continue
@@ -176,10 +176,12 @@ def _check_parts(folder: Path) -> list[Diagnosis]:
     if record.get("finished") is not True:
         evidence = f"{len(listed):,} videos are done, and run.json does not say that it is finished"
         found += report_error("unfinished", "The work is not over.", evidence, _AGAIN)
+        parts = {name: part.get("part") if isinstance(part, dict) else None for name, part in listed.items()}
         absent = [
-            name for name, part in listed.items()
-            if not (isinstance(part, dict) and isinstance(part.get("part"), str) and (folder / "parts" / part["part"]).is_dir())
-        ]  # fmt: skip
+            name
+            for name, part in parts.items()
+            if not isinstance(part, str) or not (folder / "parts" / part).is_dir()
+        ]
         if absent:
             evidence = f"{len(absent)} of {len(listed)}, such as {to_printable(absent[0], 60)}"
             found += report_error("missing", "Parts that are listed as done are not there.", evidence, _AGAIN)
@@ -193,7 +195,7 @@ def _check_parts(folder: Path) -> list[Diagnosis]:
         name, why = next(iter(failed.items()))
         evidence = f"{len(failed)}, such as {to_printable(str(name), 60)}: {to_printable(str(why), 120)}"
         found += report_suspicion(
-            "failed", "Videos could not be looked at.", evidence, "Look at them: roadaware doctor films PATH"
+            "failed", "Videos could not be looked at.", evidence, "Look at them: roadaware doctor videos PATH"
         )
     return found + _check_version(record, "run.json")
 

@@ -1,4 +1,4 @@
-"""Checks of films: what they are, and what of them makes boxes and times go wrong."""
+"""Checks of videos: what they are, and what of them makes boxes and times go wrong."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import numpy.typing as npt
 from roadaware.analysis.doctor.diagnosis import Diagnosis, report_error, report_note, report_suspicion
 from roadaware.arrays import Floats
 from roadaware.errors import InputError
-from roadaware.io.decoders import BROKEN, format_decoder_error
+from roadaware.io.decoders import BROKEN
 from roadaware.io.sources import to_printable
 from roadaware.io.video import get_time_base, open_container, open_video_stream, read_frame_times
 
 SUFFIXES = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".ts")
-_MOST_FILMS = 10_000
-# A whole minute at 25 frames a second is decoded; of longer films as many frames, from places evenly spread.
+_MOST_VIDEOS = 10_000
+# A whole minute at 25 frames a second is decoded; of longer videos as many frames, from places evenly spread.
 _MOST_DECODED, _PLACES = 1500, 30
 _SMALL = (64, 36)
 """Width and height in which brightness and motion are measured: finer ones say the same of a whole image."""
@@ -37,8 +37,8 @@ _PLAYED = ("h264", "vp8", "vp9", "av1")
 
 
 @dataclass
-class FilmFacts:
-    """What a film is.
+class VideoFacts:
+    """What a video is.
 
     Args:
         path: as it was given.
@@ -78,8 +78,8 @@ class _Seen:
     rotation_deg: int = 0
 
 
-def list_films(path: Path) -> list[Path]:
-    """The film at a path, or those in a folder and below.
+def list_videos(path: Path) -> list[Path]:
+    """The video at a path, or those in a folder and below.
 
     Raises:
         InputError: if there is none.
@@ -93,20 +93,20 @@ def list_films(path: Path) -> list[Path]:
     found = sorted(each for each in path.rglob("*") if each.suffix.lower() in SUFFIXES and each.is_file())
     if not found:
         raise InputError(
-            f"expected films ({', '.join(SUFFIXES)}), found none",
+            f"expected videos ({', '.join(SUFFIXES)}), found none",
             where=to_printable(str(path)),
-            hint="Name a film or its folder.",
+            hint="Name a video or its folder.",
         )
-    return found[:_MOST_FILMS]
+    return found[:_MOST_VIDEOS]
 
 
-def check_film(path: Path) -> tuple[FilmFacts, list[Diagnosis]]:
-    """What a film is, and what is the matter with it.
+def check_video(path: Path) -> tuple[VideoFacts, list[Diagnosis]]:
+    """What a video is, and what is the matter with it.
 
     Args:
-        path: of the film.
+        path: of the video.
     """
-    facts = FilmFacts(str(path))
+    facts = VideoFacts(str(path))
     try:
         file = open_container(path)
     except InputError as error:
@@ -144,7 +144,10 @@ def check_film(path: Path) -> tuple[FilmFacts, list[Diagnosis]]:
     if 0 < facts.seconds < _SHORT_S:
         says = "It is shorter than a second."
         found += report_note(
-            "short", says, f"{facts.frames} frames, {facts.seconds:.2f} s", "Check that it is the whole film."
+            "short",
+            says,
+            f"{facts.frames} frames, {facts.seconds:.2f} s",
+            "Check that it is the whole video.",
         )
     return facts, found
 
@@ -155,17 +158,17 @@ _AGAIN = (
 
 
 def _report_unread(error: InputError) -> list[Diagnosis]:
-    return report_error("unread", "It cannot be read as a film.", error.message, error.hint or _AGAIN)
+    return report_error("unread", "It cannot be read as a video.", error.message, error.hint or _AGAIN)
 
 
-def _check_whole(facts: FilmFacts, counted: int, promised: int, broken: str) -> list[Diagnosis]:
+def _check_whole(facts: VideoFacts, counted: int, promised: int, broken: str) -> list[Diagnosis]:
     if broken:
         return report_error(
             "cut_off", "The file breaks off or is damaged.", f"after {facts.frames} frames: {broken}", _AGAIN
         )
     if counted < promised:
         evidence = f"{counted:,} frames of the {promised:,} that it promises"
-        return report_error("cut_off", "The end of the film is missing.", evidence, _AGAIN)
+        return report_error("cut_off", "The end of the video is missing.", evidence, _AGAIN)
     if counted > facts.frames:
         says = "Several frames have one time, so that numbers of frames differ between tools."
         evidence = f"{counted:,} frames with {facts.frames:,} different times"
@@ -192,7 +195,7 @@ def check_times(shown_s: Floats, stated_fps: float | None) -> list[Diagnosis]:
         says = "Frames are missing: time goes on and the numbers of frames do not."
         evidence = f"{len(gaps)} gaps; the longest, {steps[longest]:.2f} s, behind frame {longest}"
         found += report_suspicion(
-            "gaps", says, evidence, "Count in times and not in frames, or cut the film at the gaps."
+            "gaps", says, evidence, "Count in times and not in frames, or cut the video at the gaps."
         )
     if odd > _ODD_SHARE and odd > len(gaps) / len(steps):
         says = "Its rate varies: a frame's number does not tell its time."
@@ -215,20 +218,20 @@ def check_times(shown_s: Floats, stated_fps: float | None) -> list[Diagnosis]:
 
 def _constant(fps: float | None) -> str:
     return (
-        f"Annotate and use a copy of one rate: ffmpeg -i IN -fps_mode cfr -r {fps or 25:g} OUT.mp4 (before anything is annotated: "
-        "frames get new numbers)"
+        "Before anything is annotated (frames get new numbers), make a copy of one rate: "
+        f"ffmpeg -i IN -fps_mode cfr -r {fps or 25:g} OUT.mp4"
     )
 
 
 def _look(file: Any, stream: Any, times: npt.NDArray[np.int64], scale: float) -> _Seen:
-    """Decode a film, or some of it at places evenly spread, and measure its frames."""
+    """Decode a video, or some of it at places evenly spread, and measure its frames."""
     seen = _Seen()
     whole = len(times) <= _MOST_DECODED
     starts = [0] if whole else np.linspace(0, len(times) - 1, _PLACES, endpoint=False).astype(int).tolist()
     most = len(times) if whole else _MOST_DECODED // _PLACES
     for start in starts:
         before: Floats | None = None
-        for frame, fault in islice(_decode(file, stream, int(times[start])), most):
+        for frame in islice(_decode(file, stream, int(times[start])), most):
             if frame is None or frame.is_corrupt:
                 place = float(times[start] if frame is None or frame.pts is None else frame.pts)
                 seen.damaged.append(place * scale)
@@ -244,22 +247,26 @@ def _look(file: Any, stream: Any, times: npt.NDArray[np.int64], scale: float) ->
     return seen
 
 
-def _decode(file: Any, stream: Any, place: int) -> Iterator[tuple[Any, str]]:
-    """Frames from the key frame before a place on; None, with why, where one cannot be decoded."""
+def _decode(file: Any, stream: Any, place: int) -> Iterator[Any]:
+    """Frames from the key frame before a place on; None where one cannot be decoded."""
     try:
         file.seek(place, stream=stream, backward=True, any_frame=False)
-        for frame in file.decode(stream):
-            yield frame, ""
-    except BROKEN as error:
-        yield None, format_decoder_error(error)
+        yield from file.decode(stream)
+    except BROKEN:
+        yield None
 
 
-def _check_images(facts: FilmFacts, seen: _Seen) -> list[Diagnosis]:
+def _check_images(facts: VideoFacts, seen: _Seen) -> list[Diagnosis]:
     """Whether images are damaged, turned, dark, blinding or still."""
     found: list[Diagnosis] = []
     looked = f"of {facts.decoded:,} decoded frames" + (
         "" if facts.decoded >= facts.frames else f" ({facts.frames:,} are there)"
     )
+    if facts.frames <= _MOST_DECODED and not seen.damaged and facts.decoded < facts.frames:
+        evidence = f"{facts.decoded:,} of {facts.frames:,} frames can be decoded"
+        found += report_error(
+            "damaged_frames", "Frames cannot be decoded, or only in part.", evidence, _AGAIN
+        )
     if seen.damaged:
         places = ", ".join(f"{place:.2f} s" for place in seen.damaged[:3])
         evidence = f"{len(seen.damaged):,} {looked}, the first at {places}"

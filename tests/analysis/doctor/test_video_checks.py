@@ -1,4 +1,4 @@
-"""Films and run folders are looked at before somebody trusts them: what is planted is named, and what is whole is not."""
+"""Videos and run folders are looked at before somebody trusts them: what is planted is named, and what is whole is not."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from roadaware import __version__
-from roadaware.analysis.doctor.films import check_film, check_times
 from roadaware.analysis.doctor.run_folders import check_run_folder
+from roadaware.analysis.doctor.videos import check_times, check_video
 from roadaware.cli.app import main
 from roadaware.datasets import read
 from roadaware.errors import InputError
@@ -22,16 +22,16 @@ from roadaware.io.folders import add_marker
 from roadaware.scenes.store import save
 
 
-def write_film(
+def write_video(
     path: Path,
     *,
     times: list[int] | None = None,
     frames: int = 40,
     draw: Callable[[int], int] = lambda n: 60 + 4 * n,
     codec: str = "libx264",
-    rotation: int = 0,
+    noise: np.random.Generator | None = None,
 ) -> Path:
-    """A film at 20 frames a second, or with frames at `times` in thousandths; each has a bar of another brightness."""
+    """A video at 20 frames a second, or with frames at `times` in thousandths; each has a bar of another brightness."""
     with av.open(str(path), "w") as file:
         stream = file.add_stream(codec, rate=20)
         stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
@@ -41,6 +41,8 @@ def write_film(
             image[:, n % 60 : n % 60 + 4] = min(draw(n), 255)
             if draw(n) in (0, 255):
                 image[:] = draw(n)
+            if noise is not None:
+                image = noise.integers(0, 255, image.shape, np.uint8)
             frame = av.VideoFrame.from_ndarray(image, format="rgb24")
             frame.pts, frame.time_base = times[n] if times else 50 * n, Fraction(1, 1000)
             for packet in stream.encode(frame):
@@ -51,11 +53,11 @@ def write_film(
 
 
 def codes(path: Path) -> list[str]:
-    return [item.code for item in check_film(path)[1]]
+    return [item.code for item in check_video(path)[1]]
 
 
-def test_a_usual_film_has_no_findings(tmp_path: Path) -> None:
-    facts, found = check_film(write_film(tmp_path / "a.mp4"))
+def test_a_usual_video_has_no_findings(tmp_path: Path) -> None:
+    facts, found = check_video(write_video(tmp_path / "a.mp4"))
     assert found == []
     assert (facts.codec, facts.frames, facts.decoded, facts.width_px) == ("h264", 40, 40, 64)
     assert facts.fps == pytest.approx(20)
@@ -74,32 +76,53 @@ def test_a_usual_film_has_no_findings(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_planted_is_named(planted: dict[str, Any], code: str, tmp_path: Path) -> None:
-    assert code in codes(write_film(tmp_path / "a.mp4", **planted))
+    assert code in codes(write_video(tmp_path / "a.mp4", **planted))
 
 
-def test_a_still_film_is_named(tmp_path: Path) -> None:
-    path = write_film(tmp_path / "a.mp4", draw=lambda n: 90)
+def test_a_still_video_is_named(tmp_path: Path) -> None:
+    path = write_video(tmp_path / "a.mp4", draw=lambda n: 90)
     assert codes(path) == ["static"]
 
 
-def test_what_is_no_film_or_broken_is_named(tmp_path: Path) -> None:
-    whole = write_film(tmp_path / "a.mp4").read_bytes()
+def test_what_is_no_video_or_broken_is_named(tmp_path: Path) -> None:
+    whole = write_video(tmp_path / "a.mp4").read_bytes()
     (tmp_path / "cut.mp4").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "none.mp4").write_bytes(b"")
-    (tmp_path / "text.mp4").write_text("a film\n" * 100)
+    (tmp_path / "text.mp4").write_text("a video\n" * 100)
     for name in ("cut", "none", "text"):
-        (finding,) = check_film(tmp_path / f"{name}.mp4")[1]
+        (finding,) = check_video(tmp_path / f"{name}.mp4")[1]
         assert finding.code == "unread"
         assert finding.remedy
 
 
-def test_damaged_frames_are_counted(tmp_path: Path) -> None:
-    data = bytearray(write_film(tmp_path / "a.mkv", frames=60).read_bytes())
-    rng = np.random.default_rng(3)
-    for place in rng.integers(len(data) // 2, len(data) - 200, 60):
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_frames_are_counted(seed: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(seed)
+    path = write_video(tmp_path / "a.mp4", noise=rng)
+    assert codes(path) == []
+    data = bytearray(path.read_bytes())
+    begin, end = data.index(b"mdat") + 4, data.rindex(b"moov")
+    # Behind the first frame, whose loss would end the file as a whole.
+    for place in rng.integers(begin + (end - begin) // 3, end - 500, 40):
         data[place] ^= 0xFF
-    (tmp_path / "a.mkv").write_bytes(bytes(data))
-    assert {"damaged_frames", "cut_off", "unread"} & set(codes(tmp_path / "a.mkv"))
+    path.write_bytes(bytes(data))
+    assert "damaged_frames" in codes(path)
+
+
+def test_a_video_that_players_turn_is_named(tmp_path: Path) -> None:
+    path = write_video(tmp_path / "a.mp4")
+    one, plain = (0x10000).to_bytes(4, "big"), bytes(4)
+    identity = one + plain * 3 + one + plain * 3 + (0x40000000).to_bytes(4, "big")
+    quarter = (
+        plain + one + plain + (0xFFFF0000).to_bytes(4, "big") + plain * 4 + (0x40000000).to_bytes(4, "big")
+    )
+    data = path.read_bytes()
+    track = data.index(b"tkhd")
+    place = data.index(identity, track)
+    path.write_bytes(data[:place] + quarter + data[place + len(identity) :])
+    facts, found = check_video(path)
+    assert [item.code for item in found] == ["rotation"]
+    assert facts.rotation_deg % 180 == 90
 
 
 def test_times_of_frames_are_compared_with_the_rate() -> None:
@@ -112,21 +135,21 @@ def test_times_of_frames_are_compared_with_the_rate() -> None:
     assert "fps=25" in check_times(steady, 30.0)[0].remedy
 
 
-def test_the_command_lists_films(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "films").mkdir()
-    write_film(tmp_path / "films" / "a.mp4")
-    write_film(tmp_path / "films" / "b.mp4", draw=lambda n: 0)
-    assert main(["doctor", "films", str(tmp_path / "films"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["films"]
+def test_the_command_lists_videos(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "videos").mkdir()
+    write_video(tmp_path / "videos" / "a.mp4")
+    write_video(tmp_path / "videos" / "b.mp4", draw=lambda n: 0)
+    assert main(["doctor", "videos", str(tmp_path / "videos"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["videos"]
     assert [(each["path"], [item["code"] for item in each["diagnoses"]]) for each in told] == [
         ("a.mp4", []), ("b.mp4", ["dark", "static"])
     ]  # fmt: skip
-    assert main(["doctor", "films", str(tmp_path / "films"), "--strict"]) == 1
+    assert main(["doctor", "videos", str(tmp_path / "videos"), "--strict"]) == 1
     assert "too dark" in capsys.readouterr().out
-    assert main(["doctor", "films", str(tmp_path / "films" / "a.mp4"), "--strict"]) == 0
-    assert main(["doctor", "films"]) == 2
+    assert main(["doctor", "videos", str(tmp_path / "videos" / "a.mp4"), "--strict"]) == 0
+    assert main(["doctor", "videos"]) == 2
     (tmp_path / "empty").mkdir()
-    assert main(["doctor", "films", str(tmp_path / "empty")]) == 3
+    assert main(["doctor", "videos", str(tmp_path / "empty")]) == 3
 
 
 @pytest.fixture
