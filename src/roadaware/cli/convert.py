@@ -315,10 +315,16 @@ def _write_boxes(
     rows = {**written.rows, **films.rows}
     lines = [", ".join(f"{n:,} {name}" for name, n in rows.items())]
     lines += [f"  not held: {n:,} {what}" for what, n in written.lost.items()]
+    if refused := len(scenes.rejected):
+        row = scenes.rejected.row(0, named=True)
+        place = f"{row['file']}{':' + str(row['line']) if row['line'] else ''}: {row['reason']}"
+        lines.append(
+            f"  refused when it was read: {refused:,} rows or files, the first {terminal.format_cell(place)}"
+        )
     files = written.files + len(films.files)
     lines.append(f"wrote {files:,} files into {terminal.format_cell(str(out))}")
     data = {"folder": str(out), "form": form, "files": files, "rows": rows, "left_out": dict(written.lost)}
-    return Outcome("\n".join(lines), data)
+    return Outcome("\n".join(lines), {**data, "refused": refused})
 
 
 def _format_written(written: Written, out: Path) -> str:

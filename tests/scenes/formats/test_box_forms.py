@@ -558,6 +558,29 @@ def test_predictions_of_kitti_come_back(tmp_path: Path, capsys: pytest.CaptureFi
     ]
 
 
+def test_rows_that_were_refused_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores = ("1.5", "", "nan", "0.5")
+    lines = ["frame,class,score,x1,y1,x2,y2", *(f"0,car,{score},1,1,2,2" for score in scores)]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    command = [
+        "convert",
+        str(tmp_path / "a.csv"),
+        "--predictions",
+        "--to",
+        "bdd100k",
+        "-o",
+        str(tmp_path / "out"),
+        "-q",
+    ]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "1 boxes" in said
+    assert (
+        "refused when it was read: 3 rows or files, the first a.csv:2: the score should be a number from 0 to 1"
+        in said
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
