@@ -125,6 +125,8 @@ def convert(
             raise UsageError(f"{out} is a file; annotations go into a folder")
         predicted = predictions or truth is not None or _holds_predictions(paths[0])
         if predicted:
+            if embed or media or (videos and to not in FORMS):
+                raise UsageError("--embed, --media and, of `ava` and `mmaction2`, --videos are not of predictions")
             return _convert_predictions(
                 paths[0],
                 out,

@@ -588,6 +588,8 @@ def test_rows_that_were_refused_are_told(tmp_path: Path, capsys: pytest.CaptureF
         (["--to", "cvat"], "scores of boxes"),
         (["--to", "rrd"], "--predictions and --truth are of boxes"),
         (["--to", "ava"], "say --truth"),
+        (["--to", "csv", "--embed"], "not of predictions"),
+        (["--to", "mmaction2", "--videos", "a"], "not of predictions"),
     ],
 )
 def test_predictions_that_do_not_fit_a_form_are_refused(
