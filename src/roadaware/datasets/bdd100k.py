@@ -130,8 +130,8 @@ def read(
             progress(done, len(names), "files")
     if len(errors) == len(names):
         raise build_unreadable_error(errors)
-    build = build_box_predictions if predicted else build_box_scenes
-    return build(found, source.contents(inputs(source)))
+    digest = source.contents(inputs(source))
+    return build_box_predictions(found, digest) if predicted else build_box_scenes(found, digest)
 
 
 def _take_file(source: Source, name: str, facts: Facts, last: float, found: BoxSource) -> None:

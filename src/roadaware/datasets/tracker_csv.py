@@ -170,8 +170,8 @@ def read(
     # A row of nothing but empty cells is bare too, and names no frame: it is refused, not passed over.
     found.rows.append(rows.filter(~pl.col("bare") | pl.col("reason").is_not_null()))
     found.notes |= notes
-    build = build_box_predictions if predicted else build_box_scenes
-    return build(found, source.contents(inputs(source)))
+    digest = source.contents(inputs(source))
+    return build_box_predictions(found, digest) if predicted else build_box_scenes(found, digest)
 
 
 def parse_columns(given: str | Sequence[str] | Mapping[str, str] | None) -> dict[str, str]:

@@ -202,8 +202,8 @@ def read(
         start += len(held.images)
         for shape, count in held.shapes.items():
             findings.left_out[f"shapes that are no box ({shape})"] += count
-    build = build_box_predictions if predicted else build_box_scenes
-    return build(found, source.contents(inputs(source)))
+    digest = source.contents(inputs(source))
+    return build_box_predictions(found, digest) if predicted else build_box_scenes(found, digest)
 
 
 def _read_file(source: Source, name: str) -> _Regions:

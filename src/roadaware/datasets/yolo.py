@@ -158,8 +158,8 @@ def read(
     _add_videos(found, places, facts)
     rows = _split_lines(texts)
     found.rows.append(_take(rows, pl.DataFrame(places), found))
-    build = build_box_predictions if predicted else build_box_scenes
-    return build(found, source.contents(inputs(source)))
+    digest = source.contents(inputs(source))
+    return build_box_predictions(found, digest) if predicted else build_box_scenes(found, digest)
 
 
 def _decode(source: Source, name: str) -> str:
