@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from roadaware.errors import UsageError
 from roadaware.formats.boxes.activitynet import list_segments, write_activitynet
@@ -270,7 +271,9 @@ def write_boxes(
     check_folder(folder, overwrite=overwrite)
     chosen = PREDICTED.get(form, FORMS[form]) if isinstance(scenes, Predictions) else FORMS[form]
     held, lost = flatten(scenes, chosen, kind) if chosen.extract is None else chosen.extract(scenes, kind)
-    write = partial(write_coco, index=index) if form == "coco" and index is not None else chosen.write
+    write: Callable[[Any], Files] = (
+        partial(write_coco, index=index) if form == "coco" and index is not None else chosen.write
+    )
     if lost and not lossy:
         listed = "\n  ".join(f"{count:,} {what}" for what, count in lost.items())
         raise UsageError(
