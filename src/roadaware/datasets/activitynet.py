@@ -225,7 +225,8 @@ def _parse_segment(segment: Any) -> dict[str, Any] | str:
     """Start, end, label and score of a segment, or why it is refused."""
     if not isinstance(segment, dict):
         return f"a segment should be an object and is {describe_type(segment)}"
-    ends, label, score = segment.get("segment"), segment.get("label"), segment.get("score")
+    ends, label = segment.get("segment"), segment.get("label")
+    score: Any = segment.get("score")
     if not (isinstance(ends, list) and len(ends) == 2):
         return f"the segment should be two times in seconds and is {format_value(ends)}"
     start, end = map(_parse_seconds, ends)
@@ -246,6 +247,8 @@ def _parse_seconds(value: Any) -> float | None:
 
 
 def _build_videos(videos: dict[str, dict[str, Any]]) -> pl.DataFrame:
-    kinds = {"video": pl.String, "width_px": pl.Int64, "height_px": pl.Int64, "fps": pl.Float32, "n_frames": pl.Int64,
-             "splits": pl.List(pl.String), "duration_s": pl.Float64, "url": pl.String}  # fmt: skip
+    kinds: dict[str, Any] = {
+        "video": pl.String, "width_px": pl.Int64, "height_px": pl.Int64, "fps": pl.Float32, "n_frames": pl.Int64,
+        "splits": pl.List(pl.String), "duration_s": pl.Float64, "url": pl.String,
+    }  # fmt: skip
     return pl.DataFrame(list(videos.values()), schema=kinds)

@@ -175,7 +175,8 @@ def build_kitti_tables(reader: str, sensed: Sensed, digest: str, *, predicted: b
         digest: of the source's files.
         predicted: which of the two.
     """
-    tables, findings, entry = sensed.tables(CLASSES), sensed.findings, READERS[reader]
+    tables: dict[str, Any] = dict(sensed.tables(CLASSES))
+    findings, entry = sensed.findings, READERS[reader]
     shared: dict[str, Any] = {
         "rejected": findings.table(),
         "meta": Meta(

@@ -119,7 +119,7 @@ class _Regions:
             if kind in _SHAPES:
                 self.shapes[kind] = self.shapes.get(kind, 0) + 1
                 continue
-            sides = [shape.get(side) for side in _SIDES] if isinstance(shape, dict) else [shape]
+            sides: list[Any] = [shape.get(side) for side in _SIDES] if isinstance(shape, dict) else [shape]
             reason = None
             if kind != "rect":
                 shown = format_value(kind if isinstance(shape, dict) else shape)
@@ -343,8 +343,8 @@ def place_images(
         if reason is not None:
             found.findings.reject("frames", file, to_printable(image, 120), reason)
             continue
-        row = {"video": video, "width_px": width, "height_px": height, "fps": facts.fps, "n_frames": 0}
-        row = videos.setdefault(video, row)
+        new = {"video": video, "width_px": width, "height_px": height, "fps": facts.fps, "n_frames": 0}
+        row = videos.setdefault(video, new)
         row["n_frames"] = max(row["n_frames"], frame + 1)
         frames.setdefault(video, set()).add(frame)
         if len(image.encode("utf-8", "replace")) <= LONGEST_PATH:
@@ -393,7 +393,7 @@ def _build_rows(
     choices = held.offered.get(chosen or "", {})
     labels, tracks, ignored, scores, reasons = [], [], [], [], []
     for attributes, image, reason in zip(held.attributes, columns["image"], columns["reason"], strict=True):
-        label = attributes.get(chosen)
+        label = attributes.get(chosen or "")
         if type(label) is not str:
             label, odd = _parse_class(label)
             reason = reason or odd

@@ -320,9 +320,8 @@ def _take(rows: pl.DataFrame, places: pl.DataFrame, found: BoxSource) -> pl.Data
         for c in ("c1", "c2", "c3", "c4")
     ]
     rows = rows.with_columns(number.alias(f"n{n}") for n, number in enumerate(numbers))
-    track = pl.when(pl.col("count") == 7).then("c6")
-    if not found.predicted:
-        track = track.when(pl.col("count") == 6).then("c5")
+    last = pl.when(pl.col("count") == 7).then("c6")
+    track: pl.Expr = last if found.predicted else last.when(pl.col("count") == 6).then("c5")
     whole = r"^\d{1,15}(\.0+)?$"
     score = pl.when((pl.col("count") > 5) & pl.col("c5").str.contains(_NUMBER)).then("c5")
     rows = rows.with_columns(

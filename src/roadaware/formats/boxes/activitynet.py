@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -73,8 +74,10 @@ def list_segments(tables: Scenes | Predictions, kind: str | None) -> tuple[Segme
     kind = choose_kind(tables, kind)
     lost["boxes"] += len(tables.boxes)
     lost["labels of boxes"] += len(tables.labels)
-    rates = {"fps": pl.Float64, "n_frames": pl.Int64, "width_px": pl.Int64, "height_px": pl.Int64, "duration_s": pl.Float64,
-             "url": pl.String, "splits": pl.List(pl.String)}  # fmt: skip
+    rates: dict[str, Any] = {
+        "fps": pl.Float64, "n_frames": pl.Int64, "width_px": pl.Int64, "height_px": pl.Int64, "duration_s": pl.Float64,
+        "url": pl.String, "splits": pl.List(pl.String),
+    }  # fmt: skip
     videos = tables.videos.with_columns(pl.col("video").cast(pl.String))
     videos = videos.with_columns(
         pl.lit(None, dtype).alias(n) for n, dtype in rates.items() if n not in videos.columns
@@ -109,7 +112,7 @@ def list_segments(tables: Scenes | Predictions, kind: str | None) -> tuple[Segme
     )
     labels = labels.select("tube", word=named, worth=score)
     tubes = tables.tubes.with_columns(pl.col("video").cast(pl.String))
-    times = {
+    times: dict[str, Any] = {
         "start_s": pl.Float64,
         "end_s": pl.Float64,
         "start_frame": pl.Int64,

@@ -32,13 +32,13 @@ def write_coco(held: FlatBoxes, index: CocoIndex | None = None) -> Files:
     """
     if index is not None:
         numbers = index.ids
-        images = pl.DataFrame(
+        numbered = pl.DataFrame(
             [(video, frame, image) for (video, frame), image in numbers.items()],
             schema={"video": pl.String, "frame": pl.Int64, "image": pl.Int64},
             orient="row",
         )
         listed = held.boxes.select("v", "video", "frame").unique(maintain_order=True)
-        listed = listed.join(images, on=["video", "frame"], how="left", maintain_order="left")
+        listed = listed.join(numbered, on=["video", "frame"], how="left", maintain_order="left")
         if len(absent := listed.filter(pl.col("image").is_null())):
             raise InputError(
                 f"frame {absent['frame'][0]} of {to_printable(absent['video'][0], 60)} is no image of these annotations",
