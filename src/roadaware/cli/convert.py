@@ -23,12 +23,13 @@ from roadaware.cli.options import (
     Switch,
 )
 from roadaware.errors import UsageError
-from roadaware.formats.boxes.forms import FORMS, check_folder, write_boxes
+from roadaware.formats.boxes.forms import FORMS, PREDICTED, check_folder, write_boxes
 from roadaware.io.folders import make_folder
 from roadaware.reports import terminal
 
 if TYPE_CHECKING:
-    from roadaware.scenes.tables import Scenes
+    from roadaware.formats.coco import CocoIndex
+    from roadaware.scenes.tables import Predictions, Scenes
     from roadaware.viewer.rerun_file import Written
 
 _PATHS = (
@@ -36,7 +37,8 @@ _PATHS = (
 )
 _TO = (
     f"What is written: `rrd`, a recording of Rerun; boxes and tracks as {', '.join(f'`{form}`' for form in FORMS)}; or the "
-    "annotations in the form of `ava` (csv), `vidvrd`, `hcstvg` (as TubeDETR prepares it) or `vggss` (JSON)."
+    "annotations in the form of `ava` (csv), `mmaction2` (AVA's csv with a pickle of proposals), `vidvrd`, `hcstvg` (as "
+    "TubeDETR prepares it) or `vggss` (JSON)."
 )
 _OUT = "The file, such as run.rrd; for annotations a folder."
 _MEDIA = "Videos, or folders in which videos and images lie, where tables do not say."
@@ -51,9 +53,17 @@ _LOSSY = (
     "Write although the form cannot hold everything (forms of boxes): what is lost is listed, and the whole "
     "tables are saved in a folder `not-held` beside."
 )
+_PREDICTIONS = (
+    "PATH holds predictions with scores. [default: only where saved tables are some, or --truth is given]"
+)
+_TRUTH = (
+    "The annotations that predictions are about, as `read` takes them, which names the frames and classes of COCO results, "
+    "detections, tubes and AVA's csv."
+)
 _Form = Literal[
     "rrd", "coco", "yolo", "mot", "cvat", "voc", "cvat_images", "csv", "kitti", "kitti_tracking", "bdd100k", "openlabel",
-    "ava", "vidvrd", "hcstvg", "vggss"
+    "via", "via_csv", "vott", "activitynet", "ava", "mmaction2",
+    "vidvrd", "hcstvg", "vggss"
 ]  # fmt: skip
 
 
@@ -69,6 +79,8 @@ def convert(
     columns: Annotated[tuple[str, ...], Parameter(help=COLUMNS), Several, Stated] = (),
     videos: Annotated[tuple[str, ...], Parameter(help=_VIDEOS), Several, Stated] = (),
     embed: Annotated[bool, Parameter(help=_EMBED), Switch] = False,
+    predictions: Annotated[bool, Parameter(help=_PREDICTIONS), Switch] = False,
+    truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
@@ -76,6 +88,10 @@ def convert(
 
     Boxes and tracks of any dataset are written as one of the forms of boxes that --to lists has them; what the form
     cannot hold is listed before anything is written, and `--lossy` agrees to it.
+
+    With --predictions or --truth the boxes are predictions with scores: saved ones, COCO results, MOT text, detections and
+    tubes of ROAD, AVA's csv, or YOLO, csv, KITTI, BDD100K, VIA and ActivityNet with scores. Of what --to has no place for
+    scores they are written as if they were annotations, with --lossy.
 
     Annotations of any dataset or of synthetic scenes are written as AVA, VidVRD, HC-STVG or VGG-SS have them, so that
     what learns from those can learn from these; what the form cannot hold is counted.
@@ -94,6 +110,8 @@ def convert(
 
         roadaware convert labels --from yolo --to coco -o labels-coco
 
+        roadaware convert results.json --truth instances_val.json --to csv -o results-csv
+
         roadaware convert tracks.csv --columns frame=f id=who left=x top=y width=w height=h --to mot -o tracks-mot
     """
     if to != "rrd":
@@ -103,14 +121,35 @@ def convert(
             raise UsageError(f"annotations of one set are written as {to}; {len(paths)} were named")
         if to in FORMS:
             check_folder(out, overwrite=overwrite)
-        elif out.is_file():
+        elif out.is_file() and not predictions and truth is None:
             raise UsageError(f"{out} is a file; annotations go into a folder")
+        predicted = predictions or truth is not None or _holds_predictions(paths[0])
+        if predicted:
+            if embed or media or (videos and to not in FORMS):
+                raise UsageError("--embed, --media and, of `ava` and `mmaction2`, --videos are not of predictions")
+            return _convert_predictions(
+                paths[0],
+                out,
+                to,
+                videos,
+                reader,
+                truth,
+                option,
+                columns,
+                kind=kind,
+                lossy=lossy,
+                overwrite=overwrite,
+            )
         scenes = _open(paths[0], reader, option, columns)
         media = media or (paths[0] if paths[0].is_dir() else paths[0].parent,)
         root = media[0] if embed else None
         if to in FORMS:
             return _write_boxes(scenes, out, to, videos, root, kind=kind, lossy=lossy, overwrite=overwrite)
         return _write_annotations(scenes, out, to, videos, root)
+    if predictions or truth is not None:
+        raise UsageError(
+            "--predictions and --truth are of boxes; recordings (rrd) take saved predictions as they are"
+        )
     if option or columns:
         raise UsageError(
             "--option and --columns are of annotations; recordings (rrd) take saved tables and datasets"
@@ -160,6 +199,68 @@ def _open(path: Path, reader: str | None, option: tuple[str, ...], columns: tupl
     return read_release(reader, path, **({"cache": False, **options} if options else {}))
 
 
+def _holds_predictions(path: Path) -> bool:
+    """Whether saved predictions lie at a path, which say themselves what they are."""
+    from roadaware.scenes.store import is_saved, scan_tables
+
+    return is_saved(path) and scan_tables(path)[0] == "Predictions"
+
+
+def _convert_predictions(
+    path: Path,
+    out: Path,
+    to: str,
+    videos: tuple[str, ...],
+    reader: str | None,
+    truth: Path | None,
+    option: tuple[str, ...],
+    columns: tuple[str, ...],
+    *,
+    kind: str | None,
+    lossy: bool,
+    overwrite: bool,
+) -> Outcome:
+    """Predictions in the form of a tool, or as AVA's csv.
+
+    Raises:
+        UsageError: if the form is not for predictions, or they cannot be read without the annotations.
+    """
+    from roadaware.analysis.evaluation.box_predictions import open_box_predictions
+    from roadaware.formats.actions import write_action_claims
+    from roadaware.formats.coco import read_index
+    from roadaware.formats.truth_files import write_proposals
+
+    if to not in FORMS and to not in ("ava", "mmaction2"):
+        listed = ", ".join((*PREDICTED, "ava", "mmaction2"))
+        raise UsageError(f"predictions are not written as {to}; they are as {listed}")
+    known = None if truth is None else _open(truth, None, (), ())
+    index = (
+        read_index(truth)
+        if truth is not None and known is not None and known.meta.dataset == "COCO" and truth.is_file()
+        else None
+    )
+    found, title = open_box_predictions(path, reader, known, index, option, columns)
+    if reader is None and title:
+        console.print_note(f"taken for {title}, with scores; --from says otherwise")
+    if to in FORMS:
+        return _write_boxes(
+            found, out, to, videos, None, kind=kind, lossy=lossy, overwrite=overwrite, index=index
+        )
+    if known is None and to == "ava":
+        raise UsageError("AVA's csv counts in seconds and shares: say --truth TRUTH, the annotations")
+    if out.exists():
+        raise UsageError(f"{out} is there already; as {to} predictions are one new file")
+    make_folder(out.absolute().parent)
+    if known is not None and to == "ava":
+        write_action_claims(found, known, out)
+        rows = {"labels": len(found.labels)}
+    else:
+        rows = {"proposals": write_proposals(found, known, out)}
+    data = {"file": str(out), "form": to, "rows": rows}
+    ((what, count),) = rows.items()
+    return Outcome(f"{count:,} {what}\nwrote {terminal.format_cell(str(out))}", data)
+
+
 def _write_annotations(
     scenes: Scenes, out: Path, form: str, videos: tuple[str, ...], media: Path | None
 ) -> Outcome:
@@ -178,7 +279,7 @@ def _write_annotations(
 
 
 def _write_boxes(
-    scenes: Scenes,
+    scenes: Scenes | Predictions,
     out: Path,
     form: str,
     videos: tuple[str, ...],
@@ -187,6 +288,7 @@ def _write_boxes(
     kind: str | None,
     lossy: bool,
     overwrite: bool,
+    index: CocoIndex | None = None,
 ) -> Outcome:
     """Boxes in the form of an annotation tool, and beside them the videos below `media`.
 
@@ -194,28 +296,37 @@ def _write_boxes(
         UsageError: if there is no video of a name.
     """
     from roadaware.formats.truth_files import WrittenTruth, put_films
+    from roadaware.scenes.tables import Scenes, filter_videos
 
     if videos:
         known = scenes.videos["video"].cast(pl.String).to_list()
         if unknown := [name for name in videos if name not in known]:
             raise UsageError(f"no video {unknown[0]!r}; there are {', '.join(known[:5])}")
-        scenes = scenes.only(videos)
+        scenes = filter_videos(scenes, videos)
     films = WrittenTruth()
 
     def add_films(folder: Path) -> int:
-        if media is not None:
+        if media is not None and isinstance(scenes, Scenes):
             put_films(scenes, media, folder, films)
         return len(films.files)
 
     with console.log_step("writing"):
-        written = write_boxes(scenes, form, out, kind=kind, lossy=lossy, overwrite=overwrite, add=add_films)
+        written = write_boxes(
+            scenes, form, out, kind=kind, lossy=lossy, overwrite=overwrite, add=add_films, index=index
+        )
     rows = {**written.rows, **films.rows}
     lines = [", ".join(f"{n:,} {name}" for name, n in rows.items())]
     lines += [f"  not held: {n:,} {what}" for what, n in written.lost.items()]
+    if refused := len(scenes.rejected):
+        row = scenes.rejected.row(0, named=True)
+        place = f"{row['file']}{':' + str(row['line']) if row['line'] else ''}: {row['reason']}"
+        lines.append(
+            f"  refused when it was read: {refused:,} rows or files, the first {terminal.format_cell(place)}"
+        )
     files = written.files + len(films.files)
     lines.append(f"wrote {files:,} files into {terminal.format_cell(str(out))}")
     data = {"folder": str(out), "form": form, "files": files, "rows": rows, "left_out": dict(written.lost)}
-    return Outcome("\n".join(lines), data)
+    return Outcome("\n".join(lines), {**data, "refused": refused})
 
 
 def _format_written(written: Written, out: Path) -> str:

@@ -19,12 +19,20 @@ from roadaware.analysis.corrected_scores import (
     correct_sample_files,
 )
 from roadaware.analysis.doctor import Diagnosis, check_scene_folder, extract_samples
-from roadaware.analysis.doctor.environment import LOW_BYTES, describe_environment, is_writable
+from roadaware.analysis.doctor.environment import (
+    EXTRA_BY_LIBRARY,
+    LARGE_CACHE_BYTES,
+    LOW_BYTES,
+    describe_environment,
+    is_writable,
+)
 from roadaware.analysis.doctor.predictions import check_predictions
+from roadaware.analysis.doctor.run_folders import check_run_folder
+from roadaware.analysis.doctor.videos import check_video, list_videos
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, parse_size
 from roadaware.analysis.evaluation.scenes import Reading, open_predictions, open_truth
 from roadaware.analysis.scene_tasks import TASKS
-from roadaware.cli import outputs
+from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch, TaskName
 from roadaware.cli.results import Images, ImageSize
 from roadaware.datasets import READERS
@@ -37,9 +45,10 @@ from roadaware.scenes.store import is_saved
 
 _DATASETS = ("jaad", "pie")
 _SUBJECT = (
-    "environment, pedestrians, road, ucf24, actions, relations, grounding, sound, corner-cases, or a dataset: "
+    "environment, videos, run, pedestrians, road, ucf24, actions, relations, grounding, sound, corner-cases, or a dataset: "
     "jaad, pie, ..."
 )
+_PATH = "The dataset's folder or zip; of videos a video or their folder; of a run the folder that -o named."
 _DATA = "DATASET=PATH, to compare names, order and truth with the dataset's own."
 _TRUTH = "For road events, actions, relations, grounding, sound, corner cases: what is true, as `evaluate` takes it."
 _CLAIMS = "For these: the predictions."
@@ -50,7 +59,7 @@ _STRICT = "Exit with 1 if anything is wrong or suspicious."
 
 def doctor(
     subject: Annotated[str, Parameter(help=_SUBJECT)] = "environment",
-    path: Annotated[Path | None, Parameter(help="The dataset's folder or zip.")] = None,
+    path: Annotated[Path | None, Parameter(help=_PATH)] = None,
     /,
     *,
     scores: Annotated[Path | None, Parameter(help="Your csv file of scores.")] = None,
@@ -70,7 +79,9 @@ def doctor(
     """Find out why something does not work, or why a number is 0.
 
     Without arguments it looks at the machine: versions, whether torch, CUDA, onnxruntime, av and transformers
-    work, installed models, cache, data, disk. With a dataset and a path it
+    work, installed models, cache, data, disk. With `videos` and a path it looks at a video or a folder of them: container,
+    codec, rate (also where it varies), gaps, rotation, damaged frames, videos that are dark, white or still. With `run` and
+    a folder it says whether the work in it is over and whole, and of the settings that it says. With a dataset and a path it
     looks for what is wrong with the folder: frame base, scale of boxes, splits, refused rows. With
     `pedestrians` it looks at your own scores and samples: names that do not exist, classes from 1,
     percent or logits, reversed columns, shuffled rows, seconds for frames, the wrong split or frame rate.
@@ -87,6 +98,10 @@ def doctor(
 
         roadaware doctor
 
+        roadaware doctor videos drive.mp4
+
+        roadaware doctor run runs/road
+
         roadaware doctor jaad JAAD-JAAD_2.0.zip
 
         roadaware doctor pedestrians --scores model.csv \\
@@ -102,6 +117,16 @@ def doctor(
         facts = describe_environment()
         facts["remarks"] = list_remarks(facts)
         return Outcome(format_environment(facts), facts)
+    if subject in ("videos", "run"):
+        if path is None:
+            raise UsageError(
+                f"doctor {subject} needs a path: {'a video, or a folder of videos' if subject == 'videos' else 'the folder'}"
+            )
+        if out is not None or truth is not None or predictions is not None:
+            raise UsageError(f"doctor {subject} takes a path alone: nothing is compared or corrected")
+        if subject == "run":
+            return _tell(check_run_folder(path), str(path), strict=strict)
+        return _check_videos(path, strict=strict)
     if subject == "pedestrians":
         if out is not None and (out.is_file() or (out.is_dir() and any(out.iterdir()) and not overwrite)):
             raise UsageError(f"{out} is there already; name a new folder for corrected scores and samples")
@@ -137,13 +162,48 @@ def doctor(
         found = _check_predictions(subject, truth, predictions, labels)
         return _tell(found, predictions.name if predictions is not None else "", strict=strict)
     if subject not in READERS:
-        known = ["environment", "pedestrians", *dict.fromkeys([*CORRECTED_TASKS, *TASKS]), *READERS]
+        known = [
+            "environment",
+            "videos",
+            "run",
+            "pedestrians",
+            *dict.fromkeys([*CORRECTED_TASKS, *TASKS]),
+            *READERS,
+        ]
         near = difflib.get_close_matches(subject, known, n=1)
         guess = f" Did you mean {near[0]}?" if near else ""
         raise UsageError(f"doctor looks at {', '.join(known)}, not at {subject!r}.{guess}")
     if path is None:
         raise UsageError(f"doctor {subject} needs a path: the folder or zip of {subject.upper()}")
     return _tell(check_scene_folder(open_dataset(subject, path)), str(path), strict=strict)
+
+
+def _check_videos(path: Path, *, strict: bool) -> Outcome:
+    """A table of videos, and what is the matter with each."""
+    paths = list_videos(path)
+    rows, blocks, told, serious = [], [], [], 0
+    with console.show_progress("looking at videos") as progress:
+        for done, each in enumerate(paths, 1):
+            facts, found = check_video(each)
+            name = each.name if each == path else str(each.relative_to(path))
+            size = f"{facts.width_px}x{facts.height_px}" if facts.width_px else "?"
+            rate = f"{facts.fps:.4g}" if facts.fps else "?"
+            rows.append(
+                (format_cell(name), facts.container or "?", facts.codec or "?", size, rate, f"{facts.frames:,}",
+                 f"{facts.seconds:.1f}", str(len(found)))
+            )  # fmt: skip
+            if found:
+                blocks.append(format_diagnoses(found, name))
+            told.append({**asdict(facts), "path": name, "diagnoses": [asdict(item) for item in found]})
+            serious += sum(item.severity != "note" for item in found)
+            progress(done, len(paths), "videos")
+    heads = ["video", "container", "codec", "size", "frames/s", "frames", "seconds", "findings"]
+    text = "\n\n".join([format_table(heads, rows, left=4), *(blocks or ["nothing found that looks wrong"])])
+    return Outcome(
+        text,
+        {"subject": str(path), "videos": told},
+        f"--strict: {serious} findings" if strict and serious else None,
+    )
 
 
 def _is_corrected(subject: str, predictions: Path | None) -> bool:
@@ -245,19 +305,42 @@ def format_diagnoses(found: Sequence[Diagnosis], subject: str) -> str:
 
 
 def list_remarks(facts: dict[str, Any]) -> list[str]:
-    """What of an environment, as `describe_environment` has it, is in the way, in words."""
+    """What of an environment, as `describe_environment` has it, is in the way, each with what to do."""
     cache, data, here = facts["cache_folder"], facts["data_folder"], Path.cwd()
     remarks = []
     if cache is None:
         remarks.append("no place for a cache: set ROADAWARE_HOME to a folder you can write to")
     elif not is_writable(Path(cache)):
-        remarks.append(f"the cache folder {cache} cannot be written: every reading starts anew")
+        remarks.append(
+            f"the cache folder {cache} cannot be written, every reading starts anew: set ROADAWARE_HOME to one that can"
+        )
     if data and not Path(data).is_dir():
-        remarks.append(f"ROADAWARE_DATA_DIR is {data}, and there is no such folder")
+        remarks.append(
+            f"ROADAWARE_DATA_DIR is {data}, and there is no such folder: name the folder that holds your datasets"
+        )
     if facts["free_bytes_here"] < LOW_BYTES:
-        remarks.append(f"only {format_bytes(facts['free_bytes_here'])} are free in {here}")
-    states = facts["libraries"].items()
-    return remarks + [f"{name} does not work: {state}" for name, state in states if "Error" in state]
+        remarks.append(
+            f"only {format_bytes(facts['free_bytes_here'])} are free in {here}: free some, or work on another disk"
+        )
+    if facts["cache_bytes"] > LARGE_CACHE_BYTES:
+        size = format_bytes(facts["cache_bytes"])
+        remarks.append(f"the cache holds {size}: {cache} can be removed whole; what is needed is read anew")
+    for name, state in facts["libraries"].items():
+        extra = EXTRA_BY_LIBRARY.get(name)
+        install = f"pip install 'roadaware[{extra[0]}]'" if extra else f"pip install {name}"
+        if state == "missing" and extra:
+            remarks.append(f"{name} is not installed, which {extra[1]} needs: {install}")
+        elif "Error" in state:
+            remarks.append(
+                f"{name} does not work: {state}: install it again in an environment of its own, {install}"
+            )
+    torch = facts["libraries"].get("torch", "missing")
+    if facts["gpu_driver"] and facts["cuda"] == "none" and torch != "missing":
+        remarks.append(
+            f"there is {facts['gpu_driver']}, and torch {torch} does not see it: install torch for CUDA, as pytorch.org says "
+            "for your driver"
+        )
+    return remarks
 
 
 def format_environment(facts: dict[str, Any]) -> str:

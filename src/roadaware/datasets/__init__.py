@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from roadaware.errors import FindingsError, UsageError
 
 if TYPE_CHECKING:
-    from roadaware.scenes.tables import Scenes
+    from roadaware.scenes.tables import Predictions, Scenes
 
 Progress = Callable[[int, int, str], None]
 _SHOWN = 10
@@ -30,6 +30,7 @@ class Reader:
         licence: the terms of its annotations.
         summary: what it holds, in one line.
         options: the reader's own options with what they do.
+        predicted: whether it reads predictions in the same form, each with a score, when `predicted` is passed to `read`.
     """
 
     module: str
@@ -38,6 +39,7 @@ class Reader:
     licence: str
     summary: str
     options: dict[str, str]
+    predicted: bool = False
 
 
 READERS: dict[str, Reader] = {
@@ -168,6 +170,7 @@ READERS: dict[str, Reader] = {
         licence="CC BY-NC-SA 3.0",
         summary="15,000 images with a LiDAR sweep each, half of them with boxes of eight classes",
         options={},
+        predicted=True,
     ),
     "kitti_tracking": Reader(
         module="roadaware.datasets.kitti_tracking",
@@ -176,6 +179,7 @@ READERS: dict[str, Reader] = {
         licence="CC BY-NC-SA 3.0",
         summary="21 drives at 10 images a second with the track of every vehicle, pedestrian and cyclist",
         options={},
+        predicted=True,
     ),
     "nuscenes": Reader(
         module="roadaware.datasets.nuscenes",
@@ -216,6 +220,7 @@ READERS: dict[str, Reader] = {
             "classes": "names of the classes, such as person,car, where no file has them",
             "first_frame": "number of a video's first frame: 1, or 0; seen from the names unless given",
         },
+        predicted=True,
     ),
     "mot": Reader(
         module="roadaware.datasets.mot",
@@ -262,6 +267,7 @@ READERS: dict[str, Reader] = {
             "first_frame": "number of a video's first frame: 1, or 0; needed where no frame is 0",
             "frames": "listed: frames without a row are not looked at; or all",
         },
+        predicted=True,
     ),
     "bdd100k": Reader(
         module="roadaware.datasets.bdd100k",
@@ -274,6 +280,7 @@ READERS: dict[str, Reader] = {
             "size": "width and height of every image, such as 1280x720, where frames do not say it",
             "pixels": "inside where the last pixel of a box is inside it, or edges",
         },
+        predicted=True,
     ),
     "openlabel": Reader(
         module="roadaware.datasets.openlabel",
@@ -285,6 +292,29 @@ READERS: dict[str, Reader] = {
             "fps": "frames a second of every video: the files do not say it",
             "size": "width and height of images whose stream does not say it, such as 1920x1080",
         },
+    ),
+    "via": Reader(
+        module="roadaware.datasets.via",
+        datasets=("VIA",),
+        title="VGG Image Annotator 1 and 2 (project, JSON or csv)",
+        licence="that of whoever drew the boxes",
+        summary="rectangles in images with a class, and tracks where an attribute names them",
+        options={
+            "attribute": "the attribute of regions that is the class, where several may be it",
+            "fps": "frames a second of every video",
+            "size": "width and height of every image, such as 1920x1080",
+            "first_frame": "number of a video's first frame: 1, or 0; seen from the names unless given",
+        },
+        predicted=True,
+    ),
+    "activitynet": Reader(
+        module="roadaware.datasets.activitynet",
+        datasets=("ActivityNet",),
+        title="ActivityNet JSON of anybody (segments of videos with a label)",
+        licence="that of whoever annotated the videos",
+        summary="what happens when in videos: segments of seconds with a label, without boxes",
+        options={"fps": "frames a second of every video, without which segments have no frames"},
+        predicted=True,
     ),
     "simulator": Reader(
         module="roadaware.datasets.simulator",
@@ -349,6 +379,39 @@ def read(
     if strict:
         _refuse_findings(name, scenes)
     return scenes
+
+
+def read_predictions(
+    name: str, root: Path, *, processes: int | None = None, progress: Progress | None = None, **options: Any
+) -> Predictions:
+    """Predictions in the form of a dataset, whose boxes or segments have scores; nothing is cached.
+
+    Args:
+        name: a key of `READERS` with `predicted`.
+        root: the file, folder or zip.
+        processes: workers for files that need the slow way (default: as many as there are cores).
+        progress: called with how much is done, of how much, of what.
+        options: the reader's own, see `Reader.options`.
+
+    Raises:
+        UsageError: if the reader or an option is unknown, or the form has no scores.
+        DatasetNotFoundError: if there is no such file; says what is.
+        InputError: if nothing of it can be read.
+    """
+    reader = get_reader(name)
+    if not reader.predicted:
+        listed = ", ".join(each for each, held in READERS.items() if held.predicted)
+        raise UsageError(f"no predictions are read from {name}; they are from {listed}")
+    unknown = sorted(set(options) - set(reader.options))
+    if unknown:
+        has = ", ".join(reader.options) or "none"
+        raise UsageError(f"the reader of {name} has no option {', '.join(unknown)}; it has {has}")
+    module = importlib.import_module(reader.module)
+    with module.find(Path(root)) as source:
+        found: Predictions = module.read(
+            source, processes=processes, progress=progress, predicted=True, **options
+        )
+    return found
 
 
 def get_reader(name: str) -> Reader:

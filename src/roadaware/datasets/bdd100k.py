@@ -28,6 +28,7 @@ from roadaware.datasets.box_rows import (
     ROWS,
     BoxSource,
     Facts,
+    build_box_predictions,
     build_box_scenes,
     read_facts,
 )
@@ -47,7 +48,7 @@ from roadaware.io.json import (
 )
 from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 VERSION = 1
 SPLITS = ("train", "val", "test")
@@ -92,7 +93,8 @@ def read(
     fps: float | None = None,
     size: str | list[int] | None = None,
     pixels: str = "inside",
-) -> Scenes:
+    predicted: bool = False,
+) -> Scenes | Predictions:
     """All files as Scenes; what was refused is in `rejected`.
 
     Args:
@@ -102,6 +104,7 @@ def read(
         fps: frames a second of every video: 5 for box tracking 2020.
         size: of every image whose frame does not say it, such as 1280x720.
         pixels: `inside` where the last pixel of a box is inside, or `edges`.
+        predicted: read predictions, whose labels have a `score`.
 
     Raises:
         UsageError: if an option has no meaning.
@@ -110,7 +113,7 @@ def read(
     if pixels not in PIXELS:
         raise UsageError(f"pixels is {' or '.join(PIXELS)}, not {to_printable(str(pixels), 40)}")
     findings = Findings()
-    found = BoxSource("bdd100k", findings)
+    found = BoxSource("bdd100k", findings, predicted=predicted)
     facts = read_facts(source, fps=fps, size=size)
     errors: list[InputError] = []
     names = _list_files(source)
@@ -127,7 +130,8 @@ def read(
             progress(done, len(names), "files")
     if len(errors) == len(names):
         raise build_unreadable_error(errors)
-    return build_box_scenes(found, source.contents(inputs(source)))
+    digest = source.contents(inputs(source))
+    return build_box_predictions(found, digest) if predicted else build_box_scenes(found, digest)
 
 
 def _take_file(source: Source, name: str, facts: Facts, last: float, found: BoxSource) -> None:
@@ -223,7 +227,7 @@ def _place_frame(frame: dict[str, Any], place: int, where: str) -> tuple[str, in
     number = 0 if alone else parse_int(given, 0, MOST_FRAMES)
     if number is None:
         raise InputError(
-            f"the frameIndex of frame {place} should be a whole number from 0 and is {format_value(given)}",
+            f"the frameIndex of frame {place} should be a whole number from 0 to {MOST_FRAMES:,}, not {format_value(given)}",
             where=where,
         )
     return to_printable(escape_surrogates(video), LONGEST_NAME), number, alone
@@ -297,6 +301,7 @@ def _take_label(
             ),
             "ignore": attributes.get("crowd") is True,
             "occlusion": "part" if attributes.get("occluded") is True else "none",
+            "score": _parse_corner(held.get("score")),
             "reason": reason,
         }
     )

@@ -17,7 +17,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.io.json import escape_surrogates, parse_int
 from roadaware.io.sources import Source, decode_utf_text, to_printable
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 KIND = "agent"
 """The kind of label that the classes of a tool become."""
@@ -39,10 +39,11 @@ ROWS: dict[str, Any] = {
     **dict.fromkeys(CORNERS, pl.Float64),
     "ignore": pl.Boolean,
     "occlusion": pl.String,
+    "score": pl.Float64,
     "reason": pl.String,
 }
 """Columns of the rows that `build_box_scenes` takes: `reason` is what a reader refuses a row for, else null; a part may lack
-`occlusion`."""
+`occlusion` and, of ground truth, `score`."""
 
 
 @dataclass(frozen=True)
@@ -159,10 +160,12 @@ class BoxSource:
         findings: counts files, and takes what is refused.
         paths: (video, frame) to the file of its image.
         notes: of the reader.
+        predicted: whether the rows are predictions, each of which needs a score.
     """
 
     reader: str
     findings: Findings
+    predicted: bool = False
     videos: list[dict[str, Any]] = field(default_factory=list)
     frames: dict[str, Sequence[int]] = field(default_factory=dict)
     rows: list[pl.DataFrame] = field(default_factory=list)
@@ -181,11 +184,45 @@ def build_box_scenes(found: BoxSource, digest: str) -> Scenes:
         found: what a reader found.
         digest: of the source's files.
     """
+    tables, meta = _build_tables(found, digest)
+    boxes, labels = tables["boxes"].drop("score"), tables["labels"].drop("score")
+    if not boxes["ignore"].any():
+        boxes = boxes.drop("ignore")
+    # A file none of whose boxes is hidden may as well not say so.
+    if not boxes["occlusion"].is_in(["part", "full"]).any():
+        boxes = boxes.drop("occlusion")
+    own = ("video", "frame")
+    frames = tables["frames"].select(*own, pl.lit(value=True).alias("annotated"), pl.exclude(own))
+    of_tracks = label_tracks(boxes, labels)
+    return Scenes(
+        **{**tables, "boxes": boxes, "labels": labels, "frames": frames}, tube_labels=of_tracks, meta=meta
+    )
+
+
+def build_box_predictions(found: BoxSource, digest: str) -> Predictions:
+    """Predictions of the rows that can be taken, with scores of boxes and of their classes; else as `build_box_scenes`.
+
+    A row is also refused where its score is missing or leaves [0, 1]; a track has the mean score of its boxes. What is to be
+    ignored or hidden is not predicted, and not taken.
+
+    Args:
+        found: what a reader found, with `predicted`.
+        digest: of the source's files.
+    """
+    tables, meta = _build_tables(found, digest)
+    boxes = tables["boxes"].drop("ignore", "occlusion")
+    scores = boxes.drop_nulls("tube").group_by("tube").agg(pl.col("score").mean())
+    tubes = tables["tubes"].join(scores, on="tube", how="left", maintain_order="left")
+    return Predictions(**{**tables, "boxes": boxes, "tubes": tubes}, meta=meta)
+
+
+def _build_tables(found: BoxSource, digest: str) -> tuple[dict[str, pl.DataFrame], Meta]:
+    """The tables of both kinds of sets: boxes and labels with their score."""
     findings = found.findings
     videos = _list_videos(found)
     rows = pl.concat([pl.DataFrame(schema=ROWS), *map(_select_columns, found.rows)])
     findings.read["boxes"] += len(rows)
-    rows = _refuse_rows(rows, videos, findings)
+    rows = _refuse_rows(rows, videos, findings, scored=found.predicted)
     order = pl.Enum(videos["video"].to_list())
     rows = rows.sort(pl.col("video").cast(order), "frame", maintain_order=True)
     rows = rows.with_columns(box=pl.int_range(pl.len(), dtype=pl.Int64))
@@ -207,38 +244,32 @@ def build_box_scenes(found: BoxSource, digest: str) -> Scenes:
         label=pl.col("label").replace_strict(dict(zip(words, range(len(words)), strict=True)), return_dtype=pl.Int64)
         if words
         else pl.lit(0, pl.Int64),
+        score="score",
     )  # fmt: skip
-    boxes = rows.select("box", "video", "frame", "tube", *CORNERS, "occlusion", "ignore")
-    if not boxes["ignore"].any():
-        boxes = boxes.drop("ignore")
-    # A file none of whose boxes is hidden may as well not say so.
-    if not boxes["occlusion"].is_in(["part", "full"]).any():
-        boxes = boxes.drop("occlusion")
     entry = READERS[found.reader]
-    return Scenes(
-        videos=videos,
-        frames=_list_frames(found, videos),
-        boxes=boxes,
-        labels=labels,
-        tubes=tubes.select("tube", "video", "start_frame", "end_frame", name="track"),
-        tube_labels=label_tracks(boxes, labels),
-        rejected=findings.table(),
-        meta=Meta(
-            dataset=entry.datasets[0],
-            licence=entry.licence,
-            vocabularies={KIND: tuple(words)},
-            source_digest=digest,
-            rows_read=dict(sorted(findings.read.items())),
-            notes={**findings.notes(), **found.notes},
-        ),
+    tables = {
+        "videos": videos,
+        "frames": _list_frames(found, videos),
+        "boxes": rows.select("box", "video", "frame", "tube", *CORNERS, "occlusion", "ignore", "score"),
+        "labels": labels,
+        "tubes": tubes.select("tube", "video", "start_frame", "end_frame", name="track"),
+        "rejected": findings.table(),
+    }
+    meta = Meta(
+        dataset=entry.datasets[0],
+        licence=entry.licence,
+        vocabularies={KIND: tuple(words)},
+        source_digest=digest,
+        rows_read=dict(sorted(findings.read.items())),
+        notes={**findings.notes(), **found.notes},
     )
+    return tables, meta
 
 
 def _select_columns(part: pl.DataFrame) -> pl.DataFrame:
     """A part of the rows with all `ROWS`."""
-    if "occlusion" not in part.columns:
-        part = part.with_columns(occlusion=pl.lit(None, pl.String))
-    return part.select(list(ROWS))
+    lacking = [name for name in ("occlusion", "score") if name not in part.columns]
+    return part.with_columns(pl.lit(None, ROWS[name]).alias(name) for name in lacking).select(list(ROWS))
 
 
 def label_tracks(boxes: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
@@ -269,7 +300,7 @@ def _list_videos(found: BoxSource) -> pl.DataFrame:
 
 
 def _list_frames(found: BoxSource, videos: pl.DataFrame) -> pl.DataFrame:
-    """The frames that somebody looked at: those that the files list, else every frame of a video of known length."""
+    """`video`, `frame` and, where known, `path` of frames that were looked at: listed ones, else all of a known length."""
     parts = []
     for video, count in videos.select("video", "n_frames").iter_rows():
         listed = found.frames.get(video)
@@ -281,7 +312,6 @@ def _list_frames(found: BoxSource, videos: pl.DataFrame) -> pl.DataFrame:
         parts.append(pl.DataFrame({"frame": own}).select(video=pl.lit(video), frame="frame"))
     schema = {"video": pl.String, "frame": pl.Int64}
     table = pl.concat(parts) if parts else pl.DataFrame(schema=schema)
-    table = table.with_columns(annotated=pl.lit(value=True))
     if found.paths:
         named = pl.DataFrame(
             [(video, frame, path) for (video, frame), path in found.paths.items()],
@@ -292,8 +322,10 @@ def _list_frames(found: BoxSource, videos: pl.DataFrame) -> pl.DataFrame:
     return table
 
 
-def _refuse_rows(rows: pl.DataFrame, videos: pl.DataFrame, findings: Findings) -> pl.DataFrame:
-    """The rows that can be taken."""
+def _refuse_rows(
+    rows: pl.DataFrame, videos: pl.DataFrame, findings: Findings, *, scored: bool
+) -> pl.DataFrame:
+    """The rows that can be taken; of predictions (`scored`) those with a score."""
     rows = rows.join(videos.select("video", "n_frames"), on="video", how="left", maintain_order="left")
     numbers = pl.all_horizontal(
         pl.col(c).is_finite().fill_null(value=False) & (pl.col(c).abs() <= _FAR).fill_null(value=False)
@@ -306,7 +338,7 @@ def _refuse_rows(rows: pl.DataFrame, videos: pl.DataFrame, findings: Findings) -
         (pl.col("video").is_null() | (pl.col("video") == ""), "no video is named"),
         (
             ~pl.col("frame").is_between(0, MOST_FRAMES).fill_null(value=False),
-            "the frame is no whole number from the first on",
+            f"the frame is no whole number from the first on, up to {MOST_FRAMES:,}",
         ),
         (late, pl.format("frame {} is behind the end of its video of {} frames", "frame", "n_frames")),
         (~numbers, "a corner is no finite number"),
@@ -314,6 +346,11 @@ def _refuse_rows(rows: pl.DataFrame, videos: pl.DataFrame, findings: Findings) -
         (pl.col("y2_px") < pl.col("y1_px"), pl.format("the box is upside down, y2 < y1: {}", told)),
         (pl.col("track").str.len_bytes() > LONGEST_NAME, "the track's name is too long"),
         (pl.col("label").str.len_bytes() > LONGEST_NAME, "the class's name is too long"),
+        (pl.lit(scored) & pl.col("score").is_null(), "a prediction without a score"),
+        (
+            pl.lit(scored) & ~pl.col("score").is_between(0, 1).fill_null(value=True),
+            pl.format("the score should be a number from 0 to 1 and is {}", "score"),
+        ),
     )
     rows = rows.with_columns(reason)
     good = rows.filter(pl.col("reason").is_null())

@@ -41,7 +41,10 @@ def list_place_faults(video: str, frame: str, *, called: str = "frame") -> Reaso
         ),
         (
             ~pl.col("frame").is_between(0, MOST_FRAMES).fill_null(value=False),
-            pl.format(f"the {called} should be a whole number from 0 and is {{}}", format_text_column(frame)),
+            pl.format(
+                f"the {called} should be a whole number from 0 to {MOST_FRAMES:,} and is {{}}",
+                format_text_column(frame),
+            ),
         ),
     )
 

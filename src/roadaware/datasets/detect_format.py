@@ -36,6 +36,15 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("vggss", (("file", "class", "bbox"),)),
     ("coco", (("images", "categories", "annotations"),)),
     ("vott", (("frames", "inputTags"), ("assets", "videoSettings"), ("asset", "regions"))),
+    (
+        "via",
+        (
+            ("_via_img_metadata",),
+            ("shape_attributes", "region_attributes"),
+            ("vid_list", "metadata", "attribute"),
+        ),
+    ),
+    ("activitynet", (("database", "segment"), ("database", "subset"), ("results", "external_data"))),
     ("openlabel", (("openlabel",), ("vcd", "schema_version"))),
     ("bdd100k", (("labels", "category", "box2d"), ("name", "labels", "videoName", "frameIndex"))),
     (
@@ -75,8 +84,8 @@ def detect_dataset_format(path: Path) -> str:
     raise InputError(
         f"expected annotations of a known format, found {seen or 'no .json, .csv or .xml file'}",
         where=to_printable(str(path)),
-        hint="COCO, YOLO, MOT, CVAT, Pascal VOC, csv of boxes, BDD100K, OpenLABEL, KITTI, nuScenes, AVA and Chaotic World "
-        "csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
+        hint="COCO, YOLO, MOT, CVAT, Pascal VOC, csv of boxes, BDD100K, OpenLABEL, VIA, VoTT, ActivityNet, KITTI, nuScenes, "
+        "AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
         "Flickr-SoundNet XML and synthetic scenes are known by what is in them; `roadaware read NAME PATH` says which",
     )
 
@@ -140,6 +149,8 @@ def _of_csv(text: bytes) -> str | None:
     if len(words) <= len(cells) // 2:
         return None
     names = [name.strip().strip('"').lower() for name in line.decode("utf-8", "replace").split(",")]
+    if "region_shape_attributes" in names:
+        return "via"
     # The actions of Chaotic World have a column of actions; its sounds have no boxes of tracks.
     return "chaotic_world" if any("action" in name for name in names) or not is_box_header(names) else "csv"
 

@@ -27,7 +27,7 @@ from roadaware.datasets.sensor_tables import KIND, RowError, Sensed, flatten_pos
 from roadaware.errors import InputError
 from roadaware.geometry.poses import find_pose_error, invert_pose
 from roadaware.io.sources import Source, find_source
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 # KITTI's files: the calibration of one image, and one line of its labels.
 
@@ -47,6 +47,8 @@ OWN: dict[str, Any] = dict.fromkeys(
     pl.Float32,
 )
 """What a line of labels says besides the box: how far it leaves the image, and the box in space."""
+SCORED: dict[str, Any] = {"score": pl.Float64}
+"""What a line of results says besides."""
 _NEEDED = {"P2": 12, "R0_rect": 9, "Tr_velo_to_cam": 12, "Tr_imu_to_velo": 12}
 _OTHER_NAMES = {"R_rect": "R0_rect", "Tr_velo_cam": "Tr_velo_to_cam", "Tr_imu_velo": "Tr_imu_to_velo"}
 _IN_SPACE = ("height_m", "width_m", "length_m", "x_m", "y_m", "z_m", "rotation_y_rad")
@@ -147,6 +149,57 @@ def parse_label(line: str) -> tuple[str, dict[str, Any]]:
     return words[0], {**row, "ignore": words[0] == "DontCare", **known}
 
 
+def split_score(line: str, fields: int) -> tuple[str, float]:
+    """A line of predictions as one of labels, and its score.
+
+    Raises:
+        RowError: if there is no score from 0 to 1 behind the fields.
+    """
+    words = line.split()
+    if len(words) != fields + 1:
+        raise RowError(
+            f"a prediction has {fields + 1} fields, the last one its score, and this line {len(words)}"
+        )
+    score = _number(words[-1])
+    if not 0 <= score <= 1:
+        raise RowError(f"the score should be a number from 0 to 1 and is '{words[-1][:40]}'")
+    return " ".join(words[:-1]), score
+
+
+def build_kitti_tables(reader: str, sensed: Sensed, digest: str, *, predicted: bool) -> Scenes | Predictions:
+    """What was read as Scenes, or as Predictions, whose boxes then have scores.
+
+    Args:
+        reader: kitti or kitti_tracking.
+        sensed: the rows; of predictions with the columns of `SCORED`.
+        digest: of the source's files.
+        predicted: which of the two.
+    """
+    tables: dict[str, Any] = dict(sensed.tables(CLASSES))
+    findings, entry = sensed.findings, READERS[reader]
+    shared: dict[str, Any] = {
+        "rejected": findings.table(),
+        "meta": Meta(
+            dataset=entry.datasets[0],
+            licence=entry.licence,
+            vocabularies={KIND: CLASSES},
+            source_digest=digest,
+            rows_read=dict(sorted(findings.read.items())),
+            notes=findings.notes(),
+        ),
+    }
+    if not predicted:
+        return Scenes(**tables, **shared)
+    tables["frames"] = tables["frames"].drop("annotated", strict=False)
+    if len(boxes := tables["boxes"]):
+        scores = boxes.select("box", "score")
+        means = boxes.drop_nulls("tube").group_by("tube").agg(pl.col("score").mean())
+        tables["boxes"] = boxes.drop("ignore")
+        tables["labels"] = tables["labels"].join(scores, on="box", how="left", maintain_order="left")
+        tables["tubes"] = tables["tubes"].join(means, on="tube", how="left", maintain_order="left")
+    return Predictions(**tables, **shared)
+
+
 def _matrix(line: str, number: int, where: str) -> tuple[str, Floats]:
     """Name and numbers of a line of calibration.
 
@@ -225,7 +278,13 @@ def inputs(source: Source) -> list[str]:
     ]
 
 
-def read(source: Source, *, processes: int | None = None, progress: Progress | None = None) -> Scenes:
+def read(
+    source: Source,
+    *,
+    processes: int | None = None,
+    progress: Progress | None = None,
+    predicted: bool = False,
+) -> Scenes | Predictions:
     """All images as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
 
     An image whose labels cannot be read is refused; one whose calibration cannot be read has no sensors, one
@@ -235,17 +294,18 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         source: see `find`.
         processes: not used: files are small.
         progress: called with the number of images done and the total.
+        predicted: read results, whose lines have a score behind the 15 fields.
 
     Raises:
         InputError: if no image can be read.
     """
     findings = Findings()
-    sensed = Sensed(findings, OWN)
+    sensed = Sensed(findings, OWN | SCORED if predicted else OWN)
     errors: list[InputError] = []
     shots = list(_shots(source))
     for done, shot in enumerate(shots, 1):
         try:
-            _take(source, shot, sensed)
+            _take(source, shot, sensed, predicted=predicted)
         except InputError as error:
             errors.append(error)
         if progress is not None and (done % _TOLD_EVERY == 0 or done == len(shots)):
@@ -255,19 +315,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         raise InputError(
             f"none of {len(shots)} images can be read: {first.message}", where=first.where, hint=_HINT
         )
-    tables = sensed.tables(CLASSES)
-    return Scenes(
-        **tables,
-        rejected=findings.table(),
-        meta=Meta(
-            dataset="KITTI",
-            licence=READERS["kitti"].licence,
-            vocabularies={KIND: CLASSES},
-            source_digest=source.contents(inputs(source)),
-            rows_read=dict(sorted(findings.read.items())),
-            notes=findings.notes(),
-        ),
-    )
+    return build_kitti_tables("kitti", sensed, source.contents(inputs(source)), predicted=predicted)
 
 
 def _folders(source: Source) -> list[tuple[str, str]]:
@@ -295,7 +343,7 @@ def _shots(source: Source) -> Iterator[_Shot]:
             yield _Shot(folder, part, number, f"{folder}{_LABELS}/{number}.txt" in files)
 
 
-def _take(source: Source, shot: _Shot, sensed: Sensed) -> None:
+def _take(source: Source, shot: _Shot, sensed: Sensed, *, predicted: bool) -> None:
     """Add one image.
 
     Raises:
@@ -323,7 +371,10 @@ def _take(source: Source, shot: _Shot, sensed: Sensed) -> None:
             _take_sensors(shot, found, sensed)
     for number, line in enumerate(lines or (), 1):
         try:
-            label, row = parse_label(line)
+            plain, score = split_score(line, _FIELDS) if predicted else (line, None)
+            label, row = parse_label(plain)
+            if score is not None:
+                row["score"] = score
         except RowError as error:
             findings.reject("boxes", labels, line, str(error), number)
         else:

@@ -13,13 +13,20 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from roadaware.datasets import READERS, Progress
+from roadaware.datasets import Progress
 from roadaware.datasets.issues import Findings
-from roadaware.datasets.kitti import CLASSES, OWN, parse_label, read_text_lines
-from roadaware.datasets.sensor_tables import KIND, RowError, Sensed, read_picture_size
+from roadaware.datasets.kitti import (
+    OWN,
+    SCORED,
+    build_kitti_tables,
+    parse_label,
+    read_text_lines,
+    split_score,
+)
+from roadaware.datasets.sensor_tables import RowError, Sensed, read_picture_size
 from roadaware.errors import InputError
 from roadaware.io.sources import Source, find_source
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 VERSION = 1
 FPS = 10.0
@@ -56,7 +63,13 @@ def inputs(source: Source) -> list[str]:
     return []
 
 
-def read(source: Source, *, processes: int | None = None, progress: Progress | None = None) -> Scenes:
+def read(
+    source: Source,
+    *,
+    processes: int | None = None,
+    progress: Progress | None = None,
+    predicted: bool = False,
+) -> Scenes | Predictions:
     """All drives as Scenes; what was refused is in `rejected`.
 
     Boxes have what a line of labels says in space: `height_m`, `width_m`, `length_m`, `x_m`, `y_m`, `z_m` of the middle of
@@ -66,15 +79,16 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         source: see `find`.
         processes: not used: files are small.
         progress: called with the number of drives done and the total.
+        predicted: read results, whose lines have a score behind the 17 fields.
 
     Raises:
         InputError: if no drive can be read.
     """
     findings, names, errors = Findings(), inputs(source), []
-    sensed = Sensed(findings, OWN)
+    sensed = Sensed(findings, OWN | SCORED if predicted else OWN)
     for done, name in enumerate(names, 1):
         try:
-            _take(source, name, sensed)
+            _take(source, name, sensed, predicted=predicted)
         except InputError as error:
             findings.reject_file(name, error)
             errors.append(error)
@@ -84,21 +98,10 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         raise InputError(
             f"none of {len(names)} drives can be read: {errors[0].message}", where=errors[0].where, hint=_HINT
         )
-    return Scenes(
-        **sensed.tables(CLASSES),
-        rejected=findings.table(),
-        meta=Meta(
-            dataset="KITTI tracking",
-            licence=READERS["kitti_tracking"].licence,
-            vocabularies={KIND: CLASSES},
-            source_digest=source.contents(names),
-            rows_read=dict(sorted(findings.read.items())),
-            notes=findings.notes(),
-        ),
-    )
+    return build_kitti_tables("kitti_tracking", sensed, source.contents(names), predicted=predicted)
 
 
-def _take(source: Source, name: str, sensed: Sensed) -> None:
+def _take(source: Source, name: str, sensed: Sensed, *, predicted: bool) -> None:
     """Add one drive.
 
     Raises:
@@ -110,7 +113,10 @@ def _take(source: Source, name: str, sensed: Sensed) -> None:
     seen: set[tuple[int, str]] = set()
     for number, line in enumerate(lines, 1):
         try:
-            frame, track, label, row = parse_track_label(line)
+            plain, score = split_score(line, _FIELDS) if predicted else (line, None)
+            frame, track, label, row = parse_track_label(plain)
+            if score is not None:
+                row["score"] = score
             if track is not None and (frame, track) in seen:
                 raise RowError(f"a second box of track {track} in frame {frame}")
         except RowError as error:

@@ -117,7 +117,7 @@ def _take_file(source: Source, name: str, facts: Facts, found: BoxSource) -> Non
     """Add the videos of a file.
 
     Raises:
-        InputError: if it is no OpenLABEL, or a frame's key is no whole number.
+        InputError: if it is no OpenLABEL, holds nothing, or a frame's key is no whole number.
     """
     where = source.where(name)
     content = ensure_object(parse(decode(source.read(name), where), where), where, "a file of OpenLABEL")
@@ -125,6 +125,12 @@ def _take_file(source: Source, name: str, facts: Facts, found: BoxSource) -> Non
     objects = ensure_object(held.get("objects", {}), where, "'objects'")
     listed = held.get("frames")
     frames = ensure_object(listed, where, "'frames'") if listed else {}
+    if not frames and not objects and not held.get("frame_intervals"):
+        raise InputError(
+            "there is neither a frame nor an object in it",
+            where=where,
+            hint="check that it is the whole file",
+        )
     stem = PurePosixPath(name).name.removesuffix(PurePosixPath(name).suffix)
     video = _name_video(held.get("metadata"), stem, where)
     cameras = _list_cameras(held.get("streams"))
@@ -207,7 +213,7 @@ def _list_cameras(streams: Any) -> dict[str, tuple[int, int] | None]:
 def _parse_frame(key: str, where: str) -> int:
     plain = key.isascii() and key.isdigit() and len(key) <= 9
     if not plain or int(key) > MOST_FRAMES:
-        raise InputError(f"a frame should be a whole number from 0 and is {format_value(key)}", where=where)
+        raise InputError(f"a frame should be a whole number from 0 to {MOST_FRAMES:,}, not {format_value(key)}", where=where)
     return int(key)
 
 

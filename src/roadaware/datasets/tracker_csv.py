@@ -8,7 +8,8 @@ as left and top unless boxes then leave the image and those around the middle do
 or shares of the image: numbers up to 1.5 are shares unless `units` says otherwise.
 Frames: numbers from 0 where some frame is 0; else `first_frame` says whether they count from 0 or 1. A frame in which there
 is nothing has a row with neither id, class nor box; frames without a row count as not looked at unless `frames` is `all`.
-Holds: track (any name), class, boxes without either, ignored boxes, rate and size (in `dataset.toml`). Does not: scores.
+Holds: track (any name), class, boxes without either, ignored boxes, rate and size (in `dataset.toml`). Scores are read of
+predictions alone.
 """
 
 from __future__ import annotations
@@ -21,7 +22,14 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets import Progress
-from roadaware.datasets.box_rows import FACTS, BoxSource, Facts, build_box_scenes, read_facts
+from roadaware.datasets.box_rows import (
+    FACTS,
+    BoxSource,
+    Facts,
+    build_box_predictions,
+    build_box_scenes,
+    read_facts,
+)
 from roadaware.datasets.csv_boxes import (
     LONGEST_NAME,
     MOST_FRAMES,
@@ -36,7 +44,7 @@ from roadaware.io.csv import decode, from_sheets, iterate_line_batches, parse_qu
 from roadaware.io.json import escape_surrogates
 from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 VERSION = 1
 PLACES: dict[str, tuple[str, ...]] = {
@@ -56,6 +64,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "width": ("width", "bb_width", "bbox_width", "w", "box_w"),
     "height": ("height", "bb_height", "bbox_height", "h", "box_h"),
     "ignore": ("ignore", "ignored"),
+    "score": ("score", "confidence", "conf", "probability", "prob"),
 }  # fmt: skip
 """What a table of boxes holds, and how trackers call it; compared in lower case."""
 LAYOUTS: tuple[tuple[str, str, str, str], ...] = (
@@ -107,7 +116,8 @@ def read(
     classes: str | list[str] | None = None,
     first_frame: int | None = None,
     frames: str = "listed",
-) -> Scenes:
+    predicted: bool = False,
+) -> Scenes | Predictions:
     """All tables as Scenes; what was refused is in `rejected`, with its line.
 
     Args:
@@ -121,6 +131,7 @@ def read(
         classes: names of classes 0, 1, ... where the column of classes has numbers.
         first_frame: number of a video's first frame: 0 or 1; needed where no frame is 0.
         frames: `listed`: frames without a row are not looked at; `all`: every frame up to the last is.
+        predicted: read predictions, whose rows have scores.
 
     Raises:
         UsageError: if an option has no meaning.
@@ -131,7 +142,7 @@ def read(
     if frames not in ("listed", "all"):
         raise UsageError(f"frames is listed or all, not {to_printable(str(frames), 40)}")
     findings = Findings()
-    found = BoxSource("csv", findings)
+    found = BoxSource("csv", findings, predicted=predicted)
     facts = read_facts(source, fps=fps, size=size, classes=classes, first_frame=first_frame)
     named = parse_columns(columns) or _check_named(facts.columns or {}, source)
     errors: list[InputError] = []
@@ -140,7 +151,7 @@ def read(
     notes: dict[str, str] = {}
     for done, name in enumerate(names, 1):
         try:
-            parts.append(_read_file(source, name, named, facts, notes))
+            parts.append(_read_file(source, name, named, facts, notes, predicted=predicted))
         except InputError as error:
             errors.append(error)
             findings.reject_file(name, error)
@@ -159,7 +170,8 @@ def read(
     # A row of nothing but empty cells is bare too, and names no frame: it is refused, not passed over.
     found.rows.append(rows.filter(~pl.col("bare") | pl.col("reason").is_not_null()))
     found.notes |= notes
-    return build_box_scenes(found, source.contents(inputs(source)))
+    digest = source.contents(inputs(source))
+    return build_box_predictions(found, digest) if predicted else build_box_scenes(found, digest)
 
 
 def parse_columns(given: str | Sequence[str] | Mapping[str, str] | None) -> dict[str, str]:
@@ -381,9 +393,15 @@ def _list_corners(layout: Sequence[str]) -> list[pl.Expr]:
 
 
 def _read_file(
-    source: Source, name: str, named: Mapping[str, str], facts: Facts, notes: dict[str, str]
+    source: Source,
+    name: str,
+    named: Mapping[str, str],
+    facts: Facts,
+    notes: dict[str, str],
+    *,
+    predicted: bool,
 ) -> pl.DataFrame:
-    """The rows of a file as text and numbers; see `parse_boxes`.
+    """The rows of a file as text and numbers; see `parse_boxes`. Of predictions with their score.
 
     Raises:
         InputError: if it cannot be read, or it is unclear what it holds.
@@ -414,6 +432,16 @@ def _read_file(
     else:
         header = [str(n) for n in range(1, width + 1)]
     found = find_columns(header, named, where)
+    # What is not read is not said to be taken for anything: times beside frames, scores of ground truth.
+    if "frame" in found:
+        found.pop("t", None)
+    if not predicted:
+        found.pop("score", None)
+    elif "score" not in found:
+        hint = "name it: --columns score=c" if named or found else _HINT
+        raise InputError(
+            f"no column is known for score, which is missing. It has {_list(header)}", where=where, hint=hint
+        )
     if "frame" not in found and facts.fps is None:
         raise InputError(
             "has times and no frames", where=where, hint=f"--option fps=25, or the line `fps = 25` in {FACTS}"
@@ -437,6 +465,7 @@ def _read_file(
     return rows.select(
         "file", "line", "item", "video", "frame", "place", "track", "label", *CORNERS, "bare", "reason",
         ignore=_parse_flag("ignore"), unclear=pl.lit(bare_xy),
+        score=_parse_number("score") if predicted else pl.lit(None, pl.Float64),
     )  # fmt: skip
 
 

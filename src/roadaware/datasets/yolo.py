@@ -24,6 +24,7 @@ from roadaware.datasets.box_rows import (
     LONGEST_PATH,
     BoxSource,
     Facts,
+    build_box_predictions,
     build_box_scenes,
     check_classes,
     read_facts,
@@ -36,7 +37,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.io.json import escape_surrogates
 from roadaware.io.sources import Source, decode_utf_text, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 VERSION = 1
 NAMES = ("data.yaml", "dataset.yaml", "data.yml")
@@ -113,7 +114,8 @@ def read(
     size: str | list[int] | None = None,
     classes: str | list[str] | None = None,
     first_frame: int | None = None,
-) -> Scenes:
+    predicted: bool = False,
+) -> Scenes | Predictions:
     """All images as Scenes; what was refused is in `rejected`, with its line.
 
     Boxes become pixels where the size of an image is known: of the image itself, of the option or of `dataset.toml`. Where
@@ -127,13 +129,14 @@ def read(
         size: of every image, such as 1920x1080.
         classes: names in the order of their numbers, where no file has them.
         first_frame: number of a video's first frame: 1, or 0.
+        predicted: read predictions, whose sixth column is a score.
 
     Raises:
         UsageError: if an option has no meaning.
         InputError: if no file can be read, or the names of the classes are broken.
     """
     findings = Findings()
-    found = BoxSource("yolo", findings)
+    found = BoxSource("yolo", findings, predicted=predicted)
     facts = read_facts(source, fps=fps, size=size, classes=classes, first_frame=first_frame)
     found.classes = list(facts.classes or _read_classes(source))
     names = _list_labels(source)
@@ -155,7 +158,8 @@ def read(
     _add_videos(found, places, facts)
     rows = _split_lines(texts)
     found.rows.append(_take(rows, pl.DataFrame(places), found))
-    return build_box_scenes(found, source.contents(inputs(source)))
+    digest = source.contents(inputs(source))
+    return build_box_predictions(found, digest) if predicted else build_box_scenes(found, digest)
 
 
 def _decode(source: Source, name: str) -> str:
@@ -316,9 +320,13 @@ def _take(rows: pl.DataFrame, places: pl.DataFrame, found: BoxSource) -> pl.Data
         for c in ("c1", "c2", "c3", "c4")
     ]
     rows = rows.with_columns(number.alias(f"n{n}") for n, number in enumerate(numbers))
-    track = pl.when(pl.col("count") == 7).then("c6").when(pl.col("count") == 6).then("c5")
+    last = pl.when(pl.col("count") == 7).then("c6")
+    track: pl.Expr = last if found.predicted else last.when(pl.col("count") == 6).then("c5")
     whole = r"^\d{1,15}(\.0+)?$"
-    rows = rows.with_columns(track=track.str.replace(r"\.0+$", ""))
+    score = pl.when((pl.col("count") > 5) & pl.col("c5").str.contains(_NUMBER)).then("c5")
+    rows = rows.with_columns(
+        track=track.str.replace(r"\.0+$", ""), score=score.cast(pl.Float64, strict=False)
+    )
     known = dict(enumerate(found.classes))
     number = pl.when(pl.col("c0").str.contains(r"^\d{1,6}(\.0+)?$")).then(
         pl.col("c0").str.replace(r"\.0+$", "").cast(pl.Int64, strict=False)
@@ -352,7 +360,8 @@ def _take(rows: pl.DataFrame, places: pl.DataFrame, found: BoxSource) -> pl.Data
         ),
         (pl.col("label").is_null(), pl.format(f"no class {{}}: {listed}", shown)),
         (
-            (pl.col("count") > 5) & ~pl.coalesce(pl.when(pl.col("count") == 7).then("c6"), "c5").str.contains(whole),
+            (pl.col("count") > (6 if found.predicted else 5))
+            & ~pl.coalesce(pl.when(pl.col("count") == 7).then("c6"), "c5").str.contains(whole),
             "the track is no whole number from 0 (a score without a track makes it no ground truth)",
         ),
         ((pl.col("n2") < 0) | (pl.col("n3") < 0), pl.format("the box is upside down, w or h < 0: {}", box)),

@@ -136,6 +136,9 @@ def _read_table(path: Path, source: TrackSource, *, strict: bool) -> Scenes:
     except StopIteration:
         raise InputError("expected a header and rows of boxes, found nothing", where=where) from None
     found = find_columns(header, source.columns or {}, where, tracked=True)
+    found = {
+        what: n for what, n in found.items() if what != "score" and not (what == "t" and "frame" in found)
+    }
     kept = [(line, cells) for line, cells in rows]
     findings = Findings()
     findings.read["boxes"] += len(kept)

@@ -22,11 +22,13 @@ from roadaware.formats.actions import label_map
 from roadaware.io.csv import format_csv
 from roadaware.io.files import build_disk_error, write_atomically
 from roadaware.io.folders import make_folder
+from roadaware.io.pickles import encode_arrays
 from roadaware.io.sources import is_outside
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.sensors import find_video_path
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
+PROPOSALS = "proposals.pkl"
 FILMS = "videos"
 """The folder beside the annotations that videos are put in, by their names."""
 _PEOPLE = {"Ped": "person"}
@@ -55,7 +57,7 @@ def write_truth(
     """Write the annotations of scenes in the form of another toolbox.
 
     Args:
-        form: ava, vidvrd, hcstvg or vggss; see `WRITERS`.
+        form: ava, mmaction2, vidvrd, hcstvg or vggss; see `WRITERS`.
         scenes: with the tables that the form is about.
         folder: where to; made if it is not there.
         media: the folder that paths of videos start at; videos are then put beside the annotations, in `videos`,
@@ -97,39 +99,10 @@ def write_ava(scenes: Scenes, folder: Path, written: WrittenTruth) -> None:
         InputError: if there are no actions, or an image has no size or rate.
     """
     known = label_map(scenes)
-    ids = known.ids if "label_ids" in scenes.meta.notes else tuple(range(1, len(known.names) + 1))
     facts = _facts(scenes, ("width_px", "height_px", "fps"))
+    rows = _list_boxes_in_shares(scenes, facts, written)
+    ids = known.ids if "label_ids" in scenes.meta.notes else tuple(range(1, len(known.names) + 1))
     labels = scenes.labels.filter(pl.col("kind").cast(pl.String) == KIND).select("box", "label")
-    boxes = scenes.boxes.with_columns(pl.col("video").cast(pl.String)).join(facts, on="video", how="left")
-    # Objects that only sound have no action; in a set of actions a person without one is a row of its own.
-    if "unit_pictures" not in scenes.meta.notes:
-        written.left_out["boxes without an action, left out"] += len(boxes) - labels["box"].n_unique()
-        boxes = boxes.join(labels.select("box").unique(), on="box", how="semi", maintain_order="left")
-    second = (pl.col("frame") / pl.col("fps")).round()
-    timed = boxes.with_columns(second=second.cast(pl.Int64)).with_columns(
-        due=(pl.col("second") * pl.col("fps")).round().cast(pl.Int64)
-    )
-    whole = timed.filter(pl.col("frame") == pl.col("due"))
-    written.left_out["boxes between whole seconds, left out"] += len(timed) - len(whole)
-    person = pl.lit(None, pl.String).alias("person")
-    if "tube" in whole.columns:
-        names = (
-            scenes.tubes.select("tube", pl.col("name").cast(pl.String))
-            if "name" in scenes.tubes.columns
-            else None
-        )
-        whole = whole if names is None else whole.join(names, on="tube", how="left", maintain_order="left")
-        name = pl.col("name") if names is not None else pl.lit(None, pl.String)
-        number = (
-            pl.when(name.str.contains(rf"^{_NUMBER.pattern}$"))
-            .then(name)
-            .otherwise(pl.col("tube").cast(pl.String))
-        )
-        person = pl.when(pl.col("tube").is_null()).then(pl.lit("-1")).otherwise(number).alias("person")
-    rows = whole.select(
-        "box", "video", "second", pl.col("x1_px", "x2_px") / pl.col("width_px"),
-        pl.col("y1_px", "y2_px") / pl.col("height_px"), person,
-    )  # fmt: skip
     action = pl.col("label").replace_strict(range(len(ids)), ids, return_dtype=pl.Int64, default=None)
     # The place of a label decides the order of a file; a box without one comes where its number is.
     placed = labels.with_row_index("place").with_columns(
@@ -164,6 +137,111 @@ def write_ava(scenes: Scenes, folder: Path, written: WrittenTruth) -> None:
     written.rows["videos"] += len(order)
     written.rows["boxes"] += rows["box"].n_unique()
     written.rows["labels"] += int(rows["action"].is_not_null().sum())
+
+
+def _list_boxes_in_shares(scenes: Scenes, facts: pl.DataFrame, written: WrittenTruth) -> pl.DataFrame:
+    """`box`, `video`, `second`, corners in shares of the image and `person` of the boxes at whole seconds."""
+    labels = scenes.labels.filter(pl.col("kind").cast(pl.String) == KIND).select("box")
+    boxes = scenes.boxes.with_columns(pl.col("video").cast(pl.String)).join(facts, on="video", how="left")
+    # Objects that only sound have no action; in a set of actions a person without one is a row of its own.
+    if "unit_pictures" not in scenes.meta.notes:
+        written.left_out["boxes without an action, left out"] += len(boxes) - labels["box"].n_unique()
+        boxes = boxes.join(labels.select("box").unique(), on="box", how="semi", maintain_order="left")
+    second = (pl.col("frame") / pl.col("fps")).round()
+    timed = boxes.with_columns(second=second.cast(pl.Int64)).with_columns(
+        due=(pl.col("second") * pl.col("fps")).round().cast(pl.Int64)
+    )
+    whole = timed.filter(pl.col("frame") == pl.col("due"))
+    written.left_out["boxes between whole seconds, left out"] += len(timed) - len(whole)
+    person = pl.lit(None, pl.String).alias("person")
+    if "tube" in whole.columns:
+        names = (
+            scenes.tubes.select("tube", pl.col("name").cast(pl.String))
+            if "name" in scenes.tubes.columns
+            else None
+        )
+        whole = whole if names is None else whole.join(names, on="tube", how="left", maintain_order="left")
+        name = pl.col("name") if names is not None else pl.lit(None, pl.String)
+        number = (
+            pl.when(name.str.contains(rf"^{_NUMBER.pattern}$"))
+            .then(name)
+            .otherwise(pl.col("tube").cast(pl.String))
+        )
+        person = pl.when(pl.col("tube").is_null()).then(pl.lit("-1")).otherwise(number).alias("person")
+    return whole.select(
+        "box", "video", "second", pl.col("x1_px", "x2_px") / pl.col("width_px"),
+        pl.col("y1_px", "y2_px") / pl.col("height_px"), person,
+    )  # fmt: skip
+
+
+def write_mmaction2(scenes: Scenes, folder: Path, written: WrittenTruth) -> None:
+    """What MMAction2's AVADataset takes: the files of AVA, and `proposals.pkl` with the boxes of each moment.
+
+    A proposal is `x1, y1, x2, y2, score` in shares of the image, with a score of 1, under `VIDEO,SECOND`; the pickle is
+    written array by array, and `io.pickles` reads it as data.
+
+    Args:
+        scenes: with boxes and labels of the kind action.
+        folder: where to.
+        written: takes what was written.
+
+    Raises:
+        InputError: as `write_ava`.
+    """
+    write_ava(scenes, folder, written)
+    facts = _facts(scenes, ("width_px", "height_px", "fps"))
+    rows = _list_boxes_in_shares(scenes, facts, WrittenTruth())
+    data = encode_proposals(rows.with_columns(score=pl.lit(1.0)))
+    write_atomically(folder / PROPOSALS, data)
+    written.files.append(PROPOSALS)
+    written.rows["proposals"] += len(rows)
+
+
+def encode_proposals(rows: pl.DataFrame) -> bytes:
+    """A pickle of MMAction2's proposals.
+
+    Args:
+        rows: `video`, `second`, corners in shares of the image, `score`; by video and second or not.
+    """
+    table = rows.select("video", "second", *CORNERS, "score").sort("video", "second", maintain_order=True)
+    values = table.select(*CORNERS, "score").to_numpy().astype(np.float32)
+    spans = table.with_row_index("at").group_by("video", "second", maintain_order=True).agg(
+        first=pl.col("at").min(), count=pl.len()
+    )  # fmt: skip
+    return encode_arrays(
+        {f"{video},{second:04d}": values[at : at + count] for video, second, at, count in spans.iter_rows()}
+    )
+
+
+def write_proposals(predictions: Predictions, scenes: Scenes | None, path: Path) -> int:
+    """Write the boxes of predictions at whole seconds as MMAction2's proposals; how many.
+
+    Args:
+        predictions: with boxes and their scores.
+        scenes: the ground truth, which knows size and rate of the videos (default: the predictions themselves).
+        path: the file, which must not be there.
+
+    Raises:
+        InputError: if a box has no score, or the size or rate of a video is not known.
+        DiskError: if the disk refuses.
+    """
+    boxes = predictions.boxes.with_columns(pl.col("video").cast(pl.String))
+    if "score" not in boxes.columns or boxes["score"].null_count():
+        raise InputError(
+            "proposals need a score for each box", hint="give predictions whose boxes have scores"
+        )
+    facts = _facts(scenes if scenes is not None else predictions, ("width_px", "height_px", "fps"))
+    rows = boxes.join(facts, on="video", how="left", maintain_order="left").with_columns(
+        second=(pl.col("frame") / pl.col("fps")).round().cast(pl.Int64)
+    )
+    if len(absent := rows.filter(pl.col("fps").is_null())):
+        raise InputError(
+            f"the ground truth has no video {absent['video'][0]!r}", hint="give the one that they are about"
+        )
+    rows = rows.filter((pl.col("second") * pl.col("fps")).round() == pl.col("frame"))
+    shares = [pl.col("x1_px", "x2_px") / pl.col("width_px"), pl.col("y1_px", "y2_px") / pl.col("height_px")]
+    write_atomically(path, encode_proposals(rows.select("video", "second", "score", *shares)))
+    return len(rows)
 
 
 def _list_moments(scenes: Scenes, facts: pl.DataFrame, *, annotated: bool) -> pl.DataFrame:
@@ -462,6 +540,7 @@ def write_vggss(scenes: Scenes, folder: Path, written: WrittenTruth) -> None:
 
 WRITERS: Mapping[str, Callable[[Scenes, Path, WrittenTruth], None]] = {
     "ava": write_ava,
+    "mmaction2": write_mmaction2,
     "vidvrd": write_vidvrd,
     "hcstvg": write_hcstvg,
     "vggss": write_vggss,
@@ -469,7 +548,7 @@ WRITERS: Mapping[str, Callable[[Scenes, Path, WrittenTruth], None]] = {
 """The forms, and what writes each."""
 
 
-def _facts(scenes: Scenes, names: tuple[str, ...]) -> pl.DataFrame:
+def _facts(scenes: Scenes | Predictions, names: tuple[str, ...]) -> pl.DataFrame:
     """`video` and some columns of videos.
 
     Raises:

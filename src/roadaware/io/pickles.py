@@ -1,11 +1,11 @@
-"""Pickles read as data: plain containers and numpy arrays; whatever else a pickle asks for is refused."""
+"""Pickles read and written as data: plain containers and numpy arrays; whatever else a pickle asks for is refused."""
 
 from __future__ import annotations
 
 import codecs
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -653,3 +653,39 @@ def _weigh(value: Any, known: dict[int, int], depth: int, most: int) -> int:
     if weight > most:
         raise RefusalError("values that stand in it many times over")
     return weight
+
+
+# Arrays by name, written with the names of numpy 1, which numpy 2 knows too: the other way round does not hold.
+
+_LARGEST_ARRAY = (1 << 31) - 1
+_ARRAY = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85C\x01b\x87R(K\x01"
+_DTYPE = (
+    b"cnumpy\ndtype\nX\x02\x00\x00\x00%s\x89\x88\x87R(K\x03X\x01\x00\x00\x00<NNN"
+    b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+)
+
+
+def encode_arrays(arrays: Mapping[str, npt.NDArray[np.floating[Any]]]) -> bytes:
+    """A dictionary of arrays as a pickle of protocol 3, opcode by opcode, so that nothing but arrays can stand in it.
+
+    Args:
+        arrays: name to an array of Float32 or Float64, of any shape.
+
+    Raises:
+        InputError: if an array has another type, or 2 GiB and more.
+
+    >>> load(encode_arrays({"a": np.ones((1, 2), np.float32)}), "a.pkl")["a"].tolist()
+    [[1.0, 1.0]]
+    """
+    parts = [b"\x80\x03}("]
+    for name, array in arrays.items():
+        code = f"{array.dtype.kind}{array.dtype.itemsize}"
+        if code not in ("f4", "f8") or array.nbytes > _LARGEST_ARRAY:
+            raise InputError(
+                f"an array of {array.dtype} and {array.nbytes:,} bytes cannot be written into a pickle"
+            )
+        raw, word = np.ascontiguousarray(array, f"<{code}").tobytes(), name.encode("utf-8", "surrogatepass")
+        parts += [b"X", struct.pack("<I", len(word)), word, _ARRAY, b"("]
+        parts += [b"J" + struct.pack("<i", side) for side in array.shape]
+        parts += [b"t", _DTYPE % code.encode(), b"\x89B", struct.pack("<I", len(raw)), raw, b"tb"]
+    return b"".join([*parts, b"u."])

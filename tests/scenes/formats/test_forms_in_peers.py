@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_box_forms import random_scenes
+from test_box_forms import random_predictions, random_scenes
 
-from roadaware.formats.boxes.forms import FORMS, write_boxes
+from roadaware.formats.boxes.forms import FORMS, PREDICTED, write_boxes
 
 
 def test_pycocotools_opens_coco(tmp_path: Path) -> None:
@@ -24,6 +24,22 @@ def test_pycocotools_opens_coco(tmp_path: Path) -> None:
     due = sorted(
         (x1, y1, x2 - x1, y2 - y1)
         for x1, y1, x2, y2 in scenes.boxes.select("x1_px", "y1_px", "x2_px", "y2_px").rows()
+    )
+    assert found == [pytest.approx(box, abs=1e-4) for box in due]
+
+
+def test_pycocotools_opens_results(tmp_path: Path) -> None:
+    coco = pytest.importorskip("pycocotools.coco", reason="pycocotools is not installed")
+    given = random_predictions(4, PREDICTED["coco"].holds)
+    write_boxes(given, "coco", tmp_path / "out")
+    opened = coco.COCO(str(tmp_path / "out" / "annotations" / "image_info_all.json"))
+    results = opened.loadRes(str(tmp_path / "out" / "results.json"))
+    assert len(opened.imgs) == len(given.frames)
+    assert len(given.boxes) >= 3
+    found = sorted((each["score"], *each["bbox"]) for each in results.anns.values())
+    due = sorted(
+        (score, x1, y1, x2 - x1, y2 - y1)
+        for score, x1, y1, x2, y2 in given.boxes.select("score", "x1_px", "y1_px", "x2_px", "y2_px").rows()
     )
     assert found == [pytest.approx(box, abs=1e-4) for box in due]
 

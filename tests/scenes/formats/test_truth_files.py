@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from roadaware.datasets import read
 from roadaware.datasets.own_films import attach_films, read_with_films
 from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 from roadaware.formats.truth_files import WRITERS, write_truth
+from roadaware.io.pickles import load
 from roadaware.io.video import VideoWriter
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
@@ -48,7 +50,7 @@ def same(one: Scenes, other: Scenes, form: str) -> None:
         assert one.meta.notes.get(note) == other.meta.notes.get(note)
 
 
-@pytest.mark.parametrize("form", WRITERS)
+@pytest.mark.parametrize("form", TABLES)
 def test_what_was_read_is_written_and_read_back_as_it_was(form: str, tmp_path: Path) -> None:
     native = NativeSet(form, maker(form))
     there = native.read(native.make(tmp_path / "native"))
@@ -64,6 +66,48 @@ def test_what_was_read_is_written_and_read_back_as_it_was(form: str, tmp_path: P
     folders = (tmp_path / "first", tmp_path / "second")
     files = [{p.relative_to(f): p.read_bytes() for p in f.rglob("*") if p.is_file()} for f in folders]
     assert files[0] == files[1]
+
+
+def test_proposals_of_mmaction2_are_the_boxes_of_each_moment(tmp_path: Path) -> None:
+    native = NativeSet("ava", maker("ava"))
+    there = native.read(native.make(tmp_path / "native"))
+    write_truth("mmaction2", there, tmp_path / "out")
+    write_truth("ava", there, tmp_path / "ava")
+    for path in (tmp_path / "ava").iterdir():
+        assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()
+    data = (tmp_path / "out" / "proposals.pkl").read_bytes()
+    # Written here, so that Python's own reader may open it: what MMAction2 does with it.
+    found = pickle.loads(data)  # noqa: S301
+    due: dict[str, list[list[float]]] = {}
+    for row in there.boxes.iter_rows(named=True):
+        due.setdefault(f"{row['video']},{row['frame']:04d}", []).append([*(row[c] for c in CORNERS), 1.0])
+    assert set(found) == set(due)
+    for name, boxes in due.items():
+        assert found[name].dtype == np.float32
+        assert found[name].tolist() == np.array(boxes, np.float32).tolist()
+    assert {name: each.tolist() for name, each in load(data, "a.pkl").items()} == {
+        name: each.tolist() for name, each in found.items()
+    }
+    assert b"numpy._core" not in data, "which numpy 1 does not know"
+
+
+def test_predictions_are_proposals_of_mmaction2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        "frame,class,score,x1,y1,x2,y2",
+        "0,person,0.5,0,0,32,48",
+        "7,person,0.9,0,0,9,9",
+        "20,person,0.25,16,24,64,96",
+    ]
+    (tmp_path / "a.csv").write_text("\n".join(rows) + "\n")
+    words = ["--predictions", "--option", "fps=10", "--option", "size=64x96", "--to", "mmaction2", "-q"]
+    out = tmp_path / "new" / "p.pkl"
+    assert main(["convert", str(tmp_path / "a.csv"), *words, "-o", str(out)]) == 0, capsys.readouterr().err
+    assert "2 proposals" in capsys.readouterr().out
+    found = load(out.read_bytes(), "p.pkl")
+    assert {name: each.tolist() for name, each in found.items()} == {
+        "a,0000": [[0, 0, 0.5, 0.5, 0.5]], "a,0002": [[0.25, 0.25, 1, 1, 0.25]]
+    }  # fmt: skip
+    assert main(["convert", str(tmp_path / "a.csv"), *words, "-o", str(out)]) == 2, "it is there already"
 
 
 def test_sentences_keep_their_words_spans_and_boxes(tmp_path: Path) -> None:

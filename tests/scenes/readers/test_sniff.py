@@ -46,6 +46,12 @@ KNOWN = {
         json.dumps([{"name": "a-0000001.jpg", "videoName": "a", "frameIndex": 0, "labels": []}]),
     ],
     "openlabel": [json.dumps({"openlabel": {"metadata": {"schema_version": "1.0.0"}, "objects": {}}})],
+    "activitynet": [json.dumps({"version": "1.3", "database": {"v": {"annotations": [{"segment": [0, 1], "label": "a"}]}}})],
+    "via": [
+        json.dumps({"_via_settings": {}, "_via_img_metadata": {}}),
+        json.dumps({"a.jpg7": {"regions": [{"shape_attributes": {}, "region_attributes": {}}]}}),
+        "#filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes\na,1,{},0,0,{},{}\n",
+    ],
     "vott": [json.dumps({"frames": {"1": []}, "inputTags": "a,b"}), json.dumps({"asset": {}, "regions": []})],
     "nuscenes": [json.dumps([{"token": "a", "sensor_token": "b", "camera_intrinsic": []}])],
     "cvat": ["<?xml version='1.0'?>\n<annotations><version>1.1</version><meta/></annotations>"],

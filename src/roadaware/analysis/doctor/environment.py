@@ -23,6 +23,16 @@ _EXTRAS = ("starlette", "uvicorn", "rerun-sdk")
 """What `view` and `convert` need; they are looked up alone: importing Rerun takes seconds."""
 _VARIABLES = ("ROADAWARE_HOME", "ROADAWARE_DATA_DIR", "XDG_CACHE_HOME", "NO_COLOR", "CI", "SOURCE_DATE_EPOCH")
 LOW_BYTES = 500_000_000
+LARGE_CACHE_BYTES = 20_000_000_000
+EXTRA_BY_LIBRARY = {
+    "torch": ("models", "every network"),
+    "transformers": ("models", "the catalogue of models"),
+    "onnxruntime": ("export", "a network in ONNX"),
+    "rerun-sdk": ("rerun", "`convert --to rrd`"),
+    "starlette": ("viewer", "`view`"),
+}
+"""Library to the extra that installs it, and to what needs it."""
+_DRIVER = Path("/proc/driver/nvidia/version")
 
 
 def describe_environment() -> dict[str, Any]:
@@ -56,6 +66,7 @@ def describe_environment() -> dict[str, Any]:
         "packages": packages,
         "libraries": libraries,
         "cuda": cuda,
+        "gpu_driver": _find_driver(),
         "models": models,
         "cache_folder": str(cache) if cache else None,
         "cache_bytes": _count_bytes(cache) if cache else 0,
@@ -64,6 +75,13 @@ def describe_environment() -> dict[str, Any]:
         "free_bytes_here": shutil.disk_usage(Path.cwd()).free,
         "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
     }
+
+
+def _find_driver() -> str | None:
+    """The first line of what the driver of NVIDIA says of itself; None where there is none."""
+    with suppress(OSError, UnicodeDecodeError):
+        return _DRIVER.read_text().split("\n", 1)[0].strip()[:80] or None
+    return None
 
 
 def is_writable(folder: Path) -> bool:

@@ -47,7 +47,8 @@ def write_bdd100k(held: FlatBoxes) -> Files:
     line = pl.concat_str(
         pl.lit('{"id": '), called, pl.lit(', "category": '), category.fill_null("null"),
         pl.lit(', "attributes": {"occluded": '), say(pl.col("occlusion") == "part"), pl.lit(', "crowd": '),
-        say(pl.col("ignore")), pl.lit('}, "box2d": {'), *corners, pl.lit("}}"),
+        say(pl.col("ignore")), pl.lit('}, "box2d": {'), *corners, pl.lit("}"),
+        *((pl.lit(', "score": '), pl.col("score").cast(pl.String)) if held.scored else ()), pl.lit("}"),
     )  # fmt: skip
     lines = held.boxes.select("v", "frame", line=line)
     texts = lines.group_by("v", "frame", maintain_order=True).agg(pl.col("line").str.join(",\n"))

@@ -7,20 +7,52 @@ As `formats.coco_sets` reads it: left, top, width, height in pixels from 0; `fra
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import polars as pl
 
+from roadaware.errors import InputError
 from roadaware.formats.boxes.flat import Files, FlatBoxes, format_number
+from roadaware.formats.coco import CocoIndex
+from roadaware.io.sources import to_printable
 
 MAIN = "annotations/instances_all.json"
+INFO, RESULTS = "annotations/image_info_all.json", "results.json"
 
 
-def write_coco(held: FlatBoxes) -> Files:
-    """Name and content of the file.
+def write_coco(held: FlatBoxes, index: CocoIndex | None = None) -> Files:
+    """Names and contents of the files: of predictions the list of results, and without an index that of images.
 
     Args:
         held: the boxes.
+        index: of predictions, the images and categories of the annotations that they are about.
+
+    Raises:
+        InputError: if the index lacks an image or a category.
     """
+    if index is not None:
+        numbers = index.ids
+        numbered = pl.DataFrame(
+            [(video, frame, image) for (video, frame), image in numbers.items()],
+            schema={"video": pl.String, "frame": pl.Int64, "image": pl.Int64},
+            orient="row",
+        )
+        listed = held.boxes.select("v", "video", "frame").unique(maintain_order=True)
+        listed = listed.join(numbered, on=["video", "frame"], how="left", maintain_order="left")
+        if len(absent := listed.filter(pl.col("image").is_null())):
+            raise InputError(
+                f"frame {absent['frame'][0]} of {to_printable(absent['video'][0], 60)} is no image of these annotations",
+                where=index.where,
+                hint="give the annotations that the predictions are about",
+            )
+        known = {name: number for number, name in index.categories.items()}
+        if other := [name for name in held.classes if name not in known]:
+            raise InputError(
+                f"these annotations have no category {to_printable(other[0], 60)!r}", where=index.where
+            )
+        places = [known[name] for name in held.classes]
+        yield RESULTS, _format_results(held, listed, places).encode()
+        return
     videos = [
         {"id": v + 1, "name": video, **{key: value for key, value in (
             ("width", width), ("height", height), ("fps", fps), ("length", length)) if value is not None}}
@@ -37,7 +69,35 @@ def write_coco(held: FlatBoxes) -> Files:
     ]  # fmt: skip
     categories = [{"id": n, "name": name} for n, name in enumerate(held.classes, 1)]
     head = f'{{"videos": {_encode(videos)},\n"images": {_encode(images)},\n"categories": {_encode(categories)},\n'
+    if held.scored:
+        yield INFO, (head + '"annotations": []}\n').encode()
+        yield RESULTS, _format_results(held, frames, range(1, len(held.classes) + 1)).encode()
+        return
     yield MAIN, (head + '"annotations": [' + _format_annotations(held, frames) + "]}\n").encode()
+
+
+def _format_results(held: FlatBoxes, images: pl.DataFrame, categories: Sequence[int]) -> str:
+    """The list of results; `images` has v, frame and the number of each, `categories` the numbers of the classes."""
+    x1, y1, x2, y2 = (pl.col(f"{name}_px") for name in ("x1", "y1", "x2", "y2"))
+    rows = held.boxes.join(
+        images.select("v", "frame", "image"), on=["v", "frame"], how="left", maintain_order="left"
+    )
+    track = (
+        pl.when(pl.col("track").is_not_null())
+        .then(pl.concat_str(pl.lit(', "track_id": '), "track"))
+        .otherwise(pl.lit(""))
+    )
+    number = (
+        pl.col("label").replace_strict(dict(enumerate(categories)), return_dtype=pl.Int64)
+        if categories
+        else pl.lit(0)
+    )
+    line = pl.concat_str(
+        pl.lit('{"image_id": '), "image", pl.lit(', "category_id": '), number, pl.lit(', "bbox": ['),
+        pl.concat_str(*map(format_number, (x1, y1, x2 - x1, y2 - y1)), separator=", "), pl.lit('], "score": '),
+        pl.col("score").cast(pl.String), track, pl.lit("}"),
+    )  # fmt: skip
+    return f"[{rows.select(line.str.join(',' + chr(10))).item() or ''}]\n"
 
 
 def _format_annotations(held: FlatBoxes, frames: pl.DataFrame) -> str:

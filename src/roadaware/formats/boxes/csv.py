@@ -28,11 +28,16 @@ def write_csv(held: FlatBoxes) -> Files:
     )
     corners = dict(zip(("x1", "y1", "x2", "y2"), (format_corner(pl.col(c)) for c in CORNERS), strict=True))
     rows = held.boxes.select(
-        "v", "video", "frame", pl.col("name").alias("id"), label.alias("class"), **corners,
+        "v", "video", "frame", pl.col("name").alias("id"), label.alias("class"), "score", **corners,
         ignore=pl.when(pl.col("ignore").fill_null(value=False)).then(pl.lit("1")).otherwise(pl.lit("")),
     )  # fmt: skip
     empty = held.frames.join(rows, on=["v", "frame"], how="anti").select("v", "video", "frame")
     rows = pl.concat([rows, empty], how="diagonal").sort("v", "frame", maintain_order=True).drop("v")
+    if held.scored:
+        # Of a frame in which there is nothing no score is said.
+        rows = rows.with_columns(pl.col("score").cast(pl.String).fill_null(""))
+    else:
+        rows = rows.drop("score")
     if not (rows["ignore"] == "1").any():
         rows = rows.drop("ignore")
     yield MAIN, format_csv(rows).encode()

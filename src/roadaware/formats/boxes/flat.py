@@ -3,38 +3,44 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
+import numpy as np
 import polars as pl
 
 from roadaware.datasets.box_rows import KIND
 from roadaware.datasets.tracker_csv import NO_TRACK
 from roadaware.errors import InputError, UsageError
 from roadaware.io.sources import is_outside, to_printable
+from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
 HELD = (
     "track", "zero", "name", "untracked", "class", "any class", "unclassed", "ignore", "occluded", "hidden", "rate", "size",
-    "length", "split", "any video",
+    "length", "split", "any video", "score",
 )  # fmt: skip
 """What a form may hold: tracks, among them one called 0, and such whose names are no numbers; boxes without a track; classes,
 whatever they are called, and boxes without one; boxes to ignore; whether a box is occluded, and how much of it is hidden; the
-rate, size and length of a video, its split, and whatever it is called."""
+rate, size and length of a video, its split, and whatever it is called; scores of predictions."""
 _KINDS = (KIND, "object", "category", "action")
 # Where images and films lie is no annotation, and changes with every copy: it is not counted as lost.
 _VIDEO = {"video", "width_px", "height_px", "fps", "n_frames", "splits", "path"}
 _OWN = {
     "videos": _VIDEO,
-    "frames": {"video", "frame", "annotated", "path"},
-    "boxes": {"box", "video", "frame", "tube", *CORNERS, "ignore", "score", "scores"},
+    "frames": {"video", "frame", "annotated", "path", "file_name"},
+    # The product of the sides as COCO results write them is implied by the corners.
+    "boxes": {"box", "video", "frame", "tube", *CORNERS, "ignore", "score", "scores", "sides_px2"},
     "tubes": {"tube", "video", "name", "start_frame", "end_frame", "score"},
 }
 _NUMBER = r"^(0|[1-9]\d{0,14})$"
 # Blanks at the ends, line breaks and words for nothing do not come back from text.
 _NAME = r"^[^\s\x00-\x1f]([^\x00-\x1f]{0,250}[^\s\x00-\x1f])?$"
 SPLITS = ("train", "val", "test")
+_SAME_SCORE = 1e-6
+"""Scores in single precision whose mean was taken in another order differ by less."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +54,28 @@ class FlatBoxes:
             own, else the number), label (place in `classes`, or null), corners in Float64, occlusion (null where the form
             holds nothing of it), ignore, score; by video and frame. Columns of the set's own follow.
         classes: names.
+        scored: whether boxes are predictions, each with its score.
     """
 
     videos: pl.DataFrame
     frames: pl.DataFrame
     boxes: pl.DataFrame
     classes: tuple[str, ...]
+    scored: bool = False
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """What it holds to how many."""
+        return {"videos": len(self.videos), "images": len(self.frames), "boxes": len(self.boxes)}
+
+
+class Videos(Protocol):
+    """What is written of several videos."""
+
+    @property
+    def videos(self) -> pl.DataFrame:
+        """With fps, width_px and height_px."""
+        ...
 
 
 Files = Iterator[tuple[str, bytes]]
@@ -74,18 +96,20 @@ class Form:
         own: further columns of `boxes` that it holds.
         camera: what its reader calls the only camera.
         adapt: brings names of classes and videos to those that the form knows, and counts what that loses.
+        extract: of forms that hold other things than flat boxes: what is written of tables, and what is lost.
     """
 
     title: str
     reader: str
     holds: frozenset[str]
-    write: Callable[[FlatBoxes], Files]
+    write: Callable[[Any], Files]
     layout: str
     needs: tuple[str, ...] = ()
     whole: bool = False
     own: tuple[str, ...] = ()
     camera: str = ""
     adapt: Callable[[FlatBoxes, Counter[str]], FlatBoxes] | None = None
+    extract: Callable[[Any, str | None], tuple[Any, Counter[str]]] | None = None
 
 
 def choose_kind(tables: TableSet, kind: str | None = None) -> str | None:
@@ -122,8 +146,11 @@ def flatten(
         UsageError: if there is no such kind of label.
         InputError: if the form needs to know what the tables do not say.
     """
-    lost = _count_other_tables(tables, form)
+    lost = count_other_tables(tables, _OWN, form)
     kind = choose_kind(tables, kind)
+    if isinstance(tables, Predictions):
+        tables = _add_best_labels(tables, kind, lost)
+        _count_scores(tables, form, lost)
     videos = _list_videos(tables, form, lost)
     frames = _list_frames(tables, videos, form, lost)
     boxes = tables.boxes.with_columns(
@@ -150,6 +177,10 @@ def flatten(
         if what not in form.holds:
             lost[reason] += boxes.select(wrong.sum()).item()
             boxes = boxes.filter(~wrong)
+    scored = isinstance(tables, Predictions) and "score" in form.holds
+    if scored:
+        lost["boxes without a score, left out"] += boxes["score"].null_count()
+        boxes = boxes.drop_nulls("score")
     if len(boxes):
         known = frames.select("video", "frame")
         unseen = boxes.join(known, on=["video", "frame"], how="anti")
@@ -164,24 +195,76 @@ def flatten(
     boxes = boxes.sort("v", "frame", maintain_order=True)
     columns = ["v", "video", "frame", "track", "name", "label", *CORNERS, "occlusion", "ignore", "score"]
     columns += [name for name in form.own if name in boxes.columns]
-    held = FlatBoxes(videos, frames, boxes.select(columns), classes)
+    held = FlatBoxes(videos, frames, boxes.select(columns), classes, scored)
     if form.adapt is not None:
         held = form.adapt(held, lost)
     _check_needs(held, form)
     return held, Counter({what: n for what, n in lost.items() if n})
 
 
-def _count_other_tables(tables: TableSet, form: Form) -> Counter[str]:
-    """Rows and values of which no form, or not this one, has anything."""
+def _add_best_labels(predictions: Predictions, kind: str | None, lost: Counter[str]) -> Predictions:
+    """Predictions whose boxes have the label of the kind that scores highest, and its score."""
+    layout = get_score_layout(predictions.meta, "boxes")
+    chosen = choose_kind(predictions, kind)
+    boxes = predictions.boxes
+    if chosen is not None and chosen in layout.kinds and "scores" in boxes.columns and len(boxes):
+        scores = convert_to_matrix(boxes["scores"], layout.width)[:, layout.columns(chosen)]
+        lost["scores of further classes of boxes"] += int(((scores > 0).sum(axis=1) > 1).sum())
+        labels = pl.DataFrame(
+            {
+                "box": boxes["box"],
+                "label": scores.argmax(axis=1).astype(np.int64),
+                "score": scores.max(axis=1),
+            }
+        ).with_columns(kind=pl.lit(chosen))
+    else:
+        labels = predictions.labels.filter(pl.col("kind").cast(pl.String) == (chosen or ""))
+        if "score" in labels.columns:
+            labels = labels.sort("score", descending=True, nulls_last=True, maintain_order=True)
+    if "score" in labels.columns:
+        best = labels.unique("box", keep="first", maintain_order=True).select("box", best="score")
+        joined = boxes.join(best, on="box", how="left", maintain_order="left")
+        own = pl.col("score") if "score" in boxes.columns else pl.lit(None, pl.Float32)
+        boxes = joined.with_columns(score=pl.coalesce(own, "best")).drop("best")
+    return replace(predictions, labels=labels, boxes=boxes)
+
+
+def _count_scores(predictions: Predictions, form: Form, lost: Counter[str]) -> None:
+    """Count the scores that the form has no place for; that of a track is its boxes' mean, where nothing else is said."""
+    boxes, tubes = predictions.boxes, predictions.tubes
+    if "score" in boxes.columns and "score" not in form.holds:
+        lost["scores of boxes"] += boxes["score"].count()
+    if "score" in tubes.columns and tubes["score"].count():
+        known = "tube" in boxes.columns and "score" in boxes.columns
+        means = boxes.drop_nulls("tube").group_by("tube").agg(mean=pl.col("score").mean()) if known else None
+        means = pl.DataFrame(schema={"tube": pl.Int64, "mean": pl.Float64}) if means is None else means
+        same = ((pl.col("score") - pl.col("mean")).abs() < _SAME_SCORE).fill_null(value=False)
+        other = tubes.join(means, on="tube", how="left").filter(pl.col("score").is_not_null() & ~same)
+        lost["scores of tracks other than the mean of their boxes"] += len(other)
+
+
+def count_other_tables(
+    tables: TableSet, own: Mapping[str, Collection[str]], form: Form | None = None
+) -> Counter[str]:
+    """Rows and values of which no form of this kind, or not this one, has anything.
+
+    Args:
+        tables: the set.
+        own: table to the columns that are held, or of which it is said elsewhere what is.
+        form: of boxes.
+    """
     lost: Counter[str] = Counter()
     for name in ("frame_labels", "samples", "relations", "queries", "sounds", "sensors", "sweeps"):
         lost[f"rows of `{name}`"] += getattr(tables, name).height
-    for name, own in _OWN.items():
+    for name, columns in own.items():
         table: pl.DataFrame = getattr(tables, name)
         for column in table.columns:
-            # What is said of occlusion is counted where it is written.
-            held = column in own or (name == "boxes" and (column == "occlusion" or column in form.own))
-            if not held and not _is_implied(name, column, tables, form):
+            held = column in columns
+            if form is not None and not held:
+                # What is said of occlusion is counted where it is written.
+                held = name == "boxes" and (column == "occlusion" or column in form.own)
+                held = held or _is_implied(name, column, tables, form)
+            if not held:
                 values = table[column]
                 # A flag that is false everywhere says no more than its absence.
                 said = values.sum() if values.dtype == pl.Boolean else len(values) - values.null_count()
@@ -371,7 +454,7 @@ def name_file(video: str, ending: str = "") -> str:
     return name
 
 
-def format_facts(held: FlatBoxes, *names: str) -> bytes | None:
+def format_facts(held: Videos, *names: str) -> bytes | None:
     """The lines of `dataset.toml` for what all videos share; None where that is nothing.
 
     Args:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from roadaware.errors import UsageError
+from roadaware.formats.boxes.activitynet import list_segments, write_activitynet
 from roadaware.formats.boxes.bdd100k import write_bdd100k
 from roadaware.formats.boxes.coco import write_coco
 from roadaware.formats.boxes.csv import write_csv
@@ -23,16 +26,20 @@ from roadaware.formats.boxes.kitti import (
     write_kitti,
     write_kitti_tracking,
 )
-from roadaware.formats.boxes.mot import write_mot
+from roadaware.formats.boxes.mot import adapt_results, write_mot, write_mot_results
 from roadaware.formats.boxes.openlabel import adapt_objects, write_openlabel
+from roadaware.formats.boxes.via import write_via, write_via_csv
 from roadaware.formats.boxes.voc import write_voc
+from roadaware.formats.boxes.vott import adapt_regions, write_vott
 from roadaware.formats.boxes.yolo import write_yolo
+from roadaware.formats.coco import CocoIndex
 from roadaware.formats.road_detections import write_folder
 from roadaware.io.folders import encode_json, is_vacant, list_other_names, make_folder, read_marker
 from roadaware.scenes.store import save
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 _ANY = frozenset({"any class", "any video"})
+_VIA = _ANY | {"track", "zero", "name", "untracked", "class", "unclassed", "ignore", "rate", "size", "length"}
 FORMS: Mapping[str, Form] = {
     "coco": Form(
         "COCO JSON",
@@ -142,8 +149,42 @@ FORMS: Mapping[str, Form] = {
         "VIDEO.json",
         adapt=adapt_objects,
     ),
+    "via": Form("VIA 2 project", "via", _VIA, write_via, "via.json, dataset.toml"),
+    "via_csv": Form("VIA 2 csv", "via", _VIA, write_via_csv, "via.csv, dataset.toml"),
+    "vott": Form(
+        "VoTT 1 JSON",
+        "vott",
+        frozenset({"any video", "track", "zero", "name", "untracked", "class", "unclassed", "rate", "size"}),
+        write_vott,
+        "VIDEO.json",
+        adapt=adapt_regions,
+    ),
+    "activitynet": Form(
+        "ActivityNet JSON",
+        "activitynet",
+        frozenset({"size", "length", "split", "rate", "any video"}),
+        write_activitynet,
+        "activitynet.json, dataset.toml",
+        extract=list_segments,
+    ),
 }
 """The forms, by the name that `convert --to` takes; the laws of tests run over them."""
+PREDICTED: Mapping[str, Form] = {
+    **{
+        form: replace(FORMS[form], holds=FORMS[form].holds - {"ignore", "occluded"} | {"score"})
+        for form in ("coco", "yolo", "csv", "kitti", "kitti_tracking", "bdd100k", "via", "via_csv")
+    },
+    "mot": Form(
+        "MOT results",
+        "mot",
+        frozenset({"any video", "track", "untracked", "unclassed", "score"}),
+        write_mot_results,
+        "VIDEO.txt",
+        adapt=adapt_results,
+    ),
+    "activitynet": FORMS["activitynet"],
+}
+"""The forms that hold scores of predictions; in the others predictions are written as if they were annotations."""
 REST = "not-held"
 """The folder beside what was written, in which the whole tables lie where the form could not hold them."""
 
@@ -197,7 +238,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
 
 
 def write_boxes(
-    scenes: Scenes,
+    scenes: Scenes | Predictions,
     form: str,
     folder: Path,
     *,
@@ -205,8 +246,9 @@ def write_boxes(
     lossy: bool = False,
     overwrite: bool = False,
     add: Callable[[Path], int] | None = None,
+    index: CocoIndex | None = None,
 ) -> WrittenBoxes:
-    """Write the boxes of scenes in the form of an annotation tool; the folder appears whole or not at all.
+    """Write boxes of scenes, or predictions with scores, in the form of a tool; the folder appears whole or not at all.
 
     Args:
         scenes: with boxes.
@@ -216,6 +258,7 @@ def write_boxes(
         lossy: write although the form cannot hold everything; the whole tables are then saved in `not-held` beside.
         overwrite: replace boxes that were written there before.
         add: puts more files into the folder before it appears, such as the videos, and returns how many.
+        index: images and categories of the COCO annotations that predictions are about, whose numbers results then have.
 
     Raises:
         UsageError: if there is no such form or kind; the form cannot hold everything, which is listed; or something stands in
@@ -226,17 +269,21 @@ def write_boxes(
     if form not in FORMS:
         raise UsageError(f"no form {form!r}; there are {', '.join(FORMS)}")
     check_folder(folder, overwrite=overwrite)
-    held, lost = flatten(scenes, FORMS[form], kind)
+    chosen = PREDICTED.get(form, FORMS[form]) if isinstance(scenes, Predictions) else FORMS[form]
+    held, lost = flatten(scenes, chosen, kind) if chosen.extract is None else chosen.extract(scenes, kind)
+    write: Callable[[Any], Files] = (
+        partial(write_coco, index=index) if form == "coco" and index is not None else chosen.write
+    )
     if lost and not lossy:
         listed = "\n  ".join(f"{count:,} {what}" for what, count in lost.items())
         raise UsageError(
-            f"{FORMS[form].title} cannot hold all of this:\n  {listed}\n  Nothing was written; --lossy writes the "
+            f"{chosen.title} cannot hold all of this:\n  {listed}\n  Nothing was written; --lossy writes the "
             f"rest, and keeps the whole tables beside it, in {REST}"
         )
     written = WrittenBoxes(lost=lost)
 
     def counted() -> Files:
-        for name, data in FORMS[form].write(held):
+        for name, data in write(held):
             written.files += 1
             yield name, data
 
@@ -250,5 +297,5 @@ def write_boxes(
 
     make_folder(folder.absolute().parent)
     write_folder(folder, counted(), finish=finish, replace=overwrite)
-    written.rows = {"videos": len(held.videos), "images": len(held.frames), "boxes": len(held.boxes)}
+    written.rows = held.rows
     return written

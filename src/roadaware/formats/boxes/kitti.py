@@ -117,7 +117,7 @@ def write_kitti(held: FlatBoxes) -> Files:
     Args:
         held: boxes as `adapt_shots` gives them.
     """
-    lines = held.boxes.select("video", line=_format_label(held.boxes))
+    lines = held.boxes.select("video", line=_format_label(held))
     for video, text in (
         lines.group_by("video", maintain_order=True).agg(pl.col("line").str.join("\n")).iter_rows()
     ):
@@ -131,7 +131,7 @@ def write_kitti_tracking(held: FlatBoxes) -> Files:
         held: boxes as `adapt_drives` gives them.
     """
     track = pl.when(pl.col("class") == _IGNORED).then(-1).otherwise(pl.col("track")).cast(pl.String)
-    line = pl.concat_str(pl.col("frame").cast(pl.String), track, _format_label(held.boxes), separator=" ")
+    line = pl.concat_str(pl.col("frame").cast(pl.String), track, _format_label(held), separator=" ")
     lines = held.boxes.select("video", line=line)
     for video, text in (
         lines.group_by("video", maintain_order=True).agg(pl.col("line").str.join("\n")).iter_rows()
@@ -139,12 +139,12 @@ def write_kitti_tracking(held: FlatBoxes) -> Files:
         yield f"training/label_02/{video}.txt", f"{text}\n".encode()
 
 
-def _format_label(boxes: pl.DataFrame) -> pl.Expr:
-    """The 15 fields of a line from the class on."""
+def _format_label(held: FlatBoxes) -> pl.Expr:
+    """The 15 fields of a line from the class on, and the score of predictions."""
 
     def say(name: str) -> pl.Expr:
         unknown = pl.lit(str(UNKNOWN.get(name, -1)))
-        return format_corner(pl.col(name)).fill_null(unknown) if name in boxes.columns else unknown
+        return format_corner(pl.col(name)).fill_null(unknown) if name in held.boxes.columns else unknown
 
     ignored = pl.col("class") == _IGNORED
     hidden = pl.col("occlusion").replace_strict(_OCCLUSION, default=None, return_dtype=pl.String)
@@ -152,5 +152,5 @@ def _format_label(boxes: pl.DataFrame) -> pl.Expr:
     space = ("height_m", "width_m", "length_m", "x_m", "y_m", "z_m", "rotation_y_rad")
     return pl.concat_str(
         pl.col("class"), say("truncated_share"), hidden, say("alpha_rad"), *(format_corner(pl.col(c)) for c in CORNERS),
-        *map(say, space), separator=" ",
+        *map(say, space), *((pl.col("score").cast(pl.String),) if held.scored else ()), separator=" ",
     )  # fmt: skip

@@ -6,10 +6,44 @@ without a track has the id -1, one without a class the class -1, one to ignore t
 
 from __future__ import annotations
 
+from collections import Counter
+
 import polars as pl
 
 from roadaware.datasets.mot import FIRST_PIXEL, INFO, LABELS, TRUTH
 from roadaware.formats.boxes.flat import Files, FlatBoxes, format_number, name_file
+
+
+def adapt_results(held: FlatBoxes, lost: Counter[str]) -> FlatBoxes:
+    """The boxes as they are; their classes, of which results say nothing, are counted.
+
+    Args:
+        held: the boxes of predictions.
+        lost: takes what is lost.
+    """
+    lost["classes of boxes"] += held.boxes["label"].count()
+    return held
+
+
+def write_mot_results(held: FlatBoxes) -> Files:
+    """Names and contents of the files of a tracker or, where no box has a track, of a detector: `VIDEO.txt`.
+
+    Args:
+        held: the boxes of predictions.
+
+    Raises:
+        InputError: if a video is no name of a file.
+    """
+    x1, y1, x2, y2 = (pl.col(f"{name}_px") for name in ("x1", "y1", "x2", "y2"))
+    fields = (
+        pl.col("frame") + 1, pl.col("track").fill_null(-1), format_number(x1 + FIRST_PIXEL), format_number(y1 + FIRST_PIXEL),
+        format_number(x2 - x1), format_number(y2 - y1), pl.col("score"), pl.lit("-1,-1,-1"),
+    )  # fmt: skip
+    lines = held.boxes.select("v", line=pl.concat_str(fields, separator=","))
+    texts = dict(lines.group_by("v", maintain_order=True).agg(pl.col("line").str.join("\n")).iter_rows())
+    for v, video in held.videos.select("v", "video").iter_rows():
+        text = texts.get(v, "")
+        yield name_file(video.replace("/", "_"), ".txt"), (text + "\n" if text else "").encode()
 
 
 def write_mot(held: FlatBoxes) -> Files:

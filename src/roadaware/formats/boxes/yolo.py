@@ -34,7 +34,8 @@ def write_yolo(held: FlatBoxes) -> Files:
     shares = (share.round(10).cast(pl.String) for share in
               ((x1 + x2) / 2 / wide, (y1 + y2) / 2 / high, (x2 - x1) / wide, (y2 - y1) / high))  # fmt: skip
     track = pl.when(pl.col("track").is_null()).then(pl.lit("")).otherwise(pl.format(" {}", "track"))
-    line = pl.concat_str(pl.concat_str(pl.col("label"), *shares, separator=" "), track)
+    score = (pl.col("score").cast(pl.String),) if held.scored else ()
+    line = pl.concat_str(pl.concat_str(pl.col("label"), *shares, *score, separator=" "), track)
     lines = sized.select("v", "frame", line=line)
     texts = lines.group_by("v", "frame", maintain_order=True).agg(pl.col("line").str.join("\n"))
     frames = held.frames.join(texts, on=["v", "frame"], how="left", maintain_order="left")

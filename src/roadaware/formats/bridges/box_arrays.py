@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,14 @@ import polars as pl
 from roadaware.arrays import Floats, Ints
 from roadaware.datasets.box_rows import label_tracks
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.boxes.flat import HELD, FlatBoxes, Form, choose_kind, flatten
-from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout, set_score_layout
+from roadaware.formats.boxes.flat import HELD, FlatBoxes, Form, flatten
+from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 NO_TRACK = -1
 """The number of no track, and of no class, in arrays of whole numbers, which hold no null."""
-_MEMORY = Form("memory", "", frozenset(HELD), lambda _: iter(()), "")
+_MEMORY = Form("memory", "", frozenset(HELD) - {"score"}, lambda _: iter(()), "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,36 +279,8 @@ def list_boxes(tables: Scenes | Predictions, kind: str | None = None) -> FlatBox
     Raises:
         UsageError: if there is no such kind of label.
     """
-    if isinstance(tables, Predictions):
-        tables = _add_best_labels(tables, kind)
     held, _ = flatten(tables, _MEMORY, kind)
     return held
-
-
-def _add_best_labels(predictions: Predictions, kind: str | None) -> Predictions:
-    """Predictions whose boxes have the label of the kind that scores highest, and its score."""
-    layout = get_score_layout(predictions.meta, "boxes")
-    chosen = choose_kind(predictions, kind)
-    boxes = predictions.boxes
-    if chosen is not None and chosen in layout.kinds and "scores" in boxes.columns and len(boxes):
-        scores = convert_to_matrix(boxes["scores"], layout.width)[:, layout.columns(chosen)]
-        labels = pl.DataFrame(
-            {
-                "box": boxes["box"],
-                "label": scores.argmax(axis=1).astype(np.int64),
-                "score": scores.max(axis=1),
-            }
-        ).with_columns(kind=pl.lit(chosen))
-    else:
-        labels = predictions.labels.filter(pl.col("kind").cast(pl.String) == (chosen or ""))
-        if "score" in labels.columns:
-            labels = labels.sort("score", descending=True, nulls_last=True, maintain_order=True)
-    if "score" in labels.columns:
-        best = labels.unique("box", keep="first", maintain_order=True).select("box", best="score")
-        joined = boxes.join(best, on="box", how="left", maintain_order="left")
-        own = pl.col("score") if "score" in boxes.columns else pl.lit(None, pl.Float32)
-        boxes = joined.with_columns(score=pl.coalesce(own, "best")).drop("best")
-    return replace(predictions, labels=labels, boxes=boxes)
 
 
 def get_columns(held: FlatBoxes) -> tuple[Floats, Ints, Ints, Floats]:
