@@ -27,8 +27,8 @@ from roadaware.protocols.coda import drop_classes, label_truth
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Predictions, Scenes
+from roadaware.statistics.classification import Ranking
 from roadaware.statistics.intervals import Scale, Units
-from roadaware.statistics.ranking import Ranking
 
 Floats = npt.NDArray[np.float64]
 Drawn = Mapping[tuple[str, str | None], Floats]

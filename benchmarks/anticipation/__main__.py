@@ -32,8 +32,8 @@ from roadaware.models.event_head.anticipation import (
 from roadaware.models.event_head.head import open_head
 from roadaware.models.object_labels import ROAD_AGENTS
 from roadaware.scenes.dense_scores import set_score_layout
-from roadaware.scenes.segments import split_tubes_by_label
 from roadaware.scenes.tables import Meta, Predictions, Scenes
+from roadaware.scenes.tracks import split_tubes_by_label
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
 from roadaware.training.events.anticipation import (
     FutureRows,

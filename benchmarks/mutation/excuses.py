@@ -27,17 +27,15 @@ EXCUSES: dict[str, dict[str, str]] = {
         "_steady: value > 1 - _STILL -> value >= 1 - _STILL": _ROUNDING,
         "_steady: value < _STILL -> value <= _STILL": _ROUNDING,
     },
-    "statistics.ranking": {
+    "statistics.classification": {
+        "balanced_accuracy: 0.0 -> 1.0": "only whether it is a number is asked, which a docstring says",
         ": 8000000 -> 8000001": _SIZE,
         "Ranking._block: len(self.group_starts) < len(self.positives) -> "
         "len(self.group_starts) <= len(self.positives)": "sums of single numbers are those numbers",
         "_single: 1 -> 2": _SPARE,
         "_single: 1 -> 2 #2": _SPARE,
     },
-    "statistics.rates": {
-        "balanced_accuracy: 0.0 -> 1.0": "only whether it is a number is asked, which a docstring says",
-    },
-    "statistics.disagreement": {
+    "statistics.conformal": {
         "compute_quantile_interval: 1e-09 -> 1.0000000000000001e-07": _ROUNDING,
         "compute_quantile_interval: share == share[0] -> share != share[0]": "the way for any weights gives the same, slower",
         "compute_quantile_interval: reached >= end -> reached > end": _ROUNDING,
@@ -200,7 +198,7 @@ EXCUSES: dict[str, dict[str, str]] = {
         "np.abs(sums - place.sum() / 2) > off - 1e-09": _QUARTERS,
         "wilcoxon_test: 1e-09 -> 1.0000000000000001e-07": _QUARTERS,
     },
-    "statistics.weibull": {
+    "statistics.distributions": {
         "fit_weibull: -float(refined.fun) >= found[best] -> -float(refined.fun) > found[best]": "either is as likely",
         "fit_weibull: 1 -> 2 #3": _WIDER,
         "fit_weibull: 1 -> 2 #4": _WIDER,

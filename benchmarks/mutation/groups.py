@@ -33,11 +33,13 @@ _DETECTION = (
 )
 GROUPS = {
     "intervals": Group(
-        _below("statistics", "intervals cautions ranking rates conformal coverage disagreement"),
+        _below("statistics", "intervals cautions classification conformal coverage"),
         ("statistics", _EXAMPLES),
     ),
     "precision": Group(
-        _below("statistics", "average_precision average_precision_kernels comparison calibration weibull"),
+        _below(
+            "statistics", "average_precision average_precision_kernels comparison calibration distributions"
+        ),
         ("statistics", _EXAMPLES),
     ),
     "calibration": Group(

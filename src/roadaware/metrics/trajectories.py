@@ -14,7 +14,7 @@ from roadaware.config import to_dict
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import paired_iou
 from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_columns
-from roadaware.statistics.gaussian_mixtures import PlaneMixture, compute_region_levels
+from roadaware.statistics.distributions import PlaneMixture, compute_region_levels
 from roadaware.statistics.intervals import Interval, Scale, Units
 
 REGIONS = (0.5, 0.9)

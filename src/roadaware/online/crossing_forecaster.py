@@ -21,7 +21,7 @@ from roadaware.models.crossing.uncertainty import sample_last_weights
 from roadaware.models.loading import digest_model_files
 from roadaware.online.camera_motion import find_strictest_limits
 from roadaware.online.forecast_event import Answers
-from roadaware.statistics.disagreement import compute_quantile_interval
+from roadaware.statistics.conformal import compute_quantile_interval
 from roadaware.tasks.crossing_inputs.boxes import FORMS, GivenBoxes
 
 # Recurrent state of predictors for the pedestrians that they follow; imports torch.

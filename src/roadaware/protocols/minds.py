@@ -17,14 +17,7 @@ from roadaware.models.event_head.head import EventHead, open_head
 from roadaware.models.event_head.layout import FEATURES
 from roadaware.protocols.decisions import SCENES, SEEDS, simulate_minded_scenes
 from roadaware.simulator.minds import TURNS
-from roadaware.statistics.paired_ranking import (
-    Drawn,
-    Estimate,
-    build_units,
-    estimate,
-    weigh_mean,
-    weigh_ranking,
-)
+from roadaware.statistics.comparison import Drawn, Estimate, build_units, estimate, weigh_mean, weigh_ranking
 
 if TYPE_CHECKING:
     from roadaware.training.events.minds import MindRows, Predict

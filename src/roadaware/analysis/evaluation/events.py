@@ -32,9 +32,8 @@ from roadaware.analysis.worst_tubes import select_worst_tubes
 from roadaware.config import ConfigName, from_dict, to_dict
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig, compare_with_advice, select_linker
-from roadaware.linking.frame_boxes import list_steps
-from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
 from roadaware.linking.link import link
+from roadaware.linking.postprocessing import InterpolationConfig, interpolate_tubes, list_steps
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.errors import build_error_table
 from roadaware.metrics.detection.evaluate import DetectionResult, as_json, evaluate

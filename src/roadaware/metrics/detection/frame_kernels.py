@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.geometry.box_kernels import single_iou
 from roadaware.geometry.compiled import kernel
+from roadaware.geometry.kernels import single_iou
 
 # Six digits of 11 bits cover 64 bits, and 2,048 counters (16 KiB) fit the first cache of a processor core.
 _BITS = 11

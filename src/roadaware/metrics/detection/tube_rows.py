@@ -11,7 +11,7 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError, UsageError
-from roadaware.geometry.tubes import Tubes, from_runs
+from roadaware.geometry.boxes import Tubes, from_runs
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import UsageError
-from roadaware.geometry.tubes import Pairs, compute_tube_overlaps
+from roadaware.geometry.boxes import Pairs, compute_tube_overlaps
 from roadaware.metrics.detection.config import DetectionConfig, list_tube_kinds
 from roadaware.metrics.detection.matches import Matches
 from roadaware.metrics.detection.sizes import scale_to_common_size

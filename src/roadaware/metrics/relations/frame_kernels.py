@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.box_kernels import box_iou
 from roadaware.geometry.compiled import kernel
+from roadaware.geometry.kernels import box_iou
 from roadaware.metrics.relations.tubelet_kernels import find_first_from
 
 

@@ -17,7 +17,7 @@ from roadaware.metrics.metric_state import ItemScores, Measured, SceneResult, bu
 from roadaware.metrics.sound.config import SoundConfig
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
-from roadaware.statistics.ranking import Ranking
+from roadaware.statistics.classification import Ranking
 
 # The cells of the image that each sound comes from, and their weights.
 

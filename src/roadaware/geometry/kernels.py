@@ -1,13 +1,135 @@
-"""Compiled loops over pairs of tubes; imports numba."""
+"""Compiled sums in the order in which numpy adds, overlaps of two boxes, and loops over pairs of tubes; imports numba."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from roadaware.arrays import Floats, Ints
-from roadaware.geometry.arithmetic import pairwise_mean
-from roadaware.geometry.box_kernels import box_iou, single_iou
 from roadaware.geometry.compiled import inner_kernel, kernel
+
+# numpy adds blocks of at most 128 values: another size changes the last digits. Halving leaves two pieces a
+# level on the stack, and a length of 64 bits has fewer than 64 levels.
+_BLOCK, _DEPTH = 128, 200
+
+
+@inner_kernel
+def round_to_single(value: float, single: bool) -> float:
+    """The value as 32 bits hold it: 64-bit arithmetic rounded after each step is 32-bit arithmetic."""
+    if single:
+        return float(np.float64(np.float32(value)))
+    return value
+
+
+@inner_kernel
+def block_sum(values: Floats, start: int, stop: int, single: bool) -> float:
+    """The sum of `values[start:stop]`, up to a block of values: in eight columns from eight values on."""
+    whole, total = start, 0.0
+    if stop - start >= 8:
+        whole = stop - (stop - start) % 8
+        part = np.empty(8)
+        # Eight running sums, then added in pairs: numpy's order, so that means agree to the last bit.
+        for i in range(start, whole):
+            k = (i - start) % 8
+            part[k] = round_to_single(part[k] + values[i], single) if i >= start + 8 else values[i]
+        width = 8
+        while width > 1:
+            width //= 2
+            # In place: entries 2 i and 2 i + 1 are read before either of them is written over.
+            for i in range(width):
+                part[i] = round_to_single(part[2 * i] + part[2 * i + 1], single)
+        total = part[0]
+    for i in range(whole, stop):
+        total = round_to_single(total + values[i], single)
+    return total
+
+
+@kernel
+def pairwise_sum(values: Floats, start: int, stop: int, single: bool) -> float:
+    """The sum of `values[start:stop]`: longer pieces are halved at a multiple of eight, down to blocks."""
+    if stop - start <= _BLOCK:
+        return block_sum(values, start, stop, single)
+    # Pieces still to be added, the next one last; a piece of length 0 adds the last two sums.
+    pieces, sums = np.empty((_DEPTH, 2), np.int64), np.empty(_DEPTH)
+    pieces[0, 0], pieces[0, 1] = start, stop
+    n_pieces, n_sums = 1, 0
+    while n_pieces > 0:
+        n_pieces -= 1
+        low, high = pieces[n_pieces, 0], pieces[n_pieces, 1]
+        if low == high:
+            sums[n_sums - 2] = round_to_single(sums[n_sums - 2] + sums[n_sums - 1], single)
+            n_sums -= 1
+        elif high - low <= _BLOCK:
+            sums[n_sums] = block_sum(values, low, high, single)
+            n_sums += 1
+        else:
+            half = (high - low) // 2
+            middle = low + half - half % 8
+            pieces[n_pieces, 0], pieces[n_pieces, 1] = low, low
+            pieces[n_pieces + 1, 0], pieces[n_pieces + 1, 1] = middle, high
+            pieces[n_pieces + 2, 0], pieces[n_pieces + 2, 1] = low, middle
+            n_pieces += 3
+    return float(sums[0])
+
+
+@kernel
+def pairwise_mean(values: Floats, start: int, stop: int, single: bool) -> float:
+    """The mean of `values[start:stop]`, which is not empty, added as `pairwise_sum` does."""
+    return round_to_single(pairwise_sum(values, start, stop, single) / (stop - start), single)
+
+
+@kernel
+def box_iou(a: Floats, b: Floats, extra: float) -> float:
+    """Intersection over union of two boxes in double precision; 0 where they are apart or have no area.
+
+    The union is the sum of both areas less the intersection, in this order, which published evaluators share:
+    their numbers are repeated to the last digit. Loops that round between the steps as a published program
+    did, that divide by something else, or that know the areas beforehand have an overlap of their own.
+
+    Args:
+        a: (4,) x1, y1, x2, y2 in pixels.
+        b: (4,) the same.
+        extra: added to widths and heights.
+    """
+    width = min(a[2], b[2]) - max(a[0], b[0]) + extra
+    height = min(a[3], b[3]) - max(a[1], b[1]) + extra
+    # Each side by itself: two negative ones, of boxes apart in both directions, have a positive product.
+    if width <= 0 or height <= 0:
+        return 0.0
+    common = width * height
+    union = (a[2] - a[0] + extra) * (a[3] - a[1] + extra) + (b[2] - b[0] + extra) * (b[3] - b[1] + extra)
+    return float(common / (union - common))
+
+
+@inner_kernel
+def single_iou(a: Floats, b: Floats, extra: float) -> float:
+    """The same in 32-bit arithmetic, with `extra` added to right and lower sides before they are compared.
+
+    Args:
+        a: (4,) x1, y1, x2, y2 in pixels, which 32 bits hold.
+        b: (4,) the same.
+        extra: added to widths and heights.
+    """
+    # Rounded after each step, and added before the minimum: another order may differ in the last bit.
+    width = round_to_single(
+        min(round_to_single(a[2] + extra, True), round_to_single(b[2] + extra, True)) - max(a[0], b[0]), True
+    )
+    height = round_to_single(
+        min(round_to_single(a[3] + extra, True), round_to_single(b[3] + extra, True)) - max(a[1], b[1]), True
+    )
+    if width <= 0 or height <= 0:
+        return 0.0
+    common = round_to_single(width * height, True)
+    both = round_to_single(single_area(a, extra) + single_area(b, extra), True)
+    return round_to_single(common / round_to_single(both - common, True), True)
+
+
+@inner_kernel
+def single_area(box: Floats, extra: float) -> float:
+    """Width times height in 32-bit arithmetic."""
+    width = round_to_single(round_to_single(box[2] - box[0], True) + extra, True)
+    height = round_to_single(round_to_single(box[3] - box[1], True) + extra, True)
+    return round_to_single(width * height, True)
+
 
 _ENDPOINTS = 1
 
