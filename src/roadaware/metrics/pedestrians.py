@@ -14,7 +14,7 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints, Ints32
 from roadaware.config import check_words, to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_columns
+from roadaware.metrics.metric_state import SUMMARY, MetricResult, build_interval_columns
 from roadaware.metrics.scores import (
     SampleScores,
     Texts,

@@ -13,7 +13,7 @@ from roadaware.arrays import Floats
 from roadaware.config import to_dict
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import paired_iou
-from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_columns
+from roadaware.metrics.metric_state import SUMMARY, MetricResult, build_interval_columns
 from roadaware.statistics.distributions import PlaneMixture, compute_region_levels
 from roadaware.statistics.intervals import Interval, Scale, Units
 

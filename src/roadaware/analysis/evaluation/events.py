@@ -37,11 +37,11 @@ from roadaware.linking.postprocessing import InterpolationConfig, interpolate_tu
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.errors import build_error_table
 from roadaware.metrics.detection.evaluate import DetectionResult, as_json, evaluate
-from roadaware.metrics.detection.frame import add_product_scores
+from roadaware.metrics.detection.matches import add_product_scores
 from roadaware.metrics.requirements import evaluate_requirements
 from roadaware.metrics.streaming import StreamingConfig, apply_latency, select_processed_frames
-from roadaware.metrics.tracking.config import TrackingConfig
-from roadaware.metrics.tracking.evaluate import evaluate_tracks
+from roadaware.metrics.tracking import evaluate_tracks
+from roadaware.metrics.tracking_pairs import TrackingConfig
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.requirements import open_requirements
 from roadaware.steps import log_step, show_progress

@@ -10,7 +10,7 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.detection.frame_inputs import (
+from roadaware.metrics.detection.rows import (
     build_class_index,
     convert_dense_scores,
     find_video_index,

@@ -1,29 +1,75 @@
-"""Tracks and paths frame by frame, the pairs of boxes that overlap, and their best assignment."""
+"""How paths are compared with tracks: frame by frame, the pairs of boxes that overlap, and their best assignment."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from roadaware.arrays import Floats, Ints
-from roadaware.errors import InputError
+from roadaware.config import check_flags, check_not_negative, check_range, check_words
+from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.frame_inputs import find_video_index
-from roadaware.metrics.detection.sizes import compute_scales
-from roadaware.metrics.detection.tube_rows import (
+from roadaware.metrics.detection.rows import (
     AGENTNESS,
     LabelledTubes,
+    compute_scales,
     extract_labelled_tubes,
+    find_video_index,
     select_paths,
 )
-from roadaware.metrics.tracking.config import TrackingConfig
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
+
+Undefined = Literal["null", "published"]
+
+
+@dataclass(frozen=True)
+class TrackingConfig:
+    """How predicted paths are judged; the defaults are what `default` gives.
+
+    Args:
+        threshold: smallest overlap at which a predicted box may be a ground-truth one, for CLEAR and identity.
+        alphas: the same for HOTA, which is the mean over them.
+        pixel_offset: added to widths and heights; 1 counts a box's last pixel as inside.
+        interpolated_boxes: whether boxes that were interpolated between two detections belong to a path.
+        min_score: predicted boxes of a lower score are left out, and paths without others; None takes all, also
+            those without a score. Unlike a mean average precision, these metrics count every box in full.
+        undefined: what a rate is whose denominator is 0: nothing (`null`), or 0, and 1 for the accuracy of
+            localisation, as in the published code (`published`).
+    """
+
+    threshold: float = 0.5
+    alphas: tuple[float, ...] = tuple(k / 100 for k in range(5, 100, 5))
+    pixel_offset: float = 0.0
+    interpolated_boxes: bool = True
+    min_score: float | None = None
+    undefined: Undefined = "null"
+
+    def __post_init__(self) -> None:
+        for name, values in (("threshold", (self.threshold,)), ("alphas", self.alphas)):
+            if not values or not all(0 < value <= 1 for value in values):
+                raise UsageError(f"{name} should lie in (0, 1]; got {getattr(self, name)!r}")
+        check_not_negative(self, "pixel_offset")
+        if self.min_score is not None:
+            check_range("min_score", self.min_score, 0, 1)
+        check_flags(self)
+        check_words(self)
+
+    @classmethod
+    def reference(cls) -> TrackingConfig:
+        """The choices of TrackEval, the code released with Luiten et al., IJCV 2021."""
+        return cls(undefined="published")
+
+    @classmethod
+    def default(cls) -> TrackingConfig:
+        """The choices we recommend: the same numbers, and none where there is nothing to divide by."""
+        return cls()
+
 
 EPSILON = float(np.finfo(np.float64).eps)
 """By how much an overlap may miss a threshold, as in the published code."""
@@ -127,7 +173,7 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
         InputError: if tubes are predicted of which none is a path, tracks contradict themselves, sizes of
             images are not known, or scores are asked for and boxes have none.
     """
-    from roadaware.metrics.detection.frame_kernels import compute_frame_overlaps
+    from roadaware.metrics.detection.kernels import compute_frame_overlaps
 
     _check_paths(predictions)
     predictions = _strong(predictions, config.min_score)

@@ -1,6 +1,4 @@
-"""How well predicted paths follow the tracks of the ground truth: CLEAR, HOTA and identity metrics from
-counts that merge.
-"""
+"""How well predicted paths follow the tracks of the ground truth: CLEAR, HOTA and identity metrics, with intervals."""
 
 from __future__ import annotations
 
@@ -17,10 +15,10 @@ from roadaware.arrays import Bools, Floats, Ints
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.evaluate import resample_videos
-from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_columns
-from roadaware.metrics.tracking.config import TrackingConfig
-from roadaware.metrics.tracking.pairs import (
+from roadaware.metrics.metric_state import SUMMARY, MetricResult, build_interval_columns
+from roadaware.metrics.tracking_pairs import (
     EPSILON,
+    TrackingConfig,
     TrackPairs,
     assign_pairs,
     solve_assignment,

@@ -13,16 +13,17 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.metric_state import SceneResult, build_result, compute_values, crowd_density
-from roadaware.metrics.relations.config import RelationConfig
-from roadaware.metrics.relations.rows import (
+from roadaware.metrics.relation_rows import CONFIGS as CONFIGS
+from roadaware.metrics.relation_rows import (
+    JudgedRelations,
     Names,
+    RelationConfig,
     Relations,
     extract_relations,
     extract_tracks,
     map_categories,
     merge_names,
 )
-from roadaware.metrics.relations.state import JudgedRelations
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -144,11 +145,11 @@ def match_triplets(
 
     Source: TRACE, evaluation of scene graphs; after Zellers et al., CVPR 2018.
     """
-    from roadaware.metrics.relations.frame_kernels import find_triplets
+    from roadaware.metrics.relation_kernels import find_triplets
 
     claims, pair, same = _rank_predictions(claims)
     # (e, 4) the ground-truth triplets of each image: image, relation, box of the subject and of the object.
-    from roadaware.metrics.relations.frame_kernels import collect_true_triplets
+    from roadaware.metrics.relation_kernels import collect_true_triplets
 
     starts = images.starts(n_videos)
     _, repeated = _group_rows(truth.subject, truth.object, truth.predicate)
@@ -402,7 +403,7 @@ def match_video_tubelets(
 
     Source: VidVRD-helper, evaluation of relation detection and tagging.
     """
-    from roadaware.metrics.relations.tubelet_kernels import match_tubelets, score_tubelets
+    from roadaware.metrics.relation_kernels import match_tubelets, score_tubelets
 
     claims = claims.taken(np.lexsort((-claims.score, claims.video)))
     rank = np.arange(len(claims)) - claims.starts(n_videos)[claims.video] + 1
@@ -426,7 +427,7 @@ def match_video_tubelets(
 
 def _side(relations: Relations, n_videos: int) -> tuple[Ints, Ints, Ints, Ints, Ints, Floats]:
     """What the kernel takes of ground truth or predictions."""
-    from roadaware.metrics.relations.tubelet_kernels import cut
+    from roadaware.metrics.relation_kernels import cut
 
     tracks, when = relations.tracks, (relations.start, relations.end)
     subject, object_ = (
