@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from benchmarks.measure import python
-from roadaware.metrics.corner_cases.config import CornerConfig
 from roadaware.metrics.corner_cases.evaluate import evaluate
+from roadaware.metrics.corner_cases.matching import CornerConfig
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -42,7 +42,7 @@ def corner_memory() -> _Row:
     """The same in a fresh process, tables made and judged."""
     code = """
 from benchmarks.corner_cases import made_up
-from roadaware.metrics.corner_cases.config import CornerConfig
+from roadaware.metrics.corner_cases.matching import CornerConfig
 from roadaware.metrics.corner_cases.evaluate import evaluate
 truth, predictions = made_up()
 evaluate(predictions, truth, CornerConfig(groups=("corner",), precision="never"))

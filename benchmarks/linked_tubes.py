@@ -24,7 +24,7 @@ from roadaware.demo_data.road import generate_road_scenes
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.video import match_tubes
+from roadaware.metrics.detection.matches import match_tubes
 from roadaware.scenes.tables import Predictions, Scenes
 
 LEVELS = (0.2, 0.5, 0.75)

@@ -18,9 +18,7 @@ from roadaware.linking.link import link
 from roadaware.linking.linker import Linker
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
-from roadaware.metrics.detection.frame import match_frames
-from roadaware.metrics.detection.matches import compute_average_precisions
-from roadaware.metrics.detection.video import match_tubes
+from roadaware.metrics.detection.matches import compute_average_precisions, match_frames, match_tubes
 from roadaware.scenes.tables import Predictions, Scenes
 
 _REFERENCE = DetectionConfig.reference()

@@ -10,14 +10,14 @@ from typing import Any
 
 from benchmarks import scene_sets
 from benchmarks.measure import call, python
-from roadaware.metrics.actions.config import CONFIGS as ACTIONS
-from roadaware.metrics.actions.evaluate import evaluate as actions
-from roadaware.metrics.grounding.config import CONFIGS as GROUNDING
-from roadaware.metrics.grounding.evaluate import evaluate as grounding
-from roadaware.metrics.relations.config import CONFIGS as RELATIONS
-from roadaware.metrics.relations.evaluate import evaluate as relations
-from roadaware.metrics.sound.config import CONFIGS as SOUND
-from roadaware.metrics.sound.evaluate import evaluate as sound
+from roadaware.metrics.actions import CONFIGS as ACTIONS
+from roadaware.metrics.actions import evaluate as actions
+from roadaware.metrics.grounding import CONFIGS as GROUNDING
+from roadaware.metrics.grounding import evaluate as grounding
+from roadaware.metrics.relations import CONFIGS as RELATIONS
+from roadaware.metrics.relations import evaluate as relations
+from roadaware.metrics.sound import CONFIGS as SOUND
+from roadaware.metrics.sound import evaluate as sound
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -36,8 +36,8 @@ def scene_actions_memory() -> _Row:
     """The same in a fresh process, tables made and judged."""
     code = """
 from benchmarks.scene_sets import ava
-from roadaware.metrics.actions.config import CONFIGS
-from roadaware.metrics.actions.evaluate import evaluate
+from roadaware.metrics.actions import CONFIGS
+from roadaware.metrics.actions import evaluate
 truth, predictions = ava()
 evaluate(predictions, truth, CONFIGS["ava-official"]())
 """

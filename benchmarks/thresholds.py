@@ -51,7 +51,7 @@ def chosen_threshold(weights: Path, predictions: Path, truth: Path) -> tuple[pl.
     from roadaware.analysis.evaluation.event_inputs import open_truth
     from roadaware.linking.config import LinkerConfig, apply_advice
     from roadaware.linking.link import link
-    from roadaware.metrics.tracking.evaluate import score_floors, select_best_threshold
+    from roadaware.metrics.tracking import score_floors, select_best_threshold
     from roadaware.models.detector import read_advice
     from roadaware.scenes.store import open_predictions
 

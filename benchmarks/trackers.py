@@ -22,9 +22,9 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.linking.config import LinkerConfig
-from roadaware.linking.interpolation import interpolate_tubes
 from roadaware.linking.link import link
-from roadaware.metrics.tracking.evaluate import TrackCounts, track_counts, track_rates
+from roadaware.linking.postprocessing import interpolate_tubes
+from roadaware.metrics.tracking import TrackCounts, track_counts, track_rates
 from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes

@@ -18,8 +18,8 @@ import polars as pl
 from roadaware.analysis.compare import compare
 from roadaware.datasets import read
 from roadaware.io.files import write_atomically
+from roadaware.metrics.metric_state import MetricResult
 from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores
-from roadaware.metrics.result import MetricResult
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.iv2024 import evaluate_released
 from roadaware.scenes.sampling import Iv2024, sample, split_samples

@@ -143,10 +143,13 @@ def claims(root: Path, folder: Path) -> dict[str, Any]:
 def judge(root: Path, held: dict[str, Any]) -> dict[str, Any]:
     """Variant to what it meets of the corner cases of a town."""
     from roadaware.corner_cases.runner import Order, load_run_inputs
-    from roadaware.metrics.corner_cases.config import CornerConfig
-    from roadaware.metrics.corner_cases.inputs import extract_objects, extract_proposals
-    from roadaware.metrics.corner_cases.matching import match_group
-    from roadaware.metrics.corner_cases.state import build_corner_state
+    from roadaware.metrics.corner_cases.evaluate import build_corner_state
+    from roadaware.metrics.corner_cases.matching import (
+        CornerConfig,
+        extract_objects,
+        extract_proposals,
+        match_group,
+    )
 
     config = CornerConfig(groups=("corner",), precision="always", max_detections=CUTS)
     truth = extract_objects(load_run_inputs(Order("simulator", str(root.resolve()))).scenes, area=config.area)

@@ -20,15 +20,15 @@ import polars as pl
 
 from roadaware.corner_cases.known_objects import find_best_overlap, group_rows_by_image
 from roadaware.datasets import read
-from roadaware.metrics.corner_cases.config import CornerConfig
 from roadaware.metrics.corner_cases.evaluate import evaluate
+from roadaware.metrics.corner_cases.matching import CornerConfig
 from roadaware.metrics.metric_state import compute_values, resample_metrics
 from roadaware.protocols.coda import drop_classes, label_truth
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Predictions, Scenes
+from roadaware.statistics.classification import Ranking
 from roadaware.statistics.intervals import Scale, Units
-from roadaware.statistics.ranking import Ranking
 
 Floats = npt.NDArray[np.float64]
 Drawn = Mapping[tuple[str, str | None], Floats]

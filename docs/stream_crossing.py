@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-    from roadaware.metrics.result import MetricResult
+    from roadaware.metrics.metric_state import MetricResult
     from roadaware.scenes.tables import Scenes
 
 PAGE = Path(__file__).with_name("watch.md")

@@ -32,10 +32,10 @@ from roadaware.models.event_head.anticipation import (
 from roadaware.models.event_head.head import open_head
 from roadaware.models.object_labels import ROAD_AGENTS
 from roadaware.scenes.dense_scores import set_score_layout
-from roadaware.scenes.segments import split_tubes_by_label
 from roadaware.scenes.tables import Meta, Predictions, Scenes
+from roadaware.scenes.tracks import split_tubes_by_label
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
-from roadaware.statistics.paired_ranking import build_units, estimate, weigh_ranking
+from roadaware.statistics.comparison import build_units, estimate, weigh_ranking
 from roadaware.training.events.anticipation import (
     FutureRows,
     fit_anticipation,

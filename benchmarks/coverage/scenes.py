@@ -10,18 +10,15 @@ import polars as pl
 
 from benchmarks.coverage.world import Floats, Ints, Pair, Told, Verdict, World, rows, sigmoid, verdicts
 from roadaware.analysis.compare import compare_scenes
-from roadaware.metrics.corner_cases.config import AREAS, CornerConfig
-from roadaware.metrics.corner_cases.inputs import NONE
-from roadaware.metrics.corner_cases.state import JudgedCorners
-from roadaware.metrics.grounding.config import GroundingConfig
-from roadaware.metrics.grounding.evaluate import GroundedSentences
+from roadaware.metrics.corner_cases.evaluate import JudgedCorners
+from roadaware.metrics.corner_cases.matching import AREAS, NONE, CornerConfig
+from roadaware.metrics.grounding import GroundedSentences, GroundingConfig
 from roadaware.metrics.metric_state import Judged, build_result
-from roadaware.metrics.relations.config import RelationConfig
-from roadaware.metrics.relations.state import JudgedRelations
-from roadaware.metrics.sound.config import SoundConfig
-from roadaware.metrics.sound.evaluate import LocalisedSounds
-from roadaware.metrics.tracking.config import TrackingConfig
-from roadaware.metrics.tracking.evaluate import TrackCounts, resample_rates, scale, track_rates
+from roadaware.metrics.relation_rows import JudgedRelations
+from roadaware.metrics.relations import RelationConfig
+from roadaware.metrics.sound import LocalisedSounds, SoundConfig
+from roadaware.metrics.tracking import TrackCounts, resample_rates, scale, track_rates
+from roadaware.metrics.tracking_pairs import TrackingConfig
 from roadaware.statistics.intervals import Units
 
 GROUNDED = ("m_tiou", "m_viou", "viou@0.3", "viou@0.5", "gt_viou", "gt_viou@0.5")

@@ -22,7 +22,7 @@ from roadaware.models.object_labels import ROAD_AGENTS
 from roadaware.models.retinanet3d.logic_loss import Logic, LogicLoss
 from roadaware.scenes.requirements import bind_requirements, number_clauses, open_requirements
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
-from roadaware.statistics.paired_ranking import Drawn, build_units, estimate, weigh_mean, weigh_ranking
+from roadaware.statistics.comparison import Drawn, build_units, estimate, weigh_mean, weigh_ranking
 from roadaware.training.events.rows import Rows
 
 Floats = npt.NDArray[np.float64]

@@ -27,17 +27,15 @@ EXCUSES: dict[str, dict[str, str]] = {
         "_steady: value > 1 - _STILL -> value >= 1 - _STILL": _ROUNDING,
         "_steady: value < _STILL -> value <= _STILL": _ROUNDING,
     },
-    "statistics.ranking": {
+    "statistics.classification": {
+        "balanced_accuracy: 0.0 -> 1.0": "only whether it is a number is asked, which a docstring says",
         ": 8000000 -> 8000001": _SIZE,
         "Ranking._block: len(self.group_starts) < len(self.positives) -> "
         "len(self.group_starts) <= len(self.positives)": "sums of single numbers are those numbers",
         "_single: 1 -> 2": _SPARE,
         "_single: 1 -> 2 #2": _SPARE,
     },
-    "statistics.rates": {
-        "balanced_accuracy: 0.0 -> 1.0": "only whether it is a number is asked, which a docstring says",
-    },
-    "statistics.disagreement": {
+    "statistics.conformal": {
         "compute_quantile_interval: 1e-09 -> 1.0000000000000001e-07": _ROUNDING,
         "compute_quantile_interval: share == share[0] -> share != share[0]": "the way for any weights gives the same, slower",
         "compute_quantile_interval: reached >= end -> reached > end": _ROUNDING,
@@ -71,20 +69,20 @@ EXCUSES: dict[str, dict[str, str]] = {
     "metrics.multi_seed": {
         "_row: of is not None and values -> of is not None or values": "both are there or neither is",
     },
-    "metrics.detection.av_action": {
+    "metrics.detection.evaluate": {
         "prepare_labels: np.zeros((len(rows), len(classes))) -> "
         "np.ones((len(rows), len(classes)))": "scores of labels that are not claimed are read nowhere",
     },
-    "metrics.detection.sizes": {
+    "metrics.detection.rows": {
         "compute_scales: 1 -> 2": _TOGETHER,
         "_validate_sizes: 0 -> 1": _TOGETHER,
         "_sizes: 1 -> 2": _NEGATIVE,
         "_validate_sizes: 0 -> 1 #2": _TOGETHER,
     },
-    "metrics.detection.video_kernels": {
+    "metrics.detection.kernels": {
         "assign_tubes: t < found -> t <= found": "a tube in its own place is the same match",
     },
-    "metrics.actions.evaluate": {
+    "metrics.actions": {
         "JudgedActions.measured: 1 -> 2": _SPARE,
         "JudgedActions.merge: 1 -> 2": "places only rank claims, so that they may begin with any number",
     },
@@ -95,7 +93,10 @@ EXCUSES: dict[str, dict[str, str]] = {
         "_rows: 1 -> 2 #2": _SPARE,
         "_in_order: 0.0 -> 1.0": "the same of all that begin with no number",
     },
-    "metrics.relations.frame_kernels": {
+    "metrics.relation_kernels": {
+        "find_first_from: frames[low] >= frame -> frames[low] > frame": "a search finds the same",
+        "find_first_from: 1 -> 2 #2": "a search finds the same",
+        "score_tubelets: 1 -> 2": _SPARE,
         "find_triplets: 0 -> 1 #2": _SILENT,
         "find_triplets: silent += 1 -> silent -= 1": _SILENT,
         "find_triplets: 1 -> 2 #18": _SILENT,
@@ -112,12 +113,7 @@ EXCUSES: dict[str, dict[str, str]] = {
         "_take: found += 1 -> found -= 1": _WALK,
         "_take: found += 1 -> found -= 1 #2": _WALK,
     },
-    "metrics.relations.tubelet_kernels": {
-        "find_first_from: frames[low] >= frame -> frames[low] > frame": "a search finds the same",
-        "find_first_from: 1 -> 2 #2": "a search finds the same",
-        "score_tubelets: 1 -> 2": _SPARE,
-    },
-    "metrics.relations.evaluate": {
+    "metrics.relations": {
         ": 1 -> 2": "more than there can be, either way",
         ": 62 -> 63": "more than there can be, either way",
         "match_triplets: 1 -> 2": _SPARE,
@@ -141,7 +137,7 @@ EXCUSES: dict[str, dict[str, str]] = {
         "_state: np.zeros(shape, dtype=np.int64) -> np.ones(shape, dtype=np.int64) #2": _UNREAD,
         "_state: np.zeros(shape) -> np.ones(shape)": _UNREAD,
     },
-    "metrics.grounding.evaluate": {
+    "metrics.grounding": {
         "sample_frames: len(taken) > most -> len(taken) >= most": "as many as may be taken are all taken",
         "_looked_at: np.zeros(0, dtype=np.int64) -> np.ones(0, dtype=np.int64)": "no number in it",
         "_looked_at: 0 -> 1": "nothing reads it where every frame is considered",
@@ -154,7 +150,7 @@ EXCUSES: dict[str, dict[str, str]] = {
         "_best: 2 -> 3 #2": _SIZE,
         "evaluate: 0 -> 1 #2": _SEED,
     },
-    "metrics.sound.evaluate": {
+    "metrics.sound": {
         "build_sound_truth: False -> True": "owners are told apart, whatever their numbers",
         ": 1 << 22 -> 1 >> 22": _SIZE,
         ": 1 -> 2": _SIZE,
@@ -167,14 +163,14 @@ EXCUSES: dict[str, dict[str, str]] = {
         "_check_shapes: wide > 0 -> wide >= 0": "a remainder of a division by 0 is unknown, and refused",
         "evaluate: 0 -> 1 #2": _SEED,
     },
-    "metrics.sound.map_kernels": {
+    "metrics.sound_kernels": {
         "count_votes: 1 -> 2 #2": "no owner has a number below 0",
     },
     "metrics.corner_cases.kernels": {
         "_match: 1 - 1e-10 -> 1 + 1e-10": _ROUNDING,
         "_match: 1e-10 -> 1e-08": _ROUNDING,
     },
-    "metrics.tracking.evaluate": {
+    "metrics.tracking": {
         ": 1000.0 -> 1001.0": "more than all overlaps of a frame together, either way",
         ": 0.05 -> 0.0505": "rounded to the same hundredths",
         "identity_counts: together > 0 -> together >= 0": _NEVER_NEAR,
@@ -200,7 +196,7 @@ EXCUSES: dict[str, dict[str, str]] = {
         "np.abs(sums - place.sum() / 2) > off - 1e-09": _QUARTERS,
         "wilcoxon_test: 1e-09 -> 1.0000000000000001e-07": _QUARTERS,
     },
-    "statistics.weibull": {
+    "statistics.distributions": {
         "fit_weibull: -float(refined.fun) >= found[best] -> -float(refined.fun) > found[best]": "either is as likely",
         "fit_weibull: 1 -> 2 #3": _WIDER,
         "fit_weibull: 1 -> 2 #4": _WIDER,

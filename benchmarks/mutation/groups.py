@@ -33,11 +33,13 @@ _DETECTION = (
 )
 GROUPS = {
     "intervals": Group(
-        _below("statistics", "intervals cautions ranking rates conformal coverage disagreement"),
+        _below("statistics", "intervals cautions classification conformal coverage"),
         ("statistics", _EXAMPLES),
     ),
     "precision": Group(
-        _below("statistics", "average_precision average_precision_kernels comparison calibration weibull"),
+        _below(
+            "statistics", "average_precision average_precision_kernels comparison calibration distributions"
+        ),
         ("statistics", _EXAMPLES),
     ),
     "calibration": Group(
@@ -66,26 +68,23 @@ GROUPS = {
             "metrics/test_judged.py",
         ),
     ),
-    "tracking": Group(_below("metrics.tracking", "evaluate pairs"), ("metrics/tracking",)),
+    "tracking": Group(_below("metrics", "tracking tracking_pairs"), ("metrics/tracking",)),
     "detection": Group(
-        _below(
-            "metrics.detection",
-            "av_action calibration error_kernels frame_kernels matches sizes slices video_kernels",
-        ),
+        _below("metrics.detection", "calibration evaluate kernels matches rows"),
         (*_DETECTION, _EXAMPLES),
     ),
-    "actions": Group(_below("metrics.actions", "evaluate kernels"), ("metrics/actions",)),
+    "actions": Group(_below("metrics", "actions action_kernels"), ("metrics/actions",)),
     "relations": Group(
-        _below("metrics.relations", "frame_kernels evaluate tubelet_kernels"),
+        _below("metrics", "relations relation_kernels"),
         ("metrics/relations",),
     ),
-    "grounding": Group(_below("metrics.grounding", "evaluate"), ("metrics/grounding",)),
+    "grounding": Group(("metrics.grounding",), ("metrics/grounding",)),
     "sound": Group(
-        _below("metrics.sound", "map_kernels evaluate"),
+        _below("metrics", "sound sound_kernels"),
         _files("metrics/sound", "sound sound_page"),
     ),
     "corner_cases": Group(
-        _below("metrics.corner_cases", "kernels matching risk evaluate"),
+        _below("metrics.corner_cases", "kernels matching evaluate"),
         ("metrics/corner_cases",),
     ),
 }

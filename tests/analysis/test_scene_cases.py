@@ -17,7 +17,7 @@ from roadaware.analysis.scene_cases import (
     compute_success_curves,
 )
 from roadaware.errors import InputError
-from roadaware.metrics.sound.config import SoundConfig
+from roadaware.metrics.sound import SoundConfig
 from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 

@@ -19,8 +19,8 @@ from roadaware.errors import UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
-from roadaware.metrics.tracking.config import TrackingConfig
-from roadaware.metrics.tracking.evaluate import evaluate_tracks, score_floors, select_best_threshold
+from roadaware.metrics.tracking import evaluate_tracks, score_floors, select_best_threshold
+from roadaware.metrics.tracking_pairs import TrackingConfig
 from roadaware.scenes.advice import Advice, get_advice, set_advice
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Predictions

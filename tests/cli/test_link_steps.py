@@ -12,10 +12,15 @@ from small_files import Command
 
 from roadaware.demo_data.detector import simulate_detections
 from roadaware.linking.config import LinkerConfig
-from roadaware.linking.fusion import FusionConfig, fuse_detections
-from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
 from roadaware.linking.link import link
-from roadaware.linking.suppression import NmsConfig, suppress_overlaps
+from roadaware.linking.postprocessing import (
+    FusionConfig,
+    InterpolationConfig,
+    NmsConfig,
+    fuse_detections,
+    interpolate_tubes,
+    suppress_overlaps,
+)
 from roadaware.scenes.store import open_predictions, save
 
 

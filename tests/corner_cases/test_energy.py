@@ -17,7 +17,7 @@ from roadaware.corner_cases.energy import (
     fit_energies,
 )
 from roadaware.errors import InputError, UsageError
-from roadaware.statistics.weibull import Weibull
+from roadaware.statistics.distributions import Weibull
 
 SOFTMAX = EnergyConfig.reference()
 

@@ -59,7 +59,7 @@ def _predictors(folder: Path) -> None:
     from roadaware.corner_cases.scorer_file import Fitted, save_fitted, sort_fingerprints
     from roadaware.models import create, get_crossing_entry, load_model_class
     from roadaware.models.crossing.predictor import Predictor
-    from roadaware.statistics.weibull import Weibull
+    from roadaware.statistics.distributions import Weibull
 
     torch.manual_seed(0)
     for name in ("steady", "single-rnn", "transformer-encoder"):

@@ -12,8 +12,7 @@ from roadaware.simulator.config import CameraConfig, Conditions, Preset, SceneCo
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.layout import Connector, Crossing, Junction, Lane, Layout, Line
 from roadaware.simulator.mesh import build_camera
-from roadaware.simulator.town.roads import Profile, Street, build_lanes
-from roadaware.simulator.town.tracks import straight
+from roadaware.simulator.town.roads import Profile, Street, build_lanes, straight
 from roadaware.simulator.truth import Seen
 
 FRAMES = 24

@@ -52,7 +52,7 @@ def test_pairs_are_the_diagonal_of_each_with_each(pairs: list[tuple[tuple[float,
 
 
 def test_the_compiled_overlap_is_the_same_number() -> None:
-    from roadaware.geometry.box_kernels import box_iou
+    from roadaware.geometry.kernels import box_iou
 
     rng = np.random.default_rng(5)
     low = rng.uniform(0, 60, (2, 200, 2))

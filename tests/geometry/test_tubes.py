@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadaware.geometry.tubes import Tubes, compute_tube_overlaps, from_runs
+from roadaware.geometry.boxes import Tubes, compute_tube_overlaps, from_runs
 
 
 def tubes(runs: list[list[tuple[int, int]]], video: list[int] | None = None, rows: int = 40) -> Tubes:

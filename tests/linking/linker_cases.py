@@ -14,7 +14,7 @@ from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.linking.linker import Linker
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.video import build_tube_table
+from roadaware.metrics.detection.matches import build_tube_table
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 Edges = tuple[float, float, float, float]

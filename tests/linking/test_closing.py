@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from example_counts import tried
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
-from roadaware.linking.finalize import ClosedPath, build_closed_paths
-from roadaware.linking.link import link
+from roadaware.linking.link import ClosedPath, build_closed_paths, link
 from roadaware.linking.linker import Linker, Path
 from roadaware.scenes.dense_scores import Layout
 from roadaware.scenes.tables import Predictions

@@ -14,8 +14,7 @@ from roadaware.demo_data.road import ROAD_SHAPED, generate_road_scenes
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.matches import compute_average_precisions
-from roadaware.metrics.detection.video import match_tubes
+from roadaware.metrics.detection.matches import compute_average_precisions, match_tubes
 from roadaware.scenes.composites import product_of_marginals
 from roadaware.scenes.tables import Predictions, Scenes
 

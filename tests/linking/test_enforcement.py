@@ -25,8 +25,8 @@ from roadaware.linking.enforcement import (
     measure_distance,
 )
 from roadaware.linking.enforcement_kernels import UNPROVEN
-from roadaware.linking.frame_boxes import list_steps
 from roadaware.linking.link import link
+from roadaware.linking.postprocessing import list_steps
 from roadaware.metrics.requirements import RequirementConfig, evaluate_requirements
 from roadaware.scenes.composites import product_of_marginals
 from roadaware.scenes.requirements import (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.fusion import FusionConfig, fuse_detections
+from roadaware.linking.postprocessing import FusionConfig, fuse_detections
 from roadaware.scenes.dense_scores import convert_to_matrix
 
 A, NEAR_A, FAR = (0, 0, 10, 10), (0, 0, 10, 8), (50, 50, 60, 60)

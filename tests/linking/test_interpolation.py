@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
+from roadaware.linking.postprocessing import InterpolationConfig, interpolate_tubes
 from roadaware.scenes.dense_scores import convert_to_matrix
 
 

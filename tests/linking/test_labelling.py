@@ -14,12 +14,11 @@ from plain_linker import viterbi as plain_viterbi
 
 from example_counts import tried
 from roadaware.errors import UsageError
-from roadaware.geometry.arithmetic import pairwise_mean, pairwise_sum
+from roadaware.geometry.kernels import pairwise_mean, pairwise_sum
 from roadaware.linking.config import UCF24_ALPHAS, LinkerConfig
 from roadaware.linking.kernels import filtered_peak, score_presence, sort_falling, viterbi
-from roadaware.linking.labelling import label_and_trim, select_top_labels
 from roadaware.linking.linker import Linker
-from roadaware.linking.paths import Detections, Paths
+from roadaware.linking.paths import Detections, Paths, label_and_trim, select_top_labels
 
 REFERENCE = LinkerConfig.reference("ucf24")
 

@@ -13,7 +13,7 @@ import pytest
 from linker_cases import CASES, values, worked
 
 from roadaware.linking.config import UCF24_ALPHAS, LinkerConfig
-from roadaware.linking.state import Stream
+from roadaware.linking.paths import Stream
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "linking.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.suppression import NmsConfig, suppress_overlaps
+from roadaware.linking.postprocessing import NmsConfig, suppress_overlaps
 from roadaware.scenes.dense_scores import convert_to_matrix
 
 A, NEAR_A, FAR = (0, 0, 10, 10), (0, 0, 10, 8), (50, 50, 60, 60)

@@ -22,7 +22,7 @@ from roadaware.metrics.trajectories import (
     judge_paths,
     summarise_paths,
 )
-from roadaware.statistics.gaussian_mixtures import PlaneMixture, compute_region_levels, join_mixtures
+from roadaware.statistics.distributions import PlaneMixture, compute_region_levels, join_mixtures
 
 T_S = np.array([0.5, 1.0, 1.5])
 

@@ -15,8 +15,8 @@ from roadaware.cli import main
 from roadaware.cli import watch as command
 from roadaware.errors import DiskError, InputError, UsageError
 from roadaware.io.video import VideoReader, VideoWriter, read_sound
-from roadaware.metrics.sound.config import CONFIGS
-from roadaware.metrics.sound.evaluate import evaluate as evaluate_sound
+from roadaware.metrics.sound import CONFIGS
+from roadaware.metrics.sound import evaluate as evaluate_sound
 from roadaware.models.crowd.config import CrowdConfig, Vocabulary
 from roadaware.models.crowd.grounding import build_words
 from roadaware.models.crowd.network import IntelliCare, save_crowd

@@ -7,7 +7,7 @@ import pytest
 
 from roadaware.demo_data import road as terms
 from roadaware.errors import UsageError
-from roadaware.metrics.result import MetricResult
+from roadaware.metrics.metric_state import MetricResult
 from roadaware.protocols.tpami22 import AVERAGED, BESIDE, load_printed, match_printed, normalize_name
 
 ROWS = [

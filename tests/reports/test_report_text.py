@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadaware.reports import evaluation, text
 from roadaware.reports.text import (
     capitalize_text,
     encode_invisible,
@@ -22,13 +20,6 @@ from roadaware.reports.text import (
     sanitize_text,
     trim_paths,
 )
-
-
-@pytest.mark.parametrize("module", [text, evaluation])
-def test_the_examples_in_docstrings_hold(module: object) -> None:
-    found = doctest.testmod(module)  # type: ignore[arg-type]
-    assert found.attempted > 0
-    assert not found.failed
 
 
 @pytest.mark.parametrize(

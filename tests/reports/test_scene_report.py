@@ -13,7 +13,7 @@ from roadaware.analysis.behaviour_graphs import Arc, BehaviourGraph, Lane
 from roadaware.analysis.compare import SceneComparison
 from roadaware.analysis.scene_cases import HeardMap
 from roadaware.config import to_dict
-from roadaware.metrics.actions.config import CONFIGS
+from roadaware.metrics.actions import CONFIGS
 from roadaware.metrics.metric_state import SCENE_SUMMARY, SceneResult
 from roadaware.reports.behaviour_graph import map_gallery, plot_behaviour, plot_confusion, plot_success
 from roadaware.reports.configs import format_config_name

@@ -1,6 +1,5 @@
 """Composite labels and scores follow from those they are made of, for any composition of kinds."""
 
-import doctest
 import itertools
 
 import numpy as np
@@ -14,7 +13,6 @@ from example_counts import tried
 from roadaware.demo_data.detector import simulate_detections
 from roadaware.demo_data.road import generate_road_scenes
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes import composites, segments
 from roadaware.scenes.composites import derive_composites, product_of_marginals
 from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_layout
 from roadaware.scenes.tables import Meta, Predictions
@@ -281,10 +279,3 @@ def test_words_of_children_make_names() -> None:
         found.meta.vocabularies["event"], found.meta.notes["children"]["event"], strict=True
     ):
         assert name == "-".join(WORDS[kind][i] for kind, i in zip(COMPOSITES["event"], row, strict=True))
-
-
-@pytest.mark.parametrize("module", [composites, segments])
-def test_the_examples_of_the_docstrings_run(module) -> None:
-    found = doctest.testmod(module)
-    assert found.attempted > 0
-    assert found.failed == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roadaware.statistics.disagreement import (
+from roadaware.statistics.conformal import (
     compute_quantile_interval,
     entropy,
     expand_binary_probabilities,

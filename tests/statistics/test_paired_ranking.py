@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roadaware.statistics.paired_ranking import build_units, estimate, weigh_mean, weigh_ranking
+from roadaware.statistics.comparison import build_units, estimate, weigh_mean, weigh_ranking
 
 
 def precision(positive: list[bool], score: list[float]) -> float:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from roadaware.statistics import ranking as module
-from roadaware.statistics.ranking import Ranking, average_precision, roc_auc
+from roadaware.statistics import classification as module
+from roadaware.statistics.classification import Ranking, average_precision, roc_auc
 
 SAMPLES = st.lists(st.tuples(st.booleans(), st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=40)
 

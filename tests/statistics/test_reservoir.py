@@ -10,10 +10,10 @@ import pytest
 from roadaware.statistics.continual import (
     average_accuracy,
     backward_transfer,
+    choose_slots,
     forgetting,
     forward_transfer,
 )
-from roadaware.statistics.reservoir import choose_slots
 
 
 def keep(runs: int, items: int, capacity: int, rng: np.random.Generator) -> np.ndarray:

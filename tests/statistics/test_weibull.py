@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from roadaware.errors import InputError
-from roadaware.statistics.weibull import Weibull, fit_weibull
+from roadaware.statistics.distributions import Weibull, fit_weibull
 
 
 @pytest.mark.parametrize("shape", [0.7, 1.0, 1.5, 8.0])

@@ -214,7 +214,7 @@ def test_the_loss_is_minus_the_log_density() -> None:
     with torch.no_grad():
         loss = mixture_loss(held(*as_tensors(states)), torch.from_numpy(future.astype(np.float32)))
     forecast = PathPredictor(held, {}).forecast(states, 6)
-    from roadaware.statistics.gaussian_mixtures import PlaneMixture
+    from roadaware.statistics.distributions import PlaneMixture
 
     density = PlaneMixture(
         forecast.weight, forecast.mean, forecast.deviation, forecast.correlation

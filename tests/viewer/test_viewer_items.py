@@ -177,10 +177,8 @@ def judge(name: str, scenes: Scenes, predictions: Predictions) -> SceneRun:
     import importlib
 
     task = get_task(name)
-    config = importlib.import_module(f"roadaware.metrics.{name}.config").CONFIGS["default"]()
-    result = importlib.import_module(f"roadaware.metrics.{name}.evaluate").evaluate(
-        predictions, scenes, config
-    )
+    metric = importlib.import_module(f"roadaware.metrics.{name}")
+    result = metric.evaluate(predictions, scenes, metric.CONFIGS["default"]())
     return SceneRun("mine", task, "default", result)
 
 

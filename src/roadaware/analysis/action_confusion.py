@@ -11,7 +11,7 @@ import polars as pl
 
 from roadaware.arrays import Floats
 from roadaware.errors import InputError
-from roadaware.metrics.actions.inputs import Actions, Rows, read_actions
+from roadaware.metrics.action_inputs import Actions, Rows, read_actions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.result import build_interval_columns
+from roadaware.metrics.metric_state import build_interval_columns
 from roadaware.metrics.scores import SampleScores, predict_labels
 from roadaware.statistics.intervals import Units
 

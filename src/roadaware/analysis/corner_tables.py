@@ -17,9 +17,8 @@ from roadaware.arrays import Bools, Floats
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import DROPS, FAR, FEW, KEPT, Geometry, Proposals
 from roadaware.geometry.boxes import iou
-from roadaware.metrics.corner_cases.config import GROUPS
 from roadaware.metrics.corner_cases.evaluate import IN_SLICES
-from roadaware.metrics.corner_cases.inputs import KIND, SUPER
+from roadaware.metrics.corner_cases.matching import GROUPS, KIND, SUPER
 from roadaware.metrics.metric_state import SceneResult
 from roadaware.protocols.coda import (
     TRAINING_SETS,

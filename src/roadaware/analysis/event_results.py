@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from roadaware.errors import UsageError
-from roadaware.metrics.detection.slices import Slice
+from roadaware.metrics.detection.evaluate import Slice
 from roadaware.scenes.tables import Scenes
 
 FRAME, VIDEO, AV = "frame", "video", "av_action"

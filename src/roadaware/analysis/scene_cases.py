@@ -16,7 +16,7 @@ from roadaware.arrays import Floats, Ints
 from roadaware.config import from_dict
 from roadaware.errors import InputError
 from roadaware.metrics.metric_state import Judged, SceneResult
-from roadaware.metrics.sound.config import SoundConfig
+from roadaware.metrics.sound import SoundConfig
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
 

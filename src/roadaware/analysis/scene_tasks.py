@@ -68,7 +68,7 @@ TASKS: dict[str, SceneTask] = {
             "actions of persons",
             ("ava", "chaotic_world", "label_studio", "simulator"),
             ("roadaware.formats.actions", "read_action_claims"),
-            ("roadaware.metrics.actions.evaluate", "JudgedActions"),
+            ("roadaware.metrics.actions", "JudgedActions"),
             "csv with video, time, corners, action and score",
             ("boxes", "labels"),
             "frames",
@@ -80,7 +80,7 @@ TASKS: dict[str, SceneTask] = {
             "behaviour graphs",
             ("vidvrd", "label_studio", "simulator"),
             ("roadaware.formats.relations", "read_relation_claims"),
-            ("roadaware.metrics.relations.state", "JudgedRelations"),
+            ("roadaware.metrics.relation_rows", "JudgedRelations"),
             "JSON with the triplets of each video",
             ("relations",),
             "videos",
@@ -92,7 +92,7 @@ TASKS: dict[str, SceneTask] = {
             "events found by sentences",
             ("hcstvg", "vidstg", "label_studio", "simulator"),
             ("roadaware.formats.grounding", "read_grounding_claims"),
-            ("roadaware.metrics.grounding.evaluate", "GroundedSentences"),
+            ("roadaware.metrics.grounding", "GroundedSentences"),
             "JSON with the span and the boxes of each sentence",
             ("queries",),
             "sentences",
@@ -103,7 +103,7 @@ TASKS: dict[str, SceneTask] = {
             "sounds found in images",
             ("vggss", "flickr_soundnet", "chaotic_world", "label_studio", "simulator"),
             ("roadaware.formats.sound_maps", "read_sound_maps"),
-            ("roadaware.metrics.sound.evaluate", "LocalisedSounds"),
+            ("roadaware.metrics.sound", "LocalisedSounds"),
             "a folder of .npy maps, an .npz archive, or JSON with a map for each name",
             ("sounds",),
             "sounds",
@@ -116,7 +116,7 @@ CORNER_CASES = SceneTask(
     "corner cases",
     ("simulator",),
     ("roadaware.formats.coco", "read_results"),
-    ("roadaware.metrics.corner_cases.state", "JudgedCorners"),
+    ("roadaware.metrics.corner_cases.evaluate", "JudgedCorners"),
     "COCO results, or tables of Predictions",
     ("boxes",),
     "pictures",
@@ -232,7 +232,7 @@ def evaluate_predictions(
     Raises:
         InputError: if every score is 0 and a usual mistake, such as boxes in another scale, explains it.
     """
-    module = importlib.import_module(f"roadaware.metrics.{task.name}.evaluate")
+    module = importlib.import_module(f"roadaware.metrics.{task.name}")
     result: SceneResult = module.evaluate(predictions, scenes, config, **how)
     metrics = [value for value in result.values().values() if value is not None]
     if metrics and not any(metrics):
@@ -298,5 +298,5 @@ def _value(text: str) -> Any:
 
 
 def _configs(task: SceneTask) -> dict[str, Any]:
-    found: dict[str, Any] = importlib.import_module(f"roadaware.metrics.{task.name}.config").CONFIGS
+    found: dict[str, Any] = importlib.import_module(f"roadaware.metrics.{task.name}").CONFIGS
     return found

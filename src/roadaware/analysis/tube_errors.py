@@ -17,8 +17,8 @@ from roadaware.metrics.detection.errors import (
     find_errors,
     find_errors_of_boxes,
 )
-from roadaware.metrics.detection.tube_rows import LabelledTubes
-from roadaware.metrics.detection.video import prepare_tubes
+from roadaware.metrics.detection.matches import prepare_tubes
+from roadaware.metrics.detection.rows import LabelledTubes
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.statistics.average_precision import average_precision
 

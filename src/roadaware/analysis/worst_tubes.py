@@ -12,7 +12,7 @@ import polars as pl
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.video import build_tube_table
+from roadaware.metrics.detection.matches import build_tube_table
 from roadaware.scenes.concatenation import get_image_sizes, rescale_predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet

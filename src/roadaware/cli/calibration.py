@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from roadaware.analysis.evaluation.pedestrians import MatchedScores
     from roadaware.metrics.calibration import CalibrationConfig
-    from roadaware.metrics.result import MetricResult
+    from roadaware.metrics.metric_state import MetricResult
     from roadaware.metrics.scores import SampleScores
 
 _BY = "Also by these: columns of SAMPLES, or scenarios of the protocol (scale, state, speed, signal ...)."

@@ -126,7 +126,9 @@ def convert(
         predicted = predictions or truth is not None or _holds_predictions(paths[0])
         if predicted:
             if embed or media or (videos and to not in FORMS):
-                raise UsageError("--embed, --media and, of `ava` and `mmaction2`, --videos are not of predictions")
+                raise UsageError(
+                    "--embed, --media and, of `ava` and `mmaction2`, --videos are not of predictions"
+                )
             return _convert_predictions(
                 paths[0],
                 out,

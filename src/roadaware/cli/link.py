@@ -30,12 +30,17 @@ from roadaware.cli.results import Images, ImageSize
 from roadaware.config import digest, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.config import LinkerConfig, select_linker
-from roadaware.linking.frame_boxes import list_steps
-from roadaware.linking.fusion import FusionConfig, fuse_detections
-from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
 from roadaware.linking.link import count_linked
 from roadaware.linking.link import link as linked
-from roadaware.linking.suppression import NmsConfig, suppress_overlaps
+from roadaware.linking.postprocessing import (
+    FusionConfig,
+    InterpolationConfig,
+    NmsConfig,
+    fuse_detections,
+    interpolate_tubes,
+    list_steps,
+    suppress_overlaps,
+)
 from roadaware.models.event_head.head import open_head
 from roadaware.online.setup import has_event_head
 from roadaware.reports import terminal

@@ -11,7 +11,7 @@ from scipy.special import expit, logsumexp
 
 from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
-from roadaware.statistics.weibull import PARAMETERS, Weibull, fit_weibull
+from roadaware.statistics.distributions import PARAMETERS, Weibull, fit_weibull
 
 Form = Literal["softplus", "logsumexp"]
 NEUTRAL = 0.5

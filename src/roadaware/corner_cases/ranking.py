@@ -233,7 +233,7 @@ def move_edges(boxes: Boxes, moves: Floats, size: tuple[int, int]) -> Boxes:
     """
     moved = boxes.edges + np.clip(moves, -MOST_BEAMS, MOST_BEAMS) * boxes.beams
     moved = np.clip(moved, 0.0, np.array([*size, *size], dtype=np.float64))
-    sound = ((moved[:, 2:] - moved[:, :2]) >= 1).all(axis=1)
+    sound = np.all(moved[:, 2:] - moved[:, :2] >= 1, axis=1)
     return replace(boxes, edges=np.where(sound[:, None], moved, boxes.edges))
 
 

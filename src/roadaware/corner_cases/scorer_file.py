@@ -19,7 +19,7 @@ from roadaware.corner_cases.memory import MemoryBank
 from roadaware.errors import DamagedError, InputError, RoadawareError, UsageError
 from roadaware.io.npz import open_arrays, save_arrays
 from roadaware.scenes.tables import Predictions, Scenes
-from roadaware.statistics.weibull import Weibull
+from roadaware.statistics.distributions import Weibull
 
 FORMAT, VERSION = "roadaware-rescorer", 1
 ENERGY, MEMORY = "energy", "memory"

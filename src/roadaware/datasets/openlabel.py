@@ -213,7 +213,10 @@ def _list_cameras(streams: Any) -> dict[str, tuple[int, int] | None]:
 def _parse_frame(key: str, where: str) -> int:
     plain = key.isascii() and key.isdigit() and len(key) <= 9
     if not plain or int(key) > MOST_FRAMES:
-        raise InputError(f"a frame should be a whole number from 0 to {MOST_FRAMES:,}, not {format_value(key)}", where=where)
+        raise InputError(
+            f"a frame should be a whole number from 0 to {MOST_FRAMES:,}, not {format_value(key)}",
+            where=where,
+        )
     return int(key)
 
 

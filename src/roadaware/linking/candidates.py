@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Ints
-from roadaware.geometry.arithmetic import block_sum, round_to_single
 from roadaware.geometry.compiled import inline_kernel, inner_kernel, kernel
+from roadaware.geometry.kernels import block_sum, round_to_single
 
 # The assignment of the greatest sum between rows and columns, compiled; imports numba.
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Floats32, Ints
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.frame_boxes import add_step_note
+from roadaware.linking.postprocessing import add_step_note
 from roadaware.scenes.composites import product_of_marginals
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.requirements import BoundRequirements, Requirements, bind_requirements, find_model

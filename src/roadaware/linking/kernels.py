@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats, Floats32, Ints
-from roadaware.geometry.arithmetic import block_sum, pairwise_mean, round_to_single
-from roadaware.geometry.box_kernels import box_iou
 from roadaware.geometry.compiled import inline_kernel, inner_kernel, kernel
+from roadaware.geometry.kernels import block_sum, box_iou, pairwise_mean, round_to_single
 from roadaware.linking.candidates import (
     BEFORE,
     FIRST_FRAME,

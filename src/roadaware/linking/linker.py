@@ -13,8 +13,7 @@ import numpy.typing as npt
 from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.config import FRAME_S, LinkerConfig
-from roadaware.linking.labelling import label_live_paths
-from roadaware.linking.state import ROUNDING_S, Stream
+from roadaware.linking.paths import ROUNDING_S, Stream, label_live_paths
 
 _LOG = logging.getLogger("roadaware")
 _FAULTS = {

@@ -14,8 +14,8 @@ import polars as pl
 from roadaware.arrays import Floats, Ints, Ints32
 from roadaware.config import check_words, to_dict
 from roadaware.errors import InputError, UsageError
+from roadaware.metrics.metric_state import SUMMARY, MetricResult, build_interval_columns
 from roadaware.metrics.pedestrians import UNITS
-from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_columns
 from roadaware.metrics.scores import SampleScores, Texts, compute_confidences, group_labels
 from roadaware.statistics.calibration import (
     AdaptiveBins,

@@ -14,7 +14,7 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints, Ints32
 from roadaware.config import check_words, to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_columns
+from roadaware.metrics.metric_state import SUMMARY, MetricResult, build_interval_columns
 from roadaware.metrics.scores import (
     SampleScores,
     Texts,
@@ -24,9 +24,9 @@ from roadaware.metrics.scores import (
     predict_labels,
 )
 from roadaware.scenes.tables import Predictions, Scenes, sample_scores
-from roadaware.statistics import rates
+from roadaware.statistics import classification
+from roadaware.statistics.classification import Ranking
 from roadaware.statistics.intervals import Scale, Units
-from roadaware.statistics.ranking import Ranking
 
 # PedestrianConfig: which of the published evaluator's choices hold, each a named field.
 
@@ -426,13 +426,18 @@ class PedestrianCore:
         size, n_people = state.n_classes, len(people.name)
         decided, each = predict_labels(state.scores), np.arange(n_people)
         count = partial(
-            rates.confusion_matrix, state.truth, decided, size, cluster=people.of_sample, n_clusters=n_people
+            classification.confusion_matrix,
+            state.truth,
+            decided,
+            size,
+            cluster=people.of_sample,
+            n_clusters=n_people,
         )
         counts = {"": count()}
         if weights is not None:
             counts["weighted_"] = count(weight=weights)
         for prefix, decision in (("soft_", people.soft), ("hard_", people.hard)):
-            counts[prefix] = rates.confusion_matrix(
+            counts[prefix] = classification.confusion_matrix(
                 people.truth, decision, size, cluster=each, n_clusters=n_people
             )
         return cls(config, state, people, weights, counts, dict(_rankings(state, config.task)))
@@ -480,20 +485,20 @@ class PedestrianCore:
         return {name: np.concatenate([part[name] for part in parts]) for name in self.names}
 
     def _rates(self, multiplicity: Ints32) -> dict[str, Floats]:
-        average: rates.Average = "binary" if self.state.scores.shape[1] == 1 else "macro"
+        average: classification.Average = "binary" if self.state.scores.shape[1] == 1 else "macro"
         zero = self.config.zero_division
         times, found = multiplicity.astype(np.float64), {}
         for prefix, counts in self.counts.items():
             size = counts.shape[1]
             sums = (times @ counts.reshape(-1, size * size)).reshape(-1, size, size)
-            found[f"{prefix}accuracy"] = rates.accuracy(sums)
-            found[f"{prefix}balanced_accuracy"] = rates.balanced_accuracy(sums, zero_division=zero)
-            found[f"{prefix}precision"] = rates.precision(sums, average, zero_division=zero)
-            found[f"{prefix}recall"] = rates.recall(sums, average, zero_division=zero)
-            found[f"{prefix}f1"] = rates.f1(sums, average, zero_division=zero)
+            found[f"{prefix}accuracy"] = classification.accuracy(sums)
+            found[f"{prefix}balanced_accuracy"] = classification.balanced_accuracy(sums, zero_division=zero)
+            found[f"{prefix}precision"] = classification.precision(sums, average, zero_division=zero)
+            found[f"{prefix}recall"] = classification.recall(sums, average, zero_division=zero)
+            found[f"{prefix}f1"] = classification.f1(sums, average, zero_division=zero)
             if prefix == "" and average == "binary":
                 # The ROC curve of decisions has one corner, and under it lies (TPR + TNR) / 2.
-                found["auc_thresholded"] = rates.balanced_accuracy(sums, zero_division=None)
+                found["auc_thresholded"] = classification.balanced_accuracy(sums, zero_division=None)
         return found
 
     def _areas(self, multiplicity: Ints32) -> dict[str, Floats]:

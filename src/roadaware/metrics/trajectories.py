@@ -13,8 +13,8 @@ from roadaware.arrays import Floats
 from roadaware.config import to_dict
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import paired_iou
-from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_columns
-from roadaware.statistics.gaussian_mixtures import PlaneMixture, compute_region_levels
+from roadaware.metrics.metric_state import SUMMARY, MetricResult, build_interval_columns
+from roadaware.statistics.distributions import PlaneMixture, compute_region_levels
 from roadaware.statistics.intervals import Interval, Scale, Units
 
 REGIONS = (0.5, 0.9)

@@ -92,7 +92,7 @@ def nms(boxes: Tensor, scores: Tensor, iou: float, *, top: int | None = None) ->
     Returns:
         (k,) places in `boxes`, int64.
 
-    Source: the common greedy rule; the order is that of `linking.suppression` and of torchvision.
+    Source: the common greedy rule; the order is that of `linking.postprocessing` and of torchvision.
     """
     order = torch.sort(scores, descending=True, stable=True).indices
     return order[suppress_sorted_boxes(boxes[order], iou, top=top)]

@@ -15,13 +15,14 @@ from roadaware.models.crossing.ensemble import EnsemblePredictor
 from roadaware.models.crossing.features import convert_to_probabilities
 from roadaware.models.crossing.inputs import Held, InputSet, parse_input_name
 from roadaware.models.crossing.networks.causal_tcn import Steady
+from roadaware.models.crossing.hazard_trees import HazardTrees
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.crossing.streaming_inference import Stepper
 from roadaware.models.crossing.uncertainty import sample_last_weights
 from roadaware.models.loading import digest_model_files
 from roadaware.online.camera_motion import find_strictest_limits
 from roadaware.online.forecast_event import Answers
-from roadaware.statistics.disagreement import compute_quantile_interval
+from roadaware.statistics.conformal import compute_quantile_interval
 from roadaware.tasks.crossing_inputs.boxes import FORMS, GivenBoxes
 
 # Recurrent state of predictors for the pedestrians that they follow; imports torch.
@@ -473,11 +474,15 @@ class _Member:
     share: float
 
 
-def _members(model: Model, share: float = 1.0) -> list[_Member]:
-    if isinstance(model, Predictor):
-        return [_Member(model, share)]
-    each = share / len(model.members)
-    return [found for one in model.members for found in _members(one, each)]
+def _members(model: Model | HazardTrees, share: float = 1.0) -> list[_Member]:
+    if isinstance(model, EnsemblePredictor):
+        each = share / len(model.members)
+        return [found for one in model.members for found in _members(one, each)]
+    if isinstance(model, HazardTrees):
+        raise UsageError(
+            "hazard trees read two seconds of whole tracks and cannot be asked of a stream: roadaware crossing takes them"
+        )
+    return [_Member(model, share)]
 
 
 def _weights(members: Sequence[_Member]) -> Floats:

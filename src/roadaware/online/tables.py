@@ -19,8 +19,7 @@ from roadaware.errors import InputError
 from roadaware.io.files import build_disk_error, make_temporary_path, write_and_rename, write_atomically
 from roadaware.io.parquet import scan_parquet
 from roadaware.linking.config import LinkerConfig
-from roadaware.linking.finalize import ClosedPath, build_closed_paths
-from roadaware.linking.link import link
+from roadaware.linking.link import ClosedPath, build_closed_paths, link
 from roadaware.linking.linker import Path as AgentPath
 from roadaware.online.frames import Clock
 from roadaware.online.times import READY, TIMES, add_ready_times

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.linking.config import LinkerConfig
-from roadaware.linking.finalize import build_closed_paths
+from roadaware.linking.link import build_closed_paths
 from roadaware.linking.linker import Linker, Path, Update
 from roadaware.models.detector import Detector, FrameDetections, TimedDetector
 from roadaware.online.config import WatchConfig

@@ -28,7 +28,7 @@ import polars as pl
 from roadaware.errors import InputError, UsageError
 from roadaware.io.text_rows import read_csv_rows as csv_rows
 from roadaware.metrics.corner_cases.evaluate import UNANSWERED
-from roadaware.metrics.corner_cases.inputs import KIND, SUPER
+from roadaware.metrics.corner_cases.matching import KIND, SUPER
 from roadaware.scenes.tables import Predictions, Scenes
 
 Version = Literal["base", "2022"]

@@ -30,12 +30,7 @@ from roadaware.protocols.event_domains import (
     check_settings,
     simulate_domains,
 )
-from roadaware.statistics.continual import (
-    average_accuracy,
-    backward_transfer,
-    forgetting,
-    forward_transfer,
-)
+from roadaware.statistics.continual import average_accuracy, backward_transfer, forgetting, forward_transfer
 from roadaware.statistics.intervals import Units
 from roadaware.training.events.adaptation import FitConfig, fit_tubes
 from roadaware.training.events.online import ContinualLearner, LearnerConfig

@@ -53,11 +53,24 @@ from roadaware.corner_cases.runner import (
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folders
 from roadaware.io.parallel import HERE, Workers, run_parts
-from roadaware.metrics.corner_cases.config import CornerConfig, Group
-from roadaware.metrics.corner_cases.evaluate import RANDOM, WHOLE, propose_whole_images, sample_random_boxes
-from roadaware.metrics.corner_cases.inputs import Claims, Objects, extract_objects, extract_proposals
-from roadaware.metrics.corner_cases.matching import Met, match_group
-from roadaware.metrics.corner_cases.state import JudgedCorners, build_corner_state
+from roadaware.metrics.corner_cases.evaluate import (
+    RANDOM,
+    WHOLE,
+    JudgedCorners,
+    build_corner_state,
+    propose_whole_images,
+    sample_random_boxes,
+)
+from roadaware.metrics.corner_cases.matching import (
+    Claims,
+    CornerConfig,
+    Group,
+    Met,
+    Objects,
+    extract_objects,
+    extract_proposals,
+    match_group,
+)
 from roadaware.metrics.metric_state import compute_values, resample_metrics
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 from roadaware.statistics.intervals import Scale, Units

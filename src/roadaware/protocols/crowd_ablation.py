@@ -570,11 +570,11 @@ def judge(task: Task, predictions: Predictions, scenes: Scenes) -> Judged:
     Raises:
         InputError: if there is no ground truth.
     """
-    package = f"roadaware.metrics.{task}"
-    config = importlib.import_module(f"{package}.config").CONFIGS["default"]()
+    metric = importlib.import_module(f"roadaware.metrics.{task}")
+    config = metric.CONFIGS["default"]()
     if task == "relations":
         config = replace(config, setting="predcls")
-    state: Judged = importlib.import_module(f"{package}.evaluate").evaluate(predictions, scenes, config).state
+    state: Judged = metric.evaluate(predictions, scenes, config).state
     return state
 
 

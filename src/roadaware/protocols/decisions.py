@@ -24,14 +24,7 @@ from roadaware.models.event_head.decisions import (
 )
 from roadaware.models.event_head.head import EventHead, open_head
 from roadaware.simulator.actors import AV_ACTIONS
-from roadaware.statistics.paired_ranking import (
-    Drawn,
-    Estimate,
-    build_units,
-    estimate,
-    weigh_mean,
-    weigh_ranking,
-)
+from roadaware.statistics.comparison import Drawn, Estimate, build_units, estimate, weigh_mean, weigh_ranking
 from roadaware.training.events.minded_scenes import (
     KINDS,
     MindedScene,

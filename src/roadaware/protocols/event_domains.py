@@ -16,8 +16,8 @@ from roadaware.io.folders import make_folder, read_marker
 from roadaware.scenes.tables import Scenes
 from roadaware.simulator.config import SceneConfig, build_scene_config
 from roadaware.simulator.make import make_episode
+from roadaware.statistics.classification import Ranking
 from roadaware.statistics.intervals import Interval, Scale, Units
-from roadaware.statistics.ranking import Ranking
 from roadaware.training.events.rows import DetectorErrors, MotionNoise
 from roadaware.training.events.scenes import (
     SceneTruth,

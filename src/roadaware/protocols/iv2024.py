@@ -15,6 +15,7 @@ from roadaware.arrays import Floats, Ints
 from roadaware.datasets import Progress, read
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.formats.score_tables import read_scores
+from roadaware.metrics.metric_state import MetricResult
 from roadaware.metrics.pedestrians import (
     PedestrianConfig,
     Task,
@@ -22,7 +23,6 @@ from roadaware.metrics.pedestrians import (
     collect_sample_scores,
     evaluate_samples,
 )
-from roadaware.metrics.result import MetricResult
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.comparison import Cell, Status, count_verdicts, is_match
 from roadaware.protocols.printed_iv2024 import RELEASED, SWAPPED, TABLE_I, PrintedCell, iterate_printed_cells

@@ -21,7 +21,7 @@ from roadaware.models.event_head.layout import FEATURES
 from roadaware.protocols.decisions import SCENES, SEEDS, simulate_minded_scenes
 from roadaware.scenes.sampling import get_protocol
 from roadaware.simulator.minds import TURNS
-from roadaware.statistics.paired_ranking import (
+from roadaware.statistics.comparison import (
     Drawn,
     Estimate,
     build_units,
@@ -284,7 +284,7 @@ def judge_minds(
     )
 
 
-def _join(x: Floats32, more: Floats) -> Floats32:
+def _join(x: Floats32, more: Floats | Floats32) -> Floats32:
     return np.hstack([x, more]).astype(np.float32)
 
 

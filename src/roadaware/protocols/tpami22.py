@@ -16,7 +16,7 @@ from typing import Any, Literal
 import polars as pl
 
 from roadaware.errors import UsageError
-from roadaware.metrics.result import MetricResult
+from roadaware.metrics.metric_state import MetricResult
 
 Level = Literal["boxes", "tubes", "frames", "frame", "video", "av_action"]
 

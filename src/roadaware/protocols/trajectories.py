@@ -17,7 +17,7 @@ from roadaware.config import to_dict
 from roadaware.errors import InputError
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import encode_json, hold_folder
-from roadaware.metrics.result import MetricResult
+from roadaware.metrics.metric_state import MetricResult
 from roadaware.metrics.trajectories import (
     JudgedPaths,
     TrajectoryConfig,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.metrics.result import MetricResult
+from roadaware.metrics.metric_state import MetricResult
 from roadaware.reports.configs import build_config_table, format_config
 from roadaware.reports.curves import plot_reliability
 from roadaware.reports.evaluation import group_order, split_group

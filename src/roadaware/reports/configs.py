@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 from roadaware.config import digest, from_dict, to_dict
 from roadaware.linking.config import LinkerConfig
-from roadaware.metrics.actions.config import CONFIGS as ACTIONS
+from roadaware.metrics.actions import CONFIGS as ACTIONS
 from roadaware.metrics.calibration import CalibrationConfig
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.grounding.config import CONFIGS as GROUNDING
+from roadaware.metrics.grounding import CONFIGS as GROUNDING
 from roadaware.metrics.pedestrians import PedestrianConfig
-from roadaware.metrics.relations.config import CONFIGS as RELATIONS
-from roadaware.metrics.sound.config import CONFIGS as SOUND
+from roadaware.metrics.relations import CONFIGS as RELATIONS
+from roadaware.metrics.sound import CONFIGS as SOUND
 from roadaware.reports.page import Mark, Table, TableCell
 from roadaware.reports.text import format_name
 from roadaware.scenes.sampling import PROTOCOLS, Iv2022, Iv2024, Wacv2021

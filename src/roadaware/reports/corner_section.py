@@ -19,7 +19,7 @@ from roadaware.analysis.corner_tables import (
     select_plain_facts,
     select_printed_columns,
 )
-from roadaware.metrics.corner_cases.config import GROUPS
+from roadaware.metrics.corner_cases.matching import GROUPS
 from roadaware.metrics.metric_state import SceneResult
 from roadaware.protocols.coda import TRAINING_SETS
 from roadaware.reports.configs import build_config_table, format_config

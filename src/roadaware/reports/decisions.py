@@ -18,7 +18,7 @@ from roadaware.protocols.decisions import (
 from roadaware.reports.page import Note, Pictures, Points, Section, Table
 from roadaware.reports.picture import BLUE, FULL, GREY, Picture, create_canvas, set_style
 from roadaware.reports.terminal import format_table
-from roadaware.statistics.paired_ranking import Estimate
+from roadaware.statistics.comparison import Estimate
 
 COLUMNS = ("decides by", "now: mAP", "in 1 s: mAP", "tubes less this, now", "in 1 s", "AV-Stop now", "in 1 s")
 REMOVED = (

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from roadaware.analysis.compare import Comparison
+from roadaware.metrics.metric_state import MetricResult
 from roadaware.metrics.pedestrians import UNITS
-from roadaware.metrics.result import MetricResult
 from roadaware.reports.bars import Difference, Estimate, plot_forest, plot_scenarios
 from roadaware.reports.configs import build_config_table, format_config
 from roadaware.reports.gallery import list_answers

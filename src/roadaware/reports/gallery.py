@@ -12,8 +12,8 @@ import polars as pl
 
 from roadaware.arrays import Floats
 from roadaware.errors import UsageError
+from roadaware.metrics.metric_state import MetricResult
 from roadaware.metrics.pedestrians import Task
-from roadaware.metrics.result import MetricResult
 from roadaware.metrics.scores import SampleScores, compute_confidences
 from roadaware.reports.curves import compute_curve, plot_precision_recall, plot_reliability, score_over_time
 from roadaware.reports.picture import (

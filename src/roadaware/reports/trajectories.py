@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from roadaware.metrics.result import MetricResult
+from roadaware.metrics.metric_state import MetricResult
 from roadaware.metrics.trajectories import HIGHER_IS_BETTER
 from roadaware.protocols.trajectories import (
     ABROAD,

@@ -18,8 +18,7 @@ from roadaware.arrays import Bools, Floats, Floats32, Ints
 from roadaware.errors import InputError
 from roadaware.io.sources import to_printable
 from roadaware.io.video import VideoReader
-from roadaware.metrics.grounding.config import GroundingConfig
-from roadaware.metrics.grounding.evaluate import convert_frame_rate, sample_frames
+from roadaware.metrics.grounding import GroundingConfig, convert_frame_rate, sample_frames
 from roadaware.models.crowd.config import Task, Vocabulary
 from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.schema import CORNERS, PEOPLE

@@ -21,7 +21,7 @@ from roadaware.arrays import Floats32, Ints
 from roadaware.errors import DiskError, InputError
 from roadaware.io.files import write_atomically
 from roadaware.io.video import CutOffError, NoSoundError, iterate_sound
-from roadaware.metrics.grounding.evaluate import decode_span
+from roadaware.metrics.grounding import decode_span
 from roadaware.models.crowd.config import Task
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.tasks.crowd import (

@@ -13,8 +13,8 @@ import polars as pl
 
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
+from roadaware.metrics.metric_state import MetricResult
 from roadaware.metrics.pedestrians import PedestrianConfig, Task, evaluate
-from roadaware.metrics.result import MetricResult
 from roadaware.models import MODELS, list_model_cards, load_model_class
 from roadaware.models.crossing.features import VEHICLE_ACTIONS
 from roadaware.models.crossing.tabular import TabularModel

@@ -15,7 +15,7 @@ from roadaware.metrics.trajectories import Forecast, Paths
 from roadaware.models.trajectory.motion import StateForecast, States
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
-from roadaware.statistics.gaussian_mixtures import PlaneMixture
+from roadaware.statistics.distributions import PlaneMixture
 from roadaware.tasks.crossing_tracks import PUBLISHED_FPS
 from roadaware.tasks.poses import people_in
 

@@ -21,7 +21,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.io.parquet import read_parquet
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import compute_pr_curve
-from roadaware.metrics.detection.tube_rows import AGENTNESS, OF_FRAMES
+from roadaware.metrics.detection.rows import AGENTNESS, OF_FRAMES
 from roadaware.online.events import read_events
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout

@@ -13,8 +13,7 @@ from plain_actions import IDS, Row, mmaction2, official, predictions_of, recomme
 from quirk_cases import FAR, STREET, TALK, WALK, A, B, at
 
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.actions.config import CONFIGS, ActionConfig
-from roadaware.metrics.actions.evaluate import JudgedActions, evaluate, evaluate_confusion
+from roadaware.metrics.actions import CONFIGS, ActionConfig, JudgedActions, evaluate, evaluate_confusion
 from roadaware.metrics.metric_state import SceneResult, as_json
 from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Predictions, Scenes

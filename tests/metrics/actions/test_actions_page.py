@@ -13,8 +13,7 @@ from quirk_cases import CASES, OTHER, STREET, Case
 
 from roadaware.datasets import read
 from roadaware.formats.actions import read_action_claims
-from roadaware.metrics.actions.config import CONFIGS, ActionConfig
-from roadaware.metrics.actions.evaluate import evaluate
+from roadaware.metrics.actions import CONFIGS, ActionConfig, evaluate
 from roadaware.metrics.metric_state import SceneResult
 
 PAGE = (Path(__file__).parents[3] / "docs" / "actions.md").read_text(encoding="utf-8")

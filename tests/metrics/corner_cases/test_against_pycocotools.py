@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from coco_sets import official, random_set, read_back, with_corners
 
-from roadaware.metrics.corner_cases.config import CornerConfig
 from roadaware.metrics.corner_cases.evaluate import evaluate
+from roadaware.metrics.corner_cases.matching import CornerConfig
 
 
 def same(ours: dict[str, float | None], theirs: dict[str, float], group: str) -> None:

@@ -11,9 +11,8 @@ import pytest
 from coco_sets import random_set, read_back, with_corners
 
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.corner_cases.config import CornerConfig
-from roadaware.metrics.corner_cases.evaluate import IN_SLICES, UNANSWERED, evaluate
-from roadaware.metrics.corner_cases.state import JudgedCorners
+from roadaware.metrics.corner_cases.evaluate import IN_SLICES, UNANSWERED, JudgedCorners, evaluate
+from roadaware.metrics.corner_cases.matching import CornerConfig
 from roadaware.metrics.metric_state import as_json, compute_values
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 

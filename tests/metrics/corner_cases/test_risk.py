@@ -7,9 +7,14 @@ import polars as pl
 import pytest
 
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.corner_cases.config import CornerConfig
-from roadaware.metrics.corner_cases.evaluate import evaluate
-from roadaware.metrics.corner_cases.risk import Paths, add_blocking, find_blocking, project_to_ground
+from roadaware.metrics.corner_cases.evaluate import (
+    Paths,
+    add_blocking,
+    evaluate,
+    find_blocking,
+    project_to_ground,
+)
+from roadaware.metrics.corner_cases.matching import CornerConfig
 from roadaware.scenes.tables import Predictions, Scenes
 
 CAMERA = np.array([[500.0, 0, 500], [0, 500, 300], [0, 0, 1]])

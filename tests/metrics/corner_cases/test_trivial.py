@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from roadaware.metrics.corner_cases.evaluate import propose_whole_images, sample_random_boxes
-from roadaware.metrics.corner_cases.inputs import NONE, Objects, extract_objects
+from roadaware.metrics.corner_cases.matching import NONE, Objects, extract_objects
 from roadaware.scenes.tables import Scenes
 
 

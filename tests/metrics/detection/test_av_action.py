@@ -11,8 +11,8 @@ from plain_frame import average_precision
 from random_events import AV, event_set
 
 from roadaware.errors import InputError
-from roadaware.metrics.detection.av_action import match_av_actions, prepare_labels
 from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.evaluate import match_av_actions, prepare_labels
 from roadaware.metrics.detection.matches import compute_average_precisions
 from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Meta, Predictions, Scenes

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.error_kernels import count_shared_frames
 from roadaware.metrics.detection.errors import FAULTS, Evidence, compute_error_gains, find_errors
+from roadaware.metrics.detection.kernels import count_shared_frames
 
 Claim = tuple[int, float, tuple[int, int]]
 Object = tuple[tuple[int, int], tuple[int, ...]]

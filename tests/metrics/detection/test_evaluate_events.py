@@ -12,8 +12,7 @@ from random_events import META, event_set
 
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.evaluate import DetectionResult, as_json, evaluate
-from roadaware.metrics.detection.slices import Slice
+from roadaware.metrics.detection.evaluate import DetectionResult, Slice, as_json, evaluate
 from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.statistics.intervals import PercentileDraws

@@ -15,9 +15,7 @@ from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.errors import MISSED, build_error_table, find_errors_by_kind
-from roadaware.metrics.detection.frame import match_frames
-from roadaware.metrics.detection.matches import Matches, compute_average_precisions
-from roadaware.metrics.detection.video import match_tubes
+from roadaware.metrics.detection.matches import Matches, compute_average_precisions, match_frames, match_tubes
 from roadaware.scenes.tables import Predictions, Scenes
 
 CONFIGS = {"reference": DetectionConfig.reference(), "default": DetectionConfig.default()}

@@ -16,9 +16,8 @@ from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.frame import match_frames, sort_descending
-from roadaware.metrics.detection.frame_kernels import compute_frame_overlaps, keep_top_per_frame
-from roadaware.metrics.detection.matches import compute_average_precisions
+from roadaware.metrics.detection.kernels import compute_frame_overlaps, keep_top_per_frame
+from roadaware.metrics.detection.matches import compute_average_precisions, match_frames, sort_descending
 
 CONFIGS = {
     "reference": DetectionConfig.reference(),

@@ -9,9 +9,8 @@ from plain_video import tube_overlap, tubes_of
 from random_tubes import tube_set
 
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.matches import compute_average_precisions
-from roadaware.metrics.detection.tube_rows import extract_labelled_tubes
-from roadaware.metrics.detection.video import match_tubes
+from roadaware.metrics.detection.matches import compute_average_precisions, match_tubes
+from roadaware.metrics.detection.rows import extract_labelled_tubes
 from roadaware.scenes.tables import Predictions, Scenes
 
 CONFIGS = {"reference": DetectionConfig.reference(), "default": DetectionConfig.default()}

@@ -15,11 +15,10 @@ from worked_cases import HERE, ONE, SIZE, Claim, claims, shifted, truth
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
-from roadaware.linking.suppression import NmsConfig, suppress_overlaps
+from roadaware.linking.postprocessing import NmsConfig, suppress_overlaps
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.evaluate import DetectionResult, evaluate
-from roadaware.metrics.detection.frame import add_product_scores
-from roadaware.metrics.detection.slices import Slice
+from roadaware.metrics.detection.evaluate import DetectionResult, Slice, evaluate
+from roadaware.metrics.detection.matches import add_product_scores
 from roadaware.scenes.tables import Predictions, Scenes
 
 DEFAULT, REFERENCE = DetectionConfig.default(), DetectionConfig.reference()

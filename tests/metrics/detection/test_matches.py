@@ -11,8 +11,12 @@ from random_events import event_set
 
 from roadaware.errors import UsageError
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.frame import match_frames
-from roadaware.metrics.detection.matches import Matches, compute_average_precisions, compute_pr_curve
+from roadaware.metrics.detection.matches import (
+    Matches,
+    compute_average_precisions,
+    compute_pr_curve,
+    match_frames,
+)
 from roadaware.scenes.tables import Predictions, Scenes
 
 DEFAULT = DetectionConfig.default()

@@ -10,7 +10,7 @@ import pytest
 
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.sizes import compute_scales, scale_to_common_size
+from roadaware.metrics.detection.rows import compute_scales, scale_to_common_size
 from roadaware.scenes.tables import Predictions, Scenes
 
 OWN = DetectionConfig(frame_size_px=None, numbers="double")

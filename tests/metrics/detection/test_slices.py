@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.evaluate import evaluate
-from roadaware.metrics.detection.slices import Slice
+from roadaware.metrics.detection.evaluate import Slice, evaluate
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 AP = "frame_ap@0.5:agentness:agent"

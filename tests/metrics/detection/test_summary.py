@@ -20,8 +20,7 @@ from roadaware.metrics.detection.evaluate import (
     defined_mean,
     resample_videos,
 )
-from roadaware.metrics.detection.frame import match_frames
-from roadaware.metrics.detection.matches import compute_average_precisions
+from roadaware.metrics.detection.matches import compute_average_precisions, match_frames
 from roadaware.statistics.intervals import PercentileDraws, Units
 
 NAN = float("nan")

@@ -13,9 +13,8 @@ from tube_cases import CLASSES, CONFIGS, DEFAULT, REFERENCE, WIDE, one_class, ru
 
 from example_counts import tried
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.matches import compute_average_precisions
-from roadaware.metrics.detection.tube_rows import extract_labelled_tubes
-from roadaware.metrics.detection.video import build_tube_table, match_tubes
+from roadaware.metrics.detection.matches import build_tube_table, compute_average_precisions, match_tubes
+from roadaware.metrics.detection.rows import extract_labelled_tubes
 from roadaware.scenes.tables import Predictions, Scenes
 
 

@@ -14,9 +14,13 @@ from tube_cases import CLASSES, CONFIGS, DEFAULT, REFERENCE, one_class, run
 
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.evaluate import evaluate
-from roadaware.metrics.detection.matches import Matches, compute_average_precisions
-from roadaware.metrics.detection.tube_rows import extract_labelled_tubes
-from roadaware.metrics.detection.video import build_tube_table, match_tubes
+from roadaware.metrics.detection.matches import (
+    Matches,
+    build_tube_table,
+    compute_average_precisions,
+    match_tubes,
+)
+from roadaware.metrics.detection.rows import extract_labelled_tubes
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 

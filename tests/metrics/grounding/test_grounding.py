@@ -11,9 +11,10 @@ from plain_grounding import Row, every_frame, means, official, tubedetr
 
 from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.grounding.config import CONFIGS, GroundingConfig
-from roadaware.metrics.grounding.evaluate import (
+from roadaware.metrics.grounding import (
+    CONFIGS,
     GroundedSentences,
+    GroundingConfig,
     convert_frame_rate,
     evaluate,
     sample_frames,

@@ -12,8 +12,7 @@ import pytest
 from grounded_sets import tables
 from worked_grounding import CASES, SET, worked
 
-from roadaware.metrics.grounding.config import CONFIGS, GroundingConfig
-from roadaware.metrics.grounding.evaluate import evaluate
+from roadaware.metrics.grounding import CONFIGS, GroundingConfig, evaluate
 
 PAGE = (Path(__file__).parents[3] / "docs" / "grounding.md").read_text(encoding="utf-8")
 FIELDS = [each.name for each in fields(GroundingConfig)]

@@ -14,8 +14,7 @@ from plain_grounding import Row, means, official, tubedetr
 
 from roadaware.datasets import read
 from roadaware.formats.grounding import read_grounding_claims
-from roadaware.metrics.grounding.config import CONFIGS
-from roadaware.metrics.grounding.evaluate import evaluate
+from roadaware.metrics.grounding import CONFIGS, evaluate
 from roadaware.metrics.metric_state import as_json
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.grounding import evaluate
-from roadaware.metrics.grounding.evaluate import decode_span
+from roadaware.metrics import grounding
+from roadaware.metrics.grounding import decode_span
 
 
 def plain(starts: list[float], ends: list[float], frames: list[int]) -> tuple[int, int]:
@@ -107,7 +107,7 @@ def test_one_sentence_may_have_more_pairs_than_are_scored_at_once(monkeypatch: p
     starts, ends = np.random.default_rng(8).normal(size=(2, 5, 12))
     whole = np.ones((5, 12), dtype=bool)
     expected = decode_span(starts, ends, whole)
-    monkeypatch.setattr(evaluate, "_AT_ONCE", 100)
+    monkeypatch.setattr(grounding, "_AT_ONCE", 100)
     np.testing.assert_array_equal(decode_span(starts, ends, whole), expected)
 
 

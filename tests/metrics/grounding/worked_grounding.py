@@ -8,8 +8,7 @@ from typing import Any
 from grounded_sets import Told, steady, tables
 
 from roadaware.errors import InputError
-from roadaware.metrics.grounding.config import GroundingConfig
-from roadaware.metrics.grounding.evaluate import evaluate
+from roadaware.metrics.grounding import GroundingConfig, evaluate
 
 BOX = (0.0, 0.0, 10.0, 10.0)
 HALF = (0.0, 0.0, 10.0, 5.0)

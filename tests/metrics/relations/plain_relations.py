@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from random_relations import PREDICATES, Box, Fact, Tube, Video
 
-from roadaware.metrics.relations.config import RelationConfig
+from roadaware.metrics.relations import RelationConfig
 
 Triplet = tuple[str | None, str, str | None]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roadaware.metrics.relations.frame_kernels import _box_at
-from roadaware.metrics.relations.tubelet_kernels import cut, find_first_from
+from roadaware.metrics.relation_kernels import _box_at, cut, find_first_from
 
 
 @pytest.mark.parametrize("holes", [False, True])

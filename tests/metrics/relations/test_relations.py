@@ -27,9 +27,8 @@ from roadaware.datasets import read
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.relations import read_relation_claims
 from roadaware.metrics.metric_state import as_json, compute_values, resample_metrics
-from roadaware.metrics.relations.config import CONFIGS, RelationConfig
-from roadaware.metrics.relations.evaluate import evaluate
-from roadaware.metrics.relations.state import JudgedRelations
+from roadaware.metrics.relation_rows import JudgedRelations
+from roadaware.metrics.relations import CONFIGS, RelationConfig, evaluate
 from roadaware.scenes.tables import Meta, Predictions
 
 SMALL = {"recall_at": (1, 3, 8), "precision_at": (1, 3), "top_returns": 12, "frame_top": 6}

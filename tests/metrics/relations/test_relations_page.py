@@ -11,8 +11,7 @@ from random_relations import predictions_of, scenes_of
 from worked_relations import CASES, TOGETHER
 
 from roadaware.metrics.metric_state import as_json
-from roadaware.metrics.relations.config import CONFIGS, RelationConfig
-from roadaware.metrics.relations.evaluate import evaluate
+from roadaware.metrics.relations import CONFIGS, RelationConfig, evaluate
 
 PAGE = (Path(__file__).parents[3] / "docs" / "relations.md").read_text(encoding="utf-8")
 ROWS = {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from random_relations import PREDICATES, Box, Fact, Tube, Video, still
 
-from roadaware.metrics.relations.config import CONFIGS, RelationConfig
+from roadaware.metrics.relations import CONFIGS, RelationConfig
 
 NEAR, FAR = (0.0, 0.0, 9.0, 9.0), (100.0, 100.0, 109.0, 109.0)
 

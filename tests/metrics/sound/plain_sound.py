@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sound_sets import Box, Heard, Map
 
-from roadaware.metrics.sound.config import SoundConfig
+from roadaware.metrics.sound import SoundConfig
 
 Floats = npt.NDArray[np.float64]
 

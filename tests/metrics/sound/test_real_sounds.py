@@ -14,8 +14,7 @@ from sound_sets import Heard
 
 from roadaware.datasets import read
 from roadaware.formats.sound_maps import read_sound_maps
-from roadaware.metrics.sound.config import CONFIGS
-from roadaware.metrics.sound.evaluate import evaluate, normalize_maps
+from roadaware.metrics.sound import CONFIGS, evaluate, normalize_maps
 from roadaware.scenes.tables import Predictions
 
 DATA = os.environ.get("ROADAWARE_DATA_DIR")

@@ -11,10 +11,9 @@ from sound_sets import Heard, random_heard, tables
 
 from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError, UsageError
+from roadaware.metrics import sound as evaluation
 from roadaware.metrics.metric_state import SceneResult, as_json
-from roadaware.metrics.sound import evaluate as evaluation
-from roadaware.metrics.sound.config import CONFIGS, SoundConfig
-from roadaware.metrics.sound.evaluate import LocalisedSounds, evaluate, normalize_maps
+from roadaware.metrics.sound import CONFIGS, LocalisedSounds, SoundConfig, evaluate, normalize_maps
 from roadaware.scenes.tables import Predictions, Scenes
 
 NAMES = ("ciou", "success@0.5", "success_auc")

@@ -12,8 +12,7 @@ import pytest
 from sound_sets import tables
 from worked_sound import CASES, SET, worked
 
-from roadaware.metrics.sound.config import CONFIGS, SoundConfig
-from roadaware.metrics.sound.evaluate import evaluate
+from roadaware.metrics.sound import CONFIGS, SoundConfig, evaluate
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sound.md").read_text(encoding="utf-8")
 FIELDS = [each.name for each in fields(SoundConfig)]

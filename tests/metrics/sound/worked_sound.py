@@ -9,8 +9,7 @@ import numpy as np
 from sound_sets import Heard, Map, tables
 
 from roadaware.errors import InputError
-from roadaware.metrics.sound.config import SoundConfig
-from roadaware.metrics.sound.evaluate import evaluate
+from roadaware.metrics.sound import SoundConfig, evaluate
 
 ALL, LEFT, QUARTER = (0.0, 0.0, 1.0, 1.0), (0.0, 0.0, 0.5, 1.0), (0.0, 0.0, 0.25, 1.0)
 

@@ -12,8 +12,8 @@ from scipy.optimize import linear_sum_assignment
 
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import iou
-from roadaware.metrics.tracking.config import TrackingConfig
-from roadaware.metrics.tracking.evaluate import evaluate_tracks, track_counts
+from roadaware.metrics.tracking import evaluate_tracks, track_counts
+from roadaware.metrics.tracking_pairs import TrackingConfig
 from roadaware.scenes.tables import Predictions, Scenes
 
 THRESHOLD = TrackingConfig.default().threshold

@@ -16,8 +16,7 @@ from random_tracks import tables, track_set
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou
-from roadaware.metrics.tracking.config import TrackingConfig
-from roadaware.metrics.tracking.evaluate import (
+from roadaware.metrics.tracking import (
     STEPS,
     TrackCounts,
     evaluate_tracks,
@@ -26,7 +25,7 @@ from roadaware.metrics.tracking.evaluate import (
     track_counts,
     track_rates,
 )
-from roadaware.metrics.tracking.pairs import assign_pairs
+from roadaware.metrics.tracking_pairs import TrackingConfig, assign_pairs
 from roadaware.scenes.tables import Predictions, Scenes
 
 REFERENCE, DEFAULT = TrackingConfig.reference(), TrackingConfig.default()

@@ -23,7 +23,7 @@ from roadaware.protocols.cross_dataset.domains import describe_error, load_mater
 from roadaware.protocols.cross_dataset.results import COVERED, SETS, Cell, CrossResults
 from roadaware.protocols.cross_dataset.run import run
 from roadaware.scenes.store import save
-from roadaware.statistics.ranking import roc_auc
+from roadaware.statistics.classification import roc_auc
 from roadaware.tasks.pedestrians import build_examples
 from roadaware.training.pedestrians.fit import Fitted, Fitter, Score
 

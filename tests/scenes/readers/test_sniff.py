@@ -46,7 +46,11 @@ KNOWN = {
         json.dumps([{"name": "a-0000001.jpg", "videoName": "a", "frameIndex": 0, "labels": []}]),
     ],
     "openlabel": [json.dumps({"openlabel": {"metadata": {"schema_version": "1.0.0"}, "objects": {}}})],
-    "activitynet": [json.dumps({"version": "1.3", "database": {"v": {"annotations": [{"segment": [0, 1], "label": "a"}]}}})],
+    "activitynet": [
+        json.dumps(
+            {"version": "1.3", "database": {"v": {"annotations": [{"segment": [0, 1], "label": "a"}]}}}
+        )
+    ],
     "via": [
         json.dumps({"_via_settings": {}, "_via_img_metadata": {}}),
         json.dumps({"a.jpg7": {"regions": [{"shape_attributes": {}, "region_attributes": {}}]}}),

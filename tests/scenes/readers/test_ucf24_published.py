@@ -20,9 +20,7 @@ from roadaware.formats.road_detections import read_detections
 from roadaware.formats.road_tubes import read_tubes
 from roadaware.io.pickles import load
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.frame import match_frames
-from roadaware.metrics.detection.matches import compute_average_precisions
-from roadaware.metrics.detection.video import match_tubes
+from roadaware.metrics.detection.matches import compute_average_precisions, match_frames, match_tubes
 from roadaware.scenes.tables import Scenes
 
 UCF24 = SETS["ucf24"]

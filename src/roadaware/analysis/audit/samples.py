@@ -19,8 +19,8 @@ from roadaware.arrays import Bools
 from roadaware.protocols.printed_iv2024 import TABLE_I
 from roadaware.scenes.sampling import Iv2024, describe_exclusions, sample
 from roadaware.scenes.tracks import extract_windows
-from roadaware.statistics import rates
-from roadaware.statistics.ranking import roc_auc
+from roadaware.statistics import classification
+from roadaware.statistics.classification import roc_auc
 
 
 def check_empty_split(context: Context) -> Finding:
@@ -308,7 +308,9 @@ def _leak(samples: pl.DataFrame, flag: Bools, *, name: str, what: str, why: str,
     """A finding if the flag alone separates crossing from not crossing, else one that counts nothing."""
     truth = samples["label"].to_numpy()
     area = _auc(samples, flag)
-    f1 = float(np.max(rates.f1(rates.confusion_matrix(truth, flag.astype(np.int64), 2), "binary")))
+    f1 = float(
+        np.max(classification.f1(classification.confusion_matrix(truth, flag.astype(np.int64), 2), "binary"))
+    )
     crossing, others = int((flag & (truth == 1)).sum()), int((flag & (truth != 1)).sum())
     telling = area is not None and area >= _TELLING_AUC
     severity: Severity = "serious"

@@ -11,7 +11,7 @@ from roadaware.analysis.doctor import Extraction, check_pedestrian_scores
 from roadaware.analysis.doctor.diagnosis import Diagnosis
 from roadaware.arrays import Floats, Ints
 from roadaware.formats.score_tables import RawSamples
-from roadaware.statistics.ranking import Ranking
+from roadaware.statistics.classification import Ranking
 
 _INVERTED, _INVERTED_Z = 0.25, 3.0
 """An AUC over pedestrians that is lower than this, and so many standard errors below a half, is no weak model's."""

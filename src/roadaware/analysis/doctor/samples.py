@@ -17,7 +17,7 @@ from roadaware.analysis.doctor.diagnosis import (
     report_suspicion,
 )
 from roadaware.arrays import Floats, Ints
-from roadaware.statistics.ranking import Ranking
+from roadaware.statistics.classification import Ranking
 
 # What can be wrong with a model's scores: their scale, their columns, their order.
 

@@ -18,7 +18,7 @@ from roadaware.datasets.simulator import is_simulation
 from roadaware.errors import UsageError
 from roadaware.formats.coco import build_coco_index, read_json_document, read_results
 from roadaware.formats.coda import IDS, build_predictions_index, read_corner_cases
-from roadaware.metrics.corner_cases.risk import add_blocking
+from roadaware.metrics.corner_cases.evaluate import add_blocking
 from roadaware.protocols.coda import (
     OWN,
     TRAINING_SETS,
@@ -33,7 +33,7 @@ from roadaware.scenes.store import is_saved
 from roadaware.steps import log_step
 
 if TYPE_CHECKING:
-    from roadaware.metrics.corner_cases.config import CornerConfig
+    from roadaware.metrics.corner_cases.matching import CornerConfig
     from roadaware.protocols.coda import Version
     from roadaware.scenes.tables import Predictions, Scenes
 

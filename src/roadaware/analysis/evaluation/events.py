@@ -32,17 +32,16 @@ from roadaware.analysis.worst_tubes import select_worst_tubes
 from roadaware.config import ConfigName, from_dict, to_dict
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig, compare_with_advice, select_linker
-from roadaware.linking.frame_boxes import list_steps
-from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
 from roadaware.linking.link import link
+from roadaware.linking.postprocessing import InterpolationConfig, interpolate_tubes, list_steps
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.errors import build_error_table
 from roadaware.metrics.detection.evaluate import DetectionResult, as_json, evaluate
-from roadaware.metrics.detection.frame import add_product_scores
+from roadaware.metrics.detection.matches import add_product_scores
 from roadaware.metrics.requirements import evaluate_requirements
 from roadaware.metrics.streaming import StreamingConfig, apply_latency, select_processed_frames
-from roadaware.metrics.tracking.config import TrackingConfig
-from roadaware.metrics.tracking.evaluate import evaluate_tracks
+from roadaware.metrics.tracking import evaluate_tracks
+from roadaware.metrics.tracking_pairs import TrackingConfig
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.requirements import open_requirements
 from roadaware.steps import log_step, show_progress

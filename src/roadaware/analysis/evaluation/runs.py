@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from roadaware.analysis.worst_tubes import Strip
     from roadaware.metrics.detection.config import DetectionConfig
     from roadaware.metrics.detection.matches import Matches
-    from roadaware.metrics.metric_state import SceneResult
-    from roadaware.metrics.result import MetricResult
+    from roadaware.metrics.metric_state import MetricResult, SceneResult
 
 
 @dataclass(frozen=True)

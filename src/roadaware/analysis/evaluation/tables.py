@@ -19,8 +19,8 @@ from roadaware.config import check_config_name, check_options
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
+from roadaware.metrics.metric_state import MetricResult
 from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores, evaluate_samples
-from roadaware.metrics.result import MetricResult
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.coda import OWN, TRAINING_SETS
 from roadaware.scenes.tables import Predictions, Scenes

@@ -11,7 +11,7 @@ import polars as pl
 
 from roadaware.config import check_flags, check_limits, check_not_negative, check_words, is_count
 from roadaware.errors import UsageError
-from roadaware.metrics.detection.tube_rows import AGENTNESS, OF_FRAMES, select_paths
+from roadaware.metrics.detection.rows import AGENTNESS, OF_FRAMES, select_paths
 from roadaware.scenes.dense_scores import get_score_layout
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
 

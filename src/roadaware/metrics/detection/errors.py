@@ -14,9 +14,14 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import UsageError
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.frame import JudgedFrames, prepare_frames
-from roadaware.metrics.detection.matches import Matches, compute_average_precisions
-from roadaware.metrics.detection.video import JudgedTubes, prepare_tubes
+from roadaware.metrics.detection.matches import (
+    JudgedFrames,
+    JudgedTubes,
+    Matches,
+    compute_average_precisions,
+    prepare_frames,
+    prepare_tubes,
+)
 from roadaware.scenes.tables import Predictions, Scenes
 
 FLOOR = 0.1
@@ -149,7 +154,7 @@ def find_errors(evidence: Evidence, threshold: float, floor: float = FLOOR) -> D
 
     Source: Bolya et al., TIDE, ECCV 2020, for boxes; the faults of time and identity are ours.
     """
-    from roadaware.metrics.detection.error_kernels import assign_error_types
+    from roadaware.metrics.detection.kernels import assign_error_types
 
     e = evidence
     fault, meant, pair = assign_error_types(
@@ -256,7 +261,7 @@ def _without(diagnosis: Diagnosis, base: Matches, place: int) -> Matches:
     faulty = diagnosis.fault == place
     if place not in (*_PLACED, _CLASS):
         return base.take(~faulty)
-    from roadaware.metrics.detection.error_kernels import match_corrected
+    from roadaware.metrics.detection.kernels import match_corrected
 
     e = diagnosis.evidence
     taken = np.zeros(len(e.instance_cls), dtype=np.bool_)
@@ -516,7 +521,7 @@ def collect_video_evidence(
 
 def _drop_ignored(claims: Ints, scores: Floats, met: npt.NDArray[np.int32]) -> tuple[Ints, Floats]:
     """The predictions that are not on ground truth to ignore, and their scores."""
-    from roadaware.metrics.detection.frame_kernels import ABSORBED
+    from roadaware.metrics.detection.kernels import ABSORBED
 
     kept = met[:, 0] != ABSORBED
     return claims[kept], scores[kept]
@@ -540,7 +545,7 @@ def _instances(objects: Ints, cls: Ints, n_objects: int) -> tuple[Ints, Ints]:
 
 def _count_shared_frames(judged: JudgedTubes) -> Ints:
     """(p, 3) first and last frame that the tubes of each pair share, and how many."""
-    from roadaware.metrics.detection.error_kernels import count_shared_frames
+    from roadaware.metrics.detection.kernels import count_shared_frames
 
     pairs, a, b = judged.pairs, judged.claims.tubes, judged.truth.tubes
     found: Ints = count_shared_frames(pairs.first, pairs.second, a.frames, a.offsets, b.frames, b.offsets)

@@ -1,4 +1,4 @@
-"""How good predicted boxes, tubes and frame labels are: frame-mAP, video-mAP, AV-action AP, with intervals."""
+"""How good predicted boxes, tubes and frame labels are: frame-mAP, video-mAP, AV-action AP, with intervals, and slices."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.arrays import Floats
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.detection.av_action import JudgedLabels, prepare_labels
 from roadaware.metrics.detection.config import (
     DetectionConfig,
     build_thresholds,
@@ -25,16 +24,222 @@ from roadaware.metrics.detection.config import (
     list_box_kinds,
     list_tube_kinds,
 )
-from roadaware.metrics.detection.frame import JudgedFrames, prepare_frames
-from roadaware.metrics.detection.matches import Matches, compute_average_precisions
-from roadaware.metrics.detection.slices import Slice, apply_slice
-from roadaware.metrics.detection.tube_rows import OF_FRAMES
-from roadaware.metrics.detection.video import Overlap, build_tube_table, prepare_tubes
-from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_columns
+from roadaware.metrics.detection.matches import (
+    JudgedFrames,
+    Matches,
+    Overlap,
+    build_tube_table,
+    compute_average_precisions,
+    prepare_frames,
+    prepare_tubes,
+    sort_descending,
+)
+from roadaware.metrics.detection.rows import (
+    OF_FRAMES,
+    Class,
+    Frames,
+    build_class_index,
+    collect_frames,
+    convert_dense_scores,
+    is_in_sorted,
+    list_tube_classes,
+)
+from roadaware.metrics.metric_state import SUMMARY, MetricResult, build_interval_columns
 from roadaware.scenes.composites import NOTE
 from roadaware.scenes.dense_scores import get_score_layout
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.statistics.intervals import Interval, Units
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """A part of a set.
+
+    Ground-truth boxes outside are neither asked for nor held against a prediction that meets them.
+
+    Args:
+        videos: those that count (default: all).
+        truth: what holds of the ground-truth boxes that count, over the columns of the scenes' `boxes`.
+        size: what holds of ground-truth boxes and of predictions, over `x1_px`, `y1_px`, `x2_px`, `y2_px`, `width_px`
+            and `height_px` in the pixels they are compared in. A prediction outside counts as wrong nowhere,
+            but as right where it meets a ground-truth box inside.
+
+    >>> Slice(size=pl.col("height_px") < 64).of_boxes
+    True
+    """
+
+    videos: Sequence[str] | None = None
+    truth: pl.Expr | None = None
+    size: pl.Expr | None = None
+
+    @property
+    def of_boxes(self) -> bool:
+        """Whether the slice selects boxes within a frame; it then has no values for tubes and frame labels."""
+        return self.truth is not None or self.size is not None
+
+
+def apply_slice(judged: JudgedFrames, wanted: Slice, scenes: Scenes) -> JudgedFrames:
+    """The judged frames with only the boxes of the slice counted.
+
+    Raises:
+        UsageError: if a condition names columns that are not there, or is none.
+    """
+    inside = np.ones(len(judged.truth.box), dtype=np.bool_)
+    claims = np.ones(len(judged.claims.row), dtype=np.bool_)
+    if wanted.truth is not None:
+        inside &= _holds(wanted.truth, scenes.boxes[judged.truth.row])
+    if wanted.size is not None:
+        inside &= _holds(wanted.size, _measure_boxes(judged.truth.edges))
+        claims &= _holds(wanted.size, _measure_boxes(judged.claims.edges))
+    return judged.within(inside, claims)
+
+
+def _measure_boxes(edges: npt.NDArray[np.float64]) -> pl.DataFrame:
+    sides = {"width_px": edges[:, 2] - edges[:, 0], "height_px": edges[:, 3] - edges[:, 1]}
+    return pl.DataFrame({**{name: edges[:, k] for k, name in enumerate(CORNERS)}, **sides})
+
+
+def _holds(condition: pl.Expr, rows: pl.DataFrame) -> Bools:
+    """(n,) whether a condition holds; unknown as no."""
+    try:
+        values = rows.select(condition.alias("holds"))["holds"]
+    except pl.exceptions.PolarsError as error:
+        raise UsageError(f"the slice {condition} cannot be taken: {str(error).splitlines()[0]}") from error
+    if values.dtype != pl.Boolean or len(values) != len(rows):
+        raise UsageError(f"the slice {condition} should be true or false for each box; it is {values.dtype}")
+    found: npt.NDArray[Any] = values.fill_null(value=False).to_numpy()
+    return found.astype(np.bool_)
+
+
+SCORED = 0.5
+"""The threshold of these matches: a frame has a label or has it not, whatever the threshold."""
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedLabels:
+    """Which judged frames have which labels, and the scores predicted for them.
+
+    Args:
+        classes: (C,) kind and label.
+        frames: the frames of the ground truth.
+        truth: (J, C) whether each judged frame has each label.
+        frame: (n,) judged frame of each prediction.
+        score: (n, C) its scores.
+        claimed: (C,) whether there are scores of the label.
+        others: where the predictions of other frames lie, to how many.
+        floor: scores that are not higher prediction nothing; None where all do.
+    """
+
+    classes: tuple[Class, ...]
+    frames: Frames
+    truth: npt.NDArray[np.bool_]
+    frame: Ints
+    score: Floats
+    claimed: npt.NDArray[np.bool_]
+    others: dict[str, int]
+    floor: float | None
+
+    def matches(self) -> Matches:
+        """Each score of a frame as a prediction of a class, right where the frame has the label."""
+        n, which, videos = len(self.frame), np.flatnonzero(self.claimed), self.frames.judged_video
+        rows, score = np.empty(n * len(which), dtype=np.int64), np.empty(n * len(which))
+        hit, sizes = np.empty((n * len(which), 1), dtype=np.bool_), np.full(len(which), n)
+        end = 0
+        for k, c in enumerate(which):
+            values = np.ascontiguousarray(self.score[:, c], dtype=np.float64)
+            ranked = sort_descending(values)
+            if self.floor is not None:
+                ranked = ranked[values[ranked] > self.floor]
+            part, sizes[k] = slice(end, end + len(ranked)), len(ranked)
+            rows[part], score[part] = ranked, values[ranked]
+            hit[part, 0] = self.truth[self.frame[ranked], c]
+            end = part.stop
+        rows, score, hit = rows[:end], score[:end], hit[:end]
+        n_truth = np.zeros((len(self.frames.videos), len(self.classes)), dtype=np.int64)
+        for column, has in enumerate(self.truth.T):
+            n_truth[:, column] = np.bincount(videos[has], minlength=len(n_truth))
+        cls = np.repeat(which, sizes).astype(np.int32)
+        video = videos[self.frame][rows]
+        return Matches(
+            (SCORED,), self.classes, self.frames.videos, cls, score, video, rows, hit, n_truth, _ranked=True
+        )
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """What was not judged to how often."""
+        return {f"scores of frames {where}": n for where, n in self.others.items() if n}
+
+    def notes(self) -> tuple[str, ...]:
+        """What is missing, in words."""
+        missing = len(self.frames.judged) - len(self.frame)
+        said = f"{missing:,} annotated frames have no scores of their own: their labels count as missed"
+        return (said,) if missing else ()
+
+
+def match_av_actions(
+    predictions: Predictions, scenes: Scenes, config: DetectionConfig, kind: str = OF_FRAMES
+) -> Matches:
+    """Judge the scores of whole frames: all annotated frames are ranked for each label.
+
+    Args:
+        predictions: frames with dense `scores`. Annotated frames without scores count as missed.
+        scenes: `frame_labels` of the kind, and which frames were annotated.
+        config: `av_label` and `min_av_score` hold here, and `av_ap` where AP is read off.
+        kind: of the labels.
+
+    Returns:
+        Matches at one threshold that means nothing (a frame has a label or has it not).
+
+    Raises:
+        UsageError: if the kind has no vocabulary.
+        InputError: if a score is of a label that the ground truth does not know, or a row has none.
+
+    Source: the code released with Singh et al., TPAMI 2022; section 5.1 there.
+    """
+    return prepare_labels(predictions, scenes, config, kind).matches()
+
+
+def prepare_labels(
+    predictions: Predictions, scenes: Scenes, config: DetectionConfig, kind: str = OF_FRAMES
+) -> JudgedLabels:
+    """Bring ground truth and predictions to the same frames and labels; arguments as `match_av_actions`."""
+    classes = list_tube_classes(scenes, [kind])
+    frames = collect_frames(scenes)
+    judged = frames.judged
+    keys = frames.keys(predictions.frames)
+    rows = np.flatnonzero(is_in_sorted(judged, keys))
+    order = np.argsort(keys[rows], kind="stable")
+    rows = rows[order]
+    score, claimed = np.zeros((len(rows), len(classes))), np.zeros(len(classes), dtype=np.bool_)
+    kinds = get_score_layout(predictions.meta, "frames")
+    if kind in kinds.kinds and "scores" in predictions.frames.columns:
+        given = convert_dense_scores(predictions.frames["scores"], kinds.width)[rows]
+        start = kinds.columns(kind).start
+        for _, label, place in build_class_index(predictions, classes).iter_rows():
+            score[:, place], claimed[place] = given[:, start + label], True
+    truth = _truth(scenes, classes, frames, config)
+    at = np.searchsorted(judged, keys[rows])
+    others = {"in videos that the truth does not have": int((keys == -1).sum())}
+    others["that the truth does not have"] = int((keys == -2).sum())
+    others["that were not annotated"] = len(keys) - len(rows) - sum(others.values())
+    return JudgedLabels(classes, frames, truth, at, score, claimed, others, config.min_av_score)
+
+
+def _truth(
+    scenes: Scenes, classes: tuple[Class, ...], frames: Frames, config: DetectionConfig
+) -> npt.NDArray[np.bool_]:
+    """(J, C) whether each judged frame has each label."""
+    labels = scenes.frame_labels.filter(pl.col("kind").cast(pl.String) == classes[0][0])
+    # The published loader keeps the first of a frame's labels alone.
+    if config.av_label == "first":
+        labels = labels.unique(["video", "frame"], keep="first", maintain_order=True)
+    keys, judged = frames.keys(labels), frames.judged
+    rows = is_in_sorted(judged, keys)
+    truth = np.zeros((len(judged), len(classes)), dtype=np.bool_)
+    truth[np.searchsorted(judged, keys[rows]), labels["label"].to_numpy()[rows]] = True
+    return truth
+
 
 # The rows of a summary: average precision of each class and its mean over each kind, with intervals.
 

@@ -20,7 +20,7 @@ from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.crossing.uncertainty import refuse_without_dropout
 from roadaware.models.crossing.uncertainty_config import DoubtConfig
-from roadaware.statistics import disagreement
+from roadaware.statistics import conformal
 from roadaware.statistics.calibration import fit_temperature
 
 
@@ -75,9 +75,9 @@ def estimate_uncertainty(model: Doubtful, given: InputSet, passes: int, seed: in
     mean = np.asarray(found.mean(axis=0))
     return Doubt(
         mean,
-        disagreement.standard_deviation(found),
-        disagreement.entropy(mean),
-        disagreement.mutual_information(found),
+        conformal.standard_deviation(found),
+        conformal.entropy(mean),
+        conformal.mutual_information(found),
     )
 
 

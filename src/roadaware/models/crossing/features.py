@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from roadaware.arrays import Floats
 from roadaware.errors import InputError
-from roadaware.statistics import rates
+from roadaware.statistics import classification
 
 Slope = Literal["least-squares", "ends"]
 
@@ -194,8 +194,8 @@ def score(criterion: Criterion, probability: Floats, truth: npt.NDArray[np.int64
     if criterion == "log_loss":
         # A probability of 0 would cost without end.
         return float(np.log(np.maximum(full[np.arange(len(truth)), truth], 1e-15)).mean())
-    counts = rates.confusion_matrix(truth, full.argmax(axis=1), full.shape[1])
-    return float(np.max(rates.balanced_accuracy(counts)))
+    counts = classification.confusion_matrix(truth, full.argmax(axis=1), full.shape[1])
+    return float(np.max(classification.balanced_accuracy(counts)))
 
 
 def select_best_trial(trials: Sequence[Trial]) -> int:

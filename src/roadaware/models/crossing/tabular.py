@@ -447,9 +447,11 @@ def _add_rounds(trees: Arrays, rounds: slice, features: Floats, raw: Floats) -> 
         if places.size and not (places.min() >= 0 and places.max() < most):
             raise IndexError(f"trees ask for {name} {places.max()} of {most}")
     depth = min(int(trees["depth"]), shape[2])  # no path is longer than there are nodes
-    kinds = (np.int32, np.float64, np.int32, np.int32, np.bool_, np.float64)
-    given = [np.ascontiguousarray(each, kind) for each, kind in zip(held, kinds, strict=True)]
-    add_leaves(*given, depth, np.ascontiguousarray(features, np.float64), raw)
+    kinds: tuple[Any, ...] = (np.int32, np.float64, np.int32, np.int32, np.bool_, np.float64)
+    given: list[Any] = [np.ascontiguousarray(each, kind) for each, kind in zip(held, kinds, strict=True)]
+    feature, threshold, left, right, missing_left, value = given
+    x = np.ascontiguousarray(features, np.float64)
+    add_leaves(feature, threshold, left, right, missing_left, value, depth, x, raw)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,13 @@ import numpy as np
 
 from roadaware.arrays import Floats
 from roadaware.simulator.actors import Pose
-from roadaware.simulator.chaos.actions import (
+from roadaware.simulator.chaos.cast import (
     RUN_MPS,
     WALK_MPS,
+    add_flames,
     close_in,
     fall_down,
+    find_nearest_thing,
     heading_vector,
     keep,
     move_face_to_face,
@@ -21,7 +23,6 @@ from roadaware.simulator.chaos.actions import (
     move_to,
     select_exit,
 )
-from roadaware.simulator.chaos.cast import add_flames, find_nearest_thing
 from roadaware.simulator.chaos.play import Play, Player, Script, Thing
 
 

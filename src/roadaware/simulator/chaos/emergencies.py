@@ -9,12 +9,14 @@ import numpy as np
 
 from roadaware.arrays import Floats
 from roadaware.simulator.actors import Pose
-from roadaware.simulator.chaos.actions import (
+from roadaware.simulator.chaos.cast import (
     RUN_MPS,
     WALK_MPS,
+    add_flames,
     close_in,
     compute_side_position,
     fall_down,
+    find_nearest_thing,
     get_up,
     heading_vector,
     keep,
@@ -26,7 +28,6 @@ from roadaware.simulator.chaos.actions import (
     move_to,
     select_exit,
 )
-from roadaware.simulator.chaos.cast import add_flames, find_nearest_thing
 from roadaware.simulator.chaos.conflicts import simulate_shoves
 from roadaware.simulator.chaos.play import Play, Player, Script
 

@@ -15,7 +15,6 @@ import numpy as np
 from roadaware.arrays import Floats
 from roadaware.simulator.actors import Lamp, Pose
 from roadaware.simulator.chaos import conflicts, emergencies, performances
-from roadaware.simulator.chaos.actions import heading_vector, move_into_view, simulate_onlooker
 from roadaware.simulator.chaos.cast import (
     WATER_M,
     add_emergency_vehicle,
@@ -27,10 +26,12 @@ from roadaware.simulator.chaos.cast import (
     arrange_in_line,
     compute_obstacle_circles,
     find_free_place,
+    heading_vector,
     make_players,
+    move_into_view,
+    simulate_onlooker,
 )
-from roadaware.simulator.chaos.crowd import APART_M, ROOM_M
-from roadaware.simulator.chaos.ground import make_ground, town_config
+from roadaware.simulator.chaos.crowd import APART_M, ROOM_M, make_ground, town_config
 from roadaware.simulator.chaos.play import Play, Player, Script, Thing
 from roadaware.simulator.chaos.recording import (
     build_person_actors,

@@ -8,10 +8,12 @@ import numpy as np
 
 from roadaware.arrays import Floats
 from roadaware.simulator.actors import Pose
-from roadaware.simulator.chaos.actions import (
+from roadaware.simulator.chaos.cast import (
     RUN_MPS,
     WALK_MPS,
+    add_thing,
     close_in,
+    find_nearest_thing,
     heading_vector,
     lie_down,
     move_face_to_face,
@@ -19,7 +21,6 @@ from roadaware.simulator.chaos.actions import (
     move_to,
     select_exit,
 )
-from roadaware.simulator.chaos.cast import add_thing, find_nearest_thing
 from roadaware.simulator.chaos.play import Play, Player, Script
 
 PODIUM_M = 0.45

@@ -13,8 +13,7 @@ import numpy as np
 from roadaware.arrays import Floats
 from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL
 from roadaware.simulator.actors import Pose
-from roadaware.simulator.chaos.crowd import Bodies
-from roadaware.simulator.chaos.ground import Ground
+from roadaware.simulator.chaos.crowd import Bodies, Ground
 
 GROUND_MODELS = ("flood", "hailstones", "volcano", "podium")
 """Things that one stands in, on or far away from; they stop nobody."""

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.datasets.chaotic_vocabulary import list_label_names
 from roadaware.simulator.actors import Actor, Pose
-from roadaware.simulator.chaos.crowd import describe_actors, format_definite_description
-from roadaware.simulator.chaos.ground import Ground
+from roadaware.simulator.chaos.crowd import Ground, describe_actors, format_definite_description
 from roadaware.simulator.chaos.play import (
     CODES,
     CONTACT,

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from roadaware.simulator.actors import Actor
-from roadaware.simulator.chaos.crowd import describe_actors, format_definite_description
-from roadaware.simulator.chaos.ground import Ground
+from roadaware.simulator.chaos.crowd import Ground, describe_actors, format_definite_description
 from roadaware.simulator.chaos.play import PREFIX
 from roadaware.simulator.episode import Bond, Sentence
 

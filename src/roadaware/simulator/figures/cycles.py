@@ -36,7 +36,7 @@ from roadaware.simulator.figures.form import (
 )
 from roadaware.simulator.figures.vehicle_parts import AMBER, BLINKERS, BRAKE_BULB, CLEAR, HEAD_BULB, RED
 from roadaware.simulator.mesh import Semantic
-from roadaware.simulator.people.gaits import Saddle, scale_saddle
+from roadaware.simulator.people.skeleton import Saddle, scale_saddle
 
 # Two-wheelers of few triangles, for what is far away.
 

@@ -47,7 +47,7 @@ from roadaware.simulator.figures.objects import (
     build_volcano,
 )
 from roadaware.simulator.mesh import Material, Mesh, Semantic, Soup, transform_mesh
-from roadaware.simulator.people.gaits import machine_size
+from roadaware.simulator.people.skeleton import machine_size
 
 
 @dataclass(frozen=True)

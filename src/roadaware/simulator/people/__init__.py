@@ -10,8 +10,15 @@ from roadaware.simulator.people.bodies import (
     select_item,
     stride_m,
 )
-from roadaware.simulator.people.gaits import Saddle, get_saddle, scale_saddle
-from roadaware.simulator.people.skeleton import PEOPLE_MODELS, PersonModel, compute_stride, height_m
+from roadaware.simulator.people.skeleton import (
+    PEOPLE_MODELS,
+    PersonModel,
+    Saddle,
+    compute_stride,
+    get_saddle,
+    height_m,
+    scale_saddle,
+)
 
 __all__ = [
     "PEOPLE_MODELS",

@@ -10,10 +10,12 @@ import numpy as np
 from roadaware.arrays import Floats
 from roadaware.simulator.actors import Pose
 from roadaware.simulator.people import skeleton as place
-from roadaware.simulator.people.gaits import (
+from roadaware.simulator.people.skeleton import (
     LEFT,
     RIGHT,
     SIDES,
+    THIGH,
+    Stature,
     interpolate_legs,
     run,
     set_grip,
@@ -21,7 +23,6 @@ from roadaware.simulator.people.gaits import (
     stand,
     walk,
 )
-from roadaware.simulator.people.skeleton import THIGH, Stature
 
 Act = Callable[[Stature, float], Floats]
 

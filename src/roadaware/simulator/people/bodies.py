@@ -28,17 +28,6 @@ from roadaware.simulator.people.clothes import (
     sample_outfit,
     slab,
 )
-from roadaware.simulator.people.gaits import (
-    LEFT,
-    RIGHT,
-    Saddle,
-    apply_idle_habit,
-    apply_kerb_stance,
-    extend_arm,
-    get_saddle,
-    ride,
-    set_hand,
-)
 from roadaware.simulator.people.skeleton import (
     BONES,
     CLOTH_FAR,
@@ -48,14 +37,23 @@ from roadaware.simulator.people.skeleton import (
     FOREARM,
     HEAD,
     HELD,
+    LEFT,
+    RIGHT,
     SHIN,
     THIGH,
     UPPER_ARM,
+    Saddle,
     Stature,
+    apply_idle_habit,
+    apply_kerb_stance,
     compute_stride,
+    extend_arm,
     get_age_group,
     get_body_type,
+    get_saddle,
     get_stature,
+    ride,
+    set_hand,
 )
 
 # Things carried: flags, signs, phones, stones, flares, umbrellas, bags and sticks, as a hand holds them.

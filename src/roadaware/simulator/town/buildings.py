@@ -10,8 +10,7 @@ from roadaware.arrays import Floats
 from roadaware.simulator.config import Surroundings
 from roadaware.simulator.layout import Layout, Line, Prop, PropKind, Road
 from roadaware.simulator.mesh import Material, Semantic
-from roadaware.simulator.town.drawing import Coat, Colour, Pile
-from roadaware.simulator.town.regions import On, Regions
+from roadaware.simulator.town.regions import Coat, Colour, On, Pile, Regions
 from roadaware.simulator.town.roads import junction_kerbs
 
 COLUMN_M, STOREY_M = 2.4, 3.0

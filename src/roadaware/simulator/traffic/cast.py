@@ -20,7 +20,6 @@ from roadaware.simulator.traffic.manoeuvres import (
     compute_lane_offset,
     find_bays_beside,
 )
-from roadaware.simulator.traffic.paths import Net, Step
 from roadaware.simulator.traffic.record import FACTS, build_vehicle_actor
 from roadaware.simulator.traffic.vehicle import (
     LONGEST_TURNING_M,
@@ -29,7 +28,9 @@ from roadaware.simulator.traffic.vehicle import (
     TWO_WHEELED,
     Make,
     Manners,
+    Net,
     Shift,
+    Step,
     Vehicle,
     draw_kind,
     draw_make,

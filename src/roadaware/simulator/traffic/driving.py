@@ -11,8 +11,7 @@ import numpy.typing as npt
 from roadaware.arrays import Bools, Floats
 from roadaware.simulator.actors import Light
 from roadaware.simulator.traffic.junctions import READY, SIGHT_M, Junctions, Lights, Zebras
-from roadaware.simulator.traffic.paths import Event
-from roadaware.simulator.traffic.vehicle import Vehicle
+from roadaware.simulator.traffic.vehicle import Event, Vehicle
 
 SAMPLES = 28
 """Places on the way ahead that are considered."""

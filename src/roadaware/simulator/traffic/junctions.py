@@ -13,8 +13,7 @@ import numpy.typing as npt
 from roadaware.arrays import Floats
 from roadaware.simulator.actors import Light, Signal
 from roadaware.simulator.layout import Crossing, Layout
-from roadaware.simulator.traffic.paths import Event, Leg, Net
-from roadaware.simulator.traffic.vehicle import Vehicle
+from roadaware.simulator.traffic.vehicle import Event, Leg, Net, Vehicle
 
 GAP_S = 1.3
 """Between two who cross, when nobody is impatient."""

@@ -29,9 +29,8 @@ from roadaware.simulator.traffic.driving import (
 )
 from roadaware.simulator.traffic.junctions import Junctions, Lights, Zebras
 from roadaware.simulator.traffic.manoeuvres import SQUEEZE, Manoeuvres
-from roadaware.simulator.traffic.paths import Event, Net
 from roadaware.simulator.traffic.record import Recorder, build_ego
-from roadaware.simulator.traffic.vehicle import FASTEST, Vehicle
+from roadaware.simulator.traffic.vehicle import FASTEST, Event, Net, Vehicle
 
 
 @dataclass(frozen=True, eq=False)

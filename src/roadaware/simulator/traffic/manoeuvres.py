@@ -18,8 +18,7 @@ from roadaware.simulator.traffic.driving import (
     project_bodies,
 )
 from roadaware.simulator.traffic.junctions import Lights
-from roadaware.simulator.traffic.paths import Net
-from roadaware.simulator.traffic.vehicle import FASTEST, Berth, Passing, Shift, Vehicle
+from roadaware.simulator.traffic.vehicle import FASTEST, Berth, Net, Passing, Shift, Vehicle
 
 # Berths: parking bays that are backed into, and what reversing needs behind.
 

@@ -9,8 +9,7 @@ import numpy as np
 from roadaware.arrays import Floats
 from roadaware.simulator.actors import Actor, Cause, Ego, Lamp, Pose, Thoughts
 from roadaware.simulator.config import Conditions
-from roadaware.simulator.traffic.paths import Net
-from roadaware.simulator.traffic.vehicle import HAZARD, TWO_WHEELED, Vehicle
+from roadaware.simulator.traffic.vehicle import HAZARD, TWO_WHEELED, Net, Vehicle
 
 # 90 flashes a minute, the middle of what UN regulation 48 allows.
 BLINK_HZ = 1.5

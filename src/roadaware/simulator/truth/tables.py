@@ -15,8 +15,8 @@ from roadaware.arrays import Floats, Ints
 from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, find_canonical_name, list_label_names
 from roadaware.errors import InputError
 from roadaware.scenes.composites import derive_composites
-from roadaware.scenes.segments import run_spans, split_tubes_by_label
 from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tracks import run_spans, split_tubes_by_label
 from roadaware.simulator.actors import OBJECTS, VEHICLES, Actor, Ego, Pose
 from roadaware.simulator.episode import Episode, Noise
 from roadaware.simulator.lidar import AHEAD_M

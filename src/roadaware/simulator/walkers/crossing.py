@@ -10,9 +10,8 @@ from roadaware.arrays import Bools, Floats
 from roadaware.simulator.actors import Light
 from roadaware.simulator.layout import Layout
 from roadaware.simulator.traffic.loop import TrafficView
-from roadaware.simulator.walkers.bodies import Bodies
 from roadaware.simulator.walkers.persons import Stage, Walker, is_built_out
-from roadaware.simulator.walkers.ways import Place
+from roadaware.simulator.walkers.ways import Bodies, Place
 
 # Gaps: what somebody who wants to cross sees coming, and whether there is time to walk over before it.
 

@@ -14,7 +14,7 @@ from roadaware.datasets.jaad import APPEARANCE as FLAGS
 from roadaware.errors import InputError, UsageError
 from roadaware.models.crossing.features import VEHICLE_ACTIONS
 from roadaware.models.crossing.inputs import Held, InputSet, parse_input_name
-from roadaware.statistics.ranking import roc_auc
+from roadaware.statistics.classification import roc_auc
 from roadaware.tasks.crossing_inputs.observations import Observations, has_values, one_hot
 
 KMH_PER_MPS = 3.6

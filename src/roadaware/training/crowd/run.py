@@ -265,11 +265,10 @@ def judge_predictions(predictions: Mapping[Task, Predictions], scenes: Scenes) -
     """
     found: dict[str, float] = {}
     for task, claims in predictions.items():
-        package = f"roadaware.metrics.{task}"
-        evaluator = importlib.import_module(f"{package}.evaluate")
-        config = importlib.import_module(f"{package}.config").CONFIGS["default"]()
+        metric = importlib.import_module(f"roadaware.metrics.{task}")
+        config = metric.CONFIGS["default"]()
         try:
-            result = evaluator.evaluate(claims, scenes, config)
+            result = metric.evaluate(claims, scenes, config)
         except InputError as error:
             _log.warning("%s cannot be judged: %s", task, error.message)
             continue

@@ -347,7 +347,7 @@ def _fit_best(
         module.eval()
         with torch.no_grad():
             # In parts: images of all scenes at once would not fit in memory.
-            parts = torch.arange(kept_back).split(8 * _BATCH)
+            parts = torch.split(torch.arange(kept_back), 8 * _BATCH)
             now = sum(float(judge(part)) * len(part) for part in parts if len(part)) / max(1, kept_back)
         if now < least:
             best, least = {name: each.clone() for name, each in module.state_dict().items()}, now

@@ -17,7 +17,7 @@ from roadaware.config import check_range, from_dict, to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.models.event_head.head import EventHead, SmallNetwork
 from roadaware.models.event_head.layout import FEATURES
-from roadaware.statistics.reservoir import choose_slots
+from roadaware.statistics.continual import choose_slots
 from roadaware.training.events.streams import TubeRows
 
 FORMAT = "roadaware-continual-state-1"

@@ -22,7 +22,7 @@ from roadaware.metrics.multi_seed import AVERAGE, FITS, evaluate_fits
 from roadaware.metrics.pedestrians import PedestrianConfig
 from roadaware.metrics.scores import SampleScores
 from roadaware.models.crossing import features
-from roadaware.statistics import ranking
+from roadaware.statistics import classification
 from roadaware.training.pedestrians.recipe import Criterion, PedestrianRecipe
 
 ENSEMBLE = "ensemble"
@@ -269,7 +269,7 @@ def score_probabilities(criterion: Criterion, probability: Floats, truth: npt.ND
     """
     if criterion == "log_loss" or criterion == "balanced_accuracy":
         return features.score(criterion, probability, truth)
-    rule = ranking.average_precision if criterion == "average_precision" else ranking.roc_auc
+    rule = classification.average_precision if criterion == "average_precision" else classification.roc_auc
     labels = [1] if probability.shape[1] == 1 else range(probability.shape[1])
     found = [rule(truth == label, probability[:, min(label, probability.shape[1] - 1)]) for label in labels]
     known = [value for value in found if value is not None]

@@ -20,8 +20,8 @@ from roadaware.errors import InputError, UsageError, raise_interrupt
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import hold_folder
 from roadaware.io.interrupts import Stop, stop_gracefully
+from roadaware.metrics.metric_state import MetricResult
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
-from roadaware.metrics.result import MetricResult
 from roadaware.models import create, get_crossing_entry
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.networks.base import CrossingNet

@@ -11,7 +11,7 @@ from roadaware.simulator.figures import MODELS, build_actor_mesh, rotate_mesh_hu
 from roadaware.simulator.figures.form import rotate_hues, volume
 from roadaware.simulator.figures.models import build_model_figure
 from roadaware.simulator.mesh import Material, Mesh, Semantic
-from roadaware.simulator.people.gaits import machine_size, scale_saddle
+from roadaware.simulator.people.skeleton import machine_size, scale_saddle
 
 LAMP_PLACES = {
     Lamp.LEFT: (1, 1),

@@ -7,10 +7,8 @@ from roadaware.arrays import Floats
 from roadaware.simulator.config import PRESETS
 from roadaware.simulator.layout import Crossing, Lane, Layout
 from roadaware.simulator.town import On, Regions, make_layout
-from roadaware.simulator.town.drawing import triangulate_polygon
-from roadaware.simulator.town.regions import KERB_M
-from roadaware.simulator.town.roads import Profile, Street, build_lanes
-from roadaware.simulator.town.tracks import straight
+from roadaware.simulator.town.regions import KERB_M, triangulate_polygon
+from roadaware.simulator.town.roads import Profile, Street, build_lanes, straight
 
 START = np.array([20.0, -30.0])
 # Lane next to the middle, bus lane, cycle lane, parking strip; kerb at 10.4 m, pavement to 13.4 m.

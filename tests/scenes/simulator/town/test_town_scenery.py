@@ -10,7 +10,7 @@ from roadaware.simulator.layout import Layout, Prop, PropKind
 from roadaware.simulator.mesh import Material, Semantic, Soup
 from roadaware.simulator.town import Town, collect_street_lamps, make_layout, scenery
 from roadaware.simulator.town.buildings import build_house
-from roadaware.simulator.town.ground import COLOURED_M, MARKING_M
+from roadaware.simulator.town.furniture import COLOURED_M, MARKING_M
 
 CONFIG = PRESETS["road@1"]
 
