@@ -54,9 +54,9 @@ CASES: dict[tuple[str, ...], Case] = {
     ("simulate",): _case(
         "--out OUT --preset road --seconds 0.5 --fps 4 --size 64x48 --processes 1", "--out:folder"
     ),
-    ("draw",): _case("IN/made-up/road --frames 2 --out OUT", "--out:folder"),
+    ("draw",): _case("IN/synthetic/road --frames 2 --out OUT", "--out:folder"),
     ("read",): _case("jaad IN/jaad --output OUT", "--output:folder", workers=True),
-    ("status",): _case("IN/made-up/road"),
+    ("status",): _case("IN/synthetic/road"),
     ("stats",): _case("road IN/events/road.json -o OUT", "-o:folder"),
     ("audit",): _case("jaad IN/jaad --html OUT", "--html:file", workers=True),
     ("check", "annotations"): _case(
@@ -79,7 +79,7 @@ CASES: dict[tuple[str, ...], Case] = {
         "IN/films/drive.mp4 --weights IN/tiny.safetensors --seconds 0.4 --out OUT", "--out:folder", torch=True
     ),
     ("crossing",): _case("IN/tracks.csv --fps 30 --size 1920x1080 --out OUT", "--out:folder", torch=True),
-    ("triage",): _case("IN/made-up/road --clips 0 --out OUT", "--out:folder"),
+    ("triage",): _case("IN/synthetic/road --clips 0 --out OUT", "--out:folder"),
     ("poses",): _case("IN/poses.safetensors --videos IN/kitti --out OUT", "--out:folder", torch=True),
     ("segment",): _case("IN/hub/segformer --videos IN/kitti --out OUT", "--out:folder", torch=True),
     ("propose",): _case("IN/kitti --out OUT", "--out:folder"),
@@ -259,7 +259,7 @@ def _write_tables(root: Path) -> None:
         f"label example {streets}",
         f"label export {streets}/proposals --videos {streets}/scenes --all {kinds} --out {root}/label/tasks",
         f"label import {root}/label/tasks {streets}/corrected.json -o {root}/label/labels",
-        f"simulate --preset road --seconds 0.5 {small} --out {root}/made-up/road",
+        f"simulate --preset road --seconds 0.5 {small} --out {root}/synthetic/road",
         f"evaluate pedestrians --scores {root}/ped/action.csv {scored} -o {root}/runs/ped",
         f"evaluate pedestrians --scores {root}/ped/action.csv {scored} -o {root}/runs/ped2",
         f"evaluate road {road} --draws 5 -o {root}/runs/road",

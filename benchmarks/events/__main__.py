@@ -60,9 +60,9 @@ def _prior(rows: Rows, asked: Rows, kind: str) -> Floats:
     truth, kept = getattr(rows, kind), ~rows.parked
     shares = np.zeros((10, truth.shape[1]))
     for agent in range(10):
-        of = kept & (rows.told == agent)
+        of = kept & (rows.top_agent == agent)
         shares[agent] = (truth[of].sum(axis=0) + truth[kept].mean(axis=0)) / (of.sum() + 1.0)
-    return shares[asked.told]
+    return shares[asked.top_agent]
 
 
 def _scores(head: EventHead, rows: Rows) -> tuple[Floats, Floats, Floats]:
@@ -165,7 +165,7 @@ def compare_logics(
             action, location = (part[kept] for part in each.scores(asked.x))
             there = np.zeros((len(unit), len(bound.labels)), np.bool_)
             scores = {
-                "agent": np.eye(len(ROAD_AGENTS))[asked.told[kept]],
+                "agent": np.eye(len(ROAD_AGENTS))[asked.top_agent[kept]],
                 "action": action,
                 "location": location,
             }

@@ -642,8 +642,8 @@ class Model:
     trained_on: str = ""
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{len(labels)} {kind}" for kind, labels in self.labels.items())
-        return f"Model({self.name}, {self.task}: {told})"
+        text = ", ".join(f"{len(labels)} {kind}" for kind, labels in self.labels.items())
+        return f"Model({self.name}, {self.task}: {text})"
 
     def predict(self, scenes: tables.Scenes, split: str = "test") -> Predictions:
         """Scores of the samples of pedestrians, from their boxes; their answers are not looked at.
@@ -710,16 +710,16 @@ def load_model(
     if is_predictor(path) or (path.is_dir() and not (path / "config.json").is_file()):
         found = EnsemblePredictor.open([path])
         facts = getattr(found.members[0], "facts", {})  # an ensemble of several runs has none
-        told = str(facts.get("data") or facts.get("protocol") or "")
-        return Model(path.stem, found.task, {found.task: tuple(found.labels)}, (path,), found, told)
+        text = str(facts.get("data") or facts.get("protocol") or "")
+        return Model(path.stem, found.task, {found.task: tuple(found.labels)}, (path,), found, text)
     choice = setup.select_detector(
         [path], synthetic=False, live=False, size=size, tiles=tiles, find_real=lambda live: None
     )
     place, dtype = select_device(device, precision)
     detector = open_stream(choice.files, views=choice.views, device=place, dtype=dtype)
     kinds = {kind: tuple(labels) for kind, labels in detector.kinds.items()}
-    told = str(read_notes(path).get("trained_on") or "")
-    return Model(path.stem, "detection", kinds, tuple(choice.files), detector, told)
+    text = str(read_notes(path).get("trained_on") or "")
+    return Model(path.stem, "detection", kinds, tuple(choice.files), detector, text)
 
 
 def _find_model(given: str | Path) -> Path:

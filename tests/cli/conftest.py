@@ -77,7 +77,7 @@ def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 @pytest.fixture(scope="session")
 def made_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with synthetic scenes in `road` and `chaos`; nobody writes into them."""
-    root = tmp_path_factory.mktemp("made-up")
+    root = tmp_path_factory.mktemp("synthetic")
     for preset, more in (("road", ["--size", "160x120"]), ("chaos", ["--size", "160x90"])):
         words = ["--preset", preset, "--scenes", "2", "--seconds", "1.5", "--fps", "6", "--seed", "3", *more]
         assert main(["simulate", *words, "--processes", "1", "--out", str(root / preset), "-q"]) == 0

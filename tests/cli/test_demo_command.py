@@ -85,7 +85,7 @@ def test_an_interrupted_demo_starts_over(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    while not (folder / "made-up" / "road" / "scenes").is_dir() and process.poll() is None:
+    while not (folder / "synthetic" / "road" / "scenes").is_dir() and process.poll() is None:
         time.sleep(0.005)
     process.send_signal(number)
     assert process.wait(20) in (128 + number, -number)

@@ -38,7 +38,7 @@ def test_the_commands_of_the_page_run(
     assert tuple(demo) == demo_run.words
     shutil.copytree(demo_run.place / "runs", tmp_path / "runs")
     # A demo without torch asks no network about the crowd, and has nothing that could be judged.
-    crowd = open_dataset("simulator", tmp_path / "runs" / "demo" / "made-up" / "chaos")
+    crowd = open_dataset("simulator", tmp_path / "runs" / "demo" / "synthetic" / "chaos")
     for task in TASKS:
         save(simulate_predictions(crowd, task), tmp_path / "runs" / "demo" / "chaos" / task)
     for words in others:

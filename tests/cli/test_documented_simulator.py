@@ -24,7 +24,7 @@ def test_the_commands_of_the_page_run(
     for line in lines:
         done = roadaware(*shlex.split(line)[2:])
         assert done.code == 0, done.err
-    assert (tmp_path / "runs" / "made-up" / "drawn" / "road-0000.png").is_file()
+    assert (tmp_path / "runs" / "synthetic" / "drawn" / "road-0000.png").is_file()
 
 
 def test_every_preset_and_domain_is_named() -> None:

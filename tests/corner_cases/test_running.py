@@ -163,7 +163,7 @@ def test_masks_and_detections_from_disk(root, tmp_path):
     nothing = detections.of("training/000002", 0)
     assert nothing is not None
     assert nothing.boxes.shape == (0, 4)
-    assert (objects.told, nothing.told) == (True, False)
+    assert (objects.has_predictions, nothing.has_predictions) == (True, False)
     order = Order(
         "kitti",
         str(root),

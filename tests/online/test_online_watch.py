@@ -100,13 +100,13 @@ def test_who_somebody_is_is_voted_on_in_all_moments() -> None:
         truck = frame % 3 == 1
         scores = np.array([0.3 if truck else 0.6, 0.7 if truck else 0.3, frame % 20 < 10], np.float32)
         smoothed.add(scores, frame / 10)
-        named |= smoothed.told()["agent"].keys()
-        stopped.add("action" in smoothed.told())
+        named |= smoothed.confirmed()["agent"].keys()
+        stopped.add("action" in smoothed.confirmed())
     assert named == {"Car"}
     assert stopped == {True, False}
     for frame in range(200):  # the tube went over to a truck
         smoothed.add(np.array([0.1, 0.8, 0], np.float32), 6 + frame / 10)
-    assert list(smoothed.told()["agent"]) == ["LarVeh"]
+    assert list(smoothed.confirmed()["agent"]) == ["LarVeh"]
 
 
 def test_smoothing_needs_time_not_frames() -> None:
@@ -341,12 +341,12 @@ def test_labels_of_many_are_those_of_each_by_itself() -> None:
             alone[step] = Smoothed(kinds, LabelRule(on=0.5, off=0.3))
         if step in (30, 44):
             gone = many.end(rows.pop(step - 30).row)
-            assert gone.told() == alone.pop(step - 30).told()
+            assert gone.confirmed() == alone.pop(step - 30).confirmed()
         here = [who for who in rows if rng.random() < 0.7]
         scores = rng.random((len(here), kinds.width)).astype(np.float32)
         places = np.array([rows[who].row for who in here], np.int64)
         changed = many.add(places, scores, 0.1 * step)
         for who, one, news in zip(here, scores, changed, strict=True):
             assert alone[who].add(one, 0.1 * step) == news
-            assert rows[who].told() == alone[who].told()
+            assert rows[who].confirmed() == alone[who].confirmed()
             assert np.array_equal(rows[who].scores, alone[who].scores)

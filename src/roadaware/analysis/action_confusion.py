@@ -77,12 +77,12 @@ def compute_action_confusion(predictions: Predictions, scenes: Scenes) -> Confus
     """
     actions = read_actions(predictions, scenes)
     truth = _build_table(actions.truth, actions)
-    claims = _build_table(actions.claims, actions)
-    pairs = _spoken_for(truth, claims)
+    predicted = _build_table(actions.claims, actions)
+    pairs = _spoken_for(truth, predicted)
     truth = truth.select("name", true_box="box")
     of_box = truth.group_by("true_box").agg(pl.len().alias("asked"))
     claimed = (
-        pairs.join(claims.select("box", "score", "name"), on="box", maintain_order="left_right")
+        pairs.join(predicted.select("box", "score", "name"), on="box", maintain_order="left_right")
         .sort("true_box", "score", descending=[False, True], maintain_order=True)
         .join(of_box, on="true_box", maintain_order="left")
         .filter(pl.int_range(pl.len()).over("true_box") < pl.col("asked"))
@@ -111,9 +111,9 @@ def _table(cells: pl.DataFrame, truth: pl.DataFrame) -> Confusion:
     totals = np.array(shown["count"].to_list(), dtype=np.float64)
     shares = np.zeros((len(labels), len(labels) + 2))
     sums = cells.group_by("name", "claimed", maintain_order=True).agg(pl.col("share").sum())
-    for name, claimed, share in sums.sort("name", "claimed").iter_rows():
+    for name, predicted, share in sums.sort("name", "claimed").iter_rows():
         if name in place:
-            shares[place[name], place.get(claimed, len(labels))] += share
+            shares[place[name], place.get(predicted, len(labels))] += share
     shares[:, :-1] /= np.maximum(totals, 1.0)[:, None]
     # A sum of shares may exceed 1 by its rounding.
     shares[:, -1] = np.clip(1.0 - shares[:, :-1].sum(axis=1), 0.0, 1.0)
@@ -128,14 +128,18 @@ def _build_table(rows: Rows, actions: Actions) -> pl.DataFrame:
     return pl.DataFrame({"box": rows.box, "frame": rows.frame, **columns, "name": named, "score": rows.score})
 
 
-def _spoken_for(truth: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
+def _spoken_for(truth: pl.DataFrame, predictions: pl.DataFrame) -> pl.DataFrame:
     """`true_box` and the predicted `box` that it overlaps most, by at least one half; the first of equals."""
     parts = []
-    truth, claims = (rows.unique("box", keep="first", maintain_order=True) for rows in (truth, claims))
-    per_frame = max(1.0, len(claims) / max(1, claims["frame"].n_unique()))
+    truth, predictions = (
+        rows.unique("box", keep="first", maintain_order=True) for rows in (truth, predictions)
+    )
+    per_frame = max(1.0, len(predictions) / max(1, predictions["frame"].n_unique()))
     step = max(1, int(_PAIRS_AT_ONCE / per_frame))
     for start in range(0, len(truth), step):
-        both = truth[start : start + step].join(claims, on="frame", suffix="_c", maintain_order="left_right")
+        both = truth[start : start + step].join(
+            predictions, on="frame", suffix="_c", maintain_order="left_right"
+        )
         sides = {
             axis: (
                 pl.min_horizontal(f"{axis}2_px", f"{axis}2_px_c")

@@ -120,14 +120,14 @@ def build_behaviour_graph(
         seen: number of a ground-truth relation to whether a prediction found it.
     """
     truth = _relations(scenes, video).sort("start_frame", maintain_order=True).head(_MOST_TRUE)
-    claims = _relations(predictions, video)
-    if "score" in claims.columns:
-        claims = claims.sort("score", descending=True, maintain_order=True)
-    claims = claims.head(2 * len(truth) + _FEWEST_CLAIMS)
+    predicted = _relations(predictions, video)
+    if "score" in predicted.columns:
+        predicted = predicted.sort("score", descending=True, maintain_order=True)
+    predicted = predicted.head(2 * len(truth) + _FEWEST_CLAIMS)
     tubes = list(dict.fromkeys([*truth["subject"].to_list(), *truth["object"].to_list()]))
     boxes = {tube: _boxes(scenes, tube) for tube in tubes}
     lane = {tube: place for place, tube in enumerate(tubes)}
-    asked = dict.fromkeys([*claims["subject"].to_list(), *claims["object"].to_list()])
+    asked = dict.fromkeys([*predicted["subject"].to_list(), *predicted["object"].to_list()])
     own = len(predictions.tubes) > 0
     claimed = {
         tube: _assign_lane(_boxes(predictions, tube), boxes, lane) if own else lane.get(tube, len(tubes))
@@ -137,12 +137,12 @@ def build_behaviour_graph(
         Lane(name, *_span(*boxes[tube])) for name, tube in zip(_names(scenes, tubes), tubes, strict=True)
     ]
     if any(place == len(tubes) for place in claimed.values()):
-        ends = claims.select(pl.col("start_frame").min(), pl.col("end_frame").max()).row(0)
+        ends = predicted.select(pl.col("start_frame").min(), pl.col("end_frame").max()).row(0)
         lanes.append(Lane(ELSEWHERE, int(ends[0]), int(ends[1])))
     listed = [tables.meta.vocabularies.get("predicate", ()) for tables in (scenes, predictions)]
     arcs = [
         *_arcs(truth, lane, listed[0] or listed[1], seen, claimed=False),
-        *_arcs(claims, claimed, listed[1] or listed[0], right, claimed=True),
+        *_arcs(predicted, claimed, listed[1] or listed[0], right, claimed=True),
     ]
     return BehaviourGraph(says or video, tuple(lanes), tuple(arcs))
 
@@ -201,10 +201,10 @@ def _span(frames: Ints, _: Floats) -> tuple[int, int]:
 
 
 def _assign_lane(
-    claimed: tuple[Ints, Floats], truth: Mapping[int, tuple[Ints, Floats]], lane: Mapping[int, int]
+    predicted: tuple[Ints, Floats], truth: Mapping[int, tuple[Ints, Floats]], lane: Mapping[int, int]
 ) -> int:
     """The lane of the ground-truth tube that a predicted one overlaps most; one past the last where none does."""
-    frames, boxes = claimed
+    frames, boxes = predicted
     best, place = _SAME, len(truth)
     for tube, (theirs, corners) in truth.items():
         _, mine, other = np.intersect1d(frames, theirs, return_indices=True)

@@ -228,9 +228,9 @@ def build_printed_lines(
     rows = {row["metric"]: row["value"] for row in result.whole()}
     found: list[tuple[str, list[float | None]]] = [(CLAIMS, [rows.get(end) for end in ends.values()])]
     for row in printed:
-        doubt = " (doubtful)" if row.get("doubts") else ""
+        uncertainty = " (doubtful)" if row.get("doubts") else ""
         values = [row["values"].get(end) for end in ends.values()]
-        found.append((f"{row['row']}, {row['trained_on'] or 'not said'}{doubt}", values))
+        found.append((f"{row['row']}, {row['trained_on'] or 'not said'}{uncertainty}", values))
     return found
 
 
@@ -325,18 +325,18 @@ def assign_losses(
     fits = np.zeros((len(boxes), len(found.boxes)), dtype=np.bool_)
     if len(found.boxes):
         fits = iou(boxes, found.boxes.edges) >= MET_FROM
-    told = []
+    lines = []
     for place, number in enumerate(numbers):
         mine = fits[place]
         if (mine & found.final).any():
-            told.append("met")
+            lines.append("met")
         elif mine.any():
-            told.append(_name_drop(found, mine))
+            lines.append(_name_drop(found, mine))
         else:
             # Of several ways to cluster, the one that came farthest says what was missing.
             reasons = [_without_box(each, instances == number, config) for each in found.geometry.hypotheses]
-            told.append(max(reasons, key=list(LOSSES).index))
-    return told
+            lines.append(max(reasons, key=list(LOSSES).index))
+    return lines
 
 
 def _name_drop(found: Proposals, fits: Bools) -> str:
@@ -425,24 +425,24 @@ def compute_composition(scenes: Scenes, version: Version = "base") -> Compositio
         frames = frames.filter(pl.col("annotated").fill_null(value=False))
     wanted = (*_TAGS, "domain")
     held = [name for name in wanted if name in frames.columns]
-    told = [name for name in wanted if name in scenes.videos.columns and name not in held]
-    videos = scenes.videos.select(pl.col("video").cast(pl.String), *told)
+    missing = [name for name in wanted if name in scenes.videos.columns and name not in held]
+    videos = scenes.videos.select(pl.col("video").cast(pl.String), *missing)
     table = frames.select("video", "frame", *held).join(videos, on="video", how="left", maintain_order="left")
-    blank = [pl.lit(None, dtype=pl.String).alias(name) for name in wanted if name not in (*held, *told)]
-    pictures = table.with_columns(*blank).with_columns(pl.col(*wanted).cast(pl.String))
+    blank = [pl.lit(None, dtype=pl.String).alias(name) for name in wanted if name not in (*held, *missing)]
+    images = table.with_columns(*blank).with_columns(pl.col(*wanted).cast(pl.String))
     objects = _objects(label_truth(scenes, version))
-    placed = objects.join(pictures, on=["video", "frame"], how="inner", maintain_order="left")
+    placed = objects.join(images, on=["video", "frame"], how="inner", maintain_order="left")
     named = placed.filter(pl.col("label").is_not_null())
     corner = placed.filter("corner_case")
-    domains = pictures["domain"].drop_nulls().unique().sort().to_list()
+    domains = images["domain"].drop_nulls().unique().sort().to_list()
     return Composition(
-        parts=_parts(pictures, corner, domains),
+        parts=_parts(images, corner, domains),
         classes=_classes(named),
         top=_top(named.filter("corner_case"), domains),
-        tags=pl.concat([_tag(pictures, tag) for tag in _TAGS]),
+        tags=pl.concat([_tag(images, tag) for tag in _TAGS]),
         facts={
             "novel_share": _share(placed["common"].is_null()),
-            "objects_per_scene": len(placed) / len(pictures) if len(pictures) else None,
+            "objects_per_scene": len(placed) / len(images) if len(images) else None,
             "zipf_slope": _slope(named["label"].value_counts()["count"].to_numpy()),
         },
     )
@@ -462,13 +462,13 @@ def _objects(scenes: Scenes) -> pl.DataFrame:
     return table
 
 
-def _parts(pictures: pl.DataFrame, corner: pl.DataFrame, domains: list[str]) -> pl.DataFrame:
+def _parts(images: pl.DataFrame, corner: pl.DataFrame, domains: list[str]) -> pl.DataFrame:
     """Table 1."""
     print_of = {row["row"]: row for row in printed_composition().iter_rows(named=True)}
     rows = []
     for part in (*domains, ALL):
         of = pl.lit(value=True) if part == ALL else pl.col("domain") == part
-        seen, held = pictures.filter(of), corner.filter(of)
+        seen, held = images.filter(of), corner.filter(of)
         theirs = print_of.get(_PRINTED.get(part, ""), {})
         rows.append(
             {
@@ -517,10 +517,10 @@ def _top(named: pl.DataFrame, domains: list[str]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _tag(pictures: pl.DataFrame, tag: str) -> pl.DataFrame:
+def _tag(images: pl.DataFrame, tag: str) -> pl.DataFrame:
     """How many scenes have each weather or period."""
     shares = get_scene_shares()[tag]
-    known = pictures.filter(pl.col(tag).is_not_null())
+    known = images.filter(pl.col(tag).is_not_null())
     counted = (
         known.group_by(pl.col(tag).alias("value"))
         .len("scenes")

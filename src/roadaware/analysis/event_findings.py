@@ -93,28 +93,28 @@ def check_truth(scenes: Scenes, split: str | None) -> None:
 
 
 def select_known_videos(
-    claims: Predictions, videos: Iterable[str], known: Iterable[str], left: LeftOut
+    predictions: Predictions, videos: Iterable[str], known: Iterable[str], left: LeftOut
 ) -> Predictions:
     """The predictions in some videos; what lies elsewhere is counted, frames where they have neither box nor tube.
 
     Args:
-        claims: what was predicted.
+        predictions: what was predicted.
         videos: those that are judged.
         known: all videos of the truth.
         left: takes the counts.
     """
 
-    judged, known, told = set(videos), set(known), set[str]()
+    judged, known, reported = set(videos), set(known), set[str]()
     for name in ("boxes", "tubes", "frames"):
-        column = getattr(claims, name)["video"].cast(pl.String)
+        column = getattr(predictions, name)["video"].cast(pl.String)
         for video, count in column.value_counts(sort=True).iter_rows():
-            if video not in judged and (name != "frames" or video not in told):
-                told.add(video)
+            if video not in judged and (name != "frames" or video not in reported):
+                reported.add(video)
                 counts = left.elsewhere if video in known else left.findings
                 where = "in videos outside the split" if video in known else "in videos that the truth lacks"
                 what = f"predicted {name} {where}"
                 counts[what] = counts.get(what, 0) + count
-    return filter_videos(claims, sorted(judged)) if told else claims
+    return filter_videos(predictions, sorted(judged)) if reported else predictions
 
 
 def find_unread(path: Path, videos: Sequence[str], known: Iterable[str]) -> LeftOut:
@@ -147,28 +147,30 @@ def find_unread(path: Path, videos: Sequence[str], known: Iterable[str]) -> Left
     return left
 
 
-def count_empty_videos(claims: Predictions, scenes: Scenes) -> dict[str, int]:
+def count_empty_videos(predictions: Predictions, scenes: Scenes) -> dict[str, int]:
     """How many judged videos have neither a box, a tube nor a scored frame; empty where all have one."""
 
     spoken: set[str] = set()
-    for frame in (claims.boxes, claims.tubes, claims.frames):
+    for frame in (predictions.boxes, predictions.tubes, predictions.frames):
         spoken |= set(frame["video"].cast(pl.String).unique().to_list())
     lost = [video for video in scenes.videos["video"].cast(pl.String).to_list() if video not in spoken]
     return {f"judged videos without any detection, first {lost[0]}": len(lost)} if lost else {}
 
 
-def check_image_size(claims: Predictions, scenes: Scenes) -> tuple[str, ...]:
+def check_image_size(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
     """Whether the size of images that predictions are said to be in can be right, in words where it cannot.
 
     Args:
-        claims: boxes, and the size in `videos`; nothing is said where that is unknown.
+        predictions: boxes, and the size in `videos`; nothing is said where that is unknown.
         scenes: truth, with the sizes of its own.
     """
 
-    if not {"width_px", "height_px"} <= set(claims.videos.columns) or claims.boxes.is_empty():
+    if not {"width_px", "height_px"} <= set(predictions.videos.columns) or predictions.boxes.is_empty():
         return ()
-    sizes = claims.videos.select(pl.col("video").cast(pl.String), w="width_px", h="height_px").drop_nulls()
-    boxes = claims.boxes.with_columns(pl.col("video").cast(pl.String)).join(sizes, on="video")
+    sizes = predictions.videos.select(
+        pl.col("video").cast(pl.String), w="width_px", h="height_px"
+    ).drop_nulls()
+    boxes = predictions.boxes.with_columns(pl.col("video").cast(pl.String)).join(sizes, on="video")
     if boxes.is_empty() or len(sizes.unique(["w", "h"])) > 1:
         return ()
     width, height = sizes["w"][0], sizes["h"][0]
@@ -185,8 +187,8 @@ def check_image_size(claims: Predictions, scenes: Scenes) -> tuple[str, ...]:
         )
     judged, missed = _best_that_miss(boxes, scenes)
     if 2 * missed > judged:
-        told = f"in {missed:,} of {judged:,} frames the best predicted box meets no true one"
-        return (f"{told}; boxes are read as pixels of {size}: {asked}",)
+        text = f"in {missed:,} of {judged:,} frames the best predicted box meets no true one"
+        return (f"{text}; boxes are read as pixels of {size}: {asked}",)
     return ()
 
 

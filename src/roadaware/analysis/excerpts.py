@@ -202,12 +202,12 @@ def select_event_excerpts(
     if chosen is None or most < 1:
         return ()
     errors = list_tube_errors(predictions, scenes, config, chosen, threshold).filter(pl.col("cost") > 0)
-    claims, truth = TubeBoxes(rescale_predictions(predictions, scenes)), TubeBoxes(scenes)
+    predicted, truth = TubeBoxes(rescale_predictions(predictions, scenes)), TubeBoxes(scenes)
     sizes, rates = get_image_sizes(scenes), _get_rates(scenes)
 
     def cut(row: Mapping[str, Any]) -> Excerpt:
         video, label, score = row["video"], row["label"], row["score"]
-        of_truth, of_claim = truth.of(row["truth"]), claims.of(row["tube"])
+        of_truth, of_claim = truth.of(row["truth"]), predicted.of(row["tube"])
         leading = of_truth if row["tube"] is None else of_claim
         fps = rates.get(video, _USUAL_FPS)
         every = np.concatenate([of_truth[0], of_claim[0]])
@@ -265,19 +265,19 @@ def select_sample_excerpts(
         frames, corners = boxes.of(row["tube"])
         fps = rates.get(video, _USUAL_FPS)
         true, other = names[state.truth[place]], names[decided[place]]
-        told = f"{other} {each[place, decided[place]]:.2f}"
+        text = f"{other} {each[place, decided[place]]:.2f}"
         # A second of what was seen, and what came of it.
         first = max(0, last + 1 - round(fps), int(frames.min(initial=last)))
         end = max(last + 1, min(last + 1 + round((LONGEST_S - 1) * fps), int(frames.max(initial=last)) + 1))
         tte = row.get("tte_frames")
         when = "" if tte is None else f", {tte} frames before the event"
         says = (
-            f"{state.pedestrian[place]}: {told} is said, and the truth is {true}; observed in frames "
+            f"{state.pedestrian[place]}: {text} is said, and the truth is {true}; observed in frames "
             f"{begin} to {last}{when}."
         )
         outlines: dict[int, list[Outline]] = {}
         _add_outlines(outlines, frames, corners, (first, last), f"truth: {true}", true=True)
-        words = f"truth: {true}, said: {told}"
+        words = f"truth: {true}, said: {text}"
         _add_outlines(outlines, frames, corners, (last, end), words, true=False)
         return Excerpt(says, video, None, "", first, end, last, fps, sizes.get(video), outlines)
 

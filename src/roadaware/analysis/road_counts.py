@@ -116,8 +116,8 @@ def compare_printed_counts(counts: pl.DataFrame, scenes: Scenes) -> pl.DataFrame
         .alias(f"printed_{what}")
         for what in _COUNTED
     ]
-    told = pl.col("value").is_not_null() | ~pl.col("value").is_not_null().any()
-    note = pl.col("note").filter(told).drop_nulls().first()
+    has_value = pl.col("value").is_not_null() | ~pl.col("value").is_not_null().any()
+    note = pl.col("note").filter(has_value).drop_nulls().first()
     theirs = rows.group_by("kind", "split", "name").agg(*values, note)
     if "test" not in counts["split"].to_list():
         theirs = theirs.filter(pl.col("split") != ALL)

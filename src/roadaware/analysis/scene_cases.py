@@ -47,10 +47,10 @@ def build_grounding_strips(
 
 
 def _strip(predictions: Predictions, scenes: Scenes, query: int, says: str) -> Strip | None:
-    true, claimed = _row(scenes, query), _row(predictions, query)
-    spans = [_span(true), _span(claimed)]
+    true, predicted = _row(scenes, query), _row(predictions, query)
+    spans = [_span(true), _span(predicted)]
     low, high = min((s[0] for s in spans if s), default=0), max((s[1] for s in spans if s), default=0)
-    boxes = [_boxes(scenes, true, spans[0]), _boxes(predictions, claimed, (low, high))]
+    boxes = [_boxes(scenes, true, spans[0]), _boxes(predictions, predicted, (low, high))]
     frames = _select_frames(*(held for held, _ in boxes))
     if not len(frames):
         return None
@@ -82,9 +82,9 @@ def _boxes(tables: TableSet, row: dict[str, object], span: Span | None) -> tuple
     return rows["frame"].to_numpy().astype(np.int64), rows.select(CORNERS).to_numpy().astype(np.float64)
 
 
-def _select_frames(true: Ints, claimed: Ints) -> Ints:
-    both = np.intersect1d(true, claimed)
-    frames = both if len(both) >= _FEWEST_SHARED else np.union1d(true, claimed)
+def _select_frames(true: Ints, predicted: Ints) -> Ints:
+    both = np.intersect1d(true, predicted)
+    frames = both if len(both) >= _FEWEST_SHARED else np.union1d(true, predicted)
     if len(frames) > _FRAMES:
         frames = frames[np.linspace(0, len(frames) - 1, _FRAMES).round().astype(np.int64)]
     return frames

@@ -283,8 +283,8 @@ def _fitting(name: str, value: Any, hint: Any) -> Any:
     if float in kinds and type(value) is int:
         value = float(value)
     if type(value) not in kinds:
-        told = ", ".join(sorted(_KINDS.get(kind, kind.__name__) for kind in kinds))
-        raise UsageError(f"--set {name}: expected {told}; got {value!r}")
+        text = ", ".join(sorted(_KINDS.get(kind, kind.__name__) for kind in kinds))
+        raise UsageError(f"--set {name}: expected {text}; got {value!r}")
     return value
 
 

@@ -422,9 +422,9 @@ def _find_crossings(scene: _Scene) -> pl.DataFrame:
     said = scene.mean(scene.column("action", _CROSSES))
     asked = scene.drive.crossing
     if len(asked):
-        told = asked.select("tube", "frame", pl.col("crossing").fill_nan(None).fill_null(0.0))
+        rows = asked.select("tube", "frame", pl.col("crossing").fill_nan(None).fill_null(0.0))
         here = pl.DataFrame({"tube": scene.tube, "frame": scene.frame})
-        held = here.join(told, on=["tube", "frame"], how="left", maintain_order="left")["crossing"]
+        held = here.join(rows, on=["tube", "frame"], how="left", maintain_order="left")["crossing"]
         # A predictor that was asked is believed; labels stand in where it could say nothing.
         said = np.where(held.is_not_null().to_numpy(), held.fill_null(0.0).to_numpy(), said)
     reach_s = scene.ahead_m / np.maximum(scene.speed, 0.1)
@@ -583,12 +583,12 @@ def _find_rare(scene: _Scene) -> pl.DataFrame:
 def _find_unsure(scene: _Scene) -> pl.DataFrame:
     """How far the passes of a predictor differ about somebody, or how close the second agent comes to the first."""
     drive = scene.drive
-    doubt = np.zeros(len(scene.tube))
+    uncertainty = np.zeros(len(scene.tube))
     at = [k for k, (kind, _) in enumerate(drive.names) if kind == "agent"]
     if len(at) > 1 and len(scene.row):
         ranked = np.sort(drive.labels[scene.row][:, at], axis=1).astype(np.float64)
-        doubt = scene.mean(ranked[:, -2]) / np.maximum(scene.mean(ranked[:, -1]), 1e-6)
-        doubt = _ramp(doubt, 0.5, 1.0)
+        uncertainty = scene.mean(ranked[:, -2]) / np.maximum(scene.mean(ranked[:, -1]), 1e-6)
+        uncertainty = _ramp(uncertainty, 0.5, 1.0)
     if len(drive.crossing) and {"low", "high"} <= set(drive.crossing.columns):
         width = drive.crossing.select(
             "tube", "frame", width=pl.col("high").fill_nan(None) - pl.col("low").fill_nan(None)
@@ -597,9 +597,9 @@ def _find_unsure(scene: _Scene) -> pl.DataFrame:
         held = here.join(width, on=["tube", "frame"], how="left", maintain_order="left")["width"].fill_null(
             0.0
         )
-        doubt = np.maximum(doubt, _ramp(held.to_numpy(), 0.2, 0.8))
+        uncertainty = np.maximum(uncertainty, _ramp(held.to_numpy(), 0.2, 0.8))
     near = _ramp(scene.ahead_m, 30.0, 10.0) * _ramp(np.abs(scene.aside_m), 6.0, 2.0)
-    return scene.rows(doubt * near * scene.sure, ~scene.light, chance=doubt, metres=scene.ahead_m)
+    return scene.rows(uncertainty * near * scene.sure, ~scene.light, chance=uncertainty, metres=scene.ahead_m)
 
 
 def _find_disagreements(scene: _Scene) -> pl.DataFrame:

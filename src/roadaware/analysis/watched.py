@@ -101,12 +101,12 @@ def summarise_events(events: Iterable[Event], height_px: float | None = None) ->
             source.append((t_s, str(event.get("message", ""))))
             moments.append(Moment(t_s, f"the source: {event.get('message', '')}", 1.5))
         elif tube is None:
-            told = ", ".join(name for held in event["labels"].values() for name in held)
-            if what != "end" and told and (not driving or driving[-1][1] != told):
+            text = ", ".join(name for held in event["labels"].values() for name in held)
+            if what != "end" and text and (not driving or driving[-1][1] != text):
                 moments += (
-                    [Moment(t_s, f"own vehicle: {driving[-1][1]}, then {told}", 0.8)] if driving else []
+                    [Moment(t_s, f"own vehicle: {driving[-1][1]}, then {text}", 0.8)] if driving else []
                 )
-                driving.append((t_s, told))
+                driving.append((t_s, text))
         else:
             span = spans.setdefault(int(tube), Span(int(tube), t_s, t_s))
             frames[span.tube] = (int(event["first_frame"]), int(event["last_frame"]))
@@ -129,9 +129,9 @@ def _take(
         found.append(
             Moment(t_s, f"{called} will probably cross ({100 * likely:.0f} %)", 3 + likely, span.tube)
         )
-    told = {name for kind in _KINDS for name in event["labels"].get(kind, {})}
+    labels = {name for kind in _KINDS for name in event["labels"].get(kind, {})}
     # Sorted, or the order of a set would decide which of two firsts is shown.
-    for name in sorted((told & _RARE) - known):
+    for name in sorted((labels & _RARE) - known):
         known.add(name)
         found.append(Moment(t_s, f"{called}: the first {name}", 1.0 + span.score, span.tube))
     box = event.get("box")

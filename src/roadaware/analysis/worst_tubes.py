@@ -113,8 +113,8 @@ def select_worst_tubes(
         return []
     table = build_tube_table(predictions, scenes, config, kinds=(chosen,), threshold=threshold)
     pairs = [*_iterate_missed(table, scenes, chosen, most // 2), *_false(table, most - most // 2)]
-    claims, truth = TubeBoxes(rescale_predictions(predictions, scenes)), TubeBoxes(scenes)
-    return [_strip(pair, claims, truth, shown) for pair in pairs]
+    predicted, truth = TubeBoxes(rescale_predictions(predictions, scenes)), TubeBoxes(scenes)
+    return [_strip(pair, predicted, truth, shown) for pair in pairs]
 
 
 @dataclass(frozen=True)
@@ -223,9 +223,9 @@ class TubeBoxes:
         return frames, boxes.select(CORNERS).cast(pl.Float64).to_numpy()
 
 
-def _strip(pair: _Pair, claims: TubeBoxes, truth: TubeBoxes, shown: int) -> Strip:
+def _strip(pair: _Pair, predictions: TubeBoxes, truth: TubeBoxes, shown: int) -> Strip:
     """The frames of both tubes, some of which are shown."""
-    of_truth, of_claim = truth.of(pair.truth), claims.of(pair.claim)
+    of_truth, of_claim = truth.of(pair.truth), predictions.of(pair.claim)
     every = np.union1d(of_truth[0], of_claim[0])
     if not len(every):
         every = np.zeros(1, dtype=np.int64)

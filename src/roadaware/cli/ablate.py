@@ -146,13 +146,13 @@ def ablate(
         "runs_of_steps": found.runs,
         "made": found.made,
     }
-    picture = plot_ablation(table)
+    image = plot_ablation(table)
     folders.write_text(out / CSV, format_csv(table))
     folders.write_text(out / JSON, folders.encode_json(data))
     seconds = {"seconds": found.seconds}  # apart, so that equal input gives equal bytes
     folders.write_text(out / TIMING, folders.encode_json(seconds))
-    folders.write_text(out / SVG, picture.svg() + "\n")
-    write_atomically(out / PNG, picture.png())
+    folders.write_text(out / SVG, image.svg() + "\n")
+    write_atomically(out / PNG, image.png())
     console.print_note(f"wrote {out / CSV}, {JSON}, {SVG} and {PNG}")
     failed = describe_lost(found.skipped, len(source.rejected)) if strict else None
     return Outcome(

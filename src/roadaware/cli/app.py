@@ -331,8 +331,8 @@ def _run_guarded(words: list[str]) -> int:
 
 
 def _report_interrupt(error: KeyboardInterrupt | Terminated) -> int:
-    told, code = ("terminated", TERMINATED) if isinstance(error, Terminated) else ("interrupted", INTERRUPTED)
-    return _complain(f"{told}; nothing half-written remains", code)
+    text, code = ("terminated", TERMINATED) if isinstance(error, Terminated) else ("interrupted", INTERRUPTED)
+    return _complain(f"{text}; nothing half-written remains", code)
 
 
 def _run(words: list[str]) -> int:

@@ -113,17 +113,17 @@ def cross_dataset(
         results = run(wanted, folder, data=source, workers=workers, progress=progress)
     page = results.folder / "report.html"
     folders.write_text(page, render_cross_dataset(results))
-    told = results.study
+    recorded = results.study
     facts = {
         "folder": str(results.folder),
-        "digest": told["digest"],
+        "digest": recorded["digest"],
         "cells": len(results.cells),
-        "unfinished": told["unfinished"],
-        "skipped": told["skipped"],
-        "failed": told["failed"],
+        "unfinished": recorded["unfinished"],
+        "skipped": recorded["skipped"],
+        "failed": recorded["failed"],
     }
-    lost = [f"{len(told['failed'])} cells failed"] if told["failed"] else []
-    lost += [f"{', '.join(told['skipped'])} could not be used"] if told["skipped"] else []
+    lost = [f"{len(recorded['failed'])} cells failed"] if recorded["failed"] else []
+    lost += [f"{', '.join(recorded['skipped'])} could not be used"] if recorded["skipped"] else []
     return Outcome(
         f"{format_cross_results(results)}\n\nwrote {results.folder} (report: {page})",
         facts,

@@ -281,9 +281,9 @@ def _draw(
     if predictor.task == "risk":
         from roadaware.reports.page import Facts, Note, Section
 
-        told = Note("scores.csv and scores.parquet hold the region of every moment.")
+        note = Note("scores.csv and scores.parquet hold the region of every moment.")
         said = (f"{data['people']:,} people were asked about.",)
-        section = Section("Where people will be", said, (Facts(tuple(facts.items())), told))
+        section = Section("Where people will be", said, (Facts(tuple(facts.items())), note))
     else:
         # The last label of a predictor of the time is that nothing happens.
         positive = "crossing soon" if predictor.task == TIME else predictor.labels[-1]

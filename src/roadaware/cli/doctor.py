@@ -181,7 +181,7 @@ def doctor(
 def _check_videos(path: Path, *, strict: bool) -> Outcome:
     """A table of videos, and what is the matter with each."""
     paths = list_videos(path)
-    rows, blocks, told, serious = [], [], [], 0
+    rows, blocks, lines, serious = [], [], [], 0
     with console.show_progress("looking at videos") as progress:
         for done, each in enumerate(paths, 1):
             facts, found = check_video(each)
@@ -194,14 +194,14 @@ def _check_videos(path: Path, *, strict: bool) -> Outcome:
             )  # fmt: skip
             if found:
                 blocks.append(format_diagnoses(found, name))
-            told.append({**asdict(facts), "path": name, "diagnoses": [asdict(item) for item in found]})
+            lines.append({**asdict(facts), "path": name, "diagnoses": [asdict(item) for item in found]})
             serious += sum(item.severity != "note" for item in found)
             progress(done, len(paths), "videos")
     heads = ["video", "container", "codec", "size", "frames/s", "frames", "seconds", "findings"]
     text = "\n\n".join([format_table(heads, rows, left=4), *(blocks or ["nothing found that looks wrong"])])
     return Outcome(
         text,
-        {"subject": str(path), "videos": told},
+        {"subject": str(path), "videos": lines},
         f"--strict: {serious} findings" if strict and serious else None,
     )
 
@@ -238,7 +238,7 @@ def _tell(found: Sequence[Diagnosis], subject: str, *, strict: bool) -> Outcome:
 
 def _report_corrections(found: CorrectedScores, subject: str, out: Path | None, *, strict: bool) -> Outcome:
     """The mistakes of a file, and what it scores with and without them."""
-    told = _tell(found.findings, subject, strict=strict)
+    verdict = _tell(found.findings, subject, strict=strict)
     score = {"metric": found.metric, "before": found.before, "after": found.after, "reason": found.reason}
     lines = [f"{found.metric} as written: {_format_score(found.before)}"]
     if found.corrected:
@@ -247,8 +247,8 @@ def _report_corrections(found: CorrectedScores, subject: str, out: Path | None, 
         lines.append(f"why there is no score: {format_cell(found.reason)}")
     if out is not None:
         lines.append(f"wrote {out}" if found.corrected else "nothing was corrected, and nothing written")
-    data = {**told.data, "score": score}
-    return Outcome("\n\n".join([told.text, "\n".join(lines)]), data, told.failed)
+    data = {**verdict.data, "score": score}
+    return Outcome("\n\n".join([verdict.text, "\n".join(lines)]), data, verdict.failed)
 
 
 def _format_score(value: float | None) -> str:
@@ -283,11 +283,11 @@ def _check_predictions(
     task = TASKS[subject]
     scenes = open_truth(task, truth, Reading(labels=labels))
     try:
-        claims = open_predictions(task, predictions, scenes)
+        predicted = open_predictions(task, predictions, scenes)
     except InputError as error:
         where = error.where or str(predictions)
         return [Diagnosis("unread", "wrong", error.message, where, error.hint or "Correct the file.")]
-    return check_predictions(subject, claims, scenes)
+    return check_predictions(subject, predicted, scenes)
 
 
 _STYLES = {"wrong": "bad", "suspicious": "odd"}

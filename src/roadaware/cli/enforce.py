@@ -68,9 +68,9 @@ def enforce(
     size_px = event_inputs.parse_size(size)
     rules = open_requirements(requirements)
     scenes = None if truth is None else event_inputs.open_truth(truth)
-    claims = event_inputs.open_predictions(detections, scenes, size_px, images=images)
+    predictions = event_inputs.open_predictions(detections, scenes, size_px, images=images)
     with console.log_step("requirements"):
-        found, counts = enforce_requirements(event_inputs.add_dense_scores(claims.tables), rules, config)
+        found, counts = enforce_requirements(event_inputs.add_dense_scores(predictions.tables), rules, config)
     save(found, out, overwrite=overwrite)
     console.print_note(f"wrote {out}")
     data = {
@@ -78,9 +78,9 @@ def enforce(
         "requirements": len(rules),
         "file": rules.name,
         "config": to_dict(config),
-        "dropped": claims.dropped,
+        "dropped": predictions.dropped,
     }
-    dropped = [f"{count:,} {terminal.format_cell(what)}" for what, count in claims.dropped.items()]
+    dropped = [f"{count:,} {terminal.format_cell(what)}" for what, count in predictions.dropped.items()]
     next_one = f"next: roadaware link {terminal.format_cell(out)} --output TUBES"
     return Outcome("\n".join([_format_counts(counts, config), *dropped, "", next_one]), data)
 

@@ -219,7 +219,7 @@ def export(
     videos: Annotated[Path, Parameter(help=_EXPORT_VIDEOS)],
     out: Annotated[Path, Output, Parameter(help=_OUT), outputs.TASKS],
     as_: Annotated[tuple[Form, ...], Parameter(name="--as", help=_AS), Several] = ("labelstudio",),
-    pictures: Annotated[Path | None, Parameter(name="--list", help=_LIST)] = None,
+    images: Annotated[Path | None, Parameter(name="--list", help=_LIST)] = None,
     most: Annotated[int | None, Parameter(help=_MOST)] = None,
     all_pictures: Annotated[bool, Parameter(name="--all", help=_ALL), Switch] = False,
     root: Annotated[Path | None, Parameter(name="--media", help=_ROOT)] = None,
@@ -247,10 +247,10 @@ def export(
         raise UsageError("--as names at least one of labelstudio, coco and parquet")
     if most is not None and most < 1:
         raise UsageError(f"--most is a number of images from 1 on, not {most}")
-    claims = _open_proposals(path)
+    predictions = _open_proposals(path)
     scenes, base = _open_with_images(videos, root)
-    listed = None if pictures is None else read_image_list(pictures)
-    places = choose_images(claims, scenes, listed, all_pictures=all_pictures)[:most]
+    listed = None if images is None else read_image_list(images)
+    places = choose_images(predictions, scenes, listed, all_pictures=all_pictures)[:most]
     bad: dict[str, int] = {}
 
     def refused(_: tuple[str, int], error: InputError) -> None:
@@ -264,7 +264,7 @@ def export(
     if frames.is_empty():
         raise InputError(f"none of {len(places)} images can be read; {next(iter(bad))}", where=str(base))
     words = classes or tuple(each.label for each in load_object_classes())
-    sent, left_out = select_task_proposals(claims, frames, words, kind=kind)
+    sent, left_out = select_task_proposals(predictions, frames, words, kind=kind)
     left_out |= bad
     written = write_tasks(sent, out, as_)
     console.print_note(f"wrote {out}")
@@ -387,17 +387,19 @@ def select(
         roadaware label select proposals --truth runs/synthetic --by any -o runs/list
     """
     labour, config = seconds.labour(), SelectionConfig(by, repeat, least_score, score)
-    claims = _open_proposals(path)
+    predictions = _open_proposals(path)
     set_path = truth or videos
     scenes = None if set_path is None else _open_with_images(set_path)[0]
-    pictures = claims.boxes.select(pl.col("video").cast(pl.String), "frame").unique().sort("video", "frame")
-    pictures = pictures if scenes is None else list_images(scenes)
+    images = (
+        predictions.boxes.select(pl.col("video").cast(pl.String), "frame").unique().sort("video", "frame")
+    )
+    images = images if scenes is None else list_images(scenes)
     with console.log_step("ranking"):
-        table = rank_images(claims, pictures, config, seed=seed)
+        table = rank_images(predictions, images, config, seed=seed)
     found = None
     if truth is not None and scenes is not None:
         with console.log_step("measuring"):
-            worth = measure_worth(table, claims, scenes)
+            worth = measure_worth(table, predictions, scenes)
             found = compute_discovery_curve(worth, labour, unit=unit, draws=draws, seed=seed)
     costs = estimate_cost(table, labour)
     measured: dict[str, Any] | None = None

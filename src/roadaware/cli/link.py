@@ -167,14 +167,14 @@ def link(
         raise UsageError(f"--iou is an overlap from 0 to 1, not {iou:g}")
     size_px = event_inputs.parse_size(size)
     scenes = None if truth is None else event_inputs.open_truth(truth)
-    claims = [event_inputs.open_predictions(path, scenes, size_px, images=images) for path in detections]
-    for told in () if scenes is None else list_warnings(scenes):
-        console.print_note(told)
-    for each in claims:
+    predictions = [event_inputs.open_predictions(path, scenes, size_px, images=images) for path in detections]
+    for warning in () if scenes is None else list_warnings(scenes):
+        console.print_note(warning)
+    for each in predictions:
         if each.has_tubes:
             hint = "They can be judged as they are."
             raise InputError("expected detections, found tubes", where=str(each.path), hint=hint)
-    sets = [event_inputs.add_dense_scores(each.tables) for each in claims]
+    sets = [event_inputs.add_dense_scores(each.tables) for each in predictions]
     if composites == "product":
         sets = [product_of_marginals(each) for each in sets]
     found = _prepare_detections(sets, steps)
@@ -192,7 +192,7 @@ def link(
     save(tubes, out, overwrite=overwrite)
     console.print_note(f"wrote {out}")
     dropped: dict[str, int] = {}
-    for what, count in (item for each in claims for item in each.dropped.items()):
+    for what, count in (item for each in predictions for item in each.dropped.items()):
         dropped[what] = dropped.get(what, 0) + count
     counts = count_linked(tubes)
     data = {
@@ -204,7 +204,7 @@ def link(
         "seconds": round(elapsed_s, 3),
         "notes": said,
     }
-    names = " and ".join(terminal.format_cell(each.path.name) for each in claims)
+    names = " and ".join(terminal.format_cell(each.path.name) for each in predictions)
     lines = [
         f"linked {names} in {terminal.format_duration(elapsed_s)}",
         *(line for step in list_steps(tubes) if (line := _describe_step(step))),
@@ -251,15 +251,15 @@ def _filter_tubes(tubes: Predictions, steps: Steps) -> Predictions:
     return interpolate_tubes(tubes, InterpolationConfig(max_gap=0, min_length=steps.min_length))
 
 
-def _add_events(claims: Predictions, config: LinkerConfig, scenes: Scenes | None) -> Predictions:
+def _add_events(predictions: Predictions, config: LinkerConfig, scenes: Scenes | None) -> Predictions:
     """The detections with the scores of the event head; the truth says sizes and rates where they do not."""
-    has_event_head(True, get_score_layout(claims.meta, "boxes").kinds)
-    known = claims.videos
+    has_event_head(True, get_score_layout(predictions.meta, "boxes").kinds)
+    known = predictions.videos
     if scenes is not None and not scenes.videos.is_empty():
-        names = claims.boxes["video"].cast(pl.String).unique()
+        names = predictions.boxes["video"].cast(pl.String).unique()
         known = scenes.videos.filter(pl.col("video").cast(pl.String).is_in(names.implode()))
     with console.log_step("labelling"):
-        return add_events(claims.with_tables(videos=known), open_head(), config)
+        return add_events(predictions.with_tables(videos=known), open_head(), config)
 
 
 def _describe_step(step: dict[str, Any]) -> str:
@@ -287,11 +287,11 @@ def _describe_step(step: dict[str, Any]) -> str:
 
 def _format_counts(counts: Mapping[str, Any]) -> str:
     rows = [(name, f"{count:,}") for name, count in counts.items() if not isinstance(count, dict)]
-    told = terminal.format_table(["", "count"], rows)
+    text = terminal.format_table(["", "count"], rows)
     kinds = [
         (kind, f"{held['tubes']:,}", held["labels"], held["length"])
         for kind, held in counts["labelled tubes"].items()
     ]
     if not kinds:
-        return told
-    return f"{told}\n\n{terminal.format_table(['kind', 'tubes', 'labels used', 'median frames'], kinds)}"
+        return text
+    return f"{text}\n\n{terminal.format_table(['kind', 'tubes', 'labels used', 'median frames'], kinds)}"

@@ -109,8 +109,8 @@ def remove(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = U
     """
 
     size = remove_model(name)
-    told = f"removed {name}: {terminal.format_bytes(size)}" if size else f"{name} was not installed"
-    return Outcome(told, {"name": name, "bytes": size})
+    text = f"removed {name}: {terminal.format_bytes(size)}" if size else f"{name} was not installed"
+    return Outcome(text, {"name": name, "bytes": size})
 
 
 def _cell(value: Any) -> str:

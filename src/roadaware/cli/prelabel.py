@@ -90,8 +90,8 @@ def prelabel(
 
     labels, words = select_prelabels(texts)
     rule, templates = CropRule(margin), template or TEMPLATES
-    claims = open_saved(proposals, "proposals")
-    films = select_films(claims, source.collect(videos, "the images"))
+    predictions = open_saved(proposals, "proposals")
+    films = select_films(predictions, source.collect(videos, "the images"))
     place, folder = select_device(device, precision), resolve_weights(clip, ("image-text",))
     with console.log_step("opening CLIP"):
         namer = open_namer(folder, words, templates=templates, batch=batch, device=place[0], dtype=place[1])
@@ -99,7 +99,7 @@ def prelabel(
     settings: dict[str, Any] = {"proposals": digest(read_file(proposals / "meta.json")), "clip": weights}
     settings |= {"labels": labels, "words": words, "templates": templates}
     settings |= {"top": top, "margin": margin, "precision": precision}
-    run, total = PrelabelRun(out, settings, claims, overwrite=overwrite), len(claims.boxes)
+    run, total = PrelabelRun(out, settings, predictions, overwrite=overwrite), len(predictions.boxes)
     with show_resumable("naming", lambda: f"{run.named} of {total} boxes are named") as shown:
         run.name(namer, films, labels, rule=rule, top=top, progress=shown)
     result, gone = run.finish(labels, settings)

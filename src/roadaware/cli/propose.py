@@ -197,9 +197,9 @@ def describe_lost(skipped: Mapping[str, int], refused: int) -> str | None:
         skipped: images that were left out, by reason.
         refused: rows and files of the set that its reader did not take.
     """
-    told = [f"{sum(skipped.values()):,} images were left out"] if skipped else []
-    told += [f"{refused:,} rows or files of the set were refused"] if refused else []
-    return f"--strict: {' and '.join(told)}" if told else None
+    lines = [f"{sum(skipped.values()):,} images were left out"] if skipped else []
+    lines += [f"{refused:,} rows or files of the set were refused"] if refused else []
+    return f"--strict: {' and '.join(lines)}" if lines else None
 
 
 def configure_copg(knobs: tuple[str, ...], base: str = "default") -> CopgConfig:

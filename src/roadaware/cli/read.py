@@ -84,8 +84,8 @@ def read(
         dataset, path = _detect(dataset)
     options: dict[str, Any] = {"cache": cache, "verify": verify}
     if (option or columns) and not is_saved(path):
-        told = add_columns(dataset, parse_reader_options(dataset, option), columns)
-        options |= {**told, "cache": False}
+        reading = add_columns(dataset, parse_reader_options(dataset, option), columns)
+        options |= {**reading, "cache": False}
     if appearance:
         options["appearance"] = True
     started_s = time.monotonic()

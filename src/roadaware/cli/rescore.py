@@ -133,7 +133,7 @@ def fit_memory(
     weights: Annotated[Path | None, Parameter(help=_WEIGHTS)] = None,
     semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
     proposals: Annotated[list[Path] | None, Parameter(help=_PROPOSALS), Several] = None,
-    pictures: Annotated[list[Path] | None, Parameter(name="--media", help=_PICTURES), Several, Stated] = None,
+    images: Annotated[list[Path] | None, Parameter(name="--media", help=_PICTURES), Several, Stated] = None,
     size: Annotated[int, Parameter(help=_SIZE, validator=validate_range(1, 1_000_000))] = 1000,
     neighbours: Annotated[int, Parameter(help=_NEIGHBOURS, validator=validate_range(1, 1000))] = 3,
     seed: Annotated[int, Parameter(help="Of what is drawn.", validator=validate_range(0, 2**32 - 1))] = 0,
@@ -156,11 +156,11 @@ def fit_memory(
 
     config = MemoryConfig(size=size, neighbours=neighbours, seed=seed)
     looker = load_crop_encoder(features, weights, seed=seed)
-    _check_pairs(dataset, pictures, "DATASET", "--media")
+    _check_pairs(dataset, images, "DATASET", "--media")
     _check_pairs(dataset, proposals, "DATASET", "--proposals")
     sets = []
     for place, path in enumerate(dataset):
-        scenes, root = _open_image_set(path, None if pictures is None else pictures[place], classes)
+        scenes, root = _open_image_set(path, None if images is None else images[place], classes)
         shown = None if semantics is None else SemanticSource(semantics, scenes, root)
         held = None if proposals is None else _open_predictions(proposals[place])
         sets.append(CommonMemory(scenes, root, shown, held))
@@ -178,9 +178,9 @@ def _save_fitted(fitted: Fitted, out: Path, failed: str | None) -> Outcome:
     return Outcome(format_fitted(fitted, out), {"file": str(out), **fitted.describe()}, failed)
 
 
-def _describe_unopened(pictures: int) -> str | None:
+def _describe_unopened(images: int) -> str | None:
     """What `--strict` turns into exit code 1, in words."""
-    return f"--strict: {pictures:,} images could not be opened" if pictures else None
+    return f"--strict: {images:,} images could not be opened" if images else None
 
 
 def apply(
@@ -191,7 +191,7 @@ def apply(
     out: Annotated[Path, Output, Parameter(help=_OUT), outputs.TABLES],
     detections: Annotated[Path | None, Parameter(help=_DETECTIONS)] = None,
     dataset: Annotated[Path | None, Parameter(help=f"{_APART} {_DATASET}")] = None,
-    pictures: Annotated[Path | None, Parameter(name="--media", help=_PICTURES)] = None,
+    images: Annotated[Path | None, Parameter(name="--media", help=_PICTURES)] = None,
     features: Annotated[
         str | None, Parameter(help="Folder of the image model, where the bank has one.")
     ] = None,
@@ -230,7 +230,7 @@ def apply(
             )
         if fitted.by != ENERGY and dataset is None:
             raise UsageError("a memory bank looks at images: give --dataset, that of the proposals")
-    held, told = _open_predictions(proposals), []
+    held, lines = _open_predictions(proposals), []
     for fitted in opened:
         scenes: Scenes | None = None
         shared: int | None = None
@@ -238,7 +238,7 @@ def apply(
         if dataset is not None and fitted.by == ENERGY:
             scenes = _open_labelled(dataset)
         elif dataset is not None:
-            scenes, root = _open_image_set(dataset, pictures)
+            scenes, root = _open_image_set(dataset, images)
         if scenes is not None:
             shared = check_videos_apart(fitted, held, scenes, allowed=allow_leak)
         if scenes is None or fitted.by == ENERGY:
@@ -269,12 +269,12 @@ def apply(
         }
         noted = {name: facts[name] for name in ("fit", "fitted_on", "leaked", "shared_videos", "neutral")}
         held = rescore_proposals(held, shares, fitted.by, combine=combine, facts=noted)
-        told.append(facts)
+        lines.append(facts)
     save(held, out, overwrite=overwrite)
     console.print_note(f"wrote {out}")
-    data = {"folder": str(out), "proposals": len(held.boxes), "combine": combine, "rescored": told}
-    failed = _describe_unopened(sum(sum(each["refused"].values()) for each in told)) if strict else None
-    return Outcome(format_rescored(out, told, len(held.boxes)), data, failed)
+    data = {"folder": str(out), "proposals": len(held.boxes), "combine": combine, "rescored": lines}
+    failed = _describe_unopened(sum(sum(each["refused"].values()) for each in lines)) if strict else None
+    return Outcome(format_rescored(out, lines, len(held.boxes)), data, failed)
 
 
 add_commands(rescore, (fit_energy, fit_memory, apply))
@@ -300,7 +300,7 @@ def _open_labelled(path: Path, classes: Version | None = None) -> Scenes:
     return label_truth(open_dataset(detect_reader(path), path), classes or "base")
 
 
-def _open_image_set(path: Path, pictures: Path | None, classes: Version | None = None) -> tuple[Scenes, Path]:
+def _open_image_set(path: Path, images: Path | None, classes: Version | None = None) -> tuple[Scenes, Path]:
     """The same with the folder that the paths of its images start at.
 
     Raises:
@@ -309,10 +309,10 @@ def _open_image_set(path: Path, pictures: Path | None, classes: Version | None =
     """
     from roadaware.tasks.unknown_memory import add_image_paths
 
-    root = pictures or (path if path.is_dir() else path.parent)
+    root = images or (path if path.is_dir() else path.parent)
     if not root.is_dir():
         raise InputError("there is no such folder of images", where=str(root))
-    if is_saved(path) and pictures is None:
+    if is_saved(path) and images is None:
         raise UsageError(f"{path} holds tables alone: say where their images are with --media")
     scenes = _open_labelled(path, classes)
     return (add_image_paths(scenes) if _is_annotated(path) else scenes), root
@@ -359,16 +359,16 @@ def format_fitted(fitted: Fitted, out: Path) -> str:
     return "\n".join(lines)
 
 
-def format_rescored(out: Path, told: Sequence[Mapping[str, Any]], count: int) -> str:
+def format_rescored(out: Path, groups: Sequence[Mapping[str, Any]], count: int) -> str:
     """What re-scoring came to.
 
     Args:
         out: folder of the proposals.
-        told: of each re-scorer, as the notes of the proposals have it, and more.
+        groups: of each re-scorer, as the notes of the proposals have it, and more.
         count: of the proposals.
     """
     lines = []
-    for each in told:
+    for each in groups:
         what = "a detection" if each["by"] == "energy" else "an image to look at"
         lines.append(f"{each['by']} (fit {each['fit']}): {each['met']:,} of {count:,} proposals have {what}")
         if each["neutral"]:

@@ -119,8 +119,8 @@ def _parse_conditions(now: Conditions | None, time: str | None, weather: str | N
     for said, known, name in ((time, TimeOfDay, "--time"), (weather, Weather, "--weather")):
         if said is not None and said not in get_args(known):
             raise UsageError(f"{name} is one of {', '.join(get_args(known))}, not {said!r}")
-    told: dict[str, Any] = {"time": time, "weather": weather}
-    then = replace(now or Conditions(), **{name: said for name, said in told.items() if said is not None})
+    record: dict[str, Any] = {"time": time, "weather": weather}
+    then = replace(now or Conditions(), **{name: said for name, said in record.items() if said is not None})
     if then.time == "night" and then.weather == "low-sun":
         raise UsageError("the sun is not low at night: choose another --time or --weather")
     return then

@@ -82,17 +82,17 @@ def stats(
     else:
         found = _count_labels(open_dataset(dataset, path), kinds or [])
     refused, odd = count_refusals(found.scenes, "the truth"), list_warnings(found.scenes)
-    told = [f"{n:,} {format_cell(what)}" for what, n in refused.items()]
+    lines = [f"{n:,} {format_cell(what)}" for what, n in refused.items()]
     named = {"dataset": found.scenes.meta.dataset}
     data = {**named, **found.facts, "dropped": refused, "notes": list(odd)}
     if folder is not None:
-        subtitle = "" if dataset == _CODA else "; ".join(told)
+        subtitle = "" if dataset == _CODA else "; ".join(lines)
         page = report([found.section()], title=found.title, subtitle=subtitle)
         files = {f"{name}.parquet": encode_parquet(table) for name, table in found.tables.items()}
         files["report.html"] = page.encode("utf-8", errors="backslashreplace")
         write_result(folder, folders.add_marker(files, data), overwrite=overwrite)
-    text = "\n\n".join([found.heading, *told, *map(format_cell, odd), *found.text])
-    return Outcome(text, data, f"--strict: {'; '.join(told)}" if strict and told else None)
+    text = "\n\n".join([found.heading, *lines, *map(format_cell, odd), *found.text])
+    return Outcome(text, data, f"--strict: {'; '.join(lines)}" if strict and lines else None)
 
 
 @dataclass(frozen=True)

@@ -204,8 +204,8 @@ def _train_several(recipes: Sequence[PedestrianRecipe], folder: Path) -> Outcome
     held = [each.rows for each in ran if each.rows is not None]
     if not held:
         alike = group_errors({name: why[0] for name, why in failed.items()})
-        told = "; ".join(f"{names}: {why}" for names, why in alike.items())
-        raise FailedSeedsError(f"nothing came of any recipe. {told}")
+        text = "; ".join(f"{names}: {why}" for names, why in alike.items())
+        raise FailedSeedsError(f"nothing came of any recipe. {text}")
     rows = pl.concat(held)
     notes = {each.recipe.name: list(each.notes) for each in ran if each.notes}
     models = group_results(rows)
@@ -225,11 +225,11 @@ def _among(n: int, shown: console.Progress) -> Callable[[PedestrianRecipe], Call
     def asked(recipe: PedestrianRecipe) -> Callable[[int, int, str], None]:
         place = next(places)
 
-        def told(done: int, total: int, unit: str) -> None:
+        def report(done: int, total: int, unit: str) -> None:
             share = round(100 * (place + done / total) / n)
             shown(share, 100, f"%, recipe {place + 1} of {n}: {recipe.name}, {unit}")
 
-        return told
+        return report
 
     return asked
 
@@ -303,8 +303,8 @@ def _ahead(judged: Judged) -> list[str]:
         )
         for name, found in judged.ahead.items()
     ]
-    told = terminal.format_table(["boxes ahead", *(_AHEAD[metric] for metric in shown)], rows)
-    return ["", told, "pixels are those of the original images; cell is the share of right final cells", ""]
+    text = terminal.format_table(["boxes ahead", *(_AHEAD[metric] for metric in shown)], rows)
+    return ["", text, "pixels are those of the original images; cell is the share of right final cells", ""]
 
 
 def _with_interval(metrics: Any, name: str) -> str:
@@ -312,8 +312,8 @@ def _with_interval(metrics: Any, name: str) -> str:
     if not row["valid"]:
         return "–"
     ends = terminal.format_row_interval(row, "pedestrian")
-    told = terminal.format_number(row["value"])
-    return told if ends == "-" else f"{told} {ends}"
+    text = terminal.format_number(row["value"])
+    return text if ends == "-" else f"{text} {ends}"
 
 
 def format_recipes(models: Sequence[Mapping[str, Any]], ran: Sequence[Ran], folder: Path) -> str:
@@ -333,8 +333,10 @@ def format_recipes(models: Sequence[Mapping[str, Any]], ran: Sequence[Ran], fold
         digests = {value for each in held if each.rows is not None for value in each.rows["digest"]}
         part = [model for model in models if model["digest"] in digests]
         blocks.append(_format_table(part, held[0].recipe.samples))
-    for what, told in (("failed", [each.failed for each in ran]), ("notes", [each.notes for each in ran])):
-        lines = [f"{each.recipe.name}: {line}" for each, said in zip(ran, told, strict=True) for line in said]
+    for what, texts in (("failed", [each.failed for each in ran]), ("notes", [each.notes for each in ran])):
+        lines = [
+            f"{each.recipe.name}: {line}" for each, said in zip(ran, texts, strict=True) for line in said
+        ]
         if lines:
             blocks.append(f"{what}\n" + terminal.format_bullets(lines))
     blocks.append(f"every metric, seed and interval: {folder}/results.csv, .parquet and .json")
@@ -368,10 +370,10 @@ def _build_row(model: Mapping[str, Any], metrics: Sequence[str]) -> list[str]:
     cells = []
     for metric in metrics:
         found = run["metrics"][metric]
-        told = terminal.format_number(found["value"])
+        text = terminal.format_number(found["value"])
         low, high = found["pedestrian"]
         ends = terminal.format_interval(low, high, caution=found["cautions"]["pedestrian"])
-        cells.append(f"{told} {ends}" if metric in _WITH_INTERVAL and ends != "-" else told)
+        cells.append(f"{text} {ends}" if metric in _WITH_INTERVAL and ends != "-" else text)
     return [
         model["model"],
         *cells,

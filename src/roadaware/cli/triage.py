@@ -143,9 +143,9 @@ def triage(
         failed |= lost
         sources += [kept / name for name in films if str(films[name]) not in failed]
     examined = _examine(sources, second, failed)
-    told = f"{len(faults)} of {given} inputs met a fault of roadaware, the first {''.join(faults[:1])}"
+    text = f"{len(faults)} of {given} inputs met a fault of roadaware, the first {''.join(faults[:1])}"
     if examined is None and faults:
-        raise RuntimeError(told)
+        raise RuntimeError(text)
     if examined is None:
         first = next(iter(failed.items()))
         raise InputError(
@@ -181,7 +181,7 @@ def triage(
         files = build_triage_files(moments, top, data, found)
     write_result(folder, folders.add_marker(files, data), overwrite=overwrite, also="list: list.csv")
     if faults:
-        raise RuntimeError(f"{told}; the others are ranked in {folder}")
+        raise RuntimeError(f"{text}; the others are ranked in {folder}")
     why = f"{len(failed)} of {given} inputs could not be taken" if failed else None
     listed = (
         moments.head(min(top, 10)).select("rank", "moment", "t_s", "worth", "reason", "sentence").to_dicts()

@@ -395,8 +395,8 @@ def watch_source(
         done = run(source, detector, config, kept, clock=clock, **more)
         line.close()
         # Before the summary: a watch that is killed while the network looks is begun anew.
-        told = None if questions is None else ask_crowd(questions, source, config, folder, done, asked)
-        found = kept.summarise(done, None if models is None else partial(write_page, folder), told)
+        answers = None if questions is None else ask_crowd(questions, source, config, folder, done, asked)
+        found = kept.summarise(done, None if models is None else partial(write_page, folder), answers)
     if asked():
         console.print_note(format_watch(found, folder))
         asked.end()

@@ -106,12 +106,12 @@ class CommonObjects:
     Args:
         boxes: (m, 4) x1, y1, x2, y2 in pixels.
         scores: (m,) from 0 to 1.
-        told: whether the detector has predictions for the video; where not, it may never have processed it.
+        has_predictions: whether the detector has predictions for the video; where not, it may never have processed it.
     """
 
     boxes: Floats
     scores: Floats
-    told: bool = True
+    has_predictions: bool = True
 
     def __post_init__(self) -> None:
         if np.shape(self.boxes)[1:] != (4,) or np.shape(self.scores) != np.shape(self.boxes)[:1]:

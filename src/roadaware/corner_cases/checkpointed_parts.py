@@ -110,33 +110,33 @@ def read_finished_part(folder: Path, number: int) -> dict[str, Any] | None:
         number: of the part.
     """
     path = _path(folder, number).with_suffix(".json")
-    told = _parse_json(path) if path.exists() else None
-    if not isinstance(told, dict) or not isinstance(told.get("blake2b"), str):
+    record = _parse_json(path) if path.exists() else None
+    if not isinstance(record, dict) or not isinstance(record.get("blake2b"), str):
         return None
     try:
         data = read_regular(path.with_suffix(".parquet"), limit=_LIMIT)
     except (InputError, OSError):
         return None
-    if sources.digest(data) != told["blake2b"]:
+    if sources.digest(data) != record["blake2b"]:
         _LOG.warning("%s is damaged and is made again", path.with_suffix(".parquet"))
         return None
-    for name in told.get(BESIDE) or {}:
-        if read_beside(folder, number, name, told) is None:
+    for name in record.get(BESIDE) or {}:
+        if read_beside(folder, number, name, record) is None:
             _LOG.warning("%s is damaged and is made again", _beside(path, name))
             return None
-    return told
+    return record
 
 
-def read_beside(folder: Path, number: int, name: str, told: Mapping[str, Any]) -> pl.DataFrame | None:
+def read_beside(folder: Path, number: int, name: str, facts: Mapping[str, Any]) -> pl.DataFrame | None:
     """A further table of a part; None where it was not kept, or is not the one that was written.
 
     Args:
         folder: of all parts.
         number: of the part.
         name: of the table.
-        told: notes of the part.
+        facts: notes of the part.
     """
-    digests = told.get(BESIDE)
+    digests = facts.get(BESIDE)
     if not isinstance(digests, dict) or name not in digests:
         return None
     try:
@@ -150,7 +150,7 @@ def write_part(
     folder: Path,
     number: int,
     table: pl.DataFrame,
-    told: Mapping[str, Any],
+    facts: Mapping[str, Any],
     beside: Mapping[str, pl.DataFrame] | None = None,
 ) -> None:
     """Write a part: its table, then its notes, which mark it as finished.
@@ -159,14 +159,14 @@ def write_part(
         folder: of all parts.
         number: of the part.
         table: its rows.
-        told: its notes, JSON-ready.
+        facts: its notes, JSON-ready.
         beside: further tables by name.
 
     Raises:
         DiskError: if the disk refuses.
     """
     path = _path(folder, number)
-    held = {**told, "blake2b": _write_table(path, table)}
+    held = {**facts, "blake2b": _write_table(path, table)}
     if beside:
         held[BESIDE] = {name: _write_table(_beside(path, name), each) for name, each in beside.items()}
     # Last: a crash in between leaves a table without notes, which counts as not done.
@@ -249,12 +249,12 @@ def digest_part_files(
 
 
 def is_part_current(
-    told: Mapping[str, Any], captures: Captures, semantics: SemanticSource, moments: Sequence[Moment]
+    facts: Mapping[str, Any], captures: Captures, semantics: SemanticSource, moments: Sequence[Moment]
 ) -> bool:
     """Whether a finished part needs not be made again: no file of an image that was left out has changed.
 
     Args:
-        told: notes of the part.
+        facts: notes of the part.
         captures: of the set.
         semantics: of the same.
         moments: of the part.
@@ -262,7 +262,7 @@ def is_part_current(
     Raises:
         UsageError: if the sweep, image or mask of something that was proposed for has changed.
     """
-    marks = told.get(MARKS)
+    marks = facts.get(MARKS)
     if not isinstance(marks, dict) or not isinstance(marks.get("left"), list):
         return False
     now = digest_part_files(captures, semantics, moments, frozenset(marks["left"]))

@@ -87,9 +87,9 @@ def _refuse_other_units(points: Floats32, found: PointCheck) -> None:
     """
     # Every so many returns first, and all of them where these are hardly any.
     for step in (max(1, len(points) // 2000), 1):
-        told = found.judged[::step]
+        judgements = found.judged[::step]
         # Too near and too far returns count, too: in another unit most are one of these.
-        places = np.flatnonzero((told == 0) | (told == 3) | (told == 4))
+        places = np.flatnonzero((judgements == 0) | (judgements == 3) | (judgements == 4))
         if len(places) >= _FEW:
             break
     else:

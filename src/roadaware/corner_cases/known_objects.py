@@ -167,9 +167,9 @@ def score_energy_novelty(
         raise InputError("this re-scorer is a memory bank and asks images, not detections")
     said = compute_detection_energies(detections, fitted.model.config, str(fitted.asked["kind"]))
     corners = proposals.boxes.select(CORNERS).to_numpy().astype(np.float64).reshape(-1, 4)
-    pictures = group_rows_by_image(proposals.boxes)
-    shared = {key: rows for key, rows in pictures.items() if key in said.boxes}
-    if pictures and not shared:
+    images = group_rows_by_image(proposals.boxes)
+    shared = {key: rows for key, rows in images.items() if key in said.boxes}
+    if images and not shared:
         raise InputError(
             "proposals and detections share no image: their videos or frames have other names",
             hint="run the detector on the images of the proposals",

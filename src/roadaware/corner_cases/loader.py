@@ -331,7 +331,7 @@ def collect_warnings(capture: Capture, geometry: Geometry) -> list[str]:
         found.append(OFF_CENTRE)
     if capture.semantics is not None and compute_unnamed_fraction(capture.semantics) > _UNNAMED:
         found.append(NO_NAMES)
-    if capture.common is not None and not capture.common.told:
+    if capture.common is not None and not capture.common.has_predictions:
         found.append(NOT_TOLD)
     return found
 

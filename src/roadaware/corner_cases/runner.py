@@ -162,8 +162,8 @@ def _save_dropped(folder: Path, count: int) -> None:
     """
     parts = []
     for number in range(count):
-        told = checkpointed_parts.read_finished_part(folder, number) or {}
-        table = checkpointed_parts.read_beside(folder, number, DROPPED, told)
+        record = checkpointed_parts.read_finished_part(folder, number) or {}
+        table = checkpointed_parts.read_beside(folder, number, DROPPED, record)
         if table is None:
             (folder / DROPPED).unlink(missing_ok=True)
             return
@@ -242,13 +242,13 @@ def _run(
 
     work, before = partial(make_part, order, folder), len(places) - len(due)
     seconds = run_parts(work, due, workers, what="parts", name=name, done=count, folder=folder, before=before)
-    told = [checkpointed_parts.read_finished_part(folder, number) or {} for number in range(len(places))]
+    records = [checkpointed_parts.read_finished_part(folder, number) or {} for number in range(len(places))]
     tally = summarize_parts(
-        told, held.scenes, held.captures.skipped, len(held.moments), made=made, seconds=seconds
+        records, held.scenes, held.captures.skipped, len(held.moments), made=made, seconds=seconds
     )
     # All proposals, in the order of the parts.
-    rows = [checkpointed_parts.read_part_table(folder, number) for number in range(len(told))]
-    skipped = [each for part in told for each in part.get("skipped", [])]
+    rows = [checkpointed_parts.read_part_table(folder, number) for number in range(len(records))]
+    skipped = [each for part in records for each in part.get("skipped", [])]
     notes = {
         "proposals": {
             "config": to_dict(order.config),
@@ -276,9 +276,9 @@ def find_due_parts(order: Order, folder: Path) -> list[int]:
     held = load_run_inputs(order)
     due = []
     for number, places in enumerate(split_parts(order)):
-        told = checkpointed_parts.read_finished_part(folder, number)
+        record = checkpointed_parts.read_finished_part(folder, number)
         moments = held.moments[places.start : places.stop]
-        if told is None or not is_part_current(told, held.captures, held.semantics, moments):
+        if record is None or not is_part_current(record, held.captures, held.semantics, moments):
             due.append(number)
     return due
 
@@ -326,14 +326,14 @@ def make_part(order: Order, folder: Path, number: int) -> None:
         counts["final"] += len(found)
         counts["with_one"] += bool(len(found))
     table = pl.concat(rows) if rows else pl.DataFrame(schema=SCHEMA)
-    told = {
+    record = {
         **counts,
         "skipped": list(skipped.values()),
         "odd": dict(odd),
         **build_part_digests(order, number, skipped),
     }
     beside = {DROPPED: pl.concat(dropped) if dropped else pl.DataFrame(schema=DROPPED_SCHEMA)}
-    checkpointed_parts.write_part(folder, number, table, told, beside)
+    checkpointed_parts.write_part(folder, number, table, record, beside)
 
 
 def iterate_proposals(
@@ -508,10 +508,10 @@ def describe_skipped_image(moment: Moment, error: InputError | UsageError) -> di
 
 
 def summarize_parts(
-    told: Sequence[Mapping[str, Any]],
+    records: Sequence[Mapping[str, Any]],
     scenes: Scenes,
     unopened: Mapping[str, int],
-    pictures: int,
+    images: int,
     *,
     made: int,
     seconds: float,
@@ -519,22 +519,22 @@ def summarize_parts(
     """The tally of all parts.
 
     Args:
-        told: notes of each part.
+        records: notes of each part.
         scenes: the set.
         unopened: images without sweep or calibration, by reason.
-        pictures: that have both.
+        images: that have both.
         made: images done now, not before.
         seconds: spent on those.
     """
-    left = [each for part in told for each in part.get("skipped", [])]
+    left = [each for part in records for each in part.get("skipped", [])]
     skipped = Counter(unopened)
     skipped.update(_format_reasons(_merge_counts((each["reason"], 1) for each in left), left))
-    odd = _merge_counts(each for part in told for each in part.get("odd", {}).items())
+    odd = _merge_counts(each for part in records for each in part.get("odd", {}).items())
     return Tally(
-        pictures=pictures,
-        opened=pictures - len(left),
-        proposals={step: sum(part.get(step, 0) for part in told) for step in STEPS},
-        with_one=sum(part.get("with_one", 0) for part in told),
+        pictures=images,
+        opened=images - len(left),
+        proposals={step: sum(part.get(step, 0) for part in records) for step in STEPS},
+        with_one=sum(part.get("with_one", 0) for part in records),
         skipped=dict(skipped.most_common()),
         odd=dict(odd.most_common()),
         wondered=_collect_warnings(scenes.meta.notes),
@@ -564,6 +564,6 @@ def _format_reasons(counts: Counter[str], left: list[dict[str, Any]]) -> dict[st
     """Counts by reason, each with the first image or file that it was reported for."""
     first: dict[str, str] = {}
     for each in left:
-        picture = f"{to_printable(each['video'])}, frame {each['frame']}"
-        first.setdefault(each["reason"], each.get("where") or picture)
+        image = f"{to_printable(each['video'])}, frame {each['frame']}"
+        first.setdefault(each["reason"], each.get("where") or image)
     return {f"{reason}; first: {first[reason]}": count for reason, count in counts.items()}

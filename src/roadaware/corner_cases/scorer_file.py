@@ -157,22 +157,22 @@ def check_videos_apart(
     return check_apart(fitted, prints, allowed=allowed)
 
 
-def check_held_out(fitted: Fitted, pictures: Prints, *, allowed: bool = False) -> int:
+def check_held_out(fitted: Fitted, images: Prints, *, allowed: bool = False) -> int:
     """Number of images that occur both in the fit of a re-scorer and in the images to score.
 
     Args:
         fitted: the re-scorer.
-        pictures: fingerprints of those that it is asked about.
+        images: fingerprints of those that it is asked about.
         allowed: whether there may be any.
 
     Raises:
         UsageError: if there are some and that is not allowed.
     """
-    shared = int(np.isin(pictures, fitted.seen).sum())
+    shared = int(np.isin(images, fitted.seen).sum())
     if shared and not allowed:
         _refuse(
             fitted,
-            f"{shared:,} of these {len(pictures):,} images",
+            f"{shared:,} of these {len(images):,} images",
             "so its scores there say nothing of new ones; fit it on others",
         )
     return shared
@@ -281,8 +281,8 @@ def rescore_proposals(
     old = boxes["score"].cast(pl.Float64)
     new = old * values if combine == "product" else pl.Series(values)
     before = boxes[BEFORE] if BEFORE in boxes.columns else boxes["score"]
-    told = [*proposals.meta.notes.get(NOTE, []), {"by": by, "combine": combine, **(facts or {})}]
-    meta = replace(proposals.meta, notes={**proposals.meta.notes, NOTE: told})
+    notes = [*proposals.meta.notes.get(NOTE, []), {"by": by, "combine": combine, **(facts or {})}]
+    meta = replace(proposals.meta, notes={**proposals.meta.notes, NOTE: notes})
     boxes = boxes.with_columns(
         new.alias("score"), before.alias(BEFORE), pl.Series(column, values, dtype=pl.Float64)
     )

@@ -76,13 +76,13 @@ def apply_segmentation_noise(
     numbers = np.unique(instances[instances > 0])
     fates = rng.random(len(numbers))
     strange = rng.integers(0, len(truth.names), len(numbers))
-    told = np.full(int(instances.max(initial=0)) + 1, -1, dtype=np.int64)
+    class_of_instance = np.full(int(instances.max(initial=0)) + 1, -1, dtype=np.int64)
     mistaken = (fates >= model.missed) & (fates < model.missed + model.wrong)
-    told[numbers[mistaken]] = strange[mistaken]
+    class_of_instance[numbers[mistaken]] = strange[mistaken]
     for number in numbers[fates < model.missed].tolist():
-        told[number] = _find_surrounding_class(truth.classes, instances, number)
-    claimed = told[instances]
-    found = np.where(claimed >= 0, claimed, truth.classes)
+        class_of_instance[number] = _find_surrounding_class(truth.classes, instances, number)
+    predicted = class_of_instance[instances]
+    found = np.where(predicted >= 0, predicted, truth.classes)
     height, width = found.shape
     down, across = (_field(height, width, model.edge_px, rng) for _ in range(2))
     rows = np.clip(np.arange(height)[:, None] + down, 0, height - 1).round().astype(np.int64)
@@ -307,26 +307,30 @@ class DetectionSource:
         _require_truth(where, scenes, "for detections name saved predictions")
         self._where, self._scenes = where, scenes
         self._held: dict[tuple[str, int], npt.NDArray[np.float64]] | None = None
-        self._told: frozenset[str] = frozenset()
+        self._videos: frozenset[str] = frozenset()
         if where not in (None, TRUTH, ERRING):
-            claims = open_predictions(Path(str(where)))
+            predictions = open_predictions(Path(str(where)))
             # The videos that a detector processed, also those without detections.
-            tables = (claims.videos, claims.frames, claims.boxes)
-            self._told = frozenset(
+            tables = (predictions.videos, predictions.frames, predictions.boxes)
+            self._videos = frozenset(
                 str(name) for table in tables if "video" in table.columns for name in table["video"]
             )
-            _require_shared(self._told, scenes, str(where))
+            _require_shared(self._videos, scenes, str(where))
             # Image to corners and scores.
             # Boxes but those whose best agent is a traffic light, which CODA does not count as common.
-            kinds = get_score_layout(claims.meta, "boxes")
-            if claims.boxes.is_empty() or "scores" not in claims.boxes.columns or "agent" not in kinds.kinds:
-                boxes = claims.boxes
+            kinds = get_score_layout(predictions.meta, "boxes")
+            if (
+                predictions.boxes.is_empty()
+                or "scores" not in predictions.boxes.columns
+                or "agent" not in kinds.kinds
+            ):
+                boxes = predictions.boxes
             else:
-                best = convert_to_matrix(claims.boxes["scores"], kinds.width)[
+                best = convert_to_matrix(predictions.boxes["scores"], kinds.width)[
                     :, kinds.columns("agent")
                 ].argmax(axis=1)
                 lights = [n for n, name in enumerate(kinds.kinds["agent"]) if name in TRAFFIC_LIGHTS]
-                boxes = claims.boxes.filter(pl.Series(~np.isin(best, lights)))
+                boxes = predictions.boxes.filter(pl.Series(~np.isin(best, lights)))
             if "score" not in boxes.columns:
                 boxes = boxes.with_columns(score=pl.lit(1.0))
             held = boxes.select("video", "frame", *CORNERS, pl.col("score").fill_null(1.0))
@@ -340,8 +344,8 @@ class DetectionSource:
         """Digest of all detections."""
         if self._held is None:
             return ""
-        told = [(video, frame, rows.tolist()) for (video, frame), rows in sorted(self._held.items())]
-        return digest(repr((sorted(self._told), told)).encode())
+        table = [(video, frame, rows.tolist()) for (video, frame), rows in sorted(self._held.items())]
+        return digest(repr((sorted(self._videos), table)).encode())
 
     def of(self, video: str, frame: int) -> CommonObjects | None:
         """The objects of an image."""
@@ -352,7 +356,7 @@ class DetectionSource:
         if self._held is None:
             return None
         rows = self._held.get((video, frame), np.zeros((0, 5)))
-        return CommonObjects(rows[:, :4], rows[:, 4], told=video in self._told)
+        return CommonObjects(rows[:, :4], rows[:, 4], has_predictions=video in self._videos)
 
 
 def _require_truth(where: str | None, scenes: Scenes, instead: str) -> None:
@@ -366,17 +370,17 @@ def _require_truth(where: str | None, scenes: Scenes, instead: str) -> None:
         raise UsageError(f"{where} is known of synthetic scenes alone, not of {dataset}; {instead}")
 
 
-def _require_shared(told: frozenset[str], scenes: Scenes, where: str) -> None:
+def _require_shared(names: frozenset[str], scenes: Scenes, where: str) -> None:
     """Refuse detections of another set.
 
     Raises:
         InputError: if they are of some videos, and of none of the set.
     """
     videos = scenes.videos["video"].to_list()
-    if not told or not videos or not told.isdisjoint(videos):
+    if not names or not videos or not names.isdisjoint(videos):
         return
     raise InputError(
-        f"detections of other videos: {to_printable(min(told))}, where the set has {to_printable(min(videos))}",
+        f"detections of other videos: {to_printable(min(names))}, where the set has {to_printable(min(videos))}",
         where=to_printable(where),
         hint="name the detections of this set and split; videos are called as `roadaware read` calls them",
     )

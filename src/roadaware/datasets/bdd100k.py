@@ -265,12 +265,12 @@ def _take_label(
     if reason is None:
         corners = [_parse_corner(box.get(edge)) for edge in _EDGES] if isinstance(box, dict) else corners
         if None in corners:
-            told = (
+            text = (
                 ", ".join(format_value(box.get(e)) for e in _EDGES)
                 if isinstance(box, dict)
                 else format_value(box)
             )
-            reason = f"box2d is no box of finite numbers: {told}"
+            reason = f"box2d is no box of finite numbers: {text}"
         elif type(mark) not in (str, int, type(None)):
             reason = f"the id should be a text or a whole number and is {format_value(mark)}"
         elif not isinstance(category, str | None):

@@ -87,8 +87,8 @@ def read_facts(source: Source, **given: Any) -> Facts:
         raise InputError(
             f"expected TOML: {to_printable(str(error))}", where=where, hint="such as: fps = 25"
         ) from error
-    told = _parse_facts(held, InputError, where)
-    return replace(told, **{name: value for name, value in vars(chosen).items() if value is not None})
+    facts = _parse_facts(held, InputError, where)
+    return replace(facts, **{name: value for name, value in vars(chosen).items() if value is not None})
 
 
 def _parse_facts(held: Mapping[str, Any], kind: Callable[..., Exception], where: str) -> Facts:
@@ -331,7 +331,7 @@ def _refuse_rows(
         pl.col(c).is_finite().fill_null(value=False) & (pl.col(c).abs() <= _FAR).fill_null(value=False)
         for c in CORNERS
     )
-    told = pl.concat_str([pl.col(c).cast(pl.String).fill_null("?") for c in CORNERS], separator=", ")
+    text = pl.concat_str([pl.col(c).cast(pl.String).fill_null("?") for c in CORNERS], separator=", ")
     late = (pl.col("frame") >= pl.col("n_frames")).fill_null(value=False)
     reason = select_first_reason(
         (pl.col("reason").is_not_null(), pl.col("reason")),
@@ -342,8 +342,8 @@ def _refuse_rows(
         ),
         (late, pl.format("frame {} is behind the end of its video of {} frames", "frame", "n_frames")),
         (~numbers, "a corner is no finite number"),
-        (pl.col("x2_px") < pl.col("x1_px"), pl.format("the box is upside down, x2 < x1: {}", told)),
-        (pl.col("y2_px") < pl.col("y1_px"), pl.format("the box is upside down, y2 < y1: {}", told)),
+        (pl.col("x2_px") < pl.col("x1_px"), pl.format("the box is upside down, x2 < x1: {}", text)),
+        (pl.col("y2_px") < pl.col("y1_px"), pl.format("the box is upside down, y2 < y1: {}", text)),
         (pl.col("track").str.len_bytes() > LONGEST_NAME, "the track's name is too long"),
         (pl.col("label").str.len_bytes() > LONGEST_NAME, "the class's name is too long"),
         (pl.lit(scored) & pl.col("score").is_null(), "a prediction without a score"),

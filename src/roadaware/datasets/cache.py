@@ -55,13 +55,13 @@ class Entry:
         place = [str(self.source.path), self.source.prefix]
         return f"{self.reader}-{_digest([self.reader, place, sorted(self.options.items())])}"
 
-    def state(self, pictures: Iterable[str]) -> str:
+    def state(self, images: Iterable[str]) -> str:
         """Names the state of the source and of the program; it changes when a file does.
 
         Args:
-            pictures: names of those whose first bytes were read, there or not.
+            images: names of those whose first bytes were read, there or not.
         """
-        names = list(pictures)
+        names = list(images)
         beside = [self.source.stamp(names)] if names else []
         return _digest([__version__, self.version, self._stamp, *beside])
 
@@ -104,8 +104,8 @@ def load_or_read(entry: Entry, fresh: Callable[[], Scenes], *, verify: bool = Fa
 
 def _load_cached(folder: Path, entry: Entry, level: int = logging.DEBUG, *, verify: bool) -> Scenes | None:
     """The kept Scenes; None where there are none, they are damaged (logged at `level`) or of other contents."""
-    pictures = _pictures(folder)
-    place = folder / entry.state(pictures)
+    images = _pictures(folder)
+    place = folder / entry.state(images)
     if not place.is_dir():
         return None
     try:
@@ -113,34 +113,34 @@ def _load_cached(folder: Path, entry: Entry, level: int = logging.DEBUG, *, veri
     except InputError as error:
         _LOG.log(level, "what was kept in %s cannot be opened and is read anew: %s", place, error.message)
         return None
-    return scenes if not verify or _same(scenes, pictures, entry) else None
+    return scenes if not verify or _same(scenes, images, entry) else None
 
 
-def _same(scenes: Scenes, pictures: Glimpsed, entry: Entry) -> bool:
+def _same(scenes: Scenes, images: Glimpsed, entry: Entry) -> bool:
     """Whether the files hold what they held: annotations to the byte, of images what was taken of them."""
     if scenes.meta.source_digest != entry.source.contents(entry.inputs):
         return False
-    return _as_seen(entry.source, pictures)
+    return _as_seen(entry.source, images)
 
 
-def _as_seen(source: Source, pictures: Glimpsed) -> bool:
+def _as_seen(source: Source, images: Glimpsed) -> bool:
     """Whether the first bytes of the images still give the same sizes."""
-    return all(parse_picture_size(source, name) == told for name, told in pictures.items())
+    return all(parse_picture_size(source, name) == size for name, size in images.items())
 
 
 def _pictures(folder: Path) -> Glimpsed:
     """The images that were opened for the kept set, with what their first bytes gave."""
     with suppress(RoadawareError, OSError, ValueError, RecursionError, TypeError, AttributeError):
         found = json.loads(read_regular(folder / _PICTURES, limit=_MOST_BYTES))
-        return {name: told if isinstance(told, str) else tuple(told) for name, told in found.items()}
+        return {name: size if isinstance(size, str) else tuple(size) for name, size in found.items()}
     return {}
 
 
 def _keep(folder: Path, entry: Entry, scenes: Scenes) -> None:
     """Write the entry and remove those of earlier states; failing to is a warning."""
-    pictures = entry.source.glimpsed
-    state = entry.state(pictures)
-    if not _as_seen(entry.source, pictures):
+    images = entry.source.glimpsed
+    state = entry.state(images)
+    if not _as_seen(entry.source, images):
         return  # One was changed after it was read: the state is not that of what was read.
     try:
         for old in [path for path in folder.iterdir() if path.name != "lock"]:
@@ -148,8 +148,8 @@ def _keep(folder: Path, entry: Entry, scenes: Scenes) -> None:
                 shutil.rmtree(old, ignore_errors=True)
             else:
                 old.unlink()
-        if pictures:
-            write_atomically(folder / _PICTURES, json.dumps(pictures).encode())
+        if images:
+            write_atomically(folder / _PICTURES, json.dumps(images).encode())
         save(scenes, folder / state, overwrite=True)
     except (RoadawareError, OSError) as error:
         _warn(folder, error)

@@ -701,14 +701,14 @@ def find(path: Path) -> Source:
 
 def inputs(
     source: Source,
-    pictures: str | None = None,
+    images: str | None = None,
     sounds: str | None = None,
     first_frame: int | None = None,
     labels: str | Path | None = None,
 ) -> list[str]:
     """Names of the files that `read` would read."""
     lent = [] if labels is None else [source.lend(Path(labels))]
-    return [*_parts(source, pictures, sounds).names, *lent]
+    return [*_parts(source, images, sounds).names, *lent]
 
 
 def read(
@@ -780,13 +780,9 @@ _T = TypeVar("_T")
 _Take = Callable[[Source, str, Held, Findings], None]
 
 
-def _check_options(pictures: str | None, sounds: str | None, first_frame: int | None) -> None:
+def _check_options(images: str | None, sounds: str | None, first_frame: int | None) -> None:
     """Raises UsageError if an option is none."""
-    if (
-        pictures not in (None, *_PICTURES)
-        or sounds not in (None, *_GROUPS)
-        or first_frame not in (None, 0, 1)
-    ):
+    if images not in (None, *_PICTURES) or sounds not in (None, *_GROUPS) or first_frame not in (None, 0, 1):
         raise UsageError("'pictures' is picked or all, 'sounds' is group or frame, 'first_frame' is 0 or 1")
 
 
@@ -881,13 +877,13 @@ def _side(source: Source, name: str, findings: Findings, take: Callable[[bytes, 
     return value
 
 
-def _parts(source: Source, pictures: str | None = None, sounds: str | None = None) -> _Parts:
+def _parts(source: Source, images: str | None = None, sounds: str | None = None) -> _Parts:
     """The files of a set, with or without the folders around them."""
     if isinstance(source, FileSource):
         return _Parts(any=[source.name])
     parts = _Parts()
     for base in ("AR_ava_format", "") if source.has_folder("AR_ava_format") else ("",):
-        _add_actions(source, base, pictures, parts)
+        _add_actions(source, base, images, parts)
         if parts.actions:
             break
     for base in ("SSL_ssl_format", "") if source.has_folder("SSL_ssl_format") else ("",):
@@ -901,13 +897,13 @@ def _parts(source: Source, pictures: str | None = None, sounds: str | None = Non
     return parts
 
 
-def _add_actions(source: Source, base: str, pictures: str | None, parts: _Parts) -> None:
+def _add_actions(source: Source, base: str, images: str | None, parts: _Parts) -> None:
     """The files of actions in a folder."""
     tables = source.files(base, ".csv")
     aside = [name for name in tables if _EXCLUDED.search(PurePosixPath(name).name)]
     picked = [name for name in tables if name not in aside and PurePosixPath(name).name.startswith("chaos_")]
     every = source.files(f"{base}/annotation".strip("/"), ".csv")
-    parts.actions = every if pictures == "all" or (pictures is None and not picked) else picked
+    parts.actions = every if images == "all" or (images is None and not picked) else picked
     parts.naming = [name for name in picked if name not in parts.actions and _split(name)]
     parts.excluded = aside if parts.actions else []
     parts.labels = source.files(base, ".pbtxt") if parts.actions else []

@@ -342,17 +342,17 @@ def _count(text: str | None) -> int | None:
 
 def _box_reason(sheet: Sheet) -> pl.Expr:
     corners = [pl.col(raw) for raw in CORNERS.values()]
-    told = pl.format("(xtl, ytl, xbr, ybr = {}, {}, {}, {})", *corners)
+    text = pl.format("(xtl, ytl, xbr, ybr = {}, {}, {}, {})", *corners)
     return select_first_reason(
         *check_frame_records("frame", "number", sheet.record.element, sheet.record.owner),
         (pl.any_horizontal(corner.is_null() for corner in corners), "a coordinate is missing"),
         (
             ~pl.all_horizontal(pl.col(name).is_finite().fill_null(value=False) for name in CORNERS),
-            pl.format("a coordinate is no finite number {}", told),
+            pl.format("a coordinate is no finite number {}", text),
         ),
         (
             (pl.col("x1_px") > pl.col("x2_px")) | (pl.col("y1_px") > pl.col("y2_px")),
-            pl.format("upside down {}", told),
+            pl.format("upside down {}", text),
         ),
         (pl.col("track_reason").is_not_null(), pl.format("its track is refused: {}", "track_reason")),
         (

@@ -178,9 +178,9 @@ def _bare_relations(data: bytes) -> str | None:
 
 def _looks(head: bytes, tail: bytes) -> str:
     """Description of a file that no reader knows."""
-    claimed = _by_keys(head + tail, _CLAIMS)
-    if claimed is not None:
-        return f"which looks like {claimed}, not like annotations"
+    predicted = _by_keys(head + tail, _CLAIMS)
+    if predicted is not None:
+        return f"which looks like {predicted}, not like annotations"
     start = head[:_SHOWN].decode("utf-8", errors="replace").strip()
     return f"which begins with {start!r}{_describe_break(head, tail)}" if start else "which is empty"
 

@@ -82,16 +82,16 @@ def read_file(value: Any, file: str, where: str, grounded: Grounded) -> None:
     if isinstance(value, list):
         listed = [(None, each) for each in value]
         fits = any(isinstance(each, dict) and "video_id" in each for each in value)
-        told = "a list, but expected an object with 'video_id' and 'trajectory' in each place"
+        text = "a list, but expected an object with 'video_id' and 'trajectory' in each place"
     elif isinstance(value, dict):
         listed = list(value.items())
         fits = any(isinstance(each, dict) and "bbox" in each for each in value.values())
-        told = "has neither videos with a list nor videos with an object 'bbox'"
+        text = "has neither videos with a list nor videos with an object 'bbox'"
     else:
         message = f"expected an object or a list of sentences and found {describe_type(value)}"
         raise InputError(message, where=where, hint=_FOREIGN)
     if not fits:
-        raise InputError(told, where=where, hint=_FOREIGN)
+        raise InputError(text, where=where, hint=_FOREIGN)
     split = _split(file)
     seen = {(each.video, each.name) for each in grounded.sentences}
     for number, (key, each) in enumerate(listed):

@@ -108,11 +108,11 @@ class Findings:
 
     def notes(self) -> dict[str, Any]:
         """Warnings and rows left out, as plain data for `Meta.notes`."""
-        told = [
+        notes = [
             {"what": what, "count": w.count, "example": w.example}
             for what, w in sorted(self.warnings.items())
         ]
-        return {"warnings": told, "left_out": dict(sorted(self.left_out.items()))}
+        return {"warnings": notes, "left_out": dict(sorted(self.left_out.items()))}
 
 
 def find_common_reason(reasons: Sequence[str] | pl.Series) -> tuple[str, int]:
@@ -198,7 +198,7 @@ class Cells:
             names: the raw columns.
             within: lowest and highest number.
         """
-        told = "" if within is None else f" in [{within[0]}, {within[1]}]"
+        text = "" if within is None else f" in [{within[0]}, {within[1]}]"
         values = self.rows.select(pl.col(*names).str.strip_chars().cast(pl.Float64, strict=False))
         finite = pl.all().cast(pl.Float32).is_finite()
         good = finite & (True if within is None else pl.all().is_between(*within))
@@ -206,7 +206,7 @@ class Cells:
         for column in columns:
             if column.null_count() != self.rows[column.name].null_count():
                 self._warn(
-                    self.rows[column.name], column, f"{column.name}: no finite number{told}, kept as null"
+                    self.rows[column.name], column, f"{column.name}: no finite number{text}, kept as null"
                 )
         return columns
 

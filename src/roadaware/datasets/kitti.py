@@ -128,8 +128,8 @@ def parse_label(line: str) -> tuple[str, dict[str, Any]]:
     """
     words = line.split()
     if len(words) != _FIELDS:
-        told = " (the 16th is a score: these are predictions)" if len(words) == _FIELDS + 1 else ""
-        raise RowError(f"a label has {_FIELDS} fields and this line {len(words)}{told}")
+        text = " (the 16th is a score: these are predictions)" if len(words) == _FIELDS + 1 else ""
+        raise RowError(f"a label has {_FIELDS} fields and this line {len(words)}{text}")
     if words[0] not in CLASSES:
         raise RowError(f"the class '{words[0][:40]}' is none of {', '.join(CLASSES)}")
     if words[2] not in (*_OCCLUSION, "-1"):

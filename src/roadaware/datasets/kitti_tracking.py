@@ -152,8 +152,8 @@ def parse_track_label(line: str) -> tuple[int, str | None, str, dict[str, object
     """
     words = line.split()
     if len(words) != _FIELDS:
-        told = " (the 18th is a score: these are predictions)" if len(words) == _SCORED else ""
-        raise RowError(f"a label has {_FIELDS} fields and this line {len(words)}{told}")
+        text = " (the 18th is a score: these are predictions)" if len(words) == _SCORED else ""
+        raise RowError(f"a label has {_FIELDS} fields and this line {len(words)}{text}")
     if not _WHOLE.fullmatch(words[0]) or int(words[0]) < 0:
         raise RowError(f"the frame is a whole number from 0, not '{words[0][:40]}'")
     if not _WHOLE.fullmatch(words[1]) or int(words[1]) < -1:

@@ -396,14 +396,14 @@ def group_tasks_by_video(
         findings.warn(
             "videos of which regions give several lengths; the longest counts", name, len(counts) > 1
         )
-        picture = any(each.kind == "box" for each in drawn) or shared[0].media == "image"
+        image = any(each.kind == "box" for each in drawn) or shared[0].media == "image"
         clips.append(
             Clip(
                 name,
                 tuple(shared),
                 next((task.size for task in shared if task.size is not None), size),
-                None if picture else fps or (rates[0] if rates else None),
-                max(counts) if counts else (1 if picture else None),
+                None if image else fps or (rates[0] if rates else None),
+                max(counts) if counts else (1 if image else None),
             )
         )
     return clips

@@ -177,8 +177,8 @@ def _track(result: Mapping[str, Any], value: Mapping[str, Any], item: str, readi
     for place, keyframe in enumerate(sequence):
         found = _keyframe(keyframe, count, rows)
         if isinstance(found, str):
-            told = keyframe.get("frame") if isinstance(keyframe, dict) else None
-            reading.refuse("boxes", f"{item}, keyframe {place}, frame {format_value(told)}", found)
+            number = keyframe.get("frame") if isinstance(keyframe, dict) else None
+            reading.refuse("boxes", f"{item}, keyframe {place}, frame {format_value(number)}", found)
             continue
         frame, row = found
         rows[frame] = row
@@ -250,9 +250,9 @@ def _span(value: Mapping[str, Any], item: str, reading: Reading) -> Drawn | str:
         held = each if isinstance(each, dict) else {}
         start, end = parse_frame(held.get("start")), parse_frame(held.get("end"))
         if start is None or end is None or not 1 <= start <= end <= MOST_FRAMES:
-            told = f"{format_value(held.get('start'))} to {format_value(held.get('end'))}"
+            text = f"{format_value(held.get('start'))} to {format_value(held.get('end'))}"
             return _reject_item(
-                reading, "tubes", item, f"a range should run from frame 1 on, forward: {told}"
+                reading, "tubes", item, f"a range should run from frame 1 on, forward: {text}"
             )
         ranges.append((start - 1, end))
     if not ranges:
@@ -272,8 +272,8 @@ def _parse_time_span(
     """A span in seconds."""
     start, end = parse_number(value["start"]), parse_number(value["end"])
     if start is None or end is None or not 0 <= start <= end:
-        told = f"{format_value(value['start'])} to {format_value(value['end'])}"
-        return _reject_item(reading, table, item, f"should run from second 0 on, forward: {told}")
+        text = f"{format_value(value['start'])} to {format_value(value['end'])}"
+        return _reject_item(reading, table, item, f"should run from second 0 on, forward: {text}")
     return Drawn(kind, seconds=(start, end))
 
 
@@ -428,8 +428,8 @@ def parse_tasks(content: Any, where: str, file: str, which: Which, findings: Fin
         raise InputError("the list holds no task", where=where, hint=hint)
     if not any(map(_is_task, content)):
         first = content[0]
-        told = "an object without 'data'" if isinstance(first, dict) else describe_type(first)
-        raise InputError(f"a task should be an object with 'data' and is {told}", where=where, hint=hint)
+        text = "an object without 'data'" if isinstance(first, dict) else describe_type(first)
+        raise InputError(f"a task should be an object with 'data' and is {text}", where=where, hint=hint)
     seen: set[tuple[Any, str]] = set()
     for place, value in enumerate(content):
         if not _is_task(value):
@@ -632,8 +632,8 @@ def _links(result: Mapping[str, Any], reading: Reading) -> list[Link]:
     elif not labels:
         reading.refuse("relations", item, "has no label")
     elif arrows is None:
-        told = format_value(result.get("direction"))
-        reading.refuse("relations", item, f"'direction' should be right, left or bi and is {told}")
+        text = format_value(result.get("direction"))
+        reading.refuse("relations", item, f"'direction' should be right, left or bi and is {text}")
     else:
         names = [escape_surrogates(str(end)) for end in ends]
         return [Link(item, names[a], names[b], label) for label in labels for a, b in arrows]

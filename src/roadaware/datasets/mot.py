@@ -150,7 +150,7 @@ def _read_rows(source: Source, folder: str, named: tuple[str, ...] | None, found
     where = source.where(name)
     labels = f"{folder}/{LABELS}"
     classes: tuple[str, ...] = named or MOT17
-    told = bool(named)
+    is_known = bool(named)
     if source.holds(labels):
         text = decode_utf_text(
             source.read(labels), source.where(labels), expected="names of classes", hint=_HINT
@@ -158,8 +158,8 @@ def _read_rows(source: Source, folder: str, named: tuple[str, ...] | None, found
         classes = check_classes(
             [line.strip() for line in text.splitlines() if line.strip()], source.where(labels)
         )
-        told = True
-    if told:
+        is_known = True
+    if is_known:
         found.classes = list(dict.fromkeys([*found.classes, *classes]))
     data = source.read(name)
     # A sequence in which there is nothing has an empty file.
@@ -238,18 +238,18 @@ def _read_info(source: Source, name: str) -> dict[str, Any]:
     )
     try:
         parser.read_string(text)
-        told = dict(parser["Sequence"]) if parser.has_section("Sequence") else {}
+        record = dict(parser["Sequence"]) if parser.has_section("Sequence") else {}
     except configparser.Error as error:
         raise InputError(f"expected an ini file: {str(error).splitlines()[0]}", where=where) from error
     most = {"n_frames": MOST_FRAMES, "width_px": LARGEST_SIDE, "height_px": LARGEST_SIDE}
     for key, column in (("seqlength", "n_frames"), ("imwidth", "width_px"), ("imheight", "height_px")):
-        value = told.get(key, "").strip()
+        value = record.get(key, "").strip()
         if value and not (re.fullmatch(r"\d{1,9}", value, re.ASCII) and int(value) <= most[column]):
             raise InputError(
                 f"{key} is '{to_printable(value, 40)}', no number up to {most[column]:,}", where=where
             )
         found[column] = int(value) or None if value else None
-    rate = told.get("framerate", "").strip()
+    rate = record.get("framerate", "").strip()
     if rate and not (re.fullmatch(r"\d{1,4}(\.\d{1,9})?", rate, re.ASCII) and 0 < float(rate) <= 1000):
         raise InputError(f"framerate is '{to_printable(rate, 40)}', no number up to 1000", where=where)
     found["fps"] = float(rate) if rate else None

@@ -149,16 +149,16 @@ def _camera(value: Any, name: str, moment: _Moment) -> tuple[dict[str, Any], dic
     Raises:
         InputError: if its matrix or a pose is none, or its path is unknown.
     """
-    told, where = to_printable(escape_surrogates(name), 60), moment.where
-    image = ensure_object(value, where, f"image '{told}'")
-    lens = _numbers(image.get("cam2img"), (3, 3), where, f"cam2img of '{told}'")
+    text, where = to_printable(escape_surrogates(name), 60), moment.where
+    image = ensure_object(value, where, f"image '{text}'")
+    lens = _numbers(image.get("cam2img"), (3, 3), where, f"cam2img of '{text}'")
     if not (lens[0, 0] > 0 and lens[1, 1] > 0 and np.abs(lens[2] - [0, 0, 1]).max() < 1e-6):
-        raise InputError(f"cam2img of '{told}' is no camera matrix: {lens.tolist()}", where=where)
-    ego_camera = _pose(image.get("cam2ego"), where, f"cam2ego of '{told}'")
-    camera_lidar = _pose(image.get("lidar2cam"), where, f"lidar2cam of '{told}'")
+        raise InputError(f"cam2img of '{text}' is no camera matrix: {lens.tolist()}", where=where)
+    ego_camera = _pose(image.get("cam2ego"), where, f"cam2ego of '{text}'")
+    camera_lidar = _pose(image.get("lidar2cam"), where, f"lidar2cam of '{text}'")
     world_then = moment.world_ego @ moment.ego_lidar @ invert_pose(camera_lidar) @ invert_pose(ego_camera)
-    at = {"scene": moment.scene, "sensor": told}
-    video = f"{moment.scene}/{told}"
+    at = {"scene": moment.scene, "sensor": text}
+    video = f"{moment.scene}/{text}"
     frame: dict[str, Any] = {
         "video": video,
         "frame": 0,
@@ -212,12 +212,12 @@ def _boxes(held: dict[str, Any], file: str, moment: _Moment, cameras: set[str], 
 
 def _solid(instance: dict[str, Any]) -> dict[str, float]:
     """The box in space of an instance, whose middle is told, as columns of `boxes`; empty where it is none."""
-    told = instance.get("bbox_3d")
-    if instance.get("bbox_3d_isvalid") is False or not isinstance(told, list) or len(told) != len(_SOLID):
+    cuboid = instance.get("bbox_3d")
+    if instance.get("bbox_3d_isvalid") is False or not isinstance(cuboid, list) or len(cuboid) != len(_SOLID):
         return {}
-    if not all(_is_number(each, _LARGEST_KEYFRAME) for each in told) or min(told[3:6]) <= 0:
+    if not all(_is_number(each, _LARGEST_KEYFRAME) for each in cuboid) or min(cuboid[3:6]) <= 0:
         return {}
-    x, y, z, length, height, width, turn = map(float, told)
+    x, y, z, length, height, width, turn = map(float, cuboid)
     return dict(zip(_SOLID, (height, width, length, x, y + height / 2, z, turn), strict=True))
 
 

@@ -105,8 +105,8 @@ def attach_films(scenes: Scenes, root: Path, *, strict: bool = False) -> Scenes:
         place = _find_file(video, row.get("path"), root, files, stills=stills)
         if place is None:
             missing.append(video)
-            told = " or ".join((*FILMS[:3], *(PICTURES[:1] if stills else ())))
-            findings.reject("videos", str(root), video, f"no film is called so ({told})", rows=0)
+            text = " or ".join((*FILMS[:3], *(PICTURES[:1] if stills else ())))
+            findings.reject("videos", str(root), video, f"no film is called so ({text})", rows=0)
             continue
         try:
             films[video] = _open_film(root, place)
@@ -158,12 +158,12 @@ def _walk(folder: Path, depth: int) -> Iterable[Path]:
 
 
 def _find_file(
-    video: str, told: str | None, root: Path, files: dict[str, list[str]], *, stills: bool
+    video: str, given: str | None, root: Path, files: dict[str, list[str]], *, stills: bool
 ) -> str | None:
     """The file of a video below a folder: what the annotations say, else one of its name, films before pictures."""
-    every = {name for names in files.values() for name in names} if told else set()
-    if told in every:
-        return told
+    every = {name for names in files.values() for name in names} if given else set()
+    if given in every:
+        return given
     known = [*files.get(video, []), *files.get(video.rpartition("/")[2], [])]
     known += files.get(Path(video).stem, []) if Path(video).suffix.lower() in FILMS else []
     for suffixes in (FILMS, PICTURES) if stills else (FILMS,):
@@ -190,11 +190,11 @@ def _move_to_films(scenes: Scenes, films: dict[str, FoundFilm], findings: Findin
     """The tables in pixels and frames of the films."""
     unit = any(note in scenes.meta.notes for note in UNIT_NOTES)
     seconds = "unit_pictures" in scenes.meta.notes and scenes.sounds.is_empty()
-    told = {str(row["video"]): row for row in scenes.videos.iter_rows(named=True)}
+    selected = {str(row["video"]): row for row in scenes.videos.iter_rows(named=True)}
     rows = []
     for video, film in films.items():
         wide, high = (
-            told[video].get(name) or size
+            selected[video].get(name) or size
             for name, size in (("width_px", film.width_px), ("height_px", film.height_px))
         )
         scaled = not unit and (wide, high) != (film.width_px, film.height_px)

@@ -274,8 +274,8 @@ def _size(raw: RawVideo, findings: Findings) -> tuple[int, int]:
     """Width and height of the video's image; ROAD's own where the file says none."""
     width, height = raw.head["width_px"], raw.head["height_px"]
     if width is None:
-        told = f"{_USUAL_SIZE[0]} x {_USUAL_SIZE[1]}"
-        findings.warn(f"videos without an image size, taken as {told} pixels", raw.name)
+        text = f"{_USUAL_SIZE[0]} x {_USUAL_SIZE[1]}"
+        findings.warn(f"videos without an image size, taken as {text} pixels", raw.name)
         return _USUAL_SIZE
     return width, height
 
@@ -355,7 +355,7 @@ def _resolve_labels(ids: IdLists, labels: Labels, items: _Items, findings: Findi
     """The used labels that ids name, each once for a row; unused ones are counted and left out."""
     strange = np.flatnonzero((ids.value < 0) | (ids.value >= len(labels.every)))
     reasons = [
-        f"{ids.told.get(place, int(ids.value[place]))} is no {labels.native} label: "
+        f"{ids.written.get(place, int(ids.value[place]))} is no {labels.native} label: "
         f"there are {len(labels.every)}"
         for place in strange.tolist()
     ]
@@ -448,8 +448,8 @@ def _build_derived_tubes(raw: RawVideo, kind: Labels, tracks: Tracks, findings: 
     torn = tracks.torn[kind.native]
     items.refuse(torn, [_TORN] * len(torn), findings)
     whole = np.delete(np.arange(len(tubes.name), dtype=np.int64), torn)
-    told = {n: tubes.told[tube] for n, tube in enumerate(whole.tolist()) if tube in tubes.told}
-    found = _resolve_labels(IdLists(whole, tubes.label[whole], told, 0), kind, items, findings)
+    notes = {n: tubes.written[tube] for n, tube in enumerate(whole.tolist()) if tube in tubes.written}
+    found = _resolve_labels(IdLists(whole, tubes.label[whole], notes, 0), kind, items, findings)
     number = np.full(len(tubes.name), -1, dtype=np.int64)
     number[found.row] = np.arange(len(found.row))
     held = number[tubes.tube] >= 0
@@ -577,7 +577,7 @@ class _Told:
             self.progress(self.start + hundredths, self.total, "hundredths of the text")
 
 
-def _read_file(source: Source, name: str, told: _Told) -> _File:
+def _read_file(source: Source, name: str, road_terms: _Told) -> _File:
     """The columns of one file's videos.
 
     Raises:
@@ -590,7 +590,7 @@ def _read_file(source: Source, name: str, told: _Told) -> _File:
     videos: list[RawVideo] = []
     with pause_garbage_collection():
         for place, path, value in iterate_members(text, where, lambda path: path in ((), ("db",))):
-            told(place * 100 // len(text))
+            road_terms(place * 100 // len(text))
             if len(path) != 2:
                 top[path[0] if path else ""] = value
                 continue
@@ -605,7 +605,7 @@ def _read_file(source: Source, name: str, told: _Told) -> _File:
     terms = read_terms(top, where, findings)
     if "db" in top:
         raise InputError(f"'db' should be an object and is {describe_type(top['db'])}", where=where)
-    told(100)
+    road_terms(100)
     return _File(name, terms, videos, findings)
 
 

@@ -42,13 +42,13 @@ class IdLists:
     Args:
         row: (ids) the row that an id belongs to; in order.
         value: (ids) what stood there; -1 for what is no whole number.
-        told: place among the ids to how what is no whole number is written.
+        written: place among the ids to how what is no whole number is written.
         absent: how many rows have no list.
     """
 
     row: Ints
     value: Ints
-    told: dict[int, str]
+    written: dict[int, str]
     absent: int
 
 
@@ -133,15 +133,15 @@ def parse_id_lists(column: Sequence[Any]) -> IdLists:
     if not set(map(type, column)) <= {list}:
         absent = sum(value is None for value in column)
         column = [[] if v is None else v if isinstance(v, list) else [v] for v in column]
-    told: dict[int, str] = {}
+    record: dict[int, str] = {}
     counts = np.fromiter(map(len, column), dtype=np.int64, count=len(column))
     flat: list[Any] = list(chain.from_iterable(column))
     if not set(map(type, flat)) <= {int} or (flat and not -_MOST <= min(flat) <= max(flat) <= _MOST):
         for place, value in enumerate(flat):
             if type(value) is not int or not -_MOST <= value <= _MOST:
-                told[place], flat[place] = format_value(value), -1
+                record[place], flat[place] = format_value(value), -1
     row = np.repeat(np.arange(len(column), dtype=np.int64), counts)
-    return IdLists(row, np.array(flat, dtype=np.int64), told, absent)
+    return IdLists(row, np.array(flat, dtype=np.int64), record, absent)
 
 
 def _corners(entries: Sequence[Any]) -> tuple[Floats, dict[int, str]]:
@@ -216,7 +216,7 @@ class Stretches:
     Args:
         name: (tubes,) the file's names.
         label: (tubes,) ids that count all labels; -1 for what is none.
-        told: tube to how an id that is no whole number is written.
+        written: tube to how an id that is no whole number is written.
         tube: (members,) the tube that a frame belongs to; in order.
         frame: (members,) from 0, increasing in a tube, none twice.
         box: (members,) the box, -1 for tubes that have frames only.
@@ -224,7 +224,7 @@ class Stretches:
 
     name: list[str]
     label: Ints
-    told: dict[int, str]
+    written: dict[int, str]
     tube: Ints
     frame: Ints
     box: Ints
@@ -311,7 +311,7 @@ def read_stretches(key: str, tubes: Any, at: Places, place: tuple[str, str], fin
     ids = parse_id_lists([[held[n].get("label_id")] for n in taken])
     number = np.cumsum(kept) - 1
     return Stretches(
-        [escape_surrogates(names[n]) for n in taken], ids.value, ids.told, number[tube], frame, box
+        [escape_surrogates(names[n]) for n in taken], ids.value, ids.written, number[tube], frame, box
     )
 
 
@@ -321,8 +321,8 @@ def _check_tube_list(tube: Any, at: Places) -> str | None:
         return f"should be an object and is {describe_type(tube)}"
     if "annos" in tube:
         annos = tube["annos"]
-        told = describe_type(annos)
-        return None if isinstance(annos, dict) else f"'annos' should be an object and is {told}"
+        text = describe_type(annos)
+        return None if isinstance(annos, dict) else f"'annos' should be an object and is {text}"
     frames = tube.get("frames")
     if not isinstance(frames, dict | list):
         return f"has no 'annos', and 'frames' should be a list and is {describe_type(frames)}"

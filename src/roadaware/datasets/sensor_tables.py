@@ -72,12 +72,12 @@ class Sensed:
     Args:
         findings: counts what is read, and takes what is refused.
         own: further columns of `boxes`, with their types.
-        told: further columns of `videos`, with their types.
+        more: further columns of `videos`, with their types.
     """
 
     findings: Findings
     own: dict[str, Any] = field(default_factory=dict)
-    told: dict[str, Any] = field(default_factory=dict)
+    more: dict[str, Any] = field(default_factory=dict)
     videos: list[dict[str, Any]] = field(default_factory=list)
     frames: list[dict[str, Any]] = field(default_factory=list)
     boxes: list[dict[str, Any]] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Sensed:
             {"tube": number, "video": video, "name": name} for (video, name), number in self._tubes.items()
         ]
         found = {
-            "videos": _table("videos", self.videos, {**_VIDEOS, **self.told}),
+            "videos": _table("videos", self.videos, {**_VIDEOS, **self.more}),
             "frames": _table("frames", self.frames, _FRAMES),
             "boxes": _table("boxes", numbered, {**_BOXES, **self.own}),
             "labels": _table("labels", of, _LABELS),
@@ -143,11 +143,11 @@ def read_picture_size(source: Source, name: str, findings: Findings) -> tuple[in
         name: of the image's file.
         findings: takes a file that is there and tells no size.
     """
-    told = parse_picture_size(source, name)
-    source.glimpsed[name] = told
-    if isinstance(told, str) and told != _ABSENT:
-        findings.reject("files", name, "", told)
-    return None if isinstance(told, str) else told
+    size = parse_picture_size(source, name)
+    source.glimpsed[name] = size
+    if isinstance(size, str) and size != _ABSENT:
+        findings.reject("files", name, "", size)
+    return None if isinstance(size, str) else size
 
 
 def parse_picture_size(source: Source, name: str) -> tuple[int, int] | str:

@@ -192,8 +192,8 @@ def build_no_sentences_error(errors: list[InputError], findings: Findings, where
         return build_unreadable_error(errors)
     if first is None:
         return InputError("there is no sentence in it", where=where)
-    told = f"the first, {first['item']}: {first['reason']}"
-    return InputError(f"none of {findings.read['queries']} sentences can be read; {told}", where=where)
+    text = f"the first, {first['item']}: {first['reason']}"
+    return InputError(f"none of {findings.read['queries']} sentences can be read; {text}", where=where)
 
 
 def _videos(grounded: Grounded) -> pl.DataFrame:

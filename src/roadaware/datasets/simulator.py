@@ -190,9 +190,9 @@ def _concat_scenes(
     whole = concat(parts)
     for table, frame in whole.filled().items():
         findings.read[table] += len(frame)
-    told = {key: head[key] for key in ("config", "seed", "program") if key in head}
+    facts = {key: head[key] for key in ("config", "seed", "program") if key in head}
     refused = int((findings.table()["table"] == "files").sum())
-    notes = {**whole.meta.notes, "simulation": told, "unfinished": planned - len(parts) - refused}
+    notes = {**whole.meta.notes, "simulation": facts, "unfinished": planned - len(parts) - refused}
     meta = replace(
         whole.meta,
         source_digest=source.contents(inputs(source)),

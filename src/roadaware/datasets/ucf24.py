@@ -299,8 +299,8 @@ def _boxes(raw: Raw, findings: Findings) -> tuple[Ints, Ints, Floats32]:
     bad = np.flatnonzero(beyond | wrong)
     if len(bad):
         items = [f"{_item(raw, raw.tubes[tube[n]])}, frame {frame[n]}" for n in bad]
-        told = ["lies outside the image" if beyond[n] else "is upside down or empty" for n in bad]
-        reasons = [f"the box {given[n].tolist()} {why}" for n, why in zip(bad, told, strict=True)]
+        lines = ["lies outside the image" if beyond[n] else "is upside down or empty" for n in bad]
+        reasons = [f"the box {given[n].tolist()} {why}" for n, why in zip(bad, lines, strict=True)]
         findings.reject_rows("boxes", build_rejected_rows(raw.file, list(zip(items, reasons, strict=True))))
     good = np.asarray(~(beyond | wrong))
     return tube[good], frame[good], inside[good]

@@ -127,9 +127,9 @@ def _take(value: Any, file: str, where: str, sounds: dict[str, Heard], findings:
     taken = sum(len(each.corners) for each in found.values())
     if not found or (not taken and part.read["boxes"]):
         lost = part.table().filter(pl.col("table") == ("boxes" if found else "sounds")).head(1).to_dicts()
-        told = f"; the first, {lost[0]['item']}: {lost[0]['reason']}" if lost else ""
+        text = f"; the first, {lost[0]['item']}: {lost[0]['reason']}" if lost else ""
         what = f"boxes of {len(found)} items" if found else f"{len(value)} items"
-        raise InputError(f"none of the {what} can be read{told}", where=where)
+        raise InputError(f"none of the {what} can be read{text}", where=where)
     sounds |= found
     findings.merge(part)
 
@@ -138,8 +138,8 @@ def _corners(name: str, boxes: list[Any], file: str, findings: Findings) -> Floa
     """(n, 4) the boxes of one item that can be taken."""
     corners, bad = parse_corners(boxes, sized=False, largest=LARGEST)
     for number, reason in bad.items():
-        told = reason if "upside" in reason else f"{reason}; {_NUMBERS}"
-        findings.reject("boxes", file, f"{name}, frame 0, box {number}", told)
+        text = reason if "upside" in reason else f"{reason}; {_NUMBERS}"
+        findings.reject("boxes", file, f"{name}, frame 0, box {number}", text)
     kept = corners[[n for n in range(len(boxes)) if n not in bad]]
     findings.warn("items without a box, kept", name, int(not len(kept)))
     beyond = (kept < 0).any(axis=1) | (kept > 1).any(axis=1)

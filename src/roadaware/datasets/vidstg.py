@@ -70,12 +70,12 @@ class Targets:
     Args:
         held: boxes by video and target.
         category: what a target is.
-        told: why a video has none.
+        reasons: why a video has none.
     """
 
     held: dict[tuple[str, str], Boxes] = field(default_factory=dict)
     category: dict[tuple[str, str], str] = field(default_factory=dict)
-    told: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
 
 
 Vidor = Callable[[str], Any]
@@ -106,8 +106,8 @@ def read_file(text: str, file: str, where: str, grounded: Grounded, vidor: Vidor
         if path == () and not isinstance(value, dict):
             annotations = ensure_list(value, where, "expected an object or a list of annotations: the top")
             if not any(isinstance(each, dict) and "temporal_gt" in each for each in annotations):
-                told = "a list, but expected an object with 'vid' and 'temporal_gt' in each place"
-                raise InputError(told, where=where, hint=_FOREIGN)
+                message = "a list, but expected an object with 'vid' and 'temporal_gt' in each place"
+                raise InputError(message, where=where, hint=_FOREIGN)
             listed = list(_raw(annotations, file, targets, grounded, vidor))
         elif path == ("videos",):
             listed = [
@@ -161,8 +161,8 @@ def _take(listed: list[tuple[int, Any, Any]], file: str, targets: Targets, groun
 def _get_target_boxes(target: tuple[str, str], targets: Targets) -> Boxes:
     if target in targets.held:
         return targets.held[target]
-    if target[0] in targets.told:
-        raise RowError(targets.told[target[0]])
+    if target[0] in targets.reasons:
+        raise RowError(targets.reasons[target[0]])
     known = [name for video, name in targets.held if video == target[0]]
     raise RowError(
         f"the unknown target {to_printable(target[1], 40)}; the video has {', '.join(known[:8]) or 'none'}"
@@ -189,14 +189,14 @@ def _sentence(
     clip, findings = _clip(each, video, grounded), grounded.findings
     text = escape_surrogates(each["caption"]) if isinstance(each.get("caption"), str) else ""
     kind = each.get("qtype") if each.get("qtype") in _KINDS else None
-    told = f"{video}, sentence {name}"
+    message = f"{video}, sentence {name}"
     late = max(end, segment[1] if segment else 0) > (clip.n_frames or MOST_FRAMES)
     beyond = segment is not None and (start < segment[0] or end > segment[1])
-    findings.warn("sentences without words, kept", told, int(not text.strip()))
-    findings.warn("sentences that last no frame, kept", told, int(start == end))
-    findings.warn("spans that reach behind the end of their video, kept", told, int(late))
-    findings.warn("spans that reach out of their segment, kept", told, int(beyond))
-    findings.warn("sentences that are neither declarative nor interrogative", told, int(kind is None))
+    findings.warn("sentences without words, kept", message, int(not text.strip()))
+    findings.warn("sentences that last no frame, kept", message, int(start == end))
+    findings.warn("spans that reach behind the end of their video, kept", message, int(late))
+    findings.warn("spans that reach out of their segment, kept", message, int(beyond))
+    findings.warn("sentences that are neither declarative nor interrogative", message, int(kind is None))
     target = each.get("type")
     sentence = Sentence(
         video,
@@ -287,8 +287,8 @@ def _raw(
         if isinstance(each, dict):
             spans = [each.get(key) for key in ("temporal_gt", "used_segment")]
         if not isinstance(each, dict) or not all(isinstance(span, dict) for span in spans):
-            told = f"should be an object with 'temporal_gt' and 'used_segment' and is {describe_type(each)}"
-            grounded.findings.reject("queries", file, f"place {place}", told)
+            text = f"should be an object with 'temporal_gt' and 'used_segment' and is {describe_type(each)}"
+            grounded.findings.reject("queries", file, f"place {place}", text)
             continue
         video = each.get("vid")
         if isinstance(video, str) and video not in loaded:
@@ -324,7 +324,7 @@ def _load(video: str, file: str, targets: Targets, grounded: Grounded, vidor: Vi
         if not isinstance(frames, list):
             raise InputError("VidOR's file has no list 'trajectories'")
     except InputError as error:
-        targets.told[name] = f"no trajectories: {error.message}"
+        targets.reasons[name] = f"no trajectories: {error.message}"
         return
     found: dict[str, tuple[list[int], list[Any]]] = {}
     for frame, boxes in enumerate(frames):

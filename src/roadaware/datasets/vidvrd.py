@@ -361,8 +361,8 @@ def _relation(value: Any, objects: Mapping[str, _Object], tracks: list[Track]) -
         return f"the subject is its own object, 'tid' {tracks[places[0]].name}"
     start, end = (parse_int(value.get(name), 0, MOST_FRAMES) for name in ("begin_fid", "end_fid"))
     if start is None or end is None:
-        told = ", ".join(format_value(value.get(name)) for name in ("begin_fid", "end_fid"))
-        return f"'begin_fid' and 'end_fid' should be frames from 0 on and are {told}"
+        text = ", ".join(format_value(value.get(name)) for name in ("begin_fid", "end_fid"))
+        return f"'begin_fid' and 'end_fid' should be frames from 0 on and are {text}"
     if end <= start:
         return f"the duration [{start}, {end}) ends before it has begun"
     for place in places:
@@ -377,8 +377,8 @@ def _size(top: Mapping[str, Any], reading: _Reading) -> tuple[int | None, int | 
     """Width and height; what is none is null."""
     width, height = (parse_int(top.get(name), 1, MOST_PIXELS) for name in ("width", "height"))
     if width is None or height is None:
-        told = f"{format_value(top.get('width'))} x {format_value(top.get('height'))}"
-        reading.findings.warn("sizes of images that are none, kept as null", f"{reading.video}: {told}")
+        text = f"{format_value(top.get('width'))} x {format_value(top.get('height'))}"
+        reading.findings.warn("sizes of images that are none, kept as null", f"{reading.video}: {text}")
     return width, height
 
 

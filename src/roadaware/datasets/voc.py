@@ -204,12 +204,12 @@ def _build_row(element: etree._Element, video: str, frame: int, file: str, off: 
     texts = [find_text(element, f"bndbox/{edge}") for edge in _EDGES]
     label = find_text(element, "name")
     corners = [_parse_number(text) for text in texts]
-    told = ", ".join(to_printable(text or "missing", 24) for text in texts)
+    message = ", ".join(to_printable(text or "missing", 24) for text in texts)
     reason = None
     if not label:
         reason = "no <name> says what it is"
     elif None in corners:
-        reason = f"a corner is missing or no number: {told}"
+        reason = f"a corner is missing or no number: {message}"
     elif off:
         corners = [
             corner - off if n < 2 and corner is not None else corner for n, corner in enumerate(corners)
@@ -217,7 +217,7 @@ def _build_row(element: etree._Element, video: str, frame: int, file: str, off: 
     return {
         "file": to_printable(file, LONGEST_PATH),
         "line": element.sourceline,
-        "item": f"{to_printable(label or '?', 60)} {told}"[:120],
+        "item": f"{to_printable(label or '?', 60)} {message}"[:120],
         "video": video,
         "frame": frame,
         "track": None,

@@ -216,12 +216,12 @@ def _shot(item: str, entry: Any, rate: float | None, video: str, reading: Readin
     state = parse_int(asset.get("state"), 0, 9)
     annotated = None if state is None else state >= _VISITED
     parent, kind = asset.get("parent"), asset.get("type")
-    size, told = _size(asset.get("size")), to_printable(name, 60)
+    size, text = _size(asset.get("size")), to_printable(name, 60)
     if kind != _VIDEO_FRAME and not isinstance(parent, dict):
         if kind == _VIDEO_FRAME - 1:
-            reading.refuse_regions(regions, told, "it is drawn on a video as a whole")
+            reading.refuse_regions(regions, text, "it is drawn on a video as a whole")
             return None
-        held = tuple(_regions(regions, told, _corners_2, reading))
+        held = tuple(_regions(regions, text, _corners_2, reading))
         return Shot(video, None, None, to_printable(escape_surrogates(name), 255), annotated, size, held)
     time = _finite(asset.get("timestamp"))
     if time is None or not 0 <= time < MOST_FRAMES:
@@ -229,7 +229,7 @@ def _shot(item: str, entry: Any, rate: float | None, video: str, reading: Readin
     owner = parent.get("name") if isinstance(parent, dict) else None
     owner = owner if isinstance(owner, str) else name.partition("#")[0]
     number = None if rate is None else round(time * rate)
-    held = tuple(_regions(regions, told, _corners_2, reading))
+    held = tuple(_regions(regions, text, _corners_2, reading))
     return Shot(to_printable(escape_surrogates(owner), 255), number, time, None, annotated, size, held)
 
 

@@ -184,8 +184,8 @@ def _run_planted_defects(demo: Demo) -> tuple[dict[str, Any], list[Section]]:
     runs = _build_runs(demo, trained)
     _evaluate_own_scores(demo, runs[0])
     sections = [build_data_section(scenes), audited, *_build_sections(demo, trained)]
-    told = {"pedestrians": facts.pedestrians, "boxes": facts.boxes, "models": _list_values(runs)}
-    return {"planted": checks, **told}, sections
+    record = {"pedestrians": facts.pedestrians, "boxes": facts.boxes, "models": _list_values(runs)}
+    return {"planted": checks, **record}, sections
 
 
 _VERDICT = {True: "ok", False: "MISSED"}

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from roadaware.scenes.tables import Predictions, Scenes
 
 
-FOLDER = "made-up"
+FOLDER = "synthetic"
 _SHOWN, _COLUMNS, _PICTURE_PX = 6, 3, 400
 _FIRST_SEED = 3
 """That of the scenes in a demo of seed 0: the first of them differ in light and weather."""
@@ -146,11 +146,9 @@ def select_seed(seed: int) -> int:
 
 def build_scenes_section(demo: Demo, made: dict[str, Scenes]) -> Section:
     """Frames of every preset, whose scenes are given, with what the tables say of them."""
-    pictures = tuple(
-        _picture(demo.folder / FOLDER / preset, preset, scenes) for preset, scenes in made.items()
-    )
+    images = tuple(_picture(demo.folder / FOLDER / preset, preset, scenes) for preset, scenes in made.items())
     says = tuple(f"Simulated {preset}: {_sizes(scenes)}." for preset, scenes in made.items())
-    return Section("Synthetic scenes", says, (Pictures(pictures),))
+    return Section("Synthetic scenes", says, (Pictures(images),))
 
 
 def _picture(root: Path, preset: str, scenes: Scenes) -> Picture:
@@ -160,8 +158,8 @@ def _picture(root: Path, preset: str, scenes: Scenes) -> Picture:
     for place, name in enumerate(names[:_SHOWN]):
         more = place < _SHOWN % len(names) if len(names) < _SHOWN else 0
         frames += _frames(root, scenes, name, max(1, _SHOWN // len(names)) + more)
-    told = f"Frames of {len(names)} synthetic scenes with the boxes, actions and places that the tables hold."
-    return plot_sheet(frames, _COLUMNS, title=f"{preset.capitalize()}, as simulated", caption=told)
+    text = f"Frames of {len(names)} synthetic scenes with the boxes, actions and places that the tables hold."
+    return plot_sheet(frames, _COLUMNS, title=f"{preset.capitalize()}, as simulated", caption=text)
 
 
 def _frames(root: Path, scenes: Scenes, video: str, count: int) -> list[npt.NDArray[np.uint8]]:
@@ -213,13 +211,13 @@ def run_chaos(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any], 
         demo.say(f"   crowds are left out: {error}")
         return {"left_out": str(error)}, []
     for name, task in TASKS.items():
-        claims = demo.folder / CHAOS_FOLDER / name
-        save(answers[name], claims, overwrite=True)
+        predictions = demo.folder / CHAOS_FOLDER / name
+        save(answers[name], predictions, overwrite=True)
         demo.step(
             f"{_TITLES[name]}, judged as published and as we recommend",
-            f"evaluate {name} --truth {truth} --predictions {claims} --resamples {demo.draws}",
+            f"evaluate {name} --truth {truth} --predictions {predictions} --resamples {demo.draws}",
         )
-        given = open_scene_inputs(task, truth, claims, Reading())
+        given = open_scene_inputs(task, truth, predictions, Reading())
         runs: list[SceneRun] = []
         lacking: dict[str, str] = {}
         for place, how in enumerate(list_configs(task)):
@@ -361,12 +359,12 @@ def _gains(found: DetectionComparison) -> str:
     rows = found.table.filter(
         pl.col("level") == "video", pl.col("threshold") == "0.2", pl.col("label").is_null()
     )
-    told = [
+    messages = [
         f"{row['kind']}: {100 * row['difference']:+.1f} points "
         f"{terminal.format_interval(100 * row['low_video'], 100 * row['high_video'], 1, row['caution_video'])}"
         for row in rows.drop_nulls(["difference", "low_video"]).iter_rows(named=True)
     ]
-    lines = terminal.format_bullets(told)
+    lines = terminal.format_bullets(messages)
     return "\n".join([f"dAP by error type, in video-mAP at 0.2:\n{lines}", *terminal.list_cautions(lines)])
 
 

@@ -59,7 +59,7 @@ def run_short(demo: Demo) -> dict[str, Any]:
     unpack_videos(truth)
     with _compile_beside(truth):
         scenes = open_dataset(SYNTHETIC, truth)
-        name, told, why = _predict(demo, truth, scenes)
+        name, watched, why = _predict(demo, truth, scenes)
     tables = root / watching.TABLES
     demo.step(
         "Judge what was found",
@@ -70,11 +70,11 @@ def run_short(demo: Demo) -> dict[str, Any]:
         run = judge_tubes(demo, truth, tables, name, WATCHED, (TUBE_OVERLAP,), details=True)
     demo.say(format_event_runs([run]))
     with console.log_step("report"):
-        section = _build_section(demo, run, truth, scenes, told, why)
+        section = _build_section(demo, run, truth, scenes, watched, why)
         write_text(demo.folder / PAGE, report([section], title="roadaware: Demo"))
         _write_run(demo.folder / JUDGED, run)
     demo.step("Look at videos, boxes and errors", f"view {demo.folder / JUDGED} {root} {truth}")
-    data = {"watched": told, "values": get_means(run)}
+    data = {"watched": watched, "values": get_means(run)}
     return {**data, **({"left_out": why} if why else {})}
 
 
@@ -103,23 +103,23 @@ def _predict(demo: Demo, truth: Path, scenes: Scenes) -> tuple[str, dict[str, di
         weights = watching.find_detector()
         demo.step(f"Watch {len(videos)} videos that the bundled detector has not seen", command)
         demo.say(f"   and {others[0]} to {others[-1]} in the same way")
-        told = watching.watch_videos(root, videos, weights)
+        watched = watching.watch_videos(root, videos, weights)
     except (InputError, UsageError) as error:
         demo.step("Simulate what a detector finds: none can watch the videos here", "doctor")
         demo.say(f"   {error}")
         found = simulate_detections(scenes, seed=demo.seed, detector=Detector(size=None))
         save(api.link(found), root / watching.TABLES, overwrite=True)
         return "simulated detector", {}, str(error)
-    demo.say(watching.format_watched(told))
-    return weights.stem, told, ""
+    demo.say(watching.format_watched(watched))
+    return weights.stem, watched, ""
 
 
 def _build_section(
-    demo: Demo, run: EventRun, truth: Path, scenes: Scenes, told: dict[str, dict[str, Any]], why: str
+    demo: Demo, run: EventRun, truth: Path, scenes: Scenes, watched: dict[str, dict[str, Any]], why: str
 ) -> Section:
-    if told:
+    if watched:
         videos = watching.find_films(scenes, truth)
-        return watching.build_watched_section(run, demo, videos, scenes, told, VIDEOS_SEED)
+        return watching.build_watched_section(run, demo, videos, scenes, watched, VIDEOS_SEED)
     section = build_event_run_section(run, (_KIND,))
     words = f"Nothing could watch the videos here: {why}. The detections are simulated, and err."
     return replace(section, blocks=(Note(words, "doubt"), *section.blocks))

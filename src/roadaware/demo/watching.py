@@ -74,12 +74,12 @@ def watch_scenes(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any
     demo.step("Watch videos that the detector has not seen", commands[0])
     try:
         weights = find_detector()
-        told = watch_videos(root, films, weights)
+        watched = watch_videos(root, films, weights)
     except (InputError, UsageError) as error:
         demo.say(f"   left out: {error}")
         return {"left_out": str(error)}, []
     demo.say("\n".join(f"   $ roadaware {command}" for command in commands[1:]))
-    demo.say(f"   with {weights.name}\n{format_watched(told)}")
+    demo.say(f"   with {weights.name}\n{format_watched(watched)}")
     tables, draws = root / TABLES, demo.draws
     demo.step(
         "Score what was watched",
@@ -88,8 +88,8 @@ def watch_scenes(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any
     )
     run = judge_tubes(demo, truth, tables, weights.stem, FOLDER, (_TUBE_OVERLAP,), details=True)
     demo.say(format_event_runs([run]))
-    data = {"weights": weights.name, "films": told, "values": get_means(run)}
-    return data, [build_watched_section(run, demo, films, scenes, told, select_seed(demo.seed))]
+    data = {"weights": weights.name, "films": watched, "values": get_means(run)}
+    return data, [build_watched_section(run, demo, films, scenes, watched, select_seed(demo.seed))]
 
 
 def watch_crowd_film(demo: Demo, truth: Path, scenes: Scenes) -> dict[str, Any]:
@@ -122,12 +122,12 @@ def watch_crowd_film(demo: Demo, truth: Path, scenes: Scenes) -> dict[str, Any]:
     try:
         weights = find_detector()
         questions = open_crowd_questions(None, find, listen)
-        told = watch_videos(root, {name: film}, weights, questions)[name]
+        watched = watch_videos(root, {name: film}, weights, questions)[name]
     except (InputError, UsageError) as error:
         demo.say(f"   left out: {error}")
         return {"left_out": str(error)}
-    demo.say("\n".join(f"   {line}" for line in told["crowd"]["says"]))
-    return {"film": name, "find": list(find), "listen": list(listen), **told["crowd"]}
+    demo.say("\n".join(f"   {line}" for line in watched["crowd"]["says"]))
+    return {"film": name, "find": list(find), "listen": list(listen), **watched["crowd"]}
 
 
 def find_films(scenes: Scenes, truth: Path) -> dict[str, Path]:
@@ -158,11 +158,11 @@ def find_detector() -> Path:
     return find_bundled_weights()
 
 
-def format_watched(told: Mapping[str, Mapping[str, Any]]) -> str:
+def format_watched(watched: Mapping[str, Mapping[str, Any]]) -> str:
     """A row for each video that was watched, for a terminal.
 
     Args:
-        told: video to the summary of its watch.
+        watched: video to the summary of its watch.
     """
     rows = [
         (
@@ -173,7 +173,7 @@ def format_watched(told: Mapping[str, Mapping[str, Any]]) -> str:
             each["tubes"],
             each["events"],
         )
-        for name, each in told.items()
+        for name, each in watched.items()
     ]
     columns = ["video", "frames", "frames per s", "latency p50, ms", "tubes", "events"]
     return terminal.format_table(columns, rows, left=1)
@@ -215,7 +215,7 @@ def build_watched_section(
     demo: Demo,
     films: Mapping[str, Path],
     scenes: Scenes,
-    told: dict[str, dict[str, Any]],
+    watches: dict[str, dict[str, Any]],
     seed: int,
 ) -> Section:
     """Images, videos and honest words before the numbers.
@@ -225,7 +225,7 @@ def build_watched_section(
         demo: whose folder holds the runs.
         films: video to its file.
         scenes: what is true of them.
-        told: video to the summary of its watch.
+        watches: video to the summary of its watch.
         seed: of the scenes.
     """
     section = build_event_run_section(run, _CURVES)
@@ -238,25 +238,25 @@ def build_watched_section(
         "score, actions and places, and along the lower edge what the own vehicle does. On the right what is "
         "true."
     )
-    pictures = Pictures((plot_sheet(shown, 2, title="Predicted, and ground truth", caption=caption),))
-    frames, tubes = (sum(each[what] for each in told.values()) for what in ("frames", "tubes"))
-    spent_s = sum(each["watched_s"] for each in told.values())
+    images = Pictures((plot_sheet(shown, 2, title="Predicted, and ground truth", caption=caption),))
+    frames, tubes = (sum(each[what] for each in watches.values()) for what in ("frames", "tubes"))
+    spent_s = sum(each["watched_s"] for each in watches.values())
     rate = f", {frames / spent_s:.0f} frames per second on one core, drawing included" if spent_s else ""
-    watched = f"It watched {len(told)} videos, {frames:,} frames{rate}, and reported {tubes:,} tubes."
-    doubts = _describe_doubts(scenes, seed)
+    watched = f"It watched {len(watches)} videos, {frames:,} frames{rate}, and reported {tubes:,} tubes."
+    uncertainties = _describe_doubts(scenes, seed)
     means = [block for block in section.blocks if isinstance(block, Table)][:1]
     clips = [block for block in section.blocks if isinstance(block, Clips)]
     others = [block for block in section.blocks if block not in (*means, *clips)]
     return replace(
         section,
         title=f"Watched: {run.name} on videos that it has not seen",
-        says=(watched, *section.says, doubts),
+        says=(watched, *section.says, uncertainties),
         blocks=(
-            pictures,
+            images,
             *means,
             *clips,
-            _link_films(demo.folder, list(told)),
-            Note(doubts, "doubt"),
+            _link_films(demo.folder, list(watches)),
+            Note(uncertainties, "doubt"),
             *others,
         ),
     )
@@ -282,11 +282,11 @@ def _pair(folder: Path, video: Path, scenes: Scenes, name: str) -> list[npt.NDAr
     with VideoReader(folder / FILM) as ours, VideoReader(video) as film:
         marks, frames = collect_marks(scenes, name), min(len(ours), len(film))
         at = max(range(int(_SHOWN_FROM * frames), frames), key=lambda frame: len(marks.get(frame, [])))
-        told, scale = ours.frame(at), max(1, ours.height_px // film.height_px)
+        image, scale = ours.frame(at), max(1, ours.height_px // film.height_px)
         title = list(iterate_titles(scenes, name))[at]
         true = draw_marks(film.frame(at), marks.get(at, []), title=title, scale=scale)
-    height, width = (min(a, b) for a, b in zip(told.shape[:2], true.shape[:2], strict=True))
-    return [told[:height, :width], true[:height, :width]]
+    height, width = (min(a, b) for a, b in zip(image.shape[:2], true.shape[:2], strict=True))
+    return [image[:height, :width], true[:height, :width]]
 
 
 def _link_films(output: Path, names: Sequence[str]) -> Films:
@@ -298,5 +298,5 @@ def _link_films(output: Path, names: Sequence[str]) -> Films:
     played = (
         f"The first, {names[0]}, can be played here" if content else "None is small enough to be played here"
     )
-    told = f"{played}; all of them lie beside this page, with the predictions in events.jsonl:"
-    return Films(told, paths, content, "The videos", read_poster(first) if content else b"")
+    text = f"{played}; all of them lie beside this page, with the predictions in events.jsonl:"
+    return Films(text, paths, content, "The videos", read_poster(first) if content else b"")

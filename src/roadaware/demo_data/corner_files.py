@@ -79,7 +79,7 @@ def write_corner_demo(root: Path, *, seed: int = 0, pictures: int = 36) -> Corne
     corner = [thing for thing in objects if thing["corner_case"]]
     agnostic = [{**thing, "category_id": 1} for thing in corner]
     plain = [{key: row[key] for key in ("id", "file_name", "width", "height")} for row in images]
-    claims = {
+    predictions = {
         SODA10M: _claims(images, objects, 6, rng, every=0.75, novel=0.1, share=0.8),
         BDD100K: _claims(images, objects, 7, rng, every=0.7, novel=0.25, share=0.7),
         PROPOSALS: _claims(images, objects, -1, rng, every=0.6, novel=0.45, share=0.55, false=25),
@@ -97,13 +97,13 @@ def write_corner_demo(root: Path, *, seed: int = 0, pictures: int = 36) -> Corne
             "categories": [{"id": 1, "name": "agnostic"}],
             "annotations": [_bare(thing) for thing in agnostic],
         },
-        **claims,
+        **predictions,
     }
     root.mkdir(parents=True, exist_ok=True)
     for name, content in written.items():
         write_atomically(root / name, json.dumps(content, allow_nan=False).encode())
     return CornerFacts(
-        pictures, len(objects), len(corner), {name: len(held) for name, held in claims.items()}
+        pictures, len(objects), len(corner), {name: len(held) for name, held in predictions.items()}
     )
 
 

@@ -82,7 +82,7 @@ def label_studio_export(
     sent: Predictions,
     annotators: Mapping[int, Annotator],
     *,
-    pictures: Mapping[int, Sequence[tuple[str, int]]] | None = None,
+    images: Mapping[int, Sequence[tuple[str, int]]] | None = None,
 ) -> bytes:
     """A Label Studio export of proposals corrected by simulated annotators.
 
@@ -90,7 +90,7 @@ def label_studio_export(
         truth: with `boxes.corner_case`, and labels of the kind `corner`.
         sent: what was sent out.
         annotators: by their number.
-        pictures: which of them each annotator gets (default: all).
+        images: which of them each annotator gets (default: all).
     """
     true, proposed = _true(truth), _group_proposals(sent)
     words = sent.meta.vocabularies[KIND]
@@ -99,7 +99,7 @@ def label_studio_export(
         place = (row["video"], row["frame"])
         annotations: list[dict[str, Any]] = []
         for number, model in annotators.items():
-            if pictures is None or place in pictures.get(number, ()):
+            if images is None or place in images.get(number, ()):
                 # By image and annotator, so that one more image changes no other; crc32, since
                 # hash() of a text differs from process to process.
                 rng = np.random.default_rng([model.seed, number, zlib.crc32(place[0].encode()), place[1]])
@@ -251,7 +251,7 @@ def generate_labelling_sets(seed: int = 0, videos: int = _VIDEOS) -> tuple[Scene
     """
     rng = np.random.default_rng(seed)
     true: list[tuple[str, int, int, int, *tuple[float, ...]]] = []
-    claimed: list[tuple[str, int, float, int, *tuple[float, ...]]] = []
+    predicted: list[tuple[str, int, float, int, *tuple[float, ...]]] = []
     for number in range(videos):
         name = f"street-{number:02d}"
         things = [_thing(rng) for _ in range(int(rng.integers(1, 4)) if number % 3 == 0 else 0)]
@@ -268,12 +268,12 @@ def generate_labelling_sets(seed: int = 0, videos: int = _VIDEOS) -> tuple[Scene
                     loose = rng.normal(0, 0.06 if rng.random() < 0.6 else 0.004, 4)
                     score = float(rng.beta(5, 2))
                     wide, high = here[2] - here[0], here[3] - here[1]
-                    claimed.append(
+                    predicted.append(
                         (name, frame, score, label, *(here + loose * np.array([wide, high, wide, high])))
                     )
             for _ in range(int(rng.poisson(0.7))):
                 label, edges = _thing(rng)
-                claimed.append((name, frame, float(rng.beta(2, 4)), label, *edges))
+                predicted.append((name, frame, float(rng.beta(2, 4)), label, *edges))
     names = [f"street-{number:02d}" for number in range(videos)]
     boxes = pl.DataFrame(
         true, schema=["video", "frame", "tube", "label", "x1_px", "y1_px", "x2_px", "y2_px"], orient="row"
@@ -298,7 +298,7 @@ def generate_labelling_sets(seed: int = 0, videos: int = _VIDEOS) -> tuple[Scene
         labels=boxes.select("box", "label", kind=pl.lit(KIND)),
         meta=Meta(dataset="synthetic streets", vocabularies={KIND: CLASSES}),
     )
-    return truth, _proposals(claimed)
+    return truth, _proposals(predicted)
 
 
 def write_labelling_demo(root: Path, *, seed: int = 0) -> LabellingFacts:
@@ -313,7 +313,7 @@ def write_labelling_demo(root: Path, *, seed: int = 0) -> LabellingFacts:
     Raises:
         DiskError: if a file cannot be written.
     """
-    truth, claims = generate_labelling_sets(seed)
+    truth, predictions = generate_labelling_sets(seed)
     careful = Annotator(edge_px=1.5, missed=0.05, wrong=0.05, spurious=0.02, seed=seed)
     people = {
         1: careful,
@@ -321,32 +321,32 @@ def write_labelling_demo(root: Path, *, seed: int = 0) -> LabellingFacts:
         3: replace(careful, edge_px=2.0, missed=0.25, wrong=0.2, spurious=0.15, skipped=0.05),
     }
     frames = truth.frames.rename({"path": "picture"}).with_columns(width_px=WIDTH, height_px=HEIGHT)
-    sent, _ = select_task_proposals(claims, frames.select(list(PICTURES)), CLASSES)
+    sent, _ = select_task_proposals(predictions, frames.select(list(PICTURES)), CLASSES)
     # Name and content of each image: a road under a sky, with its corner cases as plain shapes.
     things = truth.boxes.join(truth.labels.select("box", "label"), on="box").partition_by(
         "video", "frame", as_dict=True
     )
     found = []
     for video, frame, path in truth.frames.select("video", "frame", "path").iter_rows():
-        picture = np.full((HEIGHT, WIDTH, 3), (150, 180, 210), dtype=np.uint8)
-        picture[150:] = (95, 95, 98)
-        picture[150:, WIDTH // 2 - 3 : WIDTH // 2 + 3] = (225, 225, 225)
+        image = np.full((HEIGHT, WIDTH, 3), (150, 180, 210), dtype=np.uint8)
+        image[150:] = (95, 95, 98)
+        image[150:, WIDTH // 2 - 3 : WIDTH // 2 + 3] = (225, 225, 225)
         held = things.get((video, frame))
         for label, *edges in (
             [] if held is None else held.select("label", "x1_px", "y1_px", "x2_px", "y2_px").iter_rows()
         ):
             left, top, right, bottom = (round(edge) for edge in edges)
-            picture[top : bottom + 1, left : right + 1] = _COLOURS[label]
+            image[top : bottom + 1, left : right + 1] = _COLOURS[label]
         stream = io.BytesIO()
-        Image.fromarray(picture).save(stream, "PNG")
+        Image.fromarray(image).save(stream, "PNG")
         found.append((path, stream.getvalue()))
     for name, data in found:
         _write(root / name, data)
     save(truth, root / SCENES, overwrite=True)
-    save(claims, root / PROPOSALS, overwrite=True)
+    save(predictions, root / PROPOSALS, overwrite=True)
     _write(root / EXPORT, label_studio_export(truth, sent, people))
     places = truth.boxes.select("video", "frame").unique()
-    facts = LabellingFacts(len(truth.frames), len(places), len(truth.boxes), len(claims.boxes), people)
+    facts = LabellingFacts(len(truth.frames), len(places), len(truth.boxes), len(predictions.boxes), people)
     _write(root / PLANTED, (json.dumps(asdict(facts), indent=1, sort_keys=True) + "\n").encode())
     return facts
 

@@ -717,9 +717,9 @@ def write_road_demo(
         UsageError: if a folder of detections stands there that no demo wrote.
     """
     scenes = generate_road_scenes(videos=videos, frames=frames, seed=seed)
-    claims = simulate_detections(scenes, seed=seed, detector=detector)
+    predictions = simulate_detections(scenes, seed=seed, detector=detector)
     tracks = scenes.boxes["tube"].n_unique()
-    facts = RoadFacts(videos, len(scenes.frames), len(scenes.boxes), tracks, len(claims.boxes))
+    facts = RoadFacts(videos, len(scenes.frames), len(scenes.boxes), tracks, len(predictions.boxes))
     # The folder, without the detections of an earlier demo.
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -729,5 +729,5 @@ def write_road_demo(
         raise build_disk_error(root, 0, error) from error
     write_atomically(root / FACTS, (json.dumps(asdict(facts), indent=2) + "\n").encode())
     write_atomically(root / ANNOTATIONS, json.dumps(build_road_json(scenes)).encode())
-    write_detections(claims, root / DETECTIONS)
+    write_detections(predictions, root / DETECTIONS)
     return facts

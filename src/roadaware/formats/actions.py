@@ -327,10 +327,10 @@ def _overlap(rows: pl.DataFrame, known: pl.DataFrame) -> int:
     return len(rows.join(known, on=["video", "frame"], how="semi"))
 
 
-def _explain_moments(claimed: pl.DataFrame, known: pl.DataFrame) -> str:
+def _explain_moments(predicted: pl.DataFrame, known: pl.DataFrame) -> str:
     """What brings predicted moments to those of the ground truth: a constant to be added, or a frame rate."""
     plain = "compare the names of videos and the timestamps of both files: they must be written alike"
-    both = claimed.select("video", "frame").join(
+    both = predicted.select("video", "frame").join(
         known.group_by("video").agg(first=pl.col("frame").min(), last=pl.col("frame").max()), on="video"
     )
     if both.is_empty():
@@ -349,14 +349,14 @@ def _explain_moments(claimed: pl.DataFrame, known: pl.DataFrame) -> str:
         (f"add {n:+d} to every timestamp", pl.col("frame") + n) for n in sorted(offsets, key=abs)[:40] if n
     ]
     if rate is not None and round(rate) > 1:
-        told = f"divide every timestamp by {round(rate)}: are these frames, where seconds are due?"
-        found.append((told, (pl.col("frame") / round(rate)).round().cast(pl.Int64)))
+        text = f"divide every timestamp by {round(rate)}: are these frames, where seconds are due?"
+        found.append((text, (pl.col("frame") / round(rate)).round().cast(pl.Int64)))
     best, share = plain, 0.5
-    for told, moved in found:
+    for text, moved in found:
         met = both.with_columns(moved.alias("frame")).join(due, on=["video", "frame"], how="semi")
         if len(met) / len(both) > share:
             best, share = (
-                f"{told}; then {len(met) / len(both):.0%} of the moments are in the truth",
+                f"{text}; then {len(met) / len(both):.0%} of the moments are in the truth",
                 len(met) / len(both),
             )
     return best
@@ -370,21 +370,21 @@ def _tell_of_strangers(rows: pl.DataFrame, scenes: Scenes, file: str, where: str
     """
     shift = pl.col("frame") + _first_frame(scenes)
     known, rows = _moments(scenes).with_columns(shift), rows.with_columns(shift)
-    claimed = rows.group_by("video", "frame", maintain_order=True).agg(pl.len(), pl.col("line").first())
-    strange = claimed.join(known, on=["video", "frame"], how="anti", maintain_order="left")
+    predicted = rows.group_by("video", "frame", maintain_order=True).agg(pl.len(), pl.col("line").first())
+    strange = predicted.join(known, on=["video", "frame"], how="anti", maintain_order="left")
     if strange.is_empty():
         return
     videos = known["video"].unique()
     foreign = ~strange["video"].is_in(videos.implode())
     first = strange.row(0, named=True)
-    if len(strange) == len(claimed):
+    if len(strange) == len(predicted):
         has = known.sort("video", "frame").row(0) if len(known) else ("nothing", 0)
         raise InputError(
-            f"none of {len(claimed):,} predicted moments is in the truth: predicted is "
+            f"none of {len(predicted):,} predicted moments is in the truth: predicted is "
             f"'{to_printable(first['video'], 60)}' at {first['frame']}, "
             f"the truth has '{to_printable(has[0], 60)}' at {has[1]}",
             where=f"{where}:{first['line']}",
-            hint=_explain_moments(claimed, known),
+            hint=_explain_moments(predicted, known),
         )
     for what, rows_of in (
         ("predictions in videos that the truth lacks", strange.filter(foreign)),

@@ -224,9 +224,9 @@ def _videos(held: Mapping[str, Any], where: str) -> dict[int, str]:
 def _id(row: Mapping[str, Any], key: str, where: str, what: str) -> int:
     value = parse_int(row.get(key), 0, _LARGEST)
     if value is None:
-        told = format_value(row[key]) if key in row else "missing"
+        text = format_value(row[key]) if key in row else "missing"
         raise InputError(
-            f"'{key}' of {what} should be a whole number from 0 on and is {told}",
+            f"'{key}' of {what} should be a whole number from 0 on and is {text}",
             where=where,
             hint="ids are numbers, not texts",
         )
@@ -484,14 +484,14 @@ def read_results(
     score = pl.Series("score", rows.score, dtype=pl.Float64)
     videos = index.videos()
     order = pl.Enum(videos["video"].to_list())
-    claimed = boxes.with_columns(score, label=pl.Series(rows.label, dtype=pl.Int64))
-    claimed = claimed.sort(pl.col("video").cast(order), "frame", maintain_order=True)
-    claimed = claimed.with_columns(box=pl.int_range(pl.len()))
-    named = claimed.filter(pl.col("label") != _UNNAMED)
+    predicted = boxes.with_columns(score, label=pl.Series(rows.label, dtype=pl.Int64))
+    predicted = predicted.sort(pl.col("video").cast(order), "frame", maintain_order=True)
+    predicted = predicted.with_columns(box=pl.int_range(pl.len()))
+    named = predicted.filter(pl.col("label") != _UNNAMED)
     predictions = Predictions(
         videos=videos,
         frames=index.frames(truth=False),
-        boxes=claimed.drop("label"),
+        boxes=predicted.drop("label"),
         labels=named.select("box", kind=pl.lit(index.kind), label="label", score="score"),
         rejected=findings.table(),
         meta=_meta(index, findings),
@@ -520,8 +520,8 @@ def _check_ids(listed: list[Any]) -> dict[int, str]:
             continue
         plain = parse_int(mark, 0, _LARGEST)
         if plain is None or plain in seen:
-            told = "stands twice" if plain is not None else "is no whole number from 0 on"
-            found[number] = f"id {format_value(mark)} of annotation {number} {told}"
+            text = "stands twice" if plain is not None else "is no whole number from 0 on"
+            found[number] = f"id {format_value(mark)} of annotation {number} {text}"
         else:
             seen.add(plain)
     return found
@@ -661,8 +661,8 @@ def _annotation(row: dict[str, Any], rows: _Rows) -> str:
     if track is not None and parse_int(track, 0, _LARGEST) is None:
         rows.odd["a track_id that is no whole number from 0 on; the box has none"] += 1
         track = None
-    told = (float(area), ignored, crowd, None if corner is None else bool(corner), track)
-    for values, value in zip(rows.flags.values(), told, strict=True):
+    each_value = (float(area), ignored, crowd, None if corner is None else bool(corner), track)
+    for values, value in zip(rows.flags.values(), each_value, strict=True):
         values.append(value)
     return ""
 

@@ -102,8 +102,8 @@ def _merge_documents(
             where=beside,
             hint="both files should be of one set: val with val, test with test",
         )
-    pictures = {**_by_id(common, "images", where)}
-    pictures |= {n: row for n, row in _by_id(corner, "images", beside).items() if n not in pictures}
+    images = {**_by_id(common, "images", where)}
+    images |= {n: row for n, row in _by_id(corner, "images", beside).items() if n not in images}
     rename, categories = _categories(common, corner, where, beside)
     listed = [{**row, "corner_case": number in other} for number, row in one.items()]
     listed += [
@@ -111,7 +111,7 @@ def _merge_documents(
         for number, row in other.items()
         if number not in shared
     ]
-    return {"images": list(pictures.values()), "categories": categories}, listed
+    return {"images": list(images.values()), "categories": categories}, listed
 
 
 def _categories(
@@ -145,8 +145,8 @@ def _by_id(held: dict[str, Any], name: str, where: str) -> dict[Any, dict[str, A
         held_row = ensure_object(row, where, f"{name} {number}")
         mark = held_row.get("id")
         if type(mark) is not int or mark in found:
-            told = "stands twice" if type(mark) is int else "is no whole number"
-            raise InputError(f"the id of {name} {number} {told}", where=where)
+            text = "stands twice" if type(mark) is int else "is no whole number"
+            raise InputError(f"the id of {name} {number} {text}", where=where)
         found[mark] = held_row
     return found
 
@@ -186,13 +186,13 @@ def _with_tags(scenes: Scenes, held: dict[str, Any], index: CocoIndex) -> Scenes
     frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
     if rows["video"].n_unique() < len(rows):
         return scenes.with_tables(frames=frames.join(rows, on=["video", "frame"], maintain_order="left"))
-    told = rows.drop("frame", "image_id")
+    table = rows.drop("frame", "image_id")
     videos = scenes.videos.with_columns(pl.col("video").cast(pl.String))
     return scenes.with_tables(
         frames=frames.join(
             rows.select("video", "frame", "image_id"), on=["video", "frame"], maintain_order="left"
         ),
-        videos=videos.join(told, on="video", maintain_order="left"),
+        videos=videos.join(table, on="video", maintain_order="left"),
     )
 
 

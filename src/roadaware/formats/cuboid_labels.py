@@ -118,7 +118,7 @@ def write_cuboids(
         speeds = proposals.tubes.select("tube", "velocity_x_m_s", "velocity_y_m_s")
         boxes = boxes.join(speeds, on="tube", how="left", maintain_order="left")
     known = boxes.drop_nulls(list(CUBOID))
-    told = {"without a cuboid": len(boxes) - len(known)} if len(known) < len(boxes) else {}
+    record = {"without a cuboid": len(boxes) - len(known)} if len(known) < len(boxes) else {}
     if "nuscenes" in forms:
         if len(poses) < len(cameras):
             raise UsageError(
@@ -128,7 +128,7 @@ def write_cuboids(
         make_folder(folder)
         content = build_nuscenes_results(known, poses)
         write_atomically(folder / NUSCENES, json.dumps(content, allow_nan=False).encode())
-        told["nuscenes"] = len(known)
+        record["nuscenes"] = len(known)
     if "kitti" in forms:
         parts = known.partition_by("video", "frame", as_dict=True)
         for (video, frame), way in cameras.items():
@@ -136,5 +136,5 @@ def write_cuboids(
             path = folder / "kitti" / video / f"{frame:06d}.txt"
             make_folder(path.parent)
             write_atomically(path, format_kitti_labels(held, way).encode())
-        told["kitti"] = len(known)
-    return told
+        record["kitti"] = len(known)
+    return record

@@ -76,9 +76,9 @@ class Sentences:
                     return f"{len(places)} sentences of the truth are called so: take one split or file"
         return UNKNOWN
 
-    def nothing(self, claimed: Iterable[str], where: str) -> InputError:
+    def nothing(self, predicted: Iterable[str], where: str) -> InputError:
         """The error for predictions of which none is on a sentence of the ground truth: which names differ."""
-        asked = list(dict.fromkeys(claimed))[:_SHOWN]
+        asked = list(dict.fromkeys(predicted))[:_SHOWN]
         has = [name for name in self.names if name is not None][:_SHOWN] or self.videos[:_SHOWN]
         return InputError(
             f"not one prediction is on a sentence of the truth: the file names {asked}, the truth {has}",
@@ -159,9 +159,9 @@ class _Claims:
         """Take a predicted span; one that ends before it starts lasts no frame, as to published evaluators."""
         first, last = _whole(start), _whole(end)
         if first is None or last is None:
-            told = f"the span {format_value(start)}..{format_value(end)} is no pair of whole frame numbers"
-            told += ", are these seconds?" if isinstance(start, float) or isinstance(end, float) else ""
-            self.refuse(name, told)
+            text = f"the span {format_value(start)}..{format_value(end)} is no pair of whole frame numbers"
+            text += ", are these seconds?" if isinstance(start, float) or isinstance(end, float) else ""
+            self.refuse(name, text)
             return
         # Half open from here on; published files differ in whether they count the last frame.
         last += inclusive
@@ -181,8 +181,8 @@ class _Claims:
         """Take a predicted box."""
         number = int(frame) - self.shift if _FRAME.fullmatch(frame) else -1
         if number < 0:
-            told = f"a box of frame '{to_printable(frame, 40)}', which is no frame from {self.shift} on"
-            self.findings.reject("boxes", self.file, name, told)
+            text = f"a box of frame '{to_printable(frame, 40)}', which is no frame from {self.shift} on"
+            self.findings.reject("boxes", self.file, name, text)
             return
         claim.frames.append(number)
         claim.boxes.append(box)
@@ -213,29 +213,29 @@ def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -
     where = to_printable(str(path))
     with pause_garbage_collection():
         top = ensure_object(parse(decode(read_file(path, where, MOST_BYTES), where), where), where, "the top")
-        claims = _Claims(path.name, Sentences(scenes), Findings())
+        predicted = _Claims(path.name, Sentences(scenes), Findings())
         results = _results(top)
         form: Form = "hcstvg" if results is None else "tubedetr"
         if results is not None:
-            _read_tubedetr(results, where, claims)
+            _read_tubedetr(results, where, predicted)
         else:
-            claims.shift = _first_frame(scenes)
-            _read_official(top, where, claims)
-        if not claims.held and claims.places:
-            raise _not_one(claims, where)
-        claims.findings.warn(NOTHING_CLAIMED, path.name, int(not claims.held))
-        predictions = _predictions(claims, scenes, form)
+            predicted.shift = _first_frame(scenes)
+            _read_official(top, where, predicted)
+        if not predicted.held and predicted.places:
+            raise _not_one(predicted, where)
+        predicted.findings.warn(NOTHING_CLAIMED, path.name, int(not predicted.held))
+        predictions = _predictions(predicted, scenes, form)
     if strict:
         refuse_findings(where, predictions)
     return predictions
 
 
-def _not_one(claims: _Claims, where: str) -> InputError:
+def _not_one(predictions: _Claims, where: str) -> InputError:
     """Why not one prediction can be taken: their names differ from the ground truth's, or what most were refused for."""
-    if find_common_reason(claims.findings.table()["reason"])[0] == UNKNOWN:
-        return claims.sentences.nothing(claims.places, where)
+    if find_common_reason(predictions.findings.table()["reason"])[0] == UNKNOWN:
+        return predictions.sentences.nothing(predictions.places, where)
     hint = "spans are numbers of frames: multiply seconds by the frames per second of the video, and round"
-    return build_all_rejected_error(claims.findings, where, "claims", hint)
+    return build_all_rejected_error(predictions.findings, where, "claims", hint)
 
 
 def write_grounding_claims(
@@ -295,87 +295,89 @@ def _results(top: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return next((each for each in (top, *inner) if _SPANS in each or _BOXES in each), None)
 
 
-def _read_tubedetr(top: Mapping[str, Any], where: str, claims: _Claims) -> None:
+def _read_tubedetr(top: Mapping[str, Any], where: str, predictions: _Claims) -> None:
     """Spans by sentence, and boxes by sentence and frame; the last `_` of a key parts the two."""
     spans = ensure_object(top.get(_SPANS, {}), where, f"'{_SPANS}'")
     boxes = ensure_object(top.get(_BOXES, {}), where, f"'{_BOXES}'")
     for key, each in spans.items():
         name = escape_surrogates(key)
-        claim = claims.claim(name)
+        claim = predictions.claim(name)
         if claim is None:
             continue
         sted = each.get("sted", ()) if isinstance(each, dict) else None
         if sted is None or (sted != () and not (isinstance(sted, list) and len(sted) == 2)):
-            claims.refuse(
+            predictions.refuse(
                 name, f"'sted' should be a pair of frames in an object; found {format_value(sted or each)}"
             )
             continue
         if sted:
-            claims.span(claim, name, *sted, inclusive=False)
-        _compare_kind(each.get("qtype"), name, claims)
+            predictions.span(claim, name, *sted, inclusive=False)
+        _compare_kind(each.get("qtype"), name, predictions)
     lost: dict[str, int] = {}
     for key, each in boxes.items():
         # The last underscore: names of videos may have some.
         name, _, frame = escape_surrogates(key).rpartition("_")
-        claim = claims.claim(name)
+        claim = predictions.claim(name)
         if claim is None:
             lost[name] = lost.get(name, 0) + 1
             continue
         listed = each.get("boxes") if isinstance(each, dict) else None
         if not isinstance(listed, list) or not listed:
-            told = f"should be an object with 'boxes', a list, and is {describe_type(each)}"
-            claims.findings.reject("boxes", claims.file, f"{name}, frame {frame}", told)
+            text = f"should be an object with 'boxes', a list, and is {describe_type(each)}"
+            predictions.findings.reject("boxes", predictions.file, f"{name}, frame {frame}", text)
             continue
         many = isinstance(listed[0], list)
         if many and len(listed) > 1:
-            claims.findings.warn(
+            predictions.findings.warn(
                 "frames with several boxes, of which the first counts", escape_surrogates(key)
             )
-        claims.box(claim, name, frame, listed[0] if many else listed)
+        predictions.box(claim, name, frame, listed[0] if many else listed)
     for name, count in lost.items():
-        claims.findings.warn("boxes of sentences that are not taken, left out", name, count)
+        predictions.findings.warn("boxes of sentences that are not taken, left out", name, count)
 
 
-def _read_official(top: Mapping[str, Any], where: str, claims: _Claims) -> None:
+def _read_official(top: Mapping[str, Any], where: str, predictions: _Claims) -> None:
     """Span and boxes by video."""
     if top and not any(isinstance(each, dict) and "bbox" in each for each in top.values()):
         raise InputError("holds predictions in neither of the known forms", where=where, hint=_HINT)
     for key, each in top.items():
         name = escape_surrogates(key)
-        claim = claims.claim(name)
+        claim = predictions.claim(name)
         if claim is None:
             continue
         boxes = each.get("bbox") if isinstance(each, dict) else None
         if not isinstance(boxes, dict):
-            told = f"should be an object with 'bbox', boxes by frame, and is {describe_type(each)}"
-            claims.refuse(name, told)
+            text = f"should be an object with 'bbox', boxes by frame, and is {describe_type(each)}"
+            predictions.refuse(name, text)
             continue
-        claims.span(claim, name, each.get("st_frame"), each.get("ed_frame"), inclusive=True)
+        predictions.span(claim, name, each.get("st_frame"), each.get("ed_frame"), inclusive=True)
         for frame, box in boxes.items():
-            claims.box(claim, name, frame, box)
+            predictions.box(claim, name, frame, box)
 
 
-def _compare_kind(kind: Any, name: str, claims: _Claims) -> None:
+def _compare_kind(kind: Any, name: str, predictions: _Claims) -> None:
     """Count predictions that call a sentence of another kind than the ground truth does."""
-    place = claims.places[name]
-    known = claims.sentences.kinds[place] if isinstance(place, int) else None
+    place = predictions.places[name]
+    known = predictions.sentences.kinds[place] if isinstance(place, int) else None
     if isinstance(kind, str) and known is not None and kind not in (known, "none"):
-        claims.findings.warn(
+        predictions.findings.warn(
             "predictions whose kind of sentence is not that of the truth, which counts", name
         )
 
 
-def _predictions(claims: _Claims, scenes: Scenes, form: Form) -> Predictions:
+def _predictions(predictions: _Claims, scenes: Scenes, form: Form) -> Predictions:
     """The tables of all predictions that are on a sentence of the ground truth, in the ground truth's order."""
-    sentences, findings = claims.sentences, claims.findings
-    listed = sorted(claims.held.items())
+    sentences, findings = predictions.sentences, predictions.findings
+    listed = sorted(predictions.held.items())
     counts = [len(claim.frames) for _, claim in listed]
     tube = np.repeat(np.arange(len(listed)), np.array(counts, dtype=np.int64))
     frame = np.array([number for _, claim in listed for number in claim.frames], dtype=np.int64)
     corners, bad = parse_corners([box for _, claim in listed for box in claim.boxes], sized=False)
     for place, reason in bad.items():
         name = sentences.names[listed[tube[place]][0]]
-        findings.reject("boxes", claims.file, f"{name}, frame {frame[place] + claims.shift}", reason)
+        findings.reject(
+            "boxes", predictions.file, f"{name}, frame {frame[place] + predictions.shift}", reason
+        )
     order = np.lexsort((frame, tube))
     order = order[~np.isin(order, list(bad))] if bad else order
     tube, frame, corners = tube[order], frame[order], corners[order]
@@ -414,7 +416,7 @@ def _predictions(claims: _Claims, scenes: Scenes, form: Form) -> Predictions:
         dataset=scenes.meta.dataset,
         vocabularies=scenes.meta.vocabularies,
         rows_read=dict(sorted(findings.read.items())),
-        notes={**findings.notes(), "form": form, "first_frame": claims.shift},
+        notes={**findings.notes(), "form": form, "first_frame": predictions.shift},
     )
     return Predictions(**tables, rejected=findings.table(), meta=meta)
 

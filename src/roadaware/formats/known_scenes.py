@@ -72,17 +72,17 @@ class Known:
         return kept
 
 
-def refuse_findings(where: str, claims: Predictions) -> None:
+def refuse_findings(where: str, predictions: Predictions) -> None:
     """Turn what was rejected into an error that lists the first of it.
 
     Raises:
         FindingsError: if anything was rejected.
     """
-    if not len(claims.rejected):
+    if not len(predictions.rejected):
         return
     lines = [
         f"{row['table']}: {row['file']}: {row['item'] + ': ' if row['item'] else ''}{row['reason']}"
-        for row in claims.rejected.head(_SHOWN).to_dicts()
+        for row in predictions.rejected.head(_SHOWN).to_dicts()
     ]
-    message = f"{where}: {len(claims.rejected)} rejected rows or files, and strict reading was asked for"
+    message = f"{where}: {len(predictions.rejected)} rejected rows or files, and strict reading was asked for"
     raise FindingsError("\n  ".join([message, *lines]))

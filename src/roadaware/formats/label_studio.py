@@ -119,10 +119,10 @@ def get_video_categories(tables: Scenes | Predictions) -> dict[str, str]:
     return dict(rows.iter_rows())
 
 
-def _rate(tables: Scenes | Predictions, picture: bool) -> dict[str, str]:
+def _rate(tables: Scenes | Predictions, image: bool) -> dict[str, str]:
     """The frame rate: that of each task, since videos may differ."""
     known = "fps" in tables.videos.columns and tables.videos["fps"].is_not_null().any()
-    return {"frameRate": "$fps"} if known and not picture else {}
+    return {"frameRate": "$fps"} if known and not image else {}
 
 
 def format_control(control: str, name: str, over: str, labels: Sequence[str]) -> list[str]:
@@ -154,8 +154,8 @@ def format_empty_tag(element: str, **attributes: str) -> str:
 
 
 def _format_opening_tag(tag: str, **attributes: str) -> str:
-    told = "".join(f" {name}={quoteattr(_NO_XML.sub('', value))}" for name, value in attributes.items())
-    return f"<{tag}{told}>"
+    text = "".join(f" {name}={quoteattr(_NO_XML.sub('', value))}" for name, value in attributes.items())
+    return f"<{tag}{text}>"
 
 
 # The regions of one Label Studio task: tracks as keyframes, boxes, spans, sounds, texts and arrows.
@@ -558,24 +558,24 @@ def write_label_studio(
         raise UsageError(f"'tolerance_px' is a number of pixels from 0 on, not {tolerance_px}")
     table = (tables.videos if videos is None else videos).with_columns(pl.col("video").cast(pl.String))
     rows = {row["video"]: row for row in table.iter_rows(named=True)}
-    pictures = {video for video, row in rows.items() if _is_picture(row)}
-    if pictures and len(pictures) < len(rows):
-        message = f"{len(pictures)} images and {len(rows) - len(pictures)} videos cannot be one project"
+    images = {video for video, row in rows.items() if _is_picture(row)}
+    if images and len(images) < len(rows):
+        message = f"{len(images)} images and {len(rows) - len(images)} videos cannot be one project"
         raise UsageError(f"{message}: write them apart, with `only`")
     held = Held(tables, build_controls(tables), tolerance_px)
     found = Written(left_out=held.left_out)
     tasks = []
     for number, (video, row) in enumerate(rows.items(), 1):
-        says = build_regions(held, video, row, picture=video in pictures)
+        says = build_regions(held, video, row, picture=video in images)
         key = "predictions" if isinstance(tables, Predictions) else "annotations"
-        tasks.append({"id": number, "data": _data(row, media, picture=video in pictures), key: says})
+        tasks.append({"id": number, "data": _data(row, media, picture=video in images), key: says})
     lost = sorted(set(tables.boxes["video"].cast(pl.String).unique()) - set(rows))
     if lost:
         raise UsageError(f"boxes of {len(lost)} videos that the table of videos does not have: {lost[:3]}")
     write_atomically(Path(path), json.dumps(tasks, allow_nan=False).encode())
     if config is not None:
         write_atomically(
-            Path(config), build_labelling_config(tables, held.controls, picture=bool(pictures)).encode()
+            Path(config), build_labelling_config(tables, held.controls, picture=bool(images)).encode()
         )
     found.tasks, found.regions = len(tasks), held.regions
     found.boxes, found.keyframes = held.boxes, held.keyframes

@@ -369,16 +369,16 @@ def _info(folder: Path, name: str) -> dict[str, object]:
     parser = configparser.ConfigParser(interpolation=None)
     try:
         parser.read_string(_text(path))
-        told = dict(parser["Sequence"]) if parser.has_section("Sequence") else {}
+        record = dict(parser["Sequence"]) if parser.has_section("Sequence") else {}
     except configparser.Error as error:
         raise InputError(f"expected an ini file: {str(error).splitlines()[0]}", where=where) from error
     found: dict[str, object] = {"video": name}
     for key, column in (("seqlength", "n_frames"), ("imwidth", "width_px"), ("imheight", "height_px")):
-        value = told.get(key, "")
+        value = record.get(key, "")
         if value and not re.fullmatch(r"\d{1,9}", value.strip()):
             raise InputError(f"{key} is '{to_printable(value, 40)}', no whole number", where=where)
         found[column] = int(value) if value else None
-    rate = told.get("framerate", "").strip()
+    rate = record.get("framerate", "").strip()
     found["fps"] = float(rate) if re.fullmatch(r"\d{1,6}(\.\d{1,6})?", rate) and float(rate) > 0 else None
     length = found["n_frames"]
     if not isinstance(length, int) or length > _LONGEST:
@@ -511,9 +511,9 @@ def collect_tube_boxes(tables: TableSet, of: _Class | None = None) -> pl.DataFra
     pieces = pieces.filter(inside)
     # Boxes assigned to consecutive frames, whatever frames they were found in.
     place = pl.col("frame").rank("ordinal").over("own").cast(pl.Int64) - 1
-    claimed = pl.when(pl.col("consecutive")).then(pl.col("start_frame") + place).otherwise("frame")
+    predicted = pl.when(pl.col("consecutive")).then(pl.col("start_frame") + place).otherwise("frame")
     track = pl.col("own").rank("dense").over("video").cast(pl.Int64)
-    return pieces.with_columns(frame=claimed).select("video", "frame", *CORNERS, "conf", track=track)
+    return pieces.with_columns(frame=predicted).select("video", "frame", *CORNERS, "conf", track=track)
 
 
 def _conf(tables: TableSet) -> pl.Expr:
@@ -568,7 +568,7 @@ def _truth_files(scenes: Scenes, lines: dict[str, str], name: str) -> Iterator[t
         video, length = row["video"], row.get("n_frames")
         if length is None:
             raise UsageError(f"it is not known how many frames video {to_printable(video)} has")
-        told = {
+        record = {
             "name": video,
             "imDir": "img1",
             "frameRate": f"{row.get('fps') or 1:g}",
@@ -577,7 +577,7 @@ def _truth_files(scenes: Scenes, lines: dict[str, str], name: str) -> Iterator[t
             "imHeight": row.get("height_px") or "",
             "imExt": ".jpg",
         }
-        info = "\n".join(["[Sequence]", *(f"{key}={value}" for key, value in told.items()), ""])
+        info = "\n".join(["[Sequence]", *(f"{key}={value}" for key, value in record.items()), ""])
         base = f"{_safe(name)}/{_safe(video)}"
         yield f"{base}/seqinfo.ini", info.encode()
         yield f"{base}/gt/gt.txt", lines.get(video, "").encode()

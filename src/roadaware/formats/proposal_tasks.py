@@ -50,7 +50,7 @@ def format_task_name(video: str, frame: int) -> str:
 
 
 def select_task_proposals(
-    claims: Predictions, pictures: pl.DataFrame, labels: Sequence[str], *, kind: str = KIND
+    predictions: Predictions, images: pl.DataFrame, labels: Sequence[str], *, kind: str = KIND
 ) -> tuple[Predictions, dict[str, int]]:
     """The proposals of some images as they are sent out, and what was left out of them, by reason.
 
@@ -58,17 +58,17 @@ def select_task_proposals(
     `width_px` and `height_px`; labels are of the kind `corner`: the likeliest of each proposal.
 
     Args:
-        claims: proposals; labels of `kind`, where they have such, are what annotators see first.
-        pictures: with the columns of `PICTURES`, in the order of the work.
+        predictions: proposals; labels of `kind`, where they have such, are what annotators see first.
+        images: with the columns of `PICTURES`, in the order of the work.
         labels: classes that annotators choose from; those of the proposals are added.
         kind: of the predictions' labels.
 
     Raises:
         UsageError: if there are no images, one stands twice, or the size of one is not known.
     """
-    frames = pictures.select(list(PICTURES)).cast(pl.Schema(PICTURES)).with_row_index("task", offset=1)
+    frames = images.select(list(PICTURES)).cast(pl.Schema(PICTURES)).with_row_index("task", offset=1)
     _check(frames)
-    boxes = claims.boxes.with_columns(pl.col("video").cast(pl.String), pl.col(*CORNERS).cast(pl.Float64))
+    boxes = predictions.boxes.with_columns(pl.col("video").cast(pl.String), pl.col(*CORNERS).cast(pl.Float64))
     held = boxes.join(frames.drop("picture"), on=["video", "frame"], how="inner", maintain_order="left")
     wide, high = pl.col("width_px").cast(pl.Float64), pl.col("height_px").cast(pl.Float64)
     cut = held.with_columns(
@@ -81,7 +81,7 @@ def select_task_proposals(
             "proposals without a width or height in the image": len(cut) - len(kept),
         }
     )
-    named = _best(claims, kind, kept)
+    named = _best(predictions, kind, kept)
     words = tuple(dict.fromkeys([*labels, *named["label"].sort().to_list()]))
     words = tuple(word for word in words if word != UNNAMED)
     kept = kept.drop("task", "width_px", "height_px").sort("box")
@@ -95,7 +95,9 @@ def select_task_proposals(
                 {word: place for place, word in enumerate(words)}, return_dtype=pl.Int64
             ),
         ),
-        meta=Meta(dataset=claims.meta.dataset, vocabularies={KIND: words}, notes=dict(claims.meta.notes)),
+        meta=Meta(
+            dataset=predictions.meta.dataset, vocabularies={KIND: words}, notes=dict(predictions.meta.notes)
+        ),
     )
     return sent, {what: count for what, count in counts.items() if count}
 
@@ -116,16 +118,16 @@ def label_studio_tasks(sent: Predictions, media: str = LOCAL_FILES) -> bytes:
     for row, held in _by_picture(sent):
         size = (row["width_px"], row["height_px"])
         result = [_region(each, size) for each in held]
-        claimed: dict[str, Any] = {"model_version": "proposals", "result": result}
+        predicted: dict[str, Any] = {"model_version": "proposals", "result": result}
         if held:
-            claimed["score"] = max(each["score"] for each in held)
+            predicted["score"] = max(each["score"] for each in held)
         data = {
             IMAGE: media.format(name=quote(row["picture"])),
             VIDEO_NAME: format_task_name(row["video"], row["frame"]),
             "width": size[0],
             "height": size[1],
         }
-        tasks.append({"id": row["task"], "data": data, "predictions": [claimed]})
+        tasks.append({"id": row["task"], "data": data, "predictions": [predicted]})
     return json.dumps(tasks, allow_nan=False).encode()
 
 
@@ -252,14 +254,14 @@ def _region(each: dict[str, Any], size: tuple[int, int]) -> dict[str, Any]:
     }
 
 
-def _best(claims: Predictions, kind: str, kept: pl.DataFrame) -> pl.DataFrame:
+def _best(predictions: Predictions, kind: str, kept: pl.DataFrame) -> pl.DataFrame:
     """box and label (its name): the likeliest label of a kind of each kept box that has one."""
-    labels = claims.labels.filter(pl.col("kind").cast(pl.String) == kind)
+    labels = predictions.labels.filter(pl.col("kind").cast(pl.String) == kind)
     if labels.is_empty():
         return pl.DataFrame(schema={"box": pl.Int64, "label": pl.String})
     if "score" in labels.columns:
         labels = labels.sort(pl.col("score").fill_null(0.0), descending=True, maintain_order=True)
-    words = dict(enumerate(claims.meta.vocabularies.get(kind, ())))
+    words = dict(enumerate(predictions.meta.vocabularies.get(kind, ())))
     named = labels.unique("box", keep="first", maintain_order=True).select(
         "box", label=pl.col("label").replace_strict(words, default=None, return_dtype=pl.String)
     )

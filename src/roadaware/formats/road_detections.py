@@ -80,7 +80,7 @@ class Kinds:
         """The number of scores of a frame; 0 where the vehicle's actions are not named."""
         return len(self.vocabularies.get("av_action", ()))
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """The kinds with their numbers of labels, for messages."""
         return ", ".join(f"{len(self.vocabularies[kind])} {kind}" for kind in self.classes)
 
@@ -184,7 +184,7 @@ def drop_other_widths(read: Read, kinds: Kinds, findings: Findings) -> None:
         if len(main) and main.shape[1] != columns:
             message = (
                 f"'main' has {main.shape[1]} columns; expected {columns}: four corners, agentness and "
-                f"{kinds.width} class scores ({kinds.told()})"
+                f"{kinds.width} class scores ({kinds.describe()})"
             )
         elif len(ego) and kinds.av_width and len(ego) != kinds.av_width:
             message = f"'ego' has {len(ego)} scores; expected {kinds.av_width}, one for each av_action"
@@ -496,10 +496,10 @@ def read_detections(
         drop_other_widths(read, kinds, findings)
     if not read.frame:
         raise _none_taken(read, findings)
-    claims = build_detection_tables(read, kinds, size, findings)
+    predictions = build_detection_tables(read, kinds, size, findings)
     if strict:
-        refuse_findings(to_printable(str(folder)), claims)
-    return claims
+        refuse_findings(to_printable(str(folder)), predictions)
+    return predictions
 
 
 def write_detections(predictions: Predictions, folder: Path) -> None:
@@ -576,9 +576,9 @@ def read_frame_arrays(file: FrameFile) -> tuple[Numbers, Numbers]:
 def _nothing(folder: Path, findings: Findings) -> DatasetNotFoundError:
     """Why there is not one file to read."""
     refused = findings.table().head(3).select("file", "reason").rows()
-    told = "".join(f"\n  {file}: {reason}" for file, reason in refused)
+    text = "".join(f"\n  {file}: {reason}" for file, reason in refused)
     return DatasetNotFoundError(
-        f"no detections in {to_printable(str(folder))}: expected <video>/<frame, five digits>.pkl{told}"
+        f"no detections in {to_printable(str(folder))}: expected <video>/<frame, five digits>.pkl{text}"
     )
 
 

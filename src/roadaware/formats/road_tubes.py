@@ -274,16 +274,16 @@ def read_tubes(
     named = get_label_kinds(scenes, vocabularies)
     findings, known = Findings(), Known(scenes)
     total = sum(len(tubes) for videos in held.values() for tubes in videos.values())
-    told = None if progress is None else lambda done: progress(done, total, "tubes")
-    read = _read_all(held, _Asked(named, known, first_frame), path.name, findings, told)
-    claims = _tables(read, named or _build_numeric_kinds(read), size, known, path.name, findings)
-    if total and claims.tubes.is_empty():
-        first = claims.rejected.filter(table="tubes").row(0, named=True)
+    progress_of_tubes = None if progress is None else lambda done: progress(done, total, "tubes")
+    read = _read_all(held, _Asked(named, known, first_frame), path.name, findings, progress_of_tubes)
+    predictions = _tables(read, named or _build_numeric_kinds(read), size, known, path.name, findings)
+    if total and predictions.tubes.is_empty():
+        first = predictions.rejected.filter(table="tubes").row(0, named=True)
         message = f"none of {total} tubes can be taken; the first ({first['item']}): {first['reason']}"
         raise InputError(message, where=to_printable(str(path)), hint=_HINT)
     if strict:
-        refuse_findings(to_printable(str(path)), claims)
-    return claims
+        refuse_findings(to_printable(str(path)), predictions)
+    return predictions
 
 
 def write_tubes(
@@ -320,7 +320,7 @@ def _read_all(
     asked: _Asked,
     file: str,
     findings: Findings,
-    told: Callable[[int], None] | None,
+    report: Callable[[int], None] | None,
 ) -> _Read:
     """Every tube that can be taken; the others are refused."""
     read, done = _Read(), 0
@@ -336,8 +336,8 @@ def _read_all(
                 except _TubeError as error:
                     lost.append({"file": file, "line": None, "item": item, "reason": str(error)})
             done += len(tubes)
-            if told is not None and tubes:
-                told(done)
+            if report is not None and tubes:
+                report(done)
     findings.read["tubes"] += len(lost)
     if lost:
         findings.reject_rows("tubes", pl.DataFrame(lost))

@@ -303,23 +303,23 @@ def write_sound_maps(predictions: Predictions, scenes: Scenes, path: Path) -> in
         UsageError: if there are no maps, or one is of an unknown sound or of no rectangle.
         DiskError: if the disk refuses.
     """
-    path, claimed = Path(path), predictions.sounds
-    if "map" not in claimed.columns:
+    path, predicted = Path(path), predictions.sounds
+    if "map" not in predicted.columns:
         raise UsageError("the predictions have no maps: give `sounds` the column `map`")
     names = dict(scenes.sounds.select("sound", _name(scenes.sounds)).iter_rows())
-    unknown = [sound for sound in claimed["sound"].to_list() if sound not in names]
+    unknown = [sound for sound in predicted["sound"].to_list() if sound not in names]
     if unknown:
         raise UsageError(
             f"{len(unknown)} maps of sounds that the scenes do not have, first {unknown[:_SHOWN]}"
         )
-    widths = claimed["map_width"] if "map_width" in claimed.columns else [None] * len(claimed)
-    columns = zip(claimed["sound"], claimed["map"], widths, strict=True)
+    widths = predicted["map_width"] if "map_width" in predicted.columns else [None] * len(predicted)
+    columns = zip(predicted["sound"], predicted["map"], widths, strict=True)
     listed = ((names[sound], reshape_map(values.to_numpy(), width)) for sound, values, width in columns)
     odd = [name for name in names.values() if is_outside(name)]
     if odd and path.suffix.lower() not in (".json", ".npz"):
         raise UsageError(f"'{to_printable(odd[0])}' is no name of a file: write an .npz or .json instead")
     write_named_maps(listed, path)
-    return len(claimed)
+    return len(predicted)
 
 
 def write_named_maps(listed: Iterable[tuple[str, Numbers]], path: Path) -> None:

@@ -158,10 +158,10 @@ def _put(path: Path, data: bytes) -> None:
     write_atomically(path, data)
 
 
-def _jpeg(picture: npt.NDArray[np.uint8]) -> bytes:
+def _jpeg(image: npt.NDArray[np.uint8]) -> bytes:
 
     stream = io.BytesIO()
-    Image.fromarray(picture).save(stream, "JPEG", quality=QUALITY)
+    Image.fromarray(image).save(stream, "JPEG", quality=QUALITY)
     return stream.getvalue()
 
 

@@ -83,7 +83,7 @@ def project_3d_boxes(
     camera_SE3_box: npt.ArrayLike,  # noqa: N803, the project's way to name transforms
     sizes: npt.ArrayLike,
     lens: npt.ArrayLike,
-    picture: tuple[int, int],
+    image: tuple[int, int],
     *,
     near_m: float = 0.1,
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
@@ -95,7 +95,7 @@ def project_3d_boxes(
         camera_SE3_box: (n, 4, 4) poses of the boxes' middles in the camera's frame, z ahead.
         sizes: (n, 3) lengths along the boxes' own axes, in metres.
         lens: (3, 3) camera matrix.
-        picture: its width and height in pixels.
+        image: its width and height in pixels.
         near_m: what is less than this before the camera is not seen.
     """
     poses = np.asarray(camera_SE3_box, dtype=np.float64).reshape(-1, 4, 4)
@@ -116,6 +116,6 @@ def project_3d_boxes(
     # A box wholly behind the camera keeps infinite ends, which clipping turns into an empty box.
     low = np.where(held[..., None], pixels, np.inf).min(axis=1, initial=np.inf)
     high = np.where(held[..., None], pixels, -np.inf).max(axis=1, initial=-np.inf)
-    edges = np.concatenate([np.clip(low, 0, picture), np.clip(high, 0, picture)], axis=1)
+    edges = np.concatenate([np.clip(low, 0, image), np.clip(high, 0, image)], axis=1)
     there = held.any(axis=1) & (edges[:, 2] > edges[:, 0]) & (edges[:, 3] > edges[:, 1])
     return np.where(there[:, None], edges, 0.0), there

@@ -423,9 +423,9 @@ def open_picture(data: bytes, formats: Sequence[str]) -> Iterator[tuple[Any, Pic
         parts = parse_image_parts(data, MAX_PIXELS)
         # The plain copy is decoded; the original need not stay in memory beside it.
         del data
-        with Image.open(io.BytesIO(parts.plain), formats=list(formats)) as picture:
-            _require_room(picture)
-            yield picture, parts
+        with Image.open(io.BytesIO(parts.plain), formats=list(formats)) as image:
+            _require_room(image)
+            yield image, parts
     except RoadawareError:
         raise
     except Image.DecompressionBombError as error:
@@ -437,18 +437,18 @@ def open_picture(data: bytes, formats: Sequence[str]) -> Iterator[tuple[Any, Pic
         raise InputError(to_printable(str(error)) or type(error).__name__) from error
 
 
-def _require_room(picture: Any) -> None:
-    pixels = picture.width * picture.height
+def _require_room(image: Any) -> None:
+    pixels = image.width * image.height
     if not 0 < pixels <= MAX_PIXELS:
-        raise InputError(f"{picture.width}x{picture.height}; up to {MAX_PIXELS} pixels are read")
+        raise InputError(f"{image.width}x{image.height}; up to {MAX_PIXELS} pixels are read")
     # Bytes a pixel: our own array of three beside Pillow's image.
-    held = 3.0 + _MODE_BYTES.get(picture.mode, 4)
-    if picture.format == "WEBP":
+    held = 3.0 + _MODE_BYTES.get(image.mode, 4)
+    if image.format == "WEBP":
         held += 12  # it is decoded on canvases of its own
-    elif picture.format == "JPEG" and picture.info.get("progressive"):
-        shares = [across * down for _, across, down, _ in picture.layer]
+    elif image.format == "JPEG" and image.info.get("progressive"):
+        shares = [across * down for _, across, down, _ in image.layer]
         held += 2 * sum(shares) / max(shares)  # the coefficients of all scans
     if pixels * held > MAX_DECODED_BYTES:
         needed = int(pixels * held) >> 20
-        message = f"{picture.width}x{picture.height} {picture.format} takes {needed} MiB to decode"
+        message = f"{image.width}x{image.height} {image.format} takes {needed} MiB to decode"
         raise InputError(f"{message}; up to {MAX_DECODED_BYTES >> 20} MiB are given")

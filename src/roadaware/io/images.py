@@ -122,8 +122,8 @@ def _decode_image(path: Path, formats: Sequence[str]) -> tuple[Pixels, int | Non
     where = to_printable(str(path))
     data = [read_file(path)]
     try:
-        with open_picture(data.pop(), formats) as (picture, parts):
-            return _rgb(picture), parts.orientation
+        with open_picture(data.pop(), formats) as (image, parts):
+            return _rgb(image), parts.orientation
     except InputError as error:
         message = f"no whole {_format_names(formats)}: {error.message}"
         raise InputError(message, where=where, hint="copy the file again") from error
@@ -133,14 +133,14 @@ def _format_names(formats: Sequence[str]) -> str:
     return f"{', '.join(formats[:-1])} or {formats[-1]}"
 
 
-def _rgb(picture: Any) -> Pixels:
+def _rgb(image: Any) -> Pixels:
     """Three channels of an image, some rows at a time: whole copies would take several times its memory."""
-    picture.load()
-    width, height = picture.size
+    image.load()
+    width, height = image.size
     made = np.empty((height, width, 3), dtype=np.uint8)
     step = max(1, _ROWS_PIXELS // width)
     for top in range(0, height, step):
-        rows = picture.crop((0, top, width, min(height, top + step)))
+        rows = image.crop((0, top, width, min(height, top + step)))
         made[top : top + step] = rows.convert("RGB")
     return made
 
@@ -382,12 +382,12 @@ def decode_mask(data: bytes, where: str) -> Numbers:
         InputError: if it is damaged, too large, or has colours.
     """
     try:
-        with open_picture(data, ["PNG"]) as (picture, _):
-            if picture.mode not in _MODES.values():
-                raise InputError(f"expected a grey PNG of 8 or 16 bits, found {picture.mode}")
-            if picture.width * picture.height > MAX_MASK_PIXELS:
-                raise InputError(f"{picture.width}x{picture.height}; up to {MAX_MASK_PIXELS} pixels are read")
-            found = np.array(picture)
+        with open_picture(data, ["PNG"]) as (image, _):
+            if image.mode not in _MODES.values():
+                raise InputError(f"expected a grey PNG of 8 or 16 bits, found {image.mode}")
+            if image.width * image.height > MAX_MASK_PIXELS:
+                raise InputError(f"{image.width}x{image.height}; up to {MAX_MASK_PIXELS} pixels are read")
+            found = np.array(image)
     except InputError as error:
         message = f"no whole PNG of a mask: {error.message}"
         raise InputError(message, where=where, hint="write or copy the file again") from error

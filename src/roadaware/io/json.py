@@ -205,7 +205,7 @@ def is_nested_deeper(text: str, most: int) -> bool:
 
 def describe_type(value: Any) -> str:
     """The type of a value in words."""
-    return next((told for kind, told in _KINDS if isinstance(value, kind)), _plain_kind(value))
+    return next((text for kind, text in _KINDS if isinstance(value, kind)), _plain_kind(value))
 
 
 def format_value(value: Any) -> str:
@@ -318,8 +318,8 @@ def parse_corners(
     turned = (found[:, 2] < found[:, 0]) | (found[:, 3] < found[:, 1])
     for place in np.flatnonzero(far | turned).tolist():
         upside_down = turned[place] and np.isfinite(given[place]).all()
-        told = "is upside down" if upside_down else "holds no finite number of a usual size"
-        bad.setdefault(place, f"the box {given[place].tolist()} {told}")
+        text = "is upside down" if upside_down else "holds no finite number of a usual size"
+        bad.setdefault(place, f"the box {given[place].tolist()} {text}")
     return found, dict(sorted(bad.items()))
 
 

@@ -285,7 +285,7 @@ class Machine:
 
 def _describe_opcode(word: int) -> str:
     """Name of an opcode that is not read."""
-    told = {
+    record = {
         ord("P"): "a persistent id, which points outside the file",
         ord("Q"): "a persistent id, which points outside the file",
         0x97: "a buffer that lies outside the file",
@@ -293,8 +293,8 @@ def _describe_opcode(word: int) -> str:
         0x96: "a byte array",
         ord("2"): "a value put twice",
     }
-    if word in told:
-        return told[word]
+    if word in record:
+        return record[word]
     if word in (0x82, 0x83, 0x84):
         return "an extension code, which stands for any Python object"
     if word in b"iob\x81\x92":
@@ -427,8 +427,8 @@ def _fill(target: Any, items: list[Any]) -> None:
 def _find(machine: Machine, module: Any, name: Any) -> None:
     found = NAMES.get((module, name)) if type(module) is str and type(name) is str else None
     if found is None:
-        told = f"{module}.{name}" if type(module) is str and type(name) is str else "no name"
-        raise RefusalError(f"the name '{_escape_text(told)}', which is not one of the four of numpy's arrays")
+        text = f"{module}.{name}" if type(module) is str and type(name) is str else "no name"
+        raise RefusalError(f"the name '{_escape_text(text)}', which is not one of the four of numpy's arrays")
     machine.stack.append(Named(found))
 
 

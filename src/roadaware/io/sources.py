@@ -710,9 +710,9 @@ def find_source(
         return _only(found, wanted)
     saw = ", ".join(_listing(source)) or "nothing"
     source.close()
-    told = "".join(f" {error.where}: {error.message}." for error in unread[:3])
+    text = "".join(f" {error.where}: {error.message}." for error in unread[:3])
     raise DatasetNotFoundError(
-        f"{wanted} and found none in {to_printable(str(path))} (saw: {saw}).{told} {hint}"
+        f"{wanted} and found none in {to_printable(str(path))} (saw: {saw}).{text} {hint}"
     )
 
 

@@ -167,8 +167,8 @@ class _Store:
         elif isinstance(error, FileNotFoundError):
             hint = "Check the address: its bucket must be there."
         message = f"could not be {what}: {name}: {lines[0] if lines else ''}"[:400]
-        told = InputError(message, where=self.url, hint=hint)
-        return DiskError(str(told)) if what in _WRITES else told
+        failure = InputError(message, where=self.url, hint=hint)
+        return DiskError(str(failure)) if what in _WRITES else failure
 
     def read(self, name: str) -> bytes:
         """The content of a small file."""
@@ -313,9 +313,9 @@ def _list_tree(store: _Store) -> _Tree:
 
 def _read_facts(facts: Mapping[str, Any]) -> _Entry:
     when = facts.get("LastModified") or facts.get("mtime") or facts.get("created") or facts.get("updated")
-    told = f"{facts.get('ETag') or facts.get('etag') or ''} {when or ''}"
+    text = f"{facts.get('ETag') or facts.get('etag') or ''} {when or ''}"
     # Whatever tells one content from another, as a time that files can have.
-    stamp = int.from_bytes(hashlib.blake2b(told.encode(), digest_size=6).digest(), "big") * 1000
+    stamp = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big") * 1000
     return _Entry(int(facts.get("size") or 0), stamp)
 
 
@@ -531,9 +531,9 @@ def locate_content(path: Path) -> Path:
     if found is None:
         return path
     url, name, entry = found
-    told = f"{url}\0{entry.key or name}\0{entry.size}\0{entry.stamp}\0{entry.digest}"
+    text = f"{url}\0{entry.key or name}\0{entry.size}\0{entry.stamp}\0{entry.digest}"
     pool = _home() / "pool"
-    copy = pool / f"{hashlib.blake2b(told.encode(), digest_size=16).hexdigest()}{path.suffix.lower()}"
+    copy = pool / f"{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}{path.suffix.lower()}"
     if not copy.is_file():
         pool.mkdir(parents=True, exist_ok=True)
         _make_room(pool, entry.size)
@@ -564,13 +564,13 @@ def _make_room(pool: Path, size: int) -> None:
 
 
 def _most_bytes() -> float:
-    told = os.environ.get(GIGABYTES) or "20"
+    text = os.environ.get(GIGABYTES) or "20"
     try:
-        most = float(told) * 1e9
+        most = float(text) * 1e9
     except ValueError:
         most = -1.0
     if not most >= 0:
-        raise UsageError(f"{GIGABYTES} is a number of gigabytes, not {told!r}")
+        raise UsageError(f"{GIGABYTES} is a number of gigabytes, not {text!r}")
     return most
 
 
@@ -882,12 +882,12 @@ class Publication:
         version = self._tree.version + 1
         base = base or version == 1
         gone = set(removed)
-        told = {
+        files_written = {
             name: [each.size, each.stamp, each.digest, each.key]
             for name, each in (self._tree.files | dict(added) if base else added).items()
             if name not in gone
         }
-        entry = {"format": _FORMAT, "base": base, "files": told, "removed": [] if base else removed}
+        entry = {"format": _FORMAT, "base": base, "files": files_written, "removed": [] if base else removed}
         place, data = f"{OURS}/log/{version:08d}.json", json.dumps(entry).encode()
         try:
             self._store.put(place, data, new=True)

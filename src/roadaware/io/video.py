@@ -343,9 +343,9 @@ class VideoWriter(Growing):
 
         if frame.shape != (*self.size, 3) or frame.dtype != np.uint8:
             raise UsageError(f"expected uint8 {(*self.size, 3)}, found {frame.dtype} {frame.shape}")
-        picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")
-        picture.pts, picture.time_base = self.n_frames if at is None else at, self._tick
-        self._mux(self._video, picture)
+        image = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")
+        image.pts, image.time_base = self.n_frames if at is None else at, self._tick
+        self._mux(self._video, image)
         self.n_frames += 1
 
     def write_sound(self, block: Floats32) -> None:
@@ -486,17 +486,17 @@ class VideoReader:
         """
         wanted = int(self._times[self._checked(number)])
         if self._next is not None and self._next <= number < self._next + _AHEAD:
-            picture = self._decoded(wanted)
+            image = self._decoded(wanted)
         else:
-            picture = self._after_seek(wanted, wanted)
-            if picture is None and number:  # a key frame that stands in the file before what it follows
-                picture = self._after_seek(int(self._times[0]), wanted)
-        if picture is None:
+            image = self._after_seek(wanted, wanted)
+            if image is None and number:  # a key frame that stands in the file before what it follows
+                image = self._after_seek(int(self._times[0]), wanted)
+        if image is None:
             self._next = None
             message = f"frame {number} of {len(self)} cannot be decoded"
             raise CutOffError(message, where=self.where, hint=CUT)
         self._next = number + 1
-        return picture
+        return image
 
     def _after_seek(self, place: int, wanted: int) -> Pixels | None:
         try:
@@ -513,8 +513,8 @@ class VideoReader:
                 if found.pts is not None and found.pts >= wanted:
                     if found.pts != wanted or (found.width, found.height) != (self.width_px, self.height_px):
                         return None
-                    picture: Pixels = found.to_ndarray(format="rgb24")
-                    return picture
+                    image: Pixels = found.to_ndarray(format="rgb24")
+                    return image
         except BROKEN:
             pass
         return None

@@ -366,7 +366,7 @@ def _compute_cosine_distance(a: Floats, b: Floats32, row_a: int, row_b: int) -> 
 @inline_kernel
 def _fill_affinities(
     at: Floats,
-    doubt: float,
+    uncertainty: float,
     slot: int,
     slots: Ints,
     least: float,
@@ -401,7 +401,7 @@ def _fill_affinities(
         worth = inter / (both - inter)
         # Twice: the overlap alone must reach `least`, and what is left of it too.
         if worth >= least:
-            worth -= doubt + UNLIKE * _compute_cosine_distance(kinds, scores, slot, place)
+            worth -= uncertainty + UNLIKE * _compute_cosine_distance(kinds, scores, slot, place)
             worth -= UNLIKE * _compute_cosine_distance(own_looks, looks, slot, place)
             if worth >= least:
                 edges[d] = worth
@@ -440,10 +440,10 @@ def _fill_edges(
         for k in range(2):
             at[k], at[k + 2] = (corners[k] + corners[k + 2]) / 2.0, max(corners[k + 2] - corners[k], 0.0)
     # A path of one detection that was missed once loses all of MISSED, one of ten detections a tenth.
-    doubt = MISSED * (step - live.paths[slot, LAST_STEP] - 1) / live.paths[slot, LENGTH]
+    uncertainty = MISSED * (step - live.paths[slot, LAST_STEP] - 1) / live.paths[slot, LENGTH]
     if cost == AFFINITY or widened > 0.0:
         kinds, own_looks = live.kinds, live.looks
-        _fill_affinities(at, doubt, slot, slots, least, box, kinds, scores, own_looks, looks, edges)
+        _fill_affinities(at, uncertainty, slot, slots, least, box, kinds, scores, own_looks, looks, edges)
         return
     for d in range(slots.shape[0]):
         iou = compute_overlap(corners, box, slots[d], clamped, single)

@@ -624,8 +624,8 @@ def label_and_trim(paths: Paths, detections: Detections, columns: range, config:
             found = _trim_each(paths, detections, columns, labels, config)
     if config.min_label_score is None:
         return found
-    told = found.score > config.min_label_score
-    return found if told.all() else found.only(told)
+    has_label = found.score > config.min_label_score
+    return found if has_label.all() else found.only(has_label)
 
 
 def _trim_each(

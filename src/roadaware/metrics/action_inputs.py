@@ -124,7 +124,7 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
     else:
         labels = scenes.labels.filter(pl.col("kind").cast(pl.String) == KIND)["label"]
         classes = tuple(str(number) for number in range(1 + _last(labels)))
-    truth, claims = _extract_labels(scenes, classes), _extract_labels(predictions, classes)
+    truth, predicted = _extract_labels(scenes, classes), _extract_labels(predictions, classes)
     if not len(truth.at):
         raise InputError(
             f"there is no truth: {scenes.meta.dataset or 'the set'} has {len(scenes.boxes):,} boxes, and "
@@ -137,7 +137,7 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
     ]
     videos = tuple(dict.fromkeys(name for names in named for name in names.to_list()))
     of_truth = _keys(scenes.boxes, videos, stride)
-    of_claims = _keys(predictions.boxes, videos, stride)[claims.at]
+    of_claims = _keys(predictions.boxes, videos, stride)[predicted.at]
     listed = _keys(scenes.frames, videos, stride)
     known = np.unique(np.concatenate([listed, of_truth]))
     every = np.union1d(known, of_claims[~is_in_sorted(known, of_claims)])
@@ -152,7 +152,7 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
         persons=_persons(_corners(scenes.boxes), at_truth, len(every)),
     )
     true_rows = _rows(scenes, truth, at_truth[truth.at], _persons_as_scores(scenes)[truth.at])
-    claimed_rows = _rows(predictions, claims, np.searchsorted(every, of_claims), claims.score)
+    claimed_rows = _rows(predictions, predicted, np.searchsorted(every, of_claims), predicted.score)
     return Actions(classes, _label_ids(scenes, classes), frames, true_rows, claimed_rows)
 
 
@@ -177,8 +177,8 @@ def select_subset(actions: Actions, subset: tuple[str, ...]) -> Actions:
     places = list(dict.fromkeys(known[each] for each in subset))
     to = np.full(len(actions.classes), -1, dtype=np.int32)
     to[places] = np.arange(len(places))
-    truth, claims = (rows.take(to[rows.cls] >= 0) for rows in (actions.truth, actions.claims))
-    truth, claims = (replace(rows, cls=to[rows.cls]) for rows in (truth, claims))
+    truth, predictions = (rows.take(to[rows.cls] >= 0) for rows in (actions.truth, actions.claims))
+    truth, predictions = (replace(rows, cls=to[rows.cls]) for rows in (truth, predictions))
     has_truth = np.zeros_like(actions.frames.has_truth)
     has_truth[truth.frame] = True
     return Actions(
@@ -186,7 +186,7 @@ def select_subset(actions: Actions, subset: tuple[str, ...]) -> Actions:
         actions.label_ids[places],
         replace(actions.frames, has_truth=has_truth),
         truth,
-        claims,
+        predictions,
     )
 
 
@@ -201,12 +201,12 @@ class _Labelled:
 
 def _extract_labels(tables: TableSet, classes: tuple[str, ...]) -> _Labelled:
     """The labels of a set: the rows of its table or, where predictions are dense, those of box after box."""
-    claimed = isinstance(tables, Predictions)
+    predicted = isinstance(tables, Predictions)
     labels = tables.labels.filter(pl.col("kind").cast(pl.String) == KIND)
-    if claimed and labels.is_empty() and "scores" in tables.boxes.columns:
+    if predicted and labels.is_empty() and "scores" in tables.boxes.columns:
         return _dense(tables, classes)
     cls = _map_classes(tables, labels["label"].to_numpy(), classes)
-    score = _scores(labels) if claimed else np.ones(len(labels))
+    score = _scores(labels) if predicted else np.ones(len(labels))
     return _Labelled(_places(tables.boxes["box"], labels["box"]), cls, score)
 
 

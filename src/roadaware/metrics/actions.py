@@ -375,15 +375,15 @@ def build_item_table(frames: Keyframes, kept: Bools) -> pl.DataFrame:
 
 def count_excluded(actions: Actions, config: ActionConfig) -> dict[str, int]:
     """Count of ground truth and predictions left out because of their frame, by reason in words."""
-    frames, claims = actions.frames, actions.claims.frame
+    frames, predictions = actions.frames, actions.claims.frame
     judged = mask_evaluated_frames(frames, config)
     unnamed = ~frames.known & ~judged
     bare = frames.known & ~frames.excluded & ~judged
     lost = ~mask_counted_frames(frames, config)
     return {
-        "predictions on excluded frames": int(frames.excluded[claims].sum()),
-        "predictions on frames that the truth does not name": int(unnamed[claims].sum()),
-        "predictions on frames without truth": int(bare[claims].sum()),
+        "predictions on excluded frames": int(frames.excluded[predictions].sum()),
+        "predictions on frames that the truth does not name": int(unnamed[predictions].sum()),
+        "predictions on frames without truth": int(bare[predictions].sum()),
         "true labels on excluded frames": int(lost[actions.truth.frame].sum()),
         "true labels to ignore": int(actions.truth.ignored.sum()),
     }
@@ -461,19 +461,21 @@ def match_actions(actions: Actions, config: ActionConfig) -> Judgement:
 
     actions = select_subset(actions, config.subset)
     judged, rank = mask_evaluated_frames(actions.frames, config), rank_frames(actions, config)
-    truth, claims = (rows.take(judged[rows.frame]) for rows in (actions.truth, actions.claims))
+    truth, predictions = (rows.take(judged[rows.frame]) for rows in (actions.truth, actions.claims))
     person = truth.score if config.truth_by_person else np.zeros(len(truth))
     truth = truth.take(_in_order(truth, person, rank, actions.label_ids, config, None))
-    order = _in_order(claims, claims.score, rank, actions.label_ids, config, config.per_frame_capacity)
-    over, claims = len(claims) - len(order), claims.take(order)
-    flat = _flat(claims.corners) & (config.zero_area_claims == "dropped")
-    claims = claims.take(~flat) if flat.any() else claims
+    order = _in_order(
+        predictions, predictions.score, rank, actions.label_ids, config, config.per_frame_capacity
+    )
+    over, predictions = len(predictions) - len(order), predictions.take(order)
+    flat = _flat(predictions.corners) & (config.zero_area_claims == "dropped")
+    predictions = predictions.take(~flat) if flat.any() else predictions
     single = config.numbers == "single"
-    starts = [_starts(rank[rows.frame], len(rank)) for rows in (claims, truth)]
-    boxes = [cast_to_single(rows.corners) if single else rows.corners for rows in (claims, truth)]
+    starts = [_starts(rank[rows.frame], len(rank)) for rows in (predictions, truth)]
+    boxes = [cast_to_single(rows.corners) if single else rows.corners for rows in (predictions, truth)]
     met, nearest, overlap = match_rows(
         starts[0],
-        claims.cls,
+        predictions.cls,
         boxes[0],
         starts[1],
         truth.cls,
@@ -484,7 +486,17 @@ def match_actions(actions: Actions, config: ActionConfig) -> Judgement:
         single,
     )
     return Judgement(
-        actions, config, truth, starts[1], claims, starts[0], met, nearest, overlap, over, int(flat.sum())
+        actions,
+        config,
+        truth,
+        starts[1],
+        predictions,
+        starts[0],
+        met,
+        nearest,
+        overlap,
+        over,
+        int(flat.sum()),
     )
 
 
@@ -620,14 +632,14 @@ def build_confusion_table(judgement: Judgement, min_score: float = 0.0) -> pl.Da
     person[order] = np.cumsum(first)
     # Orders are kept, so that a mean has the same bits each time.
     stood = pl.DataFrame({"person": person, "truth": judgement.truth.cls}).unique(maintain_order=True)
-    claims = pl.DataFrame(
+    predictions = pl.DataFrame(
         {
             "person": person[near[asked]],
             "claimed": judgement.claims.cls[asked],
             "score": judgement.claims.score[asked],
         }
     ).join(stood, left_on=["person", "claimed"], right_on=["person", "truth"], how="anti")
-    joined = claims.join(stood, on="person", maintain_order="left_right")
+    joined = predictions.join(stood, on="person", maintain_order="left_right")
     pairs = joined.group_by("truth", "claimed", maintain_order=True)
     counts = pairs.agg(claims=pl.len().cast(pl.Int64), mean_score=pl.col("score").mean())
     counts = counts.sort("claims", "truth", "claimed", descending=[True, False, False])
@@ -642,10 +654,10 @@ def _nearest(judgement: Judgement) -> Ints:
     from roadaware.metrics.action_kernels import find_nearest_boxes
 
     single = judgement.config.numbers == "single"
-    claims, truth = judgement.claims.corners, judgement.truth.corners
+    predictions, truth = judgement.claims.corners, judgement.truth.corners
     near, overlap = find_nearest_boxes(
         judgement.claim_start,
-        cast_to_single(claims) if single else claims,
+        cast_to_single(predictions) if single else predictions,
         judgement.truth_start,
         cast_to_single(truth) if single else truth,
         single,
@@ -787,13 +799,13 @@ def compute_person_recall(judgement: Judgement) -> float | None:
         _, first = np.unique(rows.box, return_index=True)
         corners = {f"c{k}": rows.corners[first, k] for k in range(4)}
         sides.append(pl.DataFrame({"box": rows.box[first], "frame": rows.frame[first], **corners}))
-    truth, claims = sides
+    truth, predictions = sides
     if truth.is_empty():
         return None
     met = 0
     # By frames, some thousand at a time: all pairs of a large set at once would not fit in memory.
     for part in truth.with_columns(part=pl.col("frame") // 2048).partition_by("part"):
-        pairs = part.join(claims, on="frame", suffix="_claim")
+        pairs = part.join(predictions, on="frame", suffix="_claim")
         one, other = (pairs.select([f"c{k}{end}" for k in range(4)]).to_numpy() for end in ("", "_claim"))
         hit = paired_iou(one, other) >= judgement.config.min_iou
         met += pairs.filter(pl.Series(hit))["box"].n_unique()
@@ -814,9 +826,11 @@ def _told_ties(tied: dict[str, Any] | None) -> tuple[str, ...]:
 
 
 def _notes(judgement: Judgement) -> tuple[str, ...]:
-    claims = judgement.actions.claims
-    if not len(claims):
+    predictions = judgement.actions.claims
+    if not len(predictions):
         return ("nothing is predicted",)
     if len(judgement.claims):
         return ()
-    return (f"none of the {len(claims):,} predictions lies on a judged frame; compare the names of videos",)
+    return (
+        f"none of the {len(predictions):,} predictions lies on a judged frame; compare the names of videos",
+    )

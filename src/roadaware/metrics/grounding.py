@@ -197,19 +197,21 @@ def join_sentences(predictions: Predictions, scenes: Scenes, config: GroundingCo
             f"the truth has {len(queries)} sentences and none with a span",
             hint="`queries` needs start_frame and end_frame",
         )
-    claims = _with_columns(predictions.queries, {name: _TRUTH[name] for name in _CLAIM})
+    predicted = _with_columns(predictions.queries, {name: _TRUTH[name] for name in _CLAIM})
     table = spans.with_row_index("row").join(
-        claims.rename({"tube": "claimed_tube", "start_frame": "claimed_start", "end_frame": "claimed_end"}),
+        predicted.rename(
+            {"tube": "claimed_tube", "start_frame": "claimed_start", "end_frame": "claimed_end"}
+        ),
         on=["query", "video"],
         how="left",
         maintain_order="left",
         coalesce=True,
     )
-    known = claims.join(spans, on=["query", "video"], how="semi")
-    if len(claims) and known.is_empty():
+    known = predicted.join(spans, on=["query", "video"], how="semi")
+    if len(predicted) and known.is_empty():
         raise InputError(
-            f"none of {len(claims)} predictions is about one of the {len(spans)} true sentences",
-            hint=f"queries and videos, of predictions: {claims.select('query', 'video').head(3).rows()}, "
+            f"none of {len(predicted)} predictions is about one of the {len(spans)} true sentences",
+            hint=f"queries and videos, of predictions: {predicted.select('query', 'video').head(3).rows()}, "
             f"of sentences: {spans.select('query', 'video').head(3).rows()}",
         )
     within = ("start_frame", "end_frame") if config.boxes_beyond == "left_out" else ()
@@ -248,7 +250,7 @@ def join_sentences(predictions: Predictions, scenes: Scenes, config: GroundingCo
         paired=paired,
         left_out={
             "sentences without a true span": len(queries) - len(spans),
-            "predictions on sentences that the truth lacks": len(claims) - len(known),
+            "predictions on sentences that the truth lacks": len(predicted) - len(known),
         },
     )
 
@@ -462,12 +464,12 @@ def _spans(given: Sentences, config: GroundingConfig) -> _Spans:
     if config.temporal != "claimed":
         return _Spans(start, end, start, end, given.claimed)
     known = pl.col("claimed_start").is_not_null() & pl.col("claimed_end").is_not_null()
-    claimed = given.table.select(
+    predicted = given.table.select(
         *(pl.when(known).then(c).otherwise("start_frame").alias(c) for c in ("claimed_start", "claimed_end")),
         known=known,
     )
-    first, last = (claimed[c].to_numpy().astype(np.int64) for c in ("claimed_start", "claimed_end"))
-    return _Spans(start, end, first, last, claimed["known"].to_numpy())
+    first, last = (predicted[c].to_numpy().astype(np.int64) for c in ("claimed_start", "claimed_end"))
+    return _Spans(start, end, first, last, predicted["known"].to_numpy())
 
 
 def _looked_at(given: Sentences, spans: _Spans, config: GroundingConfig) -> tuple[Bools, Ints, Ints]:

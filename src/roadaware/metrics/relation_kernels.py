@@ -79,11 +79,11 @@ def _viou(boxes: Any, frames: Any, cut: Any, boxes_2: Any, frames_2: Any, cut_2:
 
 
 @kernel
-def match_tubelets(claims: Any, truth: Any, numbers: Any, taken: Any, near: Any, overlap: Any) -> None:
+def match_tubelets(predictions: Any, truth: Any, numbers: Any, taken: Any, near: Any, overlap: Any) -> None:
     """Give each prediction, best first, the free ground-truth relation of its triplet that it overlaps most.
 
     Args:
-        claims: (V + 1,) where the predictions of each video begin, by falling score in a video; (n,) triplet of
+        predictions: (V + 1,) where the predictions of each video begin, by falling score in a video; (n,) triplet of
             each; (n, 2) boxes of the subject, first and after the last; (n, 2) those of the object; (m,)
             frame of each box; (m, 4) corners.
         truth: the same of the ground-truth relations.
@@ -92,7 +92,7 @@ def match_tubelets(claims: Any, truth: Any, numbers: Any, taken: Any, near: Any,
         near: (n,) filled with the relation of its triplet, free or not, that it overlaps most.
         overlap: (n, 2) filled with what subject and object overlap those of `taken`, or else of `near`.
     """
-    claim_starts, claim_triplet, subjects, objects, frames, boxes = claims
+    claim_starts, claim_triplet, subjects, objects, frames, boxes = predictions
     truth_starts, truth_triplet, true_subjects, true_objects, true_frames, true_boxes = truth
     offset, threshold = numbers
     free = np.ones(len(truth_triplet), dtype=np.bool_)
@@ -268,7 +268,7 @@ def collect_true_triplets(
 
 @kernel
 def find_triplets(
-    claims: Any,
+    predictions: Any,
     ties: Any,
     tracks: Any,
     images: Any,
@@ -283,7 +283,7 @@ def find_triplets(
     Returns how many of the images that were walked have no prediction.
 
     Args:
-        claims: (V + 1,) where the predictions of each video begin, by falling score in a video; and of the n
+        predictions: (V + 1,) where the predictions of each video begin, by falling score in a video; and of the n
             predictions the first frame, the frame after the last, places of subject and object, triplet, number
             of the pair, number of pair and predicate, score, and place in the table.
         ties: (V + 1,) where those of each video begin, and the predictions of pairs that tie with others.
@@ -298,7 +298,7 @@ def find_triplets(
             the last image before it that had some, of whatever video.
         rank: (e,) filled with the rank that finds each triplet, from 1; 0 where none does.
     """
-    starts, start, end, subject, object_, triplet, pair, same, score, _ = claims
+    starts, start, end, subject, object_, triplet, pair, same, score, _ = predictions
     offsets, frames, boxes = tracks
     n_numbers = same.max() + 1 if len(same) else 0
     # The image in which each pair and predicate was judged last; of each pair the predicates judged in an image, and
@@ -311,7 +311,7 @@ def find_triplets(
         if low == high and not how[2]:
             continue
         tied = ties[1][ties[0][video] : ties[0][video + 1]]
-        _order_ties(claims, tied, offsets, frames, starts[video], frame, walk, first)
+        _order_ties(predictions, tied, offsets, frames, starts[video], frame, walk, first)
         n, missing = 0, high - low
         # Where silent frames are carried over, the walk goes on after all is found: they may need the rest.
         for c in walk[starts[video] : starts[video + 1]]:
@@ -330,7 +330,7 @@ def find_triplets(
                 carried[n] = c, s, o
                 n += 1
                 missing -= _take(truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, n, rank)
-        if n or _stands(claims, offsets, frames, starts[video], starts[video + 1], frame):
+        if n or _stands(predictions, offsets, frames, starts[video], starts[video + 1], frame):
             n_carried = n
         else:
             silent += 1
@@ -342,9 +342,9 @@ def find_triplets(
 
 
 @kernel
-def _stands(claims: Any, offsets: Any, frames: Any, low: int, high: int, frame: int) -> Any:
+def _stands(predictions: Any, offsets: Any, frames: Any, low: int, high: int, frame: int) -> Any:
     """Whether any prediction of a video stands in a frame with both boxes, whatever its score."""
-    _, start, end, subject, object_, _, _, _, _, _ = claims
+    _, start, end, subject, object_, _, _, _, _, _ = predictions
     for c in range(low, high):
         if (
             start[c] <= frame < end[c]
@@ -391,12 +391,12 @@ def _take(
 
 @kernel
 def _order_ties(
-    claims: Any, tied: Any, offsets: Any, frames: Any, low: int, frame: int, walk: Any, first: Any
+    predictions: Any, tied: Any, offsets: Any, frames: Any, low: int, frame: int, walk: Any, first: Any
 ) -> None:
     """Bring predictions of equal scores to the order in which their pairs first stand in this frame.
 
     Args:
-        claims: as in `find_triplets`.
+        predictions: as in `find_triplets`.
         tied: the predictions of pairs that tie with others, by falling score.
         offsets: (tubes + 1,) where the boxes of each predicted tube begin.
         frames: (m,) their frames.
@@ -405,7 +405,7 @@ def _order_ties(
         walk: (n,) the predictions in order; those that tie are ordered again.
         first: (pairs,) room for the first prediction of each pair in this frame.
     """
-    _, start, end, subject, object_, _, pair, _, score, row = claims
+    _, start, end, subject, object_, _, pair, _, score, row = predictions
     late = np.int64(1) << 62
     for c in tied:
         walk[c] = c

@@ -235,14 +235,14 @@ class Names:
     categories: tuple[str, ...]
 
 
-def merge_names(truth: TableSet, claims: TableSet) -> Names:
+def merge_names(truth: TableSet, predictions: TableSet) -> Names:
     """The names of both sides; where one side does not name its numbers, they are those of the other."""
     videos = tuple(truth.videos["video"].cast(pl.String).to_list())
     found = []
     for kind, numbers in ((PREDICATE, _predicates), (CATEGORY, _categories)):
-        given = claims.meta.vocabularies.get(kind, ())
+        given = predictions.meta.vocabularies.get(kind, ())
         first = _vocabulary(truth, kind, int(numbers(truth).max(initial=-1)) + 1, given)
-        second = _vocabulary(claims, kind, int(numbers(claims).max(initial=-1)) + 1, first)
+        second = _vocabulary(predictions, kind, int(numbers(predictions).max(initial=-1)) + 1, first)
         found.append(tuple(dict.fromkeys([*first, *second])))
     return Names(videos, *found)
 

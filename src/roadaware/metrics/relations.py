@@ -116,17 +116,18 @@ def select_images(scenes: Scenes, videos: tuple[str, ...]) -> Images:
     if "annotated" not in table.columns:
         return boxed
     table = table.filter(pl.col("annotated").is_not_null())
-    told = _list_frames(table.filter("annotated"), videos)
+    annotated = _list_frames(table.filter("annotated"), videos)
     silent = ~np.isin(boxed.video, _list_frames(table, videos).video)
     video, frame = (
-        np.concatenate([getattr(told, name), getattr(boxed, name)[silent]]) for name in ("video", "frame")
+        np.concatenate([getattr(annotated, name), getattr(boxed, name)[silent]])
+        for name in ("video", "frame")
     )
     order = np.lexsort((frame, video))
     return Images(video[order], frame[order])
 
 
 def match_triplets(
-    claims: Relations, truth: Relations, images: Images, n_videos: int, config: RelationConfig
+    predictions: Relations, truth: Relations, images: Images, n_videos: int, config: RelationConfig
 ) -> Triplets:
     """Match the predictions of each image that have both boxes with its ground-truth triplets.
 
@@ -137,7 +138,7 @@ def match_triplets(
     the image, by place in the table, then by predicate.
 
     Args:
-        claims: by video and place in the table.
+        predictions: by video and place in the table.
         truth: the same.
         images: the frames that are judged.
         n_videos: how many videos there are.
@@ -147,7 +148,7 @@ def match_triplets(
     """
     from roadaware.metrics.relation_kernels import find_triplets
 
-    claims, pair, same = _rank_predictions(claims)
+    predictions, pair, same = _rank_predictions(predictions)
     # (e, 4) the ground-truth triplets of each image: image, relation, box of the subject and of the object.
     from roadaware.metrics.relation_kernels import collect_true_triplets
 
@@ -161,25 +162,25 @@ def match_triplets(
     rank = np.zeros(len(entries), dtype=np.int64)
     top = min(config.frame_top or _ALL, max(config.recall_at))
     least = -np.inf if config.frame_min_score is None else float(config.frame_min_score)
-    score = claims.score * claims.pair_score
-    tied = _find_ties(claims.video, pair, score)
+    score = predictions.score * predictions.pair_score
+    tied = _find_ties(predictions.video, pair, score)
     silent = find_triplets(
         (
             *(
-                claims.starts(n_videos),
-                claims.start,
-                claims.end,
-                claims.subject,
-                claims.object,
-                claims.triplet,
+                predictions.starts(n_videos),
+                predictions.start,
+                predictions.end,
+                predictions.subject,
+                predictions.object,
+                predictions.triplet,
                 pair,
                 same,
                 score,
-                claims.row,
+                predictions.row,
             ),
         ),
-        (np.searchsorted(claims.video[tied], np.arange(n_videos + 1)), tied),
-        claims.tracks.arrays(),
+        (np.searchsorted(predictions.video[tied], np.arange(n_videos + 1)), tied),
+        predictions.tracks.arrays(),
         (images.video, images.frame, of_image),
         (entries, truth.triplet, truth.tracks.boxes),
         (config.predicates_per_pair or _ALL, top),
@@ -190,13 +191,13 @@ def match_triplets(
     return Triplets(images, truth, entries[:, 0], entries[:, 1], rank, silent)
 
 
-def _rank_predictions(claims: Relations) -> tuple[Relations, Ints, Ints]:
+def _rank_predictions(predictions: Relations) -> tuple[Relations, Ints, Ints]:
     """The predictions by video and falling score, and the numbers of their pair, and of pair and predicate."""
-    ends = (claims.subject, claims.object)
-    (first, pair), (_, same) = _group_rows(*ends), _group_rows(*ends, claims.predicate)
-    score = claims.score * claims.pair_score
-    order = np.lexsort((claims.predicate, -claims.score, first[pair], -score, claims.video))
-    return claims.taken(order), pair[order], same[order]
+    ends = (predictions.subject, predictions.object)
+    (first, pair), (_, same) = _group_rows(*ends), _group_rows(*ends, predictions.predicate)
+    score = predictions.score * predictions.pair_score
+    order = np.lexsort((predictions.predicate, -predictions.score, first[pair], -score, predictions.video))
+    return predictions.taken(order), pair[order], same[order]
 
 
 def _find_ties(video: Ints, pair: Ints, score: Floats) -> Ints:
@@ -230,7 +231,7 @@ def _list_frames(table: pl.DataFrame, videos: tuple[str, ...]) -> Images:
 
 
 def map_to_true_tubes(
-    predictions: Predictions, scenes: Scenes, claims: pl.DataFrame
+    predictions: Predictions, scenes: Scenes, predicted: pl.DataFrame
 ) -> tuple[pl.DataFrame, int]:
     """The predicted relations between ground-truth tubes, and how many are on others.
 
@@ -242,7 +243,7 @@ def map_to_true_tubes(
     Args:
         predictions: with the tubes that are predicted.
         scenes: with `tubes`.
-        claims: rows of `predictions.relations`.
+        predicted: rows of `predictions.relations`.
 
     Returns:
         The rows with the numbers of ground-truth tubes; how many were left out.
@@ -261,14 +262,14 @@ def map_to_true_tubes(
             by_name = claimed.join(true, on=["video", "name"]).select("claimed", "true")
         rest = predictions.tubes.join(by_name, left_on="tube", right_on="claimed", how="anti")
         meant = pl.concat([by_name, _match_by_boxes(predictions, scenes, rest)])
-    found = claims
+    found = predicted
     for side in ("subject", "object"):
         pairs = meant.rename({"claimed": side, "true": f"true_{side}"})
         found = found.join(pairs, on=side, how="inner", maintain_order="left")
     merged = (pl.col("subject") != pl.col("object")) & (pl.col("true_subject") == pl.col("true_object"))
     found = found.filter(~merged)
-    found = found.with_columns(subject="true_subject", object="true_object").select(claims.columns)
-    return _in_their_videos(found, scenes), len(claims) - len(found)
+    found = found.with_columns(subject="true_subject", object="true_object").select(predicted.columns)
+    return _in_their_videos(found, scenes), len(predicted) - len(found)
 
 
 def _match_by_boxes(predictions: Predictions, scenes: Scenes, asked: pl.DataFrame) -> pl.DataFrame:
@@ -280,10 +281,10 @@ def _match_by_boxes(predictions: Predictions, scenes: Scenes, asked: pl.DataFram
     key = (pl.col("video").cast(pl.String), pl.col("frame"), *corners)
     on = ["video", "frame", *CORNERS]
     wanted = predictions.boxes.filter(pl.col("tube").is_in(asked["tube"].implode()))
-    claimed = wanted.select(*key, claimed="tube")
+    predicted = wanted.select(*key, claimed="tube")
     true = scenes.boxes.select(*key, true="tube").drop_nulls()
-    counts = claimed.group_by("claimed").len("boxes")
-    equal = claimed.join(true, on=on).group_by("claimed", "true").len("equal").join(counts, on="claimed")
+    counts = predicted.group_by("claimed").len("boxes")
+    equal = predicted.join(true, on=on).group_by("claimed", "true").len("equal").join(counts, on="claimed")
     whole = equal.filter(pl.col("equal") == pl.col("boxes")).select("claimed", "true")
     other = pl.col("category") != pl.col("category_right")
     return (
@@ -305,7 +306,7 @@ def _categories(tables: Predictions | Scenes) -> pl.DataFrame:
     )
 
 
-def _in_their_videos(claims: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:
+def _in_their_videos(predictions: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:
     """The predictions, where each is in the video of its tubes.
 
     Raises:
@@ -313,13 +314,13 @@ def _in_their_videos(claims: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:
     """
     owners = scenes.tubes.select(pl.col("tube"), of=pl.col("video").cast(pl.String))
     for side in ("subject", "object"):
-        astray = claims.join(owners, left_on=side, right_on="tube").filter(
+        astray = predictions.join(owners, left_on=side, right_on="tube").filter(
             pl.col("video").cast(pl.String) != pl.col("of")
         )
         if len(astray):
             shown = astray["relation"].head(5).to_list()
             raise InputError(f"predicted relations name tubes of other videos as {side}, first {shown}")
-    return claims
+    return predictions
 
 
 def ensure_predicted_boxes(predictions: Predictions) -> None:
@@ -386,7 +387,7 @@ class Tubelets:
 
 
 def match_video_tubelets(
-    claims: Relations, truth: Relations, n_videos: int, config: RelationConfig
+    predictions: Relations, truth: Relations, n_videos: int, config: RelationConfig
 ) -> Tubelets:
     """Match the predictions of each video with its ground-truth relations.
 
@@ -396,7 +397,7 @@ def match_video_tubelets(
     the frames of their relations. Of equal overlaps the first in the table is taken.
 
     Args:
-        claims: by video and place in the table.
+        predictions: by video and place in the table.
         truth: the same.
         n_videos: how many videos there are.
         config: how.
@@ -405,24 +406,24 @@ def match_video_tubelets(
     """
     from roadaware.metrics.relation_kernels import match_tubelets, score_tubelets
 
-    claims = claims.taken(np.lexsort((-claims.score, claims.video)))
-    rank = np.arange(len(claims)) - claims.starts(n_videos)[claims.video] + 1
-    kept = np.ones(len(claims), dtype=np.bool_)
+    predictions = predictions.taken(np.lexsort((-predictions.score, predictions.video)))
+    rank = np.arange(len(predictions)) - predictions.starts(n_videos)[predictions.video] + 1
+    kept = np.ones(len(predictions), dtype=np.bool_)
     if config.top_returns is not None:
         kept = rank <= config.top_returns
-    beyond, claims, rank = int((~kept).sum()), claims.taken(kept), rank[kept]
-    taken, near = (np.full(len(claims), -1, dtype=np.int64) for _ in range(2))
-    overlap = np.full((len(claims), 2), np.nan)
+    beyond, predictions, rank = int((~kept).sum()), predictions.taken(kept), rank[kept]
+    taken, near = (np.full(len(predictions), -1, dtype=np.int64) for _ in range(2))
+    overlap = np.full((len(predictions), 2), np.nan)
     numbers = (float(config.pixel_offset), float(config.viou_threshold))
-    match_tubelets(_side(claims, n_videos), _side(truth, n_videos), numbers, taken, near, overlap)
-    starts, true_starts = claims.starts(n_videos), truth.starts(n_videos)
+    match_tubelets(_side(predictions, n_videos), _side(truth, n_videos), numbers, taken, near, overlap)
+    starts, true_starts = predictions.starts(n_videos), truth.starts(n_videos)
     counts = np.array(config.precision_at, dtype=np.int64)
     ap, tagged = np.zeros(n_videos), np.empty((n_videos, len(counts)))
     single = config.precision == "float32"
-    score_tubelets(starts, claims.triplet, taken, true_starts, truth.triplet, counts, single, ap, tagged)
+    score_tubelets(starts, predictions.triplet, taken, true_starts, truth.triplet, counts, single, ap, tagged)
     untrue = np.diff(true_starts) == 0
     ap[untrue], tagged[untrue] = np.nan, np.nan
-    return Tubelets(truth, claims, beyond, taken, near, overlap, rank, ap, tagged)
+    return Tubelets(truth, predictions, beyond, taken, near, overlap, rank, ap, tagged)
 
 
 def _side(relations: Relations, n_videos: int) -> tuple[Ints, Ints, Ints, Ints, Ints, Floats]:
@@ -448,15 +449,15 @@ def build_prediction_table(judged: Tubelets, names: Names) -> pl.DataFrame:
         else that of its triplet which it overlaps most, found by a better prediction or not; `subject_viou` and
         `object_viou`, the overlap with that; null where there is none of its triplet.
     """
-    claims = judged.claims
+    predictions = judged.claims
     near = np.where(judged.hit, judged.taken, judged.near)
     viou = np.where(near[:, None] >= 0, judged.overlap, np.nan)
     return pl.DataFrame(
         {
-            "relation": claims.relation,
-            "video": _gather_names(names.videos, claims.video),
-            "predicate": _gather_names(names.predicates, claims.predicate),
-            "score": claims.score,
+            "relation": predictions.relation,
+            "video": _gather_names(names.videos, predictions.video),
+            "predicate": _gather_names(names.predicates, predictions.predicate),
+            "score": predictions.score,
             "rank": judged.rank,
             "hit": judged.hit,
             "truth": _looked_up(judged.truth.relation, near),
@@ -678,16 +679,16 @@ def _match_relations(predictions: Predictions, scenes: Scenes, config: RelationC
         )
     names = merge_names(scenes, predictions)
     n_videos = len(names.videos)
-    truth, claims, left_out = _sides(predictions, scenes, names, config)
+    truth, predicted, left_out = _sides(predictions, scenes, names, config)
     tubelets = triplets = None
     if config.tubelets:
-        tubelets = match_video_tubelets(claims, truth, n_videos, config)
+        tubelets = match_video_tubelets(predicted, truth, n_videos, config)
         left_out["predictions beyond the best of their video"] = tubelets.beyond
         judged = np.diff(truth.starts(n_videos))[tubelets.claims.video] > 0
         left_out["predictions in videos without a true relation"] = int((~judged).sum())
     if config.frames:
-        triplets = match_triplets(claims, truth, select_images(scenes, names.videos), n_videos, config)
-    return _Found(names, truth, claims, left_out, tubelets, triplets)
+        triplets = match_triplets(predicted, truth, select_images(scenes, names.videos), n_videos, config)
+    return _Found(names, truth, predicted, left_out, tubelets, triplets)
 
 
 def _sides(
@@ -704,14 +705,14 @@ def _sides(
     meant, refused = map_to_true_tubes(predictions, scenes, here)
     left_out[_NOT_TRUE] = refused
     tubes = np.unique(np.concatenate([meant[side].to_numpy() for side in ("subject", "object")]))
-    claims = extract_relations(
+    predicted = extract_relations(
         predictions,
         names,
         relations=meant,
         tracks=extract_tracks(scenes, tubes.astype(np.int64)),
         category=map_categories(scenes, names),
     )
-    return truth, claims, left_out
+    return truth, predicted, left_out
 
 
 def _state(found: _Found, scenes: Scenes, config: RelationConfig) -> JudgedRelations:

@@ -337,31 +337,35 @@ def select_predicted_cells(maps: Floats32, config: SoundConfig) -> Bools:
         threshold: Floats32 | np.float32 = middle.reshape(n, 1, 1)
     else:
         threshold = np.float32(config.threshold)
-    claimed: Bools = maps > threshold if config.comparison == "greater" else maps >= threshold
+    predicted: Bools = maps > threshold if config.comparison == "greater" else maps >= threshold
     if config.constant_map == "whole":
-        claimed |= np.isnan(maps)
-    return claimed
+        predicted |= np.isnan(maps)
+    return predicted
 
 
-def map_chunks(claims: pl.DataFrame, matched: pl.DataFrame, size: int) -> Iterator[tuple[Ints, Floats32]]:
+def map_chunks(
+    predictions: pl.DataFrame, matched: pl.DataFrame, size: int
+) -> Iterator[tuple[Ints, Floats32]]:
     """Rows of the ground truth and (n, h, w) their predicted maps, maps of one shape at a time, as many as fit.
 
     Args:
-        claims: with `sound`, `map`, and `map_width` where maps are not square.
+        predictions: with `sound`, `map`, and `map_width` where maps are not square.
         matched: `claim` and `row`: which row of the predictions is about which of the ground truth.
         size: what maps are resized to, which tells how many fit.
 
     Raises:
         InputError: if a map has no cell, a gap, or a length that its width does not divide.
     """
-    if "map" not in claims.columns:
+    if "map" not in predictions.columns:
         return
-    width = pl.col("map_width") if "map_width" in claims.columns else pl.lit(None, dtype=pl.Int64)
+    width = pl.col("map_width") if "map_width" in predictions.columns else pl.lit(None, dtype=pl.Int64)
     lengths = (
-        claims["map"].arr.len() if isinstance(claims.schema["map"], pl.Array) else claims["map"].list.len()
+        predictions["map"].arr.len()
+        if isinstance(predictions.schema["map"], pl.Array)
+        else predictions["map"].list.len()
     )
     known = (
-        claims.select("sound", width.alias("width"))
+        predictions.select("sound", width.alias("width"))
         .with_columns(lengths.cast(pl.Int64).alias("cells"))
         .with_row_index("claim")
         .join(matched, on="claim")
@@ -376,7 +380,7 @@ def map_chunks(claims: pl.DataFrame, matched: pl.DataFrame, size: int) -> Iterat
         step = max(1, _CELLS_AT_ONCE // max(size * size, int(cells)))
         for start in range(0, len(part), step):
             some = part.slice(start, step)
-            values = claims["map"].gather(some["claim"]).explode()
+            values = predictions["map"].gather(some["claim"]).explode()
             if values.null_count():
                 raise InputError(f"{values.null_count()} cells of maps are null", where="table sounds")
             yield some["row"].to_numpy().astype(np.int64), values.to_numpy().reshape(len(some), high, -1)
@@ -427,13 +431,13 @@ class SoundOverlaps:
 
 
 def compute_sound_overlaps(
-    truth: SoundTruth, claims: pl.DataFrame, matched: pl.DataFrame, config: SoundConfig
+    truth: SoundTruth, predictions: pl.DataFrame, matched: pl.DataFrame, config: SoundConfig
 ) -> SoundOverlaps:
     """The overlaps of all sounds with their maps, and of the trivial answers.
 
     Args:
         truth: of n sounds.
-        claims: with `sound` and `map`.
+        predictions: with `sound` and `map`.
         matched: which of their rows are about which sound; see `map_chunks`.
         config: how maps are read.
 
@@ -445,24 +449,24 @@ def compute_sound_overlaps(
     worth, n = truth.worth(config), len(truth.table)
     all_cells, whole, centre = _trivial(truth, worth, config)
     ciou, cells = np.zeros(n), np.zeros(n, dtype=np.int64)
-    claimed, constant = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    predicted, constant = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
     peak, sizes = np.full(n, -np.inf), dict[str, int]()
     from roadaware.metrics.sound_kernels import count_cells_by_votes, count_votes
 
-    for rows, maps in map_chunks(claims, matched, config.size):
+    for rows, maps in map_chunks(predictions, matched, config.size):
         scaled = normalize_maps(maps, config.size)
         held = select_predicted_cells(scaled, config)
         votes = count_votes(*truth.part(rows), config.size)
         ciou[rows] = consensus_iou(
             all_cells[rows], count_cells_by_votes(votes, held, truth.most), worth[rows]
         )
-        claimed[rows], constant[rows] = True, np.isnan(scaled[:, 0, 0])
+        predicted[rows], constant[rows] = True, np.isnan(scaled[:, 0, 0])
         cells[rows] = held.sum(axis=(1, 2))
         peak[rows] = maps.max(axis=(1, 2))
         size = f"{maps.shape[1]} x {maps.shape[2]}"
         sizes[size] = sizes.get(size, 0) + len(rows)
     true_cells = (all_cells * worth).sum(axis=1)
-    return SoundOverlaps(ciou, claimed, constant, cells, true_cells, whole, centre, peak, sizes)
+    return SoundOverlaps(ciou, predicted, constant, cells, true_cells, whole, centre, peak, sizes)
 
 
 def consensus_iou(cells: Ints, held: Ints, worth: Floats) -> Floats:
@@ -630,13 +634,13 @@ def evaluate(
     config = config or SoundConfig.default()
     truth = build_sound_truth(scenes, config)
     # `claim` and `row`: which row of the predictions is about which of the ground truth. Maps are not copied.
-    claims = predictions.sounds.select("sound", pl.col("video").cast(pl.String)).with_row_index("claim")
+    predicted = predictions.sounds.select("sound", pl.col("video").cast(pl.String)).with_row_index("claim")
     true = truth.table.select("sound", "video").with_row_index("row")
-    matched = claims.join(true, on=["sound", "video"]).select("claim", "row")
-    if len(claims) and matched.is_empty():
+    matched = predicted.join(true, on=["sound", "video"]).select("claim", "row")
+    if len(predicted) and matched.is_empty():
         raise InputError(
-            f"none of {len(claims)} predictions is about one of the {len(true)} true sounds",
-            hint=f"sounds and videos, of predictions: {claims.select('sound', 'video').head(3).rows()}, "
+            f"none of {len(predicted)} predictions is about one of the {len(true)} true sounds",
+            hint=f"sounds and videos, of predictions: {predicted.select('sound', 'video').head(3).rows()}, "
             f"of the truth: {true.select('sound', 'video').head(3).rows()}",
         )
     found = compute_sound_overlaps(truth, predictions.sounds, matched, config)

@@ -80,12 +80,12 @@ def count_votes(first: Ints, edges: Ints, owner: Ints, size: int) -> Ints32:
 
 
 @kernel
-def count_cells_by_votes(votes: Ints32, claimed: npt.NDArray[np.bool_], most: int) -> Ints:
+def count_cells_by_votes(votes: Ints32, predicted: npt.NDArray[np.bool_], most: int) -> Ints:
     """(n, most + 1) predicted cells with 0, 1, ... votes.
 
     Args:
         votes: (n, height, width) at most `most` each.
-        claimed: (n, height, width).
+        predicted: (n, height, width).
         most: votes that a cell can have.
     """
     n, height, width = votes.shape
@@ -94,5 +94,5 @@ def count_cells_by_votes(votes: Ints32, claimed: npt.NDArray[np.bool_], most: in
         for y in range(height):
             for x in range(width):
                 # Added up rather than asked for: the edges of a map are hard to foresee.
-                held[i, votes[i, y, x]] += np.int64(claimed[i, y, x])
+                held[i, votes[i, y, x]] += np.int64(predicted[i, y, x])
     return held

@@ -84,8 +84,8 @@ def compute_frame_times(
     if config.times == "t_s":
         if frames and "t_s" not in scenes.frames.columns:
             raise InputError("the frames have no times t_s", hint="use StreamingConfig(times='fps')")
-        told = group_by_video(scenes.frames, "frame", "t_s") if frames else {}
-        return {video: _read_frame_times(video, asked, told.get(video)) for video, asked in frames.items()}
+        record = group_by_video(scenes.frames, "frame", "t_s") if frames else {}
+        return {video: _read_frame_times(video, asked, record.get(video)) for video, asked in frames.items()}
     rates: dict[str, float | None] = {}
     if "fps" in scenes.videos.columns:
         rates = dict(scenes.videos.select(pl.col("video").cast(pl.String), "fps").iter_rows())
@@ -373,8 +373,8 @@ def select_processed_frames(
     old = _texts(predictions.frames).drop("ready_s", strict=False)
     boxes = _texts(predictions.boxes).join(seen.select(key), on=key, how="semi", maintain_order="left")
     labels = predictions.labels.filter(pl.col("box").is_in(boxes["box"].implode()))
-    told = seen.join(old, on=key, how="left", maintain_order="left")
-    return predictions.with_tables(frames=told, boxes=boxes, labels=labels)
+    rows = seen.join(old, on=key, how="left", maintain_order="left")
+    return predictions.with_tables(frames=rows, boxes=boxes, labels=labels)
 
 
 def _outputs(
@@ -386,10 +386,10 @@ def _outputs(
     if config.scheduler == "recorded":
         if latency is not None:
             raise UsageError("a latency is given beside recorded times; choose another scheduler to use it")
-        told = _collect_ready_times(predictions)
+        ready_times = _collect_ready_times(predictions)
         for video, frames in frames_of.items():
             rows = pl.DataFrame({"frame": frames, "taken": taken_of[video]})
-            rows = rows.join(told.get(video, _NO_ANSWERS), on="frame").sort("frame")
+            rows = rows.join(ready_times.get(video, _NO_ANSWERS), on="frame").sort("frame")
             found, at = rows["frame"].to_numpy(), rows["taken"].to_numpy()
             ready = validate_ready_times(video, found, at, rows["ready_s"].to_numpy())
             yield video, frames, taken_of[video], found, ready

@@ -151,15 +151,15 @@ def clear_rates(totals: Mapping[str, Floats], undefined: str) -> dict[str, Float
 
     Source: Bernardin and Stiefelhagen, EURASIP JIVP 2008, equations 1 and 2.
     """
-    tp, truth, claims, tracks = (totals[name] for name in ("clear_tp", "truth", "claims", "tracks"))
-    fp, switches = claims - tp, totals["switches"]
+    tp, truth, predictions, tracks = (totals[name] for name in ("clear_tp", "truth", "claims", "tracks"))
+    fp, switches = predictions - tp, totals["switches"]
     shares = {
         "mota": (tp - fp - switches, truth),
         "moda": (tp - fp, truth),
         "motp": (totals["overlap"], tp),
         "recall": (tp, truth),
-        "precision": (tp, claims),
-        "f1": (tp, (truth + claims) / 2),
+        "precision": (tp, predictions),
+        "f1": (tp, (truth + predictions) / 2),
         **{name: (totals[name], tracks) for name in ("mostly_tracked", "partly_tracked", "mostly_lost")},
     }
     rates: dict[str, Floats] = {}
@@ -243,9 +243,9 @@ def hota_rates(totals: Mapping[str, Floats], undefined: str) -> dict[str, Floats
     Source: Luiten et al., HOTA, IJCV 2021, equations 15 to 30.
     """
     tp = totals["hota_tp"]
-    truth, claims = (totals[name][..., None] for name in ("truth", "claims"))
+    truth, predictions = (totals[name][..., None] for name in ("truth", "claims"))
     found = np.maximum(1, tp)
-    det = tp / np.maximum(1, truth + claims - tp)
+    det = tp / np.maximum(1, truth + predictions - tp)
     recall = tp / np.maximum(1, truth)
     association = totals["ass_a"] / found
     rates = {
@@ -253,16 +253,16 @@ def hota_rates(totals: Mapping[str, Floats], undefined: str) -> dict[str, Floats
         "det_a": det,
         "ass_a": association,
         "det_re": recall,
-        "det_pr": tp / np.maximum(1, claims),
+        "det_pr": tp / np.maximum(1, predictions),
         "ass_re": totals["ass_re"] / found,
         "ass_pr": totals["ass_pr"] / found,
         "owta": np.sqrt(recall * association),
         "loc_a": np.where(tp > 0, totals["loc"] / found, 1.0),
     }
     if undefined == "null":
-        there = {"det_re": truth, "det_pr": claims, "owta": truth, "loc_a": tp}
+        there = {"det_re": truth, "det_pr": predictions, "owta": truth, "loc_a": tp}
         for name, values in rates.items():
-            rates[name] = np.where(there.get(name, truth + claims) > 0, values, np.nan)
+            rates[name] = np.where(there.get(name, truth + predictions) > 0, values, np.nan)
     return {name: values.mean(axis=-1) for name, values in rates.items()}
 
 
@@ -313,9 +313,9 @@ def identity_rates(totals: Mapping[str, Floats], undefined: str) -> dict[str, Fl
 
     Source: Ristani et al., ECCV 2016 workshops, section 3.
     """
-    tp, truth, claims = totals["id_tp"], totals["truth"], totals["claims"]
+    tp, truth, predictions = totals["id_tp"], totals["truth"], totals["claims"]
     nothing = np.nan if undefined == "null" else 0.0
-    below = {"idf1": (truth + claims) / 2, "id_re": truth, "id_pr": claims}
+    below = {"idf1": (truth + predictions) / 2, "id_re": truth, "id_pr": predictions}
     # Denominators are whole or halves, so that 0.5 stands in for 0 alone.
     return {name: np.where(n > 0, tp / np.maximum(n, 0.5), nothing) for name, n in below.items()}
 

@@ -194,19 +194,19 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
     ignored = _resting(resting, videos, judged, stride, scale.truth)
     found[0] = _merge_ignored(found[0], ignored, len(sides[0]))
     keys = np.unique(np.concatenate([key for key, _, _ in found]))
-    truth, claims = (
+    truth, predicted = (
         _seen(side, key, track, keys) for side, (key, track, _) in zip(sides, found, strict=True)
     )
     edges = [edges for _, _, edges in found]
     start, overlap = compute_frame_overlaps(
-        edges[1], claims.frame, edges[0], truth.start, float(config.pixel_offset), False
+        edges[1], predicted.frame, edges[0], truth.start, float(config.pixel_offset), False
     )
     counts = np.diff(start)
-    claimed = np.repeat(np.arange(len(claims.track)), counts)
-    true = np.arange(len(overlap)) - np.repeat(start[:-1] - truth.start[claims.frame], counts)
+    claimed = np.repeat(np.arange(len(predicted.track)), counts)
+    true = np.arange(len(overlap)) - np.repeat(start[:-1] - truth.start[predicted.frame], counts)
     some = overlap > 0
     pairs = TrackPairs(
-        videos, n_frames, keys // stride, truth, claims, true[some], claimed[some], overlap[some]
+        videos, n_frames, keys // stride, truth, predicted, true[some], claimed[some], overlap[some]
     )
     foreign = sides[1].left_out
     left_out = {"predicted paths in videos that the truth does not have": foreign} if foreign else {}
@@ -252,8 +252,10 @@ def solve_assignment(pairs: TrackPairs, rows: Ints, score: Floats) -> Ints:
 
 def split_crowded_frames(pairs: TrackPairs, kept: Ints) -> tuple[Ints, list[Ints]]:
     """Of some pairs those in frames where no two compete for a box, and the rest frame by frame."""
-    true, claimed, frame = pairs.true_box[kept], pairs.claimed_box[kept], pairs.frame[kept]
-    several = (np.bincount(true, minlength=1)[true] > 1) | (np.bincount(claimed, minlength=1)[claimed] > 1)
+    true, predicted, frame = pairs.true_box[kept], pairs.claimed_box[kept], pairs.frame[kept]
+    several = (np.bincount(true, minlength=1)[true] > 1) | (
+        np.bincount(predicted, minlength=1)[predicted] > 1
+    )
     crowded = np.isin(frame, frame[several])
     return kept[~crowded], _by_frame(pairs, kept[crowded])
 
@@ -337,14 +339,14 @@ def _drop_ignored(pairs: TrackPairs, threshold: float) -> TrackPairs:
     met = assign_pairs(pairs, np.where(pairs.similarity >= threshold - EPSILON, pairs.similarity, 0.0))
     counted = np.ones(len(pairs.claims.track), dtype=np.bool_)
     counted[pairs.claimed_box[met[~asked[pairs.true_box[met]]]]] = False
-    true, claimed = np.cumsum(asked) - 1, np.cumsum(counted) - 1
+    true, predicted = np.cumsum(asked) - 1, np.cumsum(counted) - 1
     kept = asked[pairs.true_box] & counted[pairs.claimed_box]
     return replace(
         pairs,
         truth=pairs.truth.only(asked),
         claims=pairs.claims.only(counted),
         true_box=true[pairs.true_box[kept]],
-        claimed_box=claimed[pairs.claimed_box[kept]],
+        claimed_box=predicted[pairs.claimed_box[kept]],
         similarity=pairs.similarity[kept],
     )
 

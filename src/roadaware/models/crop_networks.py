@@ -122,8 +122,8 @@ def open_image_model(folder: Path) -> CropNetwork:
         try:
             return _extract_embeddings(model, move_to_model(prepare(list(crops)), model))
         except ARITHMETIC as error:
-            told = to_printable(" ".join(str(error).split()))
-            raise InputError(f"a model of type {name!r} gives no features of images: {told}") from error
+            text = to_printable(" ".join(str(error).split()))
+            raise InputError(f"a model of type {name!r} gives no features of images: {text}") from error
 
     return CropNetwork(look, name, digest_model_files(folder))
 

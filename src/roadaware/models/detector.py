@@ -74,11 +74,11 @@ class Detector(Protocol):
     def reset(self) -> None:
         """Forget the stream: the next image is frame 0 of another video."""
 
-    def step(self, picture: Pixels) -> Sequence[FrameDetections]:
+    def step(self, image: Pixels) -> Sequence[FrameDetections]:
         """The frames completed by one more image, oldest first; empty while the detector looks ahead.
 
         Args:
-            picture: (H, W, 3) uint8, red first; all of a stream have the same size.
+            image: (H, W, 3) uint8, red first; all of a stream have the same size.
 
         Raises:
             InputError: if the image has another size than the one before.

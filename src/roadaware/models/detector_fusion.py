@@ -169,12 +169,12 @@ class Union(VideoDetector):
             reset_stream_state(self.stream)
 
     @torch.inference_mode()
-    def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
+    def follow(self, images: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
         network = self.stream
         if not isinstance(network, RetinaNet3D):
             raise UsageError("this network looks ahead: it is asked about clips")
-        features = network.features(prepare_clips(self.fit, [pictures], network))
+        features = network.features(prepare_clips(self.fit, [images], network))
         past = self.past or [map[:, :, :0] for map in features.maps]
         maps = [torch.cat(pair, dim=2) for pair in zip(past, features.maps, strict=True)]
         known = maps[0].shape[2]
@@ -182,29 +182,29 @@ class Union(VideoDetector):
             [map[:, :, max(0, known - self.scores.back) :] for map in maps] if self.scores.back else []
         )
         av = network.av_logits(features.ego)[0].sigmoid()
-        return self._scored(pictures, maps, known - len(pictures), av)
+        return self._scored(images, maps, known - len(images), av)
 
     @torch.inference_mode()
-    def look(self, pictures: Sequence[Sequence[Pixels]]) -> list[list[FrameDetections]]:
+    def look(self, images: Sequence[Sequence[Pixels]]) -> list[list[FrameDetections]]:
         """As of `VideoDetector`."""
-        features = self.network.features(prepare_clips(self.fit, pictures, self.network))
+        features = self.network.features(prepare_clips(self.fit, images, self.network))
         av = self.network.av_logits(features.ego).sigmoid()
-        return [self._scored(clip, features.maps, 0, av[place], place) for place, clip in enumerate(pictures)]
+        return [self._scored(clip, features.maps, 0, av[place], place) for place, clip in enumerate(images)]
 
     def _scored(
-        self, pictures: Sequence[Pixels], maps: Sequence[Tensor], begin: int, av: Tensor, clip: int = 0
+        self, images: Sequence[Pixels], maps: Sequence[Tensor], begin: int, av: Tensor, clip: int = 0
     ) -> list[FrameDetections]:
         """The boxes of the object detector with the scores of the network.
 
         Args:
-            pictures: of the frames.
+            images: of the frames.
             maps: of the pyramid.
             begin: where the first of the images stands in them.
             av: (T, V) of the frames.
             clip: which of the maps' clips.
         """
-        found = self.objects.follow(pictures)
-        height, width = pictures[0].shape[:2]
+        found = self.objects.follow(images)
+        height, width = images[0].shape[:2]
         new = self.fit.size(height, width)
         scale = maps[0].new_tensor([new[1] / width, new[0] / height] * 2)
         boxes = torch.cat([torch.from_numpy(each.boxes).to(scale) for each in found]) * scale
@@ -316,17 +316,17 @@ class Ensemble(VideoDetector):
         if self.causal:
             reset_stream_state(self.stream)
 
-    def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
+    def follow(self, images: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
-        return self._detected(self.stream, [pictures])[0]
+        return self._detected(self.stream, [images])[0]
 
-    def look(self, pictures: Sequence[Sequence[Pixels]]) -> list[list[FrameDetections]]:
+    def look(self, images: Sequence[Sequence[Pixels]]) -> list[list[FrameDetections]]:
         """As of `VideoDetector`."""
-        return self._detected(self.network, pictures)
+        return self._detected(self.network, images)
 
     def _detected(
-        self, network: MeanNetwork, pictures: Sequence[Sequence[Pixels]]
+        self, network: MeanNetwork, images: Sequence[Sequence[Pixels]]
     ) -> list[list[FrameDetections]]:
         plain = cast("RetinaNet3D", network)  # the plain way asks for nothing but what it says
-        raw = detect(plain, prepare_clips(self.fit, pictures, network), self.rule, lazy=False)
-        return [[build_frame_detections(each, self.fit, pictures[0][0]) for each in clip] for clip in raw]
+        raw = detect(plain, prepare_clips(self.fit, images, network), self.rule, lazy=False)
+        return [[build_frame_detections(each, self.fit, images[0][0]) for each in clip] for clip in raw]

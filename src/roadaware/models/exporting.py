@@ -131,11 +131,11 @@ def export(
         plain = _Clip(make_streaming_copy(network) if memories else network)
         held = {name: tensor.numpy() for name, tensor in memories.items()}
         difference, outputs = 0.0, {}
-        for pictures in torch.split(shown, 1, dim=2) if memories else [shown]:
+        for images in torch.split(shown, 1, dim=2) if memories else [shown]:
             found = dict(
-                zip(names, session.run(list(names), {_PICTURES: pictures.numpy(), **held}), strict=True)
+                zip(names, session.run(list(names), {_PICTURES: images.numpy(), **held}), strict=True)
             )
-            for name, wanted in zip(names, plain(pictures), strict=False):
+            for name, wanted in zip(names, plain(images), strict=False):
                 difference = max(difference, _difference(found[name], wanted.numpy()))
             outputs = {name: tuple(array.shape) for name, array in found.items()}
             held = {name: found[f"next_{name}"] for name in memories}
@@ -171,8 +171,8 @@ class _Clip(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, pictures: Tensor) -> tuple[Tensor, ...]:
-        said = self.network(pictures)
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        said = self.network(images)
         found = (said.boxes, said.class_logits.sigmoid(), said.av_logits.sigmoid())
         return found if said.av_logits.shape[-1] else found[:2]
 
@@ -207,11 +207,11 @@ class _Stream(nn.Module):
         picture: (1, 3, 1, h, w), to see how large the memories are.
     """
 
-    def __init__(self, network: RetinaNet3D, picture: Tensor) -> None:
+    def __init__(self, network: RetinaNet3D, image: Tensor) -> None:
         super().__init__()
         self.clip = _Clip(make_streaming_copy(network))
         for _ in range(8):  # longer than any kernel: all memories are full
-            self.clip(picture)
+            self.clip(image)
         self.slots = [slot for slot in _slots(self.clip.network) if slot.read()]
         self.shapes = [[tuple(tensor.shape) for tensor in slot.read()] for slot in self.slots]
 
@@ -223,12 +223,12 @@ class _Stream(nn.Module):
             for place, shape in enumerate(shapes)
         }
 
-    def forward(self, pictures: Tensor, *memories: Tensor) -> tuple[Tensor, ...]:
+    def forward(self, images: Tensor, *memories: Tensor) -> tuple[Tensor, ...]:
         rest, before = list(memories), [slot.read() for slot in self.slots]
         for slot, shapes in zip(self.slots, self.shapes, strict=True):
             slot.write(tuple(rest[: len(shapes)]))
             rest = rest[len(shapes) :]
-        found = self.clip(pictures)
+        found = self.clip(images)
         after = [tensor for slot in self.slots for tensor in slot.read()]
         for slot, tensors in zip(self.slots, before, strict=True):
             slot.write(tensors)
@@ -250,10 +250,10 @@ def _slots(model: nn.Module) -> Iterator[_Slot]:
 
 
 def _convert_to_onnx(
-    wrapped: nn.Module, pictures: Tensor, memories: Mapping[str, Tensor]
+    wrapped: nn.Module, images: Tensor, memories: Mapping[str, Tensor]
 ) -> tuple[Any, list[str]]:
     """The ONNX model, and the names of its outputs."""
-    arguments = (pictures, *memories.values())
+    arguments = (images, *memories.values())
     found = wrapped(*arguments)
     names = [*_OUTPUTS[: len(found) - len(memories)], *(f"next_{name}" for name in memories)]
     with _quiet():
@@ -294,7 +294,7 @@ def _facts(
     memories: list[str],
 ) -> dict[str, str]:
     config = network.config
-    told = {
+    record = {
         "form": form,
         "kinds": {kind: list(names) for kind, names in facts["kinds"].items()},
         "av_labels": list(facts["av_labels"]),
@@ -305,7 +305,7 @@ def _facts(
         "config": configs.to_dict(config),
         "version": __version__,
     }
-    return {"format": FORMAT, "roadaware": json.dumps(told)}
+    return {"format": FORMAT, "roadaware": json.dumps(record)}
 
 
 def _difference(found: Any, wanted: Any) -> float:

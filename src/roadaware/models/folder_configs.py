@@ -190,8 +190,8 @@ def _check_value(name: str, value: Any, path: str, where: str) -> None:
         low = 0 if _COUNTS.search(name) else -LARGEST
         high = DEEPEST if _LAYERS.search(name) else LARGEST
         if not low <= value <= high:
-            told = f"{value:,}" if abs(value) < 1 << 64 else "an integer beyond 64 bits"
-            raise InputError(f"{path} is {told}; it lies in {low:,} to {high:,}", where=where)
+            text = f"{value:,}" if abs(value) < 1 << 64 else "an integer beyond 64 bits"
+            raise InputError(f"{path} is {text}; it lies in {low:,} to {high:,}", where=where)
     elif not (isinstance(value, float) and math.isfinite(value)):
         raise InputError(f"{path} is {value!r}, which is no finite number", where=where)
 
@@ -429,8 +429,8 @@ def _wrap_library_errors(what: str, where: str | None) -> Iterator[None]:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise_interrupt(error)
-        told = to_printable(" ".join(str(error).split()) or type(error).__name__)
-        raise InputError(f"{what}: {told}", where=where) from error
+        text = to_printable(" ".join(str(error).split()) or type(error).__name__)
+        raise InputError(f"{what}: {text}", where=where) from error
 
 
 def _read(path: Path, where: str) -> Tokenizer:

@@ -99,8 +99,8 @@ def load_preparation(folder: Path) -> Preparation:
             raise ValueError("image_mean and image_std have a number for each of three channels")
         return size_px, mean, std
     except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
-        told = error.message if isinstance(error, InputError) else str(error)
-        raise InputError(f"not understood how images are prepared: {told}", where=where) from error
+        text = error.message if isinstance(error, InputError) else str(error)
+        raise InputError(f"not understood how images are prepared: {text}", where=where) from error
 
 
 def read_folder_facts(folder: Path, labels: Sequence[str]) -> dict[str, Any] | None:
@@ -235,15 +235,15 @@ class ObjectDetector(VideoDetector):
         if not any(self.columns):
             raise UsageError(f"none of {len(names)} classes ({', '.join(list(names)[:4])}, ...) is an agent")
 
-    def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
+    def follow(self, images: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
-        for picture in pictures:
-            check_frame(picture, pictures[0].shape)
-        height, width = pictures[0].shape[:2]
+        for image in images:
+            check_frame(image, images[0].shape)
+        height, width = images[0].shape[:2]
         with wrap_inference(self.model):
-            said = self.model(pixel_values=self.prepared(pictures))
+            said = self.model(pixel_values=self.prepared(images))
             scores = said.logits.float().sigmoid()
-            told = torch.stack(
+            sizes = torch.stack(
                 [
                     scores[..., columns].amax(dim=-1) if columns else torch.zeros_like(scores[..., 0])
                     for columns in self.columns
@@ -251,16 +251,18 @@ class ObjectDetector(VideoDetector):
                 dim=-1,
             )
             refuse_odd(said.pred_boxes, scores)
-            boxes = convert_to_xyxy(said.pred_boxes.float()) * told.new_tensor([width, height, width, height])
+            boxes = convert_to_xyxy(said.pred_boxes.float()) * sizes.new_tensor(
+                [width, height, width, height]
+            )
         return [
             self._kept(each.cpu().numpy(), score.cpu().numpy(), width, height)
-            for each, score in zip(boxes, told, strict=True)
+            for each, score in zip(boxes, sizes, strict=True)
         ]
 
-    def prepared(self, pictures: Sequence[Pixels]) -> Tensor:
+    def prepared(self, images: Sequence[Pixels]) -> Tensor:
         """(B, 3, h, w) of images of one size, as the model wants them."""
         place = next(self.model.parameters())
-        stacked = torch.from_numpy(np.stack(pictures)).to(place.device).permute(0, 3, 1, 2).float()
+        stacked = torch.from_numpy(np.stack(images)).to(place.device).permute(0, 3, 1, 2).float()
         resized = functional.interpolate(
             stacked, size=self.size_px, mode="bilinear", align_corners=False, antialias=True
         )

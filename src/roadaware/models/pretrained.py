@@ -148,9 +148,9 @@ def load_image_preparer(folder: Path) -> Preparer:
             _prepare_images(prepare, [np.zeros((48, 64, 3), np.uint8)])
         except Exception as error:  # the library raises whatever its parts do
             raise_interrupt(error)
-            told = error.message if isinstance(error, InputError) else _first_line(error)
-            raise InputError(f"not understood how images are prepared: {told}", where=where) from error
-    return lambda pictures: _prepare_images(prepare, pictures)
+            text = error.message if isinstance(error, InputError) else _first_line(error)
+            raise InputError(f"not understood how images are prepared: {text}", where=where) from error
+    return lambda images: _prepare_images(prepare, images)
 
 
 def _weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -169,8 +169,8 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
         # A name with separators would lead out of the folder.
         odd = [name for name in names if "/" in name or "\\" in name or not name.endswith(".safetensors")]
         if odd or not 0 < len(names) <= _MOST_FILES:
-            told = f"it names {to_printable(repr(odd[0]), 60)}" if odd else f"it names {len(names)} files"
-            message = f"expected an index of safetensors that lie beside it; {told}"
+            text = f"it names {to_printable(repr(odd[0]), 60)}" if odd else f"it names {len(names)} files"
+            message = f"expected an index of safetensors that lie beside it; {text}"
             raise InputError(message, where=str(folder / _INDEX))
     else:
         hint = "save it with `save_pretrained`, which writes safetensors; pickles are not read"
@@ -215,9 +215,9 @@ def silence_transformers() -> Iterator[None]:
             log.enable_progress_bar()
 
 
-def _prepare_images(prepare: Any, pictures: Sequence[npt.NDArray[np.uint8]]) -> dict[str, torch.Tensor]:
-    told = prepare(images=list(pictures), return_tensors="pt", input_data_format="channels_last")
-    return {name: told[name] for name in ("pixel_values", "pixel_mask") if name in told}
+def _prepare_images(prepare: Any, images: Sequence[npt.NDArray[np.uint8]]) -> dict[str, torch.Tensor]:
+    prepared = prepare(images=list(images), return_tensors="pt", input_data_format="channels_last")
+    return {name: prepared[name] for name in ("pixel_values", "pixel_mask") if name in prepared}
 
 
 def _first_line(error: Exception) -> str:

@@ -10,7 +10,7 @@ from torch.nn import functional
 def roi_align(
     features: Tensor,
     boxes: Tensor,
-    picture: Tensor,
+    image: Tensor,
     *,
     size: tuple[int, int],
     scale: float = 1.0,
@@ -24,7 +24,7 @@ def roi_align(
     Args:
         features: (B, C, H, W).
         boxes: (n, 4) x1, y1, x2, y2 in pixels of the image.
-        picture: (n,) which of the B each box lies in, int64.
+        image: (n,) which of the B each box lies in, int64.
         size: rows and columns of bins.
         scale: cells of the map in a pixel, 1 / stride.
         samples: samples in each bin along each axis.
@@ -46,7 +46,7 @@ def roi_align(
         span = span.clamp(min=1.0)
     y, wy = _axis(corners[:, 1], span[:, 1], rows, samples, height)
     x, wx = _axis(corners[:, 0], span[:, 0], columns, samples, width)
-    place = picture[:, None, None, None, None] * (height * width)
+    place = image[:, None, None, None, None] * (height * width)
     place = place + y[:, :, None, :, None] * width + x[:, None, :, None, :]
     weight = wy[:, :, None, :, None] * wx[:, None, :, None, :]
     bags = (len(boxes) * rows * columns, (2 * samples) ** 2)

@@ -61,15 +61,15 @@ class Segmenter:
             raise InputError(f"a mask tells up to {MOST_CLASSES} classes apart, not {len(labels)}")
         self.model, self.labels, self.prepare = model.eval(), tuple(labels), prepare
 
-    def segment(self, pictures: Sequence[Pixels]) -> list[Classes]:
+    def segment(self, images: Sequence[Pixels]) -> list[Classes]:
         """(H, W) number of the class of each pixel, of each image; uint8, or uint16 beyond 256 classes.
 
         Args:
-            pictures: of (H, W, 3) uint8, all of one size.
+            images: of (H, W, 3) uint8, all of one size.
         """
-        size = (int(pictures[0].shape[0]), int(pictures[0].shape[1]))
+        size = (int(images[0].shape[0]), int(images[0].shape[1]))
         with wrap_inference(self.model):
-            given = move_to_model(self.prepare(pictures), self.model)
+            given = move_to_model(self.prepare(images), self.model)
             kept = 1.0, 1.0
             if "pixel_mask" in given:
                 shown = given["pixel_mask"][0].bool()

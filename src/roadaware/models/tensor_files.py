@@ -228,8 +228,8 @@ def _first(error: BaseException) -> str:
 
 
 def _some(names: list[str]) -> str:
-    told = ", ".join(to_printable(name, 60) for name in names[:4])
-    return told + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    text = ", ".join(to_printable(name, 60) for name in names[:4])
+    return text + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 # Tensors of checkpoints that others wrote, read without running anything in the file; imports torch.

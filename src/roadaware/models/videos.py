@@ -55,19 +55,19 @@ class VideoDetector:
         self._held: list[Pixels] = []
         self._given = self._answered = 0
 
-    def follow(self, pictures: Sequence[Pixels]) -> Sequence[FrameDetections]:
+    def follow(self, images: Sequence[Pixels]) -> Sequence[FrameDetections]:
         """Detections in the next images of a stream; `frame` is set by the caller.
 
         Args:
-            pictures: of (H, W, 3) uint8, all of one size.
+            images: of (H, W, 3) uint8, all of one size.
         """
         raise NotImplementedError
 
-    def look(self, pictures: Sequence[Sequence[Pixels]]) -> Sequence[Sequence[FrameDetections]]:
+    def look(self, images: Sequence[Sequence[Pixels]]) -> Sequence[Sequence[FrameDetections]]:
         """Detections in every frame of some clips; `frame` is set by the caller.
 
         Args:
-            pictures: of each clip `window` of (H, W, 3) uint8, all of one size.
+            images: of each clip `window` of (H, W, 3) uint8, all of one size.
         """
         raise NotImplementedError
 
@@ -79,22 +79,22 @@ class VideoDetector:
         self.forget()
         self._held, self._given, self._answered = [], 0, 0
 
-    def step(self, picture: Pixels) -> list[FrameDetections]:
+    def step(self, image: Pixels) -> list[FrameDetections]:
         """The frames completed by one more image.
 
         Raises:
             InputError: if it is no image, or of another size than the one before.
         """
-        if self._held and picture.shape != self._held[-1].shape:
+        if self._held and image.shape != self._held[-1].shape:
             raise InputError(
-                f"an image of {picture.shape} follows one of {self._held[-1].shape}",
+                f"an image of {image.shape} follows one of {self._held[-1].shape}",
                 hint="all images of a stream have one size: resize them, or begin another stream",
             )
-        self._held = [*self._held, picture][-self.window :]
+        self._held = [*self._held, image][-self.window :]
         self._given += 1
         if self.causal:
-            self._held = [picture]
-            return self._counted(self.follow([picture]))
+            self._held = [image]
+            return self._counted(self.follow([image]))
         if self._given < self._answered + self.window:
             return []
         return self._counted(self.look([self._held])[0][: self.window - self.rule.dropped])
@@ -110,29 +110,29 @@ class VideoDetector:
         self.reset()
         return found
 
-    def detections(self, pictures: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
+    def detections(self, images: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
         """Detections in all frames of a video, in order.
 
         Args:
-            pictures: of the frames.
+            images: of the frames.
             n_frames: as many as there are.
 
         Raises:
             InputError: if images differ in size, or are fewer than `n_frames`.
         """
         self.reset()
-        alike = _of_one_size(pictures)
+        alike = _of_one_size(images)
         if self.causal:
             yield from self._followed(alike, n_frames)
         else:
             yield from self._in_clips(alike, split_into_clips(n_frames, self.window, self.rule))
         self.reset()
 
-    def _followed(self, pictures: Iterator[Pixels], n_frames: int) -> Iterator[FrameDetections]:
+    def _followed(self, images: Iterator[Pixels], n_frames: int) -> Iterator[FrameDetections]:
         for start in range(0, n_frames, self.batch):
-            yield from self._counted(self.follow(_taken(pictures, min(self.batch, n_frames - start))))
+            yield from self._counted(self.follow(_taken(images, min(self.batch, n_frames - start))))
 
-    def _in_clips(self, pictures: Iterator[Pixels], asked: Sequence[Clip]) -> Iterator[FrameDetections]:
+    def _in_clips(self, images: Iterator[Pixels], asked: Sequence[Clip]) -> Iterator[FrameDetections]:
         """The answers of clips that begin ever later; only frames that clips to come need are held."""
         held: list[Pixels] = []
         first = 0  # the frame that `held` begins with
@@ -141,7 +141,7 @@ class VideoDetector:
             held, first = held[together[0].start - first :], together[0].start
             end = max(max(clip.start + self.window for clip in together), 0)
             last = asked[-1].answers.stop
-            held += _taken(pictures, min(end, last) - first - len(held))
+            held += _taken(images, min(end, last) - first - len(held))
             shown = [held[clip.start - first : clip.start - first + self.window] for clip in together]
             filled = [[*clip, *[clip[-1]] * (self.window - len(clip))] for clip in shown]
             for clip, found in zip(together, self.look(filled), strict=True):
@@ -165,40 +165,40 @@ class Stepwise:
     def __init__(self, detector: Detector) -> None:
         self.detector, self.kinds, self.av_labels = detector, detector.kinds, detector.av_labels
 
-    def detections(self, pictures: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
+    def detections(self, images: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
         """As of `VideoDetector`."""
         self.detector.reset()
-        source = iter(pictures)
+        source = iter(images)
         for _ in range(n_frames):
             yield from self.detector.step(_taken(source, 1)[0])
         yield from self.detector.finish()
 
 
-def _of_one_size(pictures: Iterable[Pixels]) -> Iterator[Pixels]:
+def _of_one_size(images: Iterable[Pixels]) -> Iterator[Pixels]:
     """The images, as long as they have the size of the first, whichever are processed together.
 
     Raises:
         InputError: if one has another.
     """
     first: tuple[int, ...] | None = None
-    for picture in pictures:
-        first = first or picture.shape
-        if picture.shape[:2] != first[:2]:
-            was, now = ("x".join(map(str, shape[1::-1])) for shape in (first, picture.shape))
+    for image in images:
+        first = first or image.shape
+        if image.shape[:2] != first[:2]:
+            was, now = ("x".join(map(str, shape[1::-1])) for shape in (first, image.shape))
             raise InputError(
                 f"images of {was} are followed by one of {now}",
                 hint="all images of a video have one size",
             )
-        yield picture
+        yield image
 
 
-def _taken(pictures: Iterator[Pixels], count: int) -> list[Pixels]:
+def _taken(images: Iterator[Pixels], count: int) -> list[Pixels]:
     """The next images.
 
     Raises:
         InputError: if there are fewer.
     """
-    found = [picture for _, picture in zip(range(count), pictures, strict=False)]
+    found = [image for _, image in zip(range(count), images, strict=False)]
     if len(found) < count:
         raise InputError(f"a video ends {count - len(found)} or more frames early")
     return found

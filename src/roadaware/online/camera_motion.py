@@ -45,11 +45,11 @@ class CameraMotion:
 class MotionEstimator(Protocol):
     """Estimates the camera motion frame by frame, from past frames only."""
 
-    def step(self, picture: Pixels, boxes: Floats) -> CameraMotion:
+    def step(self, image: Pixels, boxes: Floats) -> CameraMotion:
         """The motion since the image before; none at the first.
 
         Args:
-            picture: (H, W, 3) uint8, red first; all of a stream have the same size.
+            image: (H, W, 3) uint8, red first; all of a stream have the same size.
             boxes: (n, 4) x1, y1, x2, y2 in pixels of what may move by itself, and says nothing of the camera.
         """
 
@@ -66,9 +66,9 @@ class PixelMotion:
         self._before: Floats32 | None = None
         self._covered: Bools | None = None
 
-    def step(self, picture: Pixels, boxes: Floats) -> CameraMotion:
+    def step(self, image: Pixels, boxes: Floats) -> CameraMotion:
         """The motion since the image before; see `MotionEstimator`."""
-        grey, factor = _small(picture)
+        grey, factor = _small(image)
         covered = _cover(boxes / factor, grey.shape)
         before, was = self._before, self._covered
         self._before, self._covered = grey, covered
@@ -143,13 +143,13 @@ class _Slopes:
         return np.asarray(weaker >= _LEAST_TEXTURE)
 
 
-def _slopes(picture: Floats32, rows: int, columns: int) -> _Slopes:
+def _slopes(image: Floats32, rows: int, columns: int) -> _Slopes:
     """The gradients of an image, central differences."""
-    gx, gy = np.zeros_like(picture), np.zeros_like(picture)
-    gx[:, 1:-1] = 0.5 * (picture[:, 2:] - picture[:, :-2])
-    gy[1:-1] = 0.5 * (picture[2:] - picture[:-2])
+    gx, gy = np.zeros_like(image), np.zeros_like(image)
+    gx[:, 1:-1] = 0.5 * (image[:, 2:] - image[:, :-2])
+    gy[1:-1] = 0.5 * (image[2:] - image[:-2])
     xx, xy, yy, mean, square = (
-        _means(each, rows, columns) for each in (gx * gx, gx * gy, gy * gy, picture, picture * picture)
+        _means(each, rows, columns) for each in (gx * gx, gx * gy, gy * gy, image, image * image)
     )
     return _Slopes(gx, gy, xx, xy, yy, square - mean * mean)
 
@@ -220,16 +220,16 @@ def _fit(steps: Floats, centres: Floats) -> tuple[Floats, Bools]:
     return fitted, agrees
 
 
-def _transform_image(picture: Floats32, motion: Floats) -> tuple[Floats32, Floats32]:
+def _transform_image(image: Floats32, motion: Floats) -> tuple[Floats32, Floats32]:
     """An image moved by a shift and a growth, and 1 where that is known, else 0."""
-    height, width = picture.shape
+    height, width = image.shape
     dx, dy, growth = motion.tolist()
     middle_x, middle_y = (width - 1) / 2, (height - 1) / 2
     x = (np.arange(width) - middle_x - dx) / (1 + growth) + middle_x
     y = (np.arange(height) - middle_y - dy) / (1 + growth) + middle_y
     left, wide, in_x = _linear(x, width)
     top, high, in_y = _linear(y, height)
-    across = picture[:, left] * (1 - wide) + picture[:, left + 1] * wide
+    across = image[:, left] * (1 - wide) + image[:, left + 1] * wide
     both = across[top] * (1 - high)[:, None] + across[top + 1] * high[:, None]
     return both.astype(np.float32), (in_y[:, None] & in_x[None]).astype(np.float32)
 
@@ -240,9 +240,9 @@ def _linear(at: Floats, n: int) -> tuple[npt.NDArray[np.int64], Floats32, Bools]
     return left, np.clip(at - left, 0, 1).astype(np.float32), np.asarray((at >= 0) & (at <= n - 1))
 
 
-def _means(picture: Floats32, rows: int, columns: int) -> Floats32:
+def _means(image: Floats32, rows: int, columns: int) -> Floats32:
     """(rows columns,) mean of each tile."""
-    cut = picture[: rows * _TILE_PX, : columns * _TILE_PX].reshape(rows, _TILE_PX, columns, _TILE_PX)
+    cut = image[: rows * _TILE_PX, : columns * _TILE_PX].reshape(rows, _TILE_PX, columns, _TILE_PX)
     return np.asarray(cut.mean(axis=(1, 3)).reshape(-1))
 
 

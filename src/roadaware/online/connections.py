@@ -328,8 +328,8 @@ class Challenge:
         return self._digest(user, password, method, target)
 
     def _digest(self, user: str, password: str, method: str, target: str) -> str:
-        told = self.fields
-        algorithm, nonce = told.get("algorithm", "MD5"), told.get("nonce", "")
+        fields = self.fields
+        algorithm, nonce = fields.get("algorithm", "MD5"), fields.get("nonce", "")
         kind, session = _HASHES[algorithm.lower().removesuffix("-sess")], algorithm.lower().endswith("-sess")
         # A count that does not grow is taken for a replay.
         self._count += 1
@@ -340,20 +340,20 @@ class Challenge:
             # Builds of OpenSSL for FIPS refuse MD5 otherwise; cameras ask for it.
             return hashlib.new(kind, data, usedforsecurity=False).hexdigest()
 
-        who = hashed(user, told.get("realm", ""), password)
+        who = hashed(user, fields.get("realm", ""), password)
         if session:
             who = hashed(who, nonce, own)
         asked = hashed(method, target)
-        words = {"username": user, "realm": told.get("realm", ""), "nonce": nonce, "uri": target}
-        quality = "auth" in [word.strip().lower() for word in told.get("qop", "").split(",")]
+        words = {"username": user, "realm": fields.get("realm", ""), "nonce": nonce, "uri": target}
+        quality = "auth" in [word.strip().lower() for word in fields.get("qop", "").split(",")]
         words["response"] = (
             hashed(who, nonce, count, own, "auth", asked) if quality else hashed(who, nonce, asked)
         )
-        if "opaque" in told:
-            words["opaque"] = told["opaque"]
+        if "opaque" in fields:
+            words["opaque"] = fields["opaque"]
         if quality or session:
             words["cnonce"] = own
-        plain = {"algorithm": algorithm} if "algorithm" in told else {}
+        plain = {"algorithm": algorithm} if "algorithm" in fields else {}
         plain |= {"qop": "auth", "nc": count} if quality else {}
         parts = [f'{name}="{_format_quoted(value)}"' for name, value in words.items()]
         return "Digest " + ", ".join([*parts, *(f"{name}={value}" for name, value in plain.items())])

@@ -13,9 +13,9 @@ from roadaware.arrays import Bools, Floats, Floats32, Ints
 from roadaware.errors import UsageError
 from roadaware.models.crossing.ensemble import EnsemblePredictor
 from roadaware.models.crossing.features import convert_to_probabilities
+from roadaware.models.crossing.hazard_trees import HazardTrees
 from roadaware.models.crossing.inputs import Held, InputSet, parse_input_name
 from roadaware.models.crossing.networks.causal_tcn import Steady
-from roadaware.models.crossing.hazard_trees import HazardTrees
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.crossing.streaming_inference import Stepper
 from roadaware.models.crossing.uncertainty import sample_last_weights

@@ -233,11 +233,11 @@ few frames."""
 def _read_rule(facts: dict[str, Any], by_people: bool) -> CrowdRule:
     """From which scores on something is found, as the file says; the usual ones where it does not."""
     notes = facts.get("notes")
-    told = notes.get("least") if isinstance(notes, dict) else None
+    least = notes.get("least") if isinstance(notes, dict) else None
     usual = CrowdRule() if by_people else CrowdRule(sentence=CELLS)
     given = {
         name: float(value)
-        for name, value in (told.items() if isinstance(told, dict) else ())
+        for name, value in (least.items() if isinstance(least, dict) else ())
         if name in ("action", "relation", "sentence", "sound")
         and isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
     }  # fmt: skip

@@ -14,7 +14,7 @@ from roadaware.errors import DamagedError, DiskError, InputError
 from roadaware.io.files import build_disk_error
 from roadaware.online.frame_stats import Happening
 from roadaware.online.frames import Clock
-from roadaware.online.tubes import LiveTube, Told
+from roadaware.online.tubes import Confirmed, LiveTube
 from roadaware.tasks.event_sentences import describe_event, order_labels
 
 Event = dict[str, Any]
@@ -40,7 +40,7 @@ def make_tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: 
         more: further fields.
     """
     said = {**more, **({"notes": _format_notes(tube.notes)} if tube.notes else {})}
-    labels = tube.labels.told()
+    labels = tube.labels.confirmed()
     # A tube that has ended is told from its first box to its last, whatever the frame in which that became known.
     span = (tube.first_t_s, tube.last_t_s) if event == "end" else (t_s, None)
     expected = {} if tube.outlook is None else tube.outlook.fields()
@@ -62,7 +62,7 @@ def make_tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: 
     }
 
 
-def make_vehicle_event(event: str, labels: Told, frame: int, t_s: float) -> Event:
+def make_vehicle_event(event: str, labels: Confirmed, frame: int, t_s: float) -> Event:
     """The event of a change in the own vehicle's action.
 
     Args:

@@ -50,7 +50,7 @@ class Film:
         start_s: float = 0.0,
         silent: Callable[[str], None] = lambda why: None,
     ) -> None:
-        self._silent, self._told = silent, False
+        self._silent, self._warned = silent, False
         self.path, self._fps = path, min(max(fps or _FPS, _LEAST_FPS), 120.0)
         self._sound, self._start_s = sound, start_s
         self._rate = self._rate_of(sound)
@@ -62,24 +62,24 @@ class Film:
         self._owed = 0.0
         self._heard_s = 0.0
 
-    def write(self, picture: Pixels, t_s: float) -> None:
+    def write(self, image: Pixels, t_s: float) -> None:
         """Add a frame.
 
         Args:
-            picture: (H, W, 3), of one size.
+            image: (H, W, 3), of one size.
             t_s: when it is shown; later than before.
 
         Raises:
             DiskError: if the disk refuses.
         """
-        picture = pad_to_even(picture)
+        image = pad_to_even(image)
         if self._writer is None:
-            size = picture.shape[1], picture.shape[0]
+            size = image.shape[1], image.shape[0]
             self._writer = VideoWriter(self.path, *size, self._fps, sound_rate=self._rate)
             self._t_s = t_s
             self._heard_s = t_s
         self._hold(t_s)
-        self._last, self._t_s = picture, t_s
+        self._last, self._t_s = image, t_s
 
     def close(self) -> bool:
         """Complete the video; whether there is one.
@@ -168,18 +168,18 @@ class Film:
         return block
 
     def _tell(self, why: str) -> None:
-        if not self._told:
-            self._told = True
+        if not self._warned:
+            self._warned = True
             self._silent(f"the video is silent, its sound cannot be read: {why}")
 
 
-def pad_to_even(picture: Pixels) -> Pixels:
+def pad_to_even(image: Pixels) -> Pixels:
     """The image with its last row and column doubled where its sides are odd, as videos want it.
 
     >>> pad_to_even(np.zeros((3, 4, 3), np.uint8)).shape
     (4, 4, 3)
     """
-    rows, columns = (side % 2 for side in picture.shape[:2])
+    rows, columns = (side % 2 for side in image.shape[:2])
     if not rows and not columns:
-        return picture
-    return np.pad(picture, ((0, rows), (0, columns), (0, 0)), mode="edge")
+        return image
+    return np.pad(image, ((0, rows), (0, columns), (0, 0)), mode="edge")

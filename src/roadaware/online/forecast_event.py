@@ -168,8 +168,8 @@ def list_changes(before: Outlook | None, now: Outlook | None) -> list[str]:
     Args:
         before, now: of the same pedestrian; None where nothing could be said.
     """
-    was, told = bool(before and before.probable), bool(now and now.probable)
-    said = [PROBABLE if told else IMPROBABLE] if was != told else []
+    was, is_now = bool(before and before.probable), bool(now and now.probable)
+    said = [PROBABLE if is_now else IMPROBABLE] if was != is_now else []
     region = now.region if now else None
     if region is not None and region != (before.region if before else None):
         said.append(REGION)

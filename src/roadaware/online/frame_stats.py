@@ -128,9 +128,9 @@ class Outcomes:
     def news(self) -> list[Happening]:
         """The incidents reported since the last call."""
         with self._lock:
-            told = list(self._news)
+            news = list(self._news)
             self._news.clear()
-        return told
+        return news
 
 
 class Sparing:

@@ -207,7 +207,7 @@ def _copy_tube(tube: LiveTube) -> WatchedTube:
         tube.number,
         tube.box.copy(),
         tube.score,
-        tube.labels.told(),
+        tube.labels.confirmed(),
         tube.first_frame,
         expected.get("crossing"),
         expected.get("risk"),

@@ -100,8 +100,8 @@ class RunFolder:
         if draw is not None:
             heard = source.path is not None and config.recorded_fps is None
             sound = Path(str(source.path)) if heard else None
-            told = partial(source.outcomes.tell, "silent", 1)
-            self._film = Film(folder / FILM, source.fps, sound, source.start_s, told)
+            report = partial(source.outcomes.tell, "silent", 1)
+            self._film = Film(folder / FILM, source.fps, sound, source.start_s, report)
         self.problems: list[str] = []
         self._size: tuple[int, int] | None = None
         self._last_number = -1

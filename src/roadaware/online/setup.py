@@ -264,9 +264,9 @@ def has_event_head(asked: bool | None, kinds: Mapping[str, tuple[str, ...]]) -> 
     """
     fits = bool(set(kinds.get("agent", ())) & set(ROAD_AGENTS))
     if asked and not fits:
-        told = ", ".join(f"{len(names)} of {kind}" for kind, names in kinds.items())
+        text = ", ".join(f"{len(names)} of {kind}" for kind, names in kinds.items())
         raise UsageError(
-            f"--events needs a detector that tells agents of ROAD; this one tells {told or 'nothing'}"
+            f"--events needs a detector that tells agents of ROAD; this one tells {text or 'nothing'}"
         )
     if asked is None:
         return fits and not {"action", "location"} & set(kinds) and has_installed_head()
@@ -299,9 +299,9 @@ def add_event_head(
     if not labels and not expect:
         return detector
     if expect and not set(detector.kinds.get("agent", ())) & set(ROAD_AGENTS):
-        told = ", ".join(f"{len(names)} of {kind}" for kind, names in detector.kinds.items())
+        text = ", ".join(f"{len(names)} of {kind}" for kind, names in detector.kinds.items())
         raise UsageError(
-            f"--expect needs a detector that tells agents of ROAD; this one tells {told or 'nothing'}"
+            f"--expect needs a detector that tells agents of ROAD; this one tells {text or 'nothing'}"
         )
 
     anticipation = open_anticipation() if expect is not False else None

@@ -94,14 +94,14 @@ class PictureFiles:
             number, self._at = self._at, self._at + 1
             path = self._paths[number]
             try:
-                picture, oriented = read_upright(path, PICTURES)
+                image, oriented = read_upright(path, PICTURES)
             except InputError as error:
                 self.outcomes.tell("undecodable", 1, f"left out: {str(error).splitlines()[0]}")
                 continue
             if not oriented:
                 self.outcomes.count("orientation")
             self._taken += 1
-            return SourceFrame(number, number / self.fps, picture, self._clock.now_s())
+            return SourceFrame(number, number / self.fps, image, self._clock.now_s())
         if self._ending is None:
             said = f"none of {len(self._paths):,} images could be read"
             self._ending = Ending("end") if self._taken else Ending("empty", said)

@@ -456,10 +456,10 @@ def load_interrupted_run(folder: Path) -> Predictions:
     boxes = open_part_rows(folder, "boxes", _BOX).drop("path").collect()
     frames = open_part_rows(folder, "frames", _FRAME).collect()
     video = pl.lit(about["video"]).alias("video")
-    claims = Predictions(
+    predictions = Predictions(
         videos=build_stream_row(about["video"], {"n_frames": max(frames["frame"].to_list(), default=-1) + 1}),
         boxes=boxes.with_columns(video),
         frames=frames.with_columns(video),
         meta=build_predictions({}, classes).meta,
     )
-    return link(add_ready_times(claims, open_part_rows(folder, "times", READY).collect()), linker)
+    return link(add_ready_times(predictions, open_part_rows(folder, "times", READY).collect()), linker)

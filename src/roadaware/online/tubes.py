@@ -22,7 +22,7 @@ from roadaware.scenes.dense_scores import Layout
 
 # Labels that do not flicker: smoothed scores, and thresholds that depend on what was said before.
 
-Told = dict[str, dict[str, float]]
+Confirmed = dict[str, dict[str, float]]
 """Kind to label to score."""
 
 
@@ -107,7 +107,7 @@ class SmoothedTable:
     def __init__(self, kinds: Layout, rule: LabelRule, room: int = 16) -> None:
         self.kinds, self.rule = kinds, rule
         self.scores: Floats32 = np.zeros((room, kinds.width), np.float32)
-        self.told: Bools = np.zeros((room, kinds.width), np.bool_)
+        self.shown: Bools = np.zeros((room, kinds.width), np.bool_)
         self._t_s = np.full(room, np.nan)
         self._count = np.zeros(room, np.int64)
         # Backwards, since rows are taken from the end: the first ones are used first.
@@ -117,8 +117,8 @@ class SmoothedTable:
         """Begin an empty row."""
         if not self._free:
             room = len(self._t_s)
-            self.scores, self.told = (
-                np.concatenate([held, np.zeros_like(held)]) for held in (self.scores, self.told)
+            self.scores, self.shown = (
+                np.concatenate([held, np.zeros_like(held)]) for held in (self.scores, self.shown)
             )
             self._t_s = np.concatenate([self._t_s, np.full(room, np.nan)])
             self._count = np.concatenate([self._count, np.zeros(room, np.int64)])
@@ -129,9 +129,9 @@ class SmoothedTable:
         """The values of a row by itself; the row is free again."""
         alone = Smoothed(self.kinds, self.rule)
         table = alone.table
-        table.scores[0], table.told[0], table._t_s[0] = self.scores[row], self.told[row], self._t_s[row]
+        table.scores[0], table.shown[0], table._t_s[0] = self.scores[row], self.shown[row], self._t_s[row]
         table._count[0] = self._count[row]
-        self.told[row], self._t_s[row], self._count[row] = False, np.nan, 0
+        self.shown[row], self._t_s[row], self._count[row] = False, np.nan, 0
         self._free.append(row)
         return alone
 
@@ -157,15 +157,15 @@ class SmoothedTable:
         # First scores are taken as they are: old + (new - old) would round, and old is another tube's.
         old = self.scores[rows]
         now = np.where(weight == 1, scores, old + weight * (scores - old))
-        before, told = self.told[rows], np.zeros((len(rows), self.kinds.width), np.bool_)
+        before, labelled = self.shown[rows], np.zeros((len(rows), self.kinds.width), np.bool_)
         for kind in self.kinds.kinds:
             part = self.kinds.columns(kind)
-            told[:, part] = select_current_labels(
+            labelled[:, part] = select_current_labels(
                 now[:, part], before[:, part], self.rule.of(kind), self.rule
             )
-        self.scores[rows], self.told[rows], self._t_s[rows] = now, told, t_s
+        self.scores[rows], self.shown[rows], self._t_s[rows] = now, labelled, t_s
         self._count[rows] += 1
-        return np.asarray((told != before).any(axis=1))
+        return np.asarray((labelled != before).any(axis=1))
 
     def _vote(self, weight: Floats32, rows: Ints, known: Bools, past_s: npt.NDArray[np.float64]) -> None:
         """Set the weights of kinds that last: the mean of all moments, which in the end fades slowly."""
@@ -207,13 +207,13 @@ class Smoothed:
         """
         return bool(self.table.add(np.array([self.row]), scores[None], t_s)[0])
 
-    def told(self) -> Told:
+    def confirmed(self) -> Confirmed:
         """Kind to its labels with their scores, best first; kinds without are left out."""
-        found: Told = {}
-        scores, told = self.scores, self.table.told[self.row]
+        found: Confirmed = {}
+        scores, labelled = self.scores, self.table.shown[self.row]
         for kind, names in self.table.kinds.kinds.items():
             part = self.table.kinds.columns(kind)
-            labels = np.flatnonzero(told[part])
+            labels = np.flatnonzero(labelled[part])
             if len(labels):
                 ranked = labels[np.argsort(-scores[part][labels], kind="stable")]
                 found[kind] = {names[k]: round(float(scores[part][k]), 4) for k in ranked.tolist()}
@@ -229,8 +229,8 @@ class Smoothed:
         known = self.table.kinds.kinds.get(kind, ())
         if not known:
             return False
-        told = self.table.told[self.row, self.table.kinds.columns(kind)]
-        return any(told[known.index(name)] for name in names if name in known)
+        labelled = self.table.shown[self.row, self.table.kinds.columns(kind)]
+        return any(labelled[known.index(name)] for name in names if name in known)
 
     def every(self, kind: str) -> Mapping[str, float]:
         """All labels of a kind with their smoothed scores."""
@@ -268,9 +268,9 @@ class ExpectedTube:
         box: Floats = self.said.boxes[self.row]
         return box
 
-    def labels(self) -> Told:
+    def labels(self) -> Confirmed:
         """Kind to the labels that are expected, best first: those as probable as a label that begins to be reported."""
-        found: Told = {}
+        found: Confirmed = {}
         for kind, (names, table) in self.said.labels.items():
             scores = table[self.row]
             order = np.argsort(-scores, kind="stable")[: self.rule.of(kind)].tolist()
@@ -279,11 +279,11 @@ class ExpectedTube:
                 found[kind] = chosen
         return found
 
-    def changes(self) -> Told:
+    def changes(self) -> Confirmed:
         """The likeliest label of each kind where it is another one than that of now, by the same head."""
-        found: Told = {}
-        for kind, told in self.labels().items():
-            best, score = next(iter(told.items()))
+        found: Confirmed = {}
+        for kind, labels in self.labels().items():
+            best, score = next(iter(labels.items()))
             names = self.said.labels[kind][0]
             if names[int(self.said.now[kind][self.row].argmax())] != best:
                 found[kind] = {best: score}
@@ -364,7 +364,7 @@ class LiveTube:
         strong: of those, the ones at or above the threshold.
         proven: whether they are enough.
         total: of their agentness.
-        told: whether its beginning was reported.
+        reported: whether its beginning was reported.
         notes: what annotators say of it, in numbers.
         outlook: what is expected of a pedestrian; None of all others, and where nothing can be said.
         asked: whether it was ever taken for a pedestrian, once proven.
@@ -383,7 +383,7 @@ class LiveTube:
     strong: int = 0
     proven: bool = False
     total: float = 0.0
-    told: bool = False
+    reported: bool = False
     notes: dict[str, float] = field(default_factory=dict)
     outlook: Outlook | None = None
     asked: bool = False
@@ -445,7 +445,8 @@ class LiveTubes:
     def probable(self) -> int:
         """How many of the reported pedestrians will probably cross."""
         return sum(
-            tube.told and tube.outlook is not None and tube.outlook.probable for tube in self._tubes.values()
+            tube.reported and tube.outlook is not None and tube.outlook.probable
+            for tube in self._tubes.values()
         )
 
     def update(

@@ -70,13 +70,13 @@ class VideoFile:
 
     def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
         """The next frame; None if none is left."""
-        for number, picture in self._frames:
+        for number, image in self._frames:
             t_s = float(self._times[number] - self._times[0]) * self._scale
             if not self._thinning.takes(t_s):
                 self.outcomes.count("thinned")
                 continue
             try:
-                return SourceFrame(number, t_s, picture(), self._clock.now_s())
+                return SourceFrame(number, t_s, image(), self._clock.now_s())
             except MediaError:
                 self._taken -= 1  # `_ended` tells how many are missing
         if self._ending is None:
@@ -199,11 +199,11 @@ def rotate_upright(frame: Any) -> Pixels:
     if frame.width * frame.height > MAX_PIXELS:
         raise MediaError(f"an image of {frame.width}x{frame.height}; up to {MAX_PIXELS} pixels are read")
     try:
-        picture: Pixels = frame.to_ndarray(format="rgb24")
+        image: Pixels = frame.to_ndarray(format="rgb24")
         turns = round(getattr(frame, "rotation", 0) / 90) % 4
     except BROKEN as error:
         raise MediaError(f"no image can be made of a frame: {format_decoder_error(error)}") from error
-    return np.ascontiguousarray(np.rot90(picture, turns)) if turns else picture
+    return np.ascontiguousarray(np.rot90(image, turns)) if turns else image
 
 
 def _open_stream(path: Path, where: str) -> tuple[Any, Any]:

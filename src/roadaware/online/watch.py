@@ -190,7 +190,7 @@ class _Run:
         self.progress = Progress()
         self._usual_s = 0.0
         self._sparing = Sparing()
-        self._jumps_told = False
+        self._jumps_reported = False
         self._circles = 0
 
     def step(self, config: WatchConfig) -> Ending | None:
@@ -278,15 +278,15 @@ class _Run:
     def _notice_jumps(self) -> None:
         """Report once a video in which hardly anything is found again in the next frame."""
         share, fps = self.watcher.share_anew, self.source.fps
-        if self._jumps_told or self.source.live or fps is None or fps < _QUICK_FPS:
+        if self._jumps_reported or self.source.live or fps is None or fps < _QUICK_FPS:
             return
         if share is not None and share > _MANY_ANEW:
-            self._jumps_told = True
+            self._jumps_reported = True
             self.source.outcomes.tell("jumps", 1, f"{share:.0%} {_JUMPS}")
 
-    def _notice_fisheye(self, picture: Pixels) -> None:
+    def _notice_fisheye(self, image: Pixels) -> None:
         """Report once, when the first frames have all been circles."""
-        if self._circles == self.progress.frames < _CIRCLES and is_circular(picture):
+        if self._circles == self.progress.frames < _CIRCLES and is_circular(image):
             self._circles += 1
             if self._circles == _CIRCLES:
                 self.source.outcomes.tell("fisheye", 1, _FISHEYE)
@@ -299,27 +299,27 @@ class _Run:
             if words is not None:
                 _LOG.warning("%s: %s", self.source.name, words)
         if news:
-            self.output.add_events(self.watcher.told_of_source(news))
+            self.output.add_events(self.watcher.report_source(news))
 
 
-def is_circular(picture: Pixels) -> bool:
+def is_circular(image: Pixels) -> bool:
     """Whether an image is a circle on black, as many fisheye lenses give, whole or cut at its sides.
 
     The black at both ends of a row shrinks from the uppermost rows to the middle one and grows again to the lowest;
     bars of a cinema film or of an upright one have the same black in each row.
 
     Args:
-        picture: (h, w, 3) RGB.
+        image: (h, w, 3) RGB.
 
     >>> y, x = np.mgrid[-60:60, -80:80]
     >>> bright = np.full((120, 160, 3), 90, np.uint8)
     >>> is_circular(bright), is_circular(np.where((x**2 + y**2 < 78**2)[..., None], bright, 0).astype(np.uint8))
     (False, True)
     """
-    light = picture.max(axis=2) > _BLACK
+    light = image.max(axis=2) > _BLACK
     rows = np.flatnonzero(light.any(axis=1))
     height, width = light.shape
-    middle = picture[height * 2 // 5 : height * 3 // 5, width * 2 // 5 : width * 3 // 5]
+    middle = image[height * 2 // 5 : height * 3 // 5, width * 2 // 5 : width * 3 // 5]
     if len(rows) < 20 or middle.mean() < 2 * _BLACK:
         return False
     # At the top, a quarter, the middle, three quarters and the bottom of what is not black.

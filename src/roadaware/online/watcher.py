@@ -132,7 +132,7 @@ class Watcher:
         proof = config.begin_after_at(fps)
         self.tubes = LiveTubes(kinds, config.labels, least, least * config.keep_share, proof)
         actions = {AV_ACTION: detector.av_labels} if detector.av_labels else {}
-        self._vehicle, self._vehicle_told = Smoothed(Layout(actions), config.labels), False
+        self._vehicle, self._vehicle_reported = Smoothed(Layout(actions), config.labels), False
         self._given: deque[SourceFrame] = deque()
         self._time_s: float | None = None
         self._now: tuple[int, float] = (0, 0.0)
@@ -163,12 +163,14 @@ class Watcher:
     def end(self) -> Last:
         """Close every tube."""
         paths = self._linker.finish()
-        events = [self._end(tube, "ended") for tube in self.tubes.end(p.number for p in paths) if tube.told]
-        if self._vehicle_told:
-            events.append(make_vehicle_event("end", self._vehicle.told(), *self._now))
+        events = [
+            self._end(tube, "ended") for tube in self.tubes.end(p.number for p in paths) if tube.reported
+        ]
+        if self._vehicle_reported:
+            events.append(make_vehicle_event("end", self._vehicle.confirmed(), *self._now))
         return Last(paths, events)
 
-    def told_of_source(self, happenings: Sequence[Happening]) -> list[Event]:
+    def report_source(self, happenings: Sequence[Happening]) -> list[Event]:
         """Events of incidents of the source, at the newest frame."""
         return [make_source_event(happening, *self._now) for happening in happenings]
 
@@ -180,11 +182,11 @@ class Watcher:
         self._count_anew(found, update)
         found_tubes = [tube for tube, _ in seen]
         news = [each for annotator in self._annotators for each in annotator(found_tubes, frame)]
-        news = [(tube, what) for tube, what in news if tube.told]
+        news = [(tube, what) for tube, what in news if tube.reported]
         # Taken as late as can be, so that it holds everything but writing the events down.
         ready_s = newest.t_s + max(0.0, self._clock.now_s() - newest.arrived_s)
         self._now = (frame.number, frame.t_s)
-        events = [self._end(tube, "lost") for tube in over if tube.told]
+        events = [self._end(tube, "lost") for tube in over if tube.reported]
         events += [event for tube, changed in seen if (event := self._tube(tube, changed)) is not None]
         events += [make_tube_event(what, tube, *self._now) for tube, what in news]
         events += self._drive(found)
@@ -194,9 +196,9 @@ class Watcher:
             found=found,
             numbers=update.numbers,
             ended=update.ended,
-            tubes=[tube for tube in found_tubes if tube.told],
+            tubes=[tube for tube in found_tubes if tube.reported],
             vehicle=self._vehicle.every(AV_ACTION) if len(found.av) else {},
-            doing=list(self._vehicle.told().get(AV_ACTION, ())),
+            doing=list(self._vehicle.confirmed().get(AV_ACTION, ())),
             events=events,
             ready_s=ready_s,
         )
@@ -223,11 +225,11 @@ class Watcher:
         return self._time_s
 
     def _tube(self, tube: LiveTube, changed: bool) -> Event | None:
-        if tube.told:
+        if tube.reported:
             return make_tube_event("update", tube, *self._now) if changed else None
         if not tube.proven:
             return None
-        tube.told, self.begun = True, self.begun + 1
+        tube.reported, self.begun = True, self.begun + 1
         return make_tube_event("begin", tube, *self._now)
 
     def _end(self, tube: LiveTube, why: str) -> Event:
@@ -238,9 +240,11 @@ class Watcher:
         if not len(found.av):
             return []
         changed = self._vehicle.add(found.av, self._now[1])
-        if not self._vehicle_told:
-            self._vehicle_told = bool(self._vehicle.told())
+        if not self._vehicle_reported:
+            self._vehicle_reported = bool(self._vehicle.confirmed())
             return (
-                [make_vehicle_event("begin", self._vehicle.told(), *self._now)] if self._vehicle_told else []
+                [make_vehicle_event("begin", self._vehicle.confirmed(), *self._now)]
+                if self._vehicle_reported
+                else []
             )
-        return [make_vehicle_event("update", self._vehicle.told(), *self._now)] if changed else []
+        return [make_vehicle_event("update", self._vehicle.confirmed(), *self._now)] if changed else []

@@ -434,10 +434,10 @@ def choose_adaptation(
                 sets = AdaptiveConformal.calibrate(
                     said[model, home, home, "val"], crowds[home, "val"].truth, 1 - LEVEL
                 )
-                told = run_stream(crowd, said[model, home, name, "val"], sets, OnlinePlatt(keep, slope), 0)
+                stream = run_stream(crowd, said[model, home, name, "val"], sets, OnlinePlatt(keep, slope), 0)
                 # Validation streams are short: what comes after their first third is judged.
-                late = told.time_s >= min(SETTLE_S, float(np.quantile(told.time_s, 1 / 3)))
-                error = _error(told.probability[late], crowd.truth[late])
+                late = stream.time_s >= min(SETTLE_S, float(np.quantile(stream.time_s, 1 / 3)))
+                error = _error(stream.probability[late], crowd.truth[late])
                 errors += [] if error is None else [error]
             mean = float(np.mean(errors)) if errors else np.inf
             tried.append({"keep": keep, "prior_slope": slope, "ece": mean})
@@ -451,10 +451,10 @@ def choose_adaptation(
             sets = AdaptiveConformal.calibrate(
                 said[model, home, home, "val"], crowds[home, "val"].truth, 1 - LEVEL, step
             )
-            told = run_stream(
+            stream = run_stream(
                 crowd, said[model, home, name, "val"], sets, OnlinePlatt(best.keep, best.prior_slope), 0
             )
-            gaps.append(max(0.0, LEVEL - float(told.labels[np.arange(len(crowd)), crowd.truth].mean())))
+            gaps.append(max(0.0, LEVEL - float(stream.labels[np.arange(len(crowd)), crowd.truth].mean())))
         tried.append({"rate": step, "coverage_gap": float(np.mean(gaps)) if gaps else np.inf})
         if tried[-1]["coverage_gap"] < nearest:
             rate, nearest = step, tried[-1]["coverage_gap"]
@@ -496,15 +496,15 @@ def judge_stream(
     covered, sizes, late_counts = [], [], []
     late_hits, late_before, errors, errors_before, alarms = [], [], [], [], []
     for order in range(orders):
-        told = run_stream(crowd, probability, sets, platt, order)
-        late = told.time_s >= SETTLE_S
-        covered.append(told.labels[rows, crowd.truth])
-        sizes.append(told.labels.sum(axis=1).mean())
+        stream = run_stream(crowd, probability, sets, platt, order)
+        late = stream.time_s >= SETTLE_S
+        covered.append(stream.labels[rows, crowd.truth])
+        sizes.append(stream.labels.sum(axis=1).mean())
         late_counts.append(int(late.sum()))
         if late.sum() >= FEWEST:
             late_hits.append(covered[-1][late].mean())
             late_before.append(hits[late].mean())
-            errors.append(_error(told.probability[late], crowd.truth[late]))
+            errors.append(_error(stream.probability[late], crowd.truth[late]))
             errors_before.append(_error(probability[late], crowd.truth[late]))
         alarms.append(listen(crowd, alarm, order))
     mean_hits = np.mean(covered, axis=0)

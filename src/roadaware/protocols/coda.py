@@ -174,8 +174,8 @@ def label_truth(scenes: Scenes, version: Version = "base", *, merged: bool = Tru
     """
     common = _common_names(version, merged=merged)
     names = _get_plain_names(scenes, (KIND, "agent", "object"))
-    told = names.replace_strict(common, default=None, return_dtype=pl.String)
-    boxes = scenes.boxes.with_columns(common=told, novel=told.is_null())
+    mapped = names.replace_strict(common, default=None, return_dtype=pl.String)
+    boxes = scenes.boxes.with_columns(common=mapped, novel=mapped.is_null())
     return _with_supers(scenes.with_tables(boxes=boxes), names)
 
 
@@ -205,14 +205,14 @@ def label_predictions(predictions: Predictions, training: TrainingSet) -> Predic
         )
     names = _get_plain_names(predictions, (KIND,))
     common = {word: route.common for word, route in routes.items() if route.common}
-    told = names.replace_strict(common, default=None, return_dtype=pl.String)
+    mapped = names.replace_strict(common, default=None, return_dtype=pl.String)
     novel = names.is_in([word for word, route in routes.items() if route.novel]).fill_null(value=False)
     unanswered = {"classes": f"a detector that learnt on {training.name} has other classes than the truth"}
     if not common:
         unanswered["common"] = f"no class of {training.name} is a common one"
     if not any(route.novel for route in routes.values()):
         unanswered["novel"] = f"a detector that learnt on {training.name} names no novel object"
-    return _answering(predictions, told, novel, unanswered)
+    return _answering(predictions, mapped, novel, unanswered)
 
 
 def label_own_predictions(
@@ -226,8 +226,8 @@ def label_own_predictions(
         merged: as `label_truth`.
     """
     names = _get_plain_names(predictions, (KIND,))
-    told = names.replace_strict(_common_names(version, merged=merged), default=None, return_dtype=pl.String)
-    return _answering(predictions, told, names.is_not_null() & told.is_null(), {})
+    mapped = names.replace_strict(_common_names(version, merged=merged), default=None, return_dtype=pl.String)
+    return _answering(predictions, mapped, names.is_not_null() & mapped.is_null(), {})
 
 
 def drop_classes(predictions: Predictions) -> Predictions:
@@ -313,11 +313,11 @@ def _with_supers(scenes: Scenes, names: pl.Series) -> Scenes:
     if SUPER in scenes.meta.vocabularies:
         return scenes
     above = {_plain(word): c.super_class for c in load_object_classes() for word in (c.label, *c.also)}
-    told = names.replace_strict(above, default=None, return_dtype=pl.String)
-    words = tuple(told.drop_nulls().unique(maintain_order=True))
+    mapped = names.replace_strict(above, default=None, return_dtype=pl.String)
+    words = tuple(mapped.drop_nulls().unique(maintain_order=True))
     if not words:
         return scenes
-    rows = pl.DataFrame({"box": scenes.boxes["box"], "word": told}).drop_nulls()
+    rows = pl.DataFrame({"box": scenes.boxes["box"], "word": mapped}).drop_nulls()
     number = pl.col("word").replace_strict(list(words), list(range(len(words))), return_dtype=pl.Int64)
     rows = rows.select("box", kind=pl.lit(SUPER), label=number)
     labels = scenes.labels.with_columns(pl.col("kind").cast(pl.String), pl.col("label").cast(pl.Int64))
@@ -428,11 +428,13 @@ def load_printed(table: str | None = None, **where: str) -> pl.DataFrame:
 
 def load_composition() -> pl.DataFrame:
     """Table 1: `row`, `scenes`, `classes`, `instances`, `doubt`; its marks of weather and period are lost."""
-    doubts = _doubts()
+    uncertainties = _doubts()
     rows = []
     for row in _read_table("table_01"):
         counts = {name: int(row[name]) for name in _COUNTS}
-        rows.append({"row": row["row"], **counts, "doubt": _doubt(doubts, "1", row["row"], "", "instances")})
+        rows.append(
+            {"row": row["row"], **counts, "doubt": _doubt(uncertainties, "1", row["row"], "", "instances")}
+        )
     return pl.DataFrame(rows, schema={"row": pl.String, **_COUNTS, "doubt": pl.String})
 
 
@@ -443,13 +445,13 @@ def _every_number() -> pl.DataFrame:
 
 
 def _numbers(table: str) -> Iterator[tuple[Any, ...]]:
-    doubts = _doubts()
+    uncertainties = _doubts()
     for row in _read_table(f"table_{int(table):02d}"):
         learnt = row.get("trained on", "")
         for column, cell in row.items():
             if column in ("row", "trained on") or cell == "-":
                 continue
-            doubt = _doubt(doubts, table, row["row"], learnt, column)
+            uncertainty = _doubt(uncertainties, table, row["row"], learnt, column)
             yield (
                 table,
                 row["row"],
@@ -457,7 +459,7 @@ def _numbers(table: str) -> Iterator[tuple[Any, ...]]:
                 TABLES[table],
                 _metric(column),
                 float(cell),
-                doubt,
+                uncertainty,
             )
 
 
@@ -475,12 +477,14 @@ def _doubts() -> dict[tuple[str, ...], str]:
     }
 
 
-def _doubt(doubts: dict[tuple[str, ...], str], table: str, row: str, learnt: str, column: str) -> str | None:
+def _doubt(
+    uncertainties: dict[tuple[str, ...], str], table: str, row: str, learnt: str, column: str
+) -> str | None:
     # A note on this row counts before one on all rows, and one on this column before one on all.
     for name in (row, "*"):
         for of in (column, "*"):
-            if (table, name, learnt, of) in doubts:
-                return doubts[table, name, learnt, of]
+            if (table, name, learnt, of) in uncertainties:
+                return uncertainties[table, name, learnt, of]
     return None
 
 
@@ -563,7 +567,7 @@ def select_printed_knobs(knob: str | None = None, value: float | None = None) ->
 
 @cache
 def _every_row() -> pl.DataFrame:
-    doubts = {(row["table"], row["row"]): row["note"] for row in _read_table("notes")}
+    uncertainties = {(row["table"], row["row"]): row["note"] for row in _read_table("notes")}
     rows = [
         (
             table,
@@ -573,7 +577,7 @@ def _every_row() -> pl.DataFrame:
             float(row["AR"]),
             int(row["proposals"]),
             int(row["scenes"]),
-            doubts.get((table, f"{row['knob']} {row['value']}")),
+            uncertainties.get((table, f"{row['knob']} {row['value']}")),
         )
         for table in COPG_TABLES
         for row in _read_table(f"table_{int(table):02d}")

@@ -382,14 +382,14 @@ def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
                 held = build_proposal_rows(each, moment.video, moment.frame)
                 rows.append(held.with_columns(pl.lit(place, dtype=pl.Int64).alias(_VARIANT)))
     table = pl.concat(rows) if rows else pl.DataFrame(schema={**SCHEMA, _VARIANT: pl.Int64()})
-    told = {
+    record = {
         "counts": counts,
         "with_one": with_one,
         "skipped": dict(skipped),
         "runs": dict(bench.counts),
         **build_part_digests(order.source, number, left),
     }
-    checkpointed_parts.write_part(folder, number, table, told)
+    checkpointed_parts.write_part(folder, number, table, record)
 
 
 def _head(order: GridOrder) -> dict[str, Any]:
@@ -421,14 +421,14 @@ def _gather_parts(order: GridOrder, folder: Path, due: list[int], seconds: float
     """All parts as one."""
     held = load_run_inputs(order.source)
     numbers = range(len(split_parts(order.source)))
-    told = [checkpointed_parts.read_finished_part(folder, number) or {} for number in numbers]
+    records = [checkpointed_parts.read_finished_part(folder, number) or {} for number in numbers]
     skipped, runs = Counter(held.captures.skipped), Counter[str]()
-    for part in told:
+    for part in records:
         skipped.update(part.get("skipped", {}))
         runs.update(part.get("runs", {}))
 
     def summed(name: str) -> tuple[int, ...]:
-        columns = [part.get(name, [0] * len(order.variants)) for part in told]
+        columns = [part.get(name, [0] * len(order.variants)) for part in records]
         return tuple(sum(column[place] for column in columns) for place in range(len(order.variants)))
 
     return GridFound(
@@ -683,15 +683,15 @@ def compute_scores(
     return scores
 
 
-def match_corner_cases(claims: Claims, truth: Objects) -> JudgedCorners:
+def match_corner_cases(predictions: Claims, truth: Objects) -> JudgedCorners:
     """Match predictions with the corner cases.
 
     Args:
-        claims: about the images of the ground truth.
+        predictions: about the images of the ground truth.
         truth: all objects.
     """
-    met: dict[Group, Met] = {"corner": match_group("corner", truth, claims, JUDGED_BY)}
-    return build_corner_state(truth, claims, met, {}, JUDGED_BY)
+    met: dict[Group, Met] = {"corner": match_group("corner", truth, predictions, JUDGED_BY)}
+    return build_corner_state(truth, predictions, met, {}, JUDGED_BY)
 
 
 def compute_trivial_states(scenes: Scenes, seed: int = 0) -> dict[str, JudgedCorners]:
@@ -704,7 +704,7 @@ def compute_trivial_states(scenes: Scenes, seed: int = 0) -> dict[str, JudgedCor
     truth = extract_objects(scenes, area=JUDGED_BY.area)
     most = JUDGED_BY.max_detections[-1]
     answers = {WHOLE: propose_whole_images(truth), RANDOM: sample_random_boxes(truth, most, seed)}
-    return {name: match_corner_cases(claims, truth) for name, claims in answers.items()}
+    return {name: match_corner_cases(predictions, truth) for name, predictions in answers.items()}
 
 
 def compute_score(state: JudgedCorners, draws: int = 0, seed: int = 0) -> Score:

@@ -116,7 +116,7 @@ class TimeStudy:
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
 
-        def told(number: Number) -> dict[str, Any]:
+        def encode(number: Number) -> dict[str, Any]:
             return {"value": number.value, "by_pedestrian": number.pedestrian, "by_video": number.video}
 
         return {
@@ -125,7 +125,7 @@ class TimeStudy:
             "recipe": self.recipe,
             "ways": {
                 name: {
-                    **{metric: told(number) for metric, number in each.numbers.items()},
+                    **{metric: encode(number) for metric, number in each.numbers.items()},
                     "brier": dict(zip(map(str, EDGES_S), each.brier.tolist(), strict=True)),
                     "warnings": {
                         f"{rate:g} false alarms an hour": dict(
@@ -140,7 +140,7 @@ class TimeStudy:
                 }
                 for name, each in self.judged.items()
             },
-            "differences": {f"{pair}: {metric}": told(n) for (pair, metric), n in self.differences.items()},
+            "differences": {f"{pair}: {metric}": encode(n) for (pair, metric), n in self.differences.items()},
         }
 
 
@@ -271,12 +271,12 @@ def _fit(
         path = out / f"seed-{seed}" / "model.safetensors"
         if not path.is_file():
 
-            def told(done: int, total: int, what: str, place: int = place) -> None:
+            def report(done: int, total: int, what: str, place: int = place) -> None:
                 if progress is not None:
                     progress(place * total + done, len(seeds) * total, what)
 
             path.parent.mkdir(parents=True, exist_ok=True)
-            fit_hazard(train, val, recipe, seed, facts=facts, progress=told).save(path)
+            fit_hazard(train, val, recipe, seed, facts=facts, progress=report).save(path)
         held = Predictor.open(path)
         if held.facts.get("recipe") != to_dict(recipe):
             raise InputError("another recipe made this network", where=str(path), hint="name another folder")

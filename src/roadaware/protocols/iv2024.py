@@ -198,8 +198,8 @@ def evaluate_released(
     """
     protocol = Iv2024.reference(task, dataset)
     columns = 1 if task == "action" else len(list_task_answers(protocol))
-    claimed = read_scores(scores, columns)
-    values = claimed.values
+    predicted = read_scores(scores, columns)
+    values = predicted.values
     sampled = sample(scenes, protocol)
     test = sampled.samples.filter(pl.col("split") == "test")
     config = PedestrianConfig.reference(task)
@@ -222,7 +222,9 @@ def evaluate_released(
         samples=pl.concat([sampled.samples.filter(pl.col("split") != "test"), test])
     )
     predictions = build_sample_predictions(test, values)
-    metrics = _evaluate_samples(predictions, answered, config, groups, draws=draws, n_clipped=claimed.clipped)
+    metrics = _evaluate_samples(
+        predictions, answered, config, groups, draws=draws, n_clipped=predicted.clipped
+    )
     return Question(f"{dataset}-{task}@iv2024", answered, predictions, metrics, {}, assumption, found)
 
 

@@ -185,13 +185,13 @@ def run_trajectory_study(
     total = len(seeds) * (2 * (jaad is not None) + 2 * FOLDS * (kitti is not None) + (streets is not None))
     work = _Work(out, seeds, config, draws, progress, total)
     with hold_folder(out):
-        told = {
+        record = {
             "format": FORMAT,
             "recipe": to_dict(recipe),
             "onward": to_dict(onward),
             "ground": to_dict(ground),
         }
-        write_atomically(out / MARKER, encode_json(told).encode())
+        write_atomically(out / MARKER, encode_json(record).encode())
         sets: list[JudgedSet] = []
         slow: list[PathPredictor] = []
         if jaad is not None:
@@ -245,7 +245,7 @@ class _Work:
             if not path.is_file():
                 path.parent.mkdir(parents=True, exist_ok=True)
 
-                def told(done: int, whole: int, what: str) -> None:
+                def report(done: int, whole: int, what: str) -> None:
                     if self.progress is not None:
                         self.progress(
                             self.done * 100 + 100 * done // whole, self.total * 100, f"{name}: {what}"
@@ -253,7 +253,7 @@ class _Work:
 
                 fit_paths(
                     train.states, train.future, val.states, val.future, recipe, seed,
-                    start=start[place] if start else None, facts={"set": name}, progress=told,
+                    start=start[place] if start else None, facts={"set": name}, progress=report,
                 ).save(path)  # fmt: skip
             held = PathPredictor.open(path)
             if held.facts.get("recipe") != to_dict(recipe) or held.facts.get("windows") != len(train.windows):

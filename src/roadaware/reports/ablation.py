@@ -118,11 +118,11 @@ def _caption(rows: pl.DataFrame, knobs: Sequence[str], *, judged: bool) -> str:
         for knob in knobs:
             best = rows.filter(pl.col("knob") == knob).drop_nulls("ar").sort("ar", descending=True).head(1)
             for row in best.iter_rows(named=True):
-                told = f"{knob}: AR is greatest, {row['ar']:.3f}, at {row['value']} ({row['config']})."
-                parts.append(told)
+                text = f"{knob}: AR is greatest, {row['ar']:.3f}, at {row['value']} ({row['config']})."
+                parts.append(text)
         held = (rows[f"{metric}{CAUTION}"].drop_nulls() for metric in ("ap", "ar"))
-        told = describe_cautions("".join(format_caution(why) for column in held for why in column))
-        parts += [f"{told}."] if told else []
+        text = describe_cautions("".join(format_caution(why) for column in held for why in column))
+        parts += [f"{text}."] if text else []
     return " ".join(parts)
 
 
@@ -175,8 +175,8 @@ def format_ablation_tables(rows: pl.DataFrame) -> list[str]:
         header += ["printed AP", "AR", "proposals", "scenes"] if printed else []
         lines = [_line(row, judged=judged, printed=printed) for row in part.iter_rows(named=True)]
         found.append(format_table(header, lines))
-    doubts = rows.drop_nulls("doubt").unique("doubt", maintain_order=True)
-    found += [f"{_DOUBTFUL} {row['knob']} {row['value']}: {row['doubt']}" for row in doubts.to_dicts()]
+    uncertainties = rows.drop_nulls("doubt").unique("doubt", maintain_order=True)
+    found += [f"{_DOUBTFUL} {row['knob']} {row['value']}: {row['doubt']}" for row in uncertainties.to_dicts()]
     return found
 
 
@@ -196,9 +196,9 @@ def _line(row: Mapping[str, Any], *, judged: bool, printed: bool) -> list[str]:
         cells += [format_number(row["ar50"]), format_number(row["ar30"])]
     cells += [f"{row['proposals']:,}", f"{row['pictures']:,}"]
     if printed:
-        doubt = _DOUBTFUL if row["doubt"] else ""
+        uncertainty = _DOUBTFUL if row["doubt"] else ""
         cells += [format_number(row["printed_ap"]), format_number(row["printed_ar"])]
-        cells += [_count(row["printed_proposals"]) + doubt, _count(row["printed_scenes"])]
+        cells += [_count(row["printed_proposals"]) + uncertainty, _count(row["printed_scenes"])]
     return cells
 
 

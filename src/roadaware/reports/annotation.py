@@ -81,11 +81,11 @@ def plot_discovery(curve: Curve) -> Picture:
         axes.set_ylabel("objects found, %" if curve.unit == "objects" else "images with a case found, %")
         axes.grid(visible=True)
         axes.legend(loc="lower right", labelcolor=INK)
-    told = [
+    lines = [
         f"{format_percent(row['found'], 1)} of what there is takes {format_percent(row['looked_share'], 1)} of the images"
         for row in curve.table.filter(pl.col("order") == "list").iter_rows(named=True)
     ]
-    return Picture("What has to be looked at", f"By the list: {'; '.join(told)}.", figure)
+    return Picture("What has to be looked at", f"By the list: {'; '.join(lines)}.", figure)
 
 
 def build_selection_section(planned: dict[str, float], curve: Curve | None) -> Section:
@@ -166,8 +166,8 @@ def build_agreement_section(found: BoxAgreement, disputes: pl.DataFrame) -> Sect
             )
         )
     header = ("of", "measure", "value", "over images", "over videos", "rests on")
-    told = "; ".join(f"{name.replace('_', ' ')}: {meaning}" for name, meaning in MEASURES.items())
-    table = Table(header, tuple(rows), "llrrrr", "Agreement", f"{told}.")
+    text = "; ".join(f"{name.replace('_', ' ')}: {meaning}" for name, meaning in MEASURES.items())
+    table = Table(header, tuple(rows), "llrrrr", "Agreement", f"{text}.")
     blocks: list[Block] = [table, _table(found.counts, "Things by how many drew them")]
     if len(disputes):
         blocks.append(_table(disputes.head(MOST_ROWS), "For a further look"))
@@ -194,8 +194,8 @@ def _cell(value: Any) -> str:
 def _span(low: float | None, high: float | None, *, share: bool = True) -> str:
     if low is None or high is None:
         return "-"
-    told: Sequence[str] = [format_percent(end, 1) if share else format_number(end, 2) for end in (low, high)]
-    return f"{told[0]} to {told[1]}"
+    lines: Sequence[str] = [format_percent(end, 1) if share else format_number(end, 2) for end in (low, high)]
+    return f"{lines[0]} to {lines[1]}"
 
 
 def _hours(seconds: float) -> str:
@@ -226,10 +226,10 @@ def draw_disputes(
     rows = held.head(most).select("video", "frame", pl.col("reason").list.join("; ")).iter_rows()
     found: dict[str, bytes] = {}
     for number, (video, frame, reasons) in enumerate(rows):
-        picture = open_frame(source, root, video, frame)
-        scale = 2 if picture.shape[0] < _SMALL else 1
+        image = open_frame(source, root, video, frame)
+        scale = 2 if image.shape[0] < _SMALL else 1
         marks = list(_marks(labels, video, frame))
-        drawn = draw_marks(picture, marks, title=f"{video}  {frame}  {reasons}", scale=scale)
+        drawn = draw_marks(image, marks, title=f"{video}  {frame}  {reasons}", scale=scale)
         stream = io.BytesIO()
         Image.fromarray(drawn).save(stream, "PNG")
         found[f"{DISPUTES}/{number:04d}-{video.replace('/', '-')}-{frame:06d}.png"] = stream.getvalue()
@@ -248,8 +248,8 @@ def _marks(labels: Scenes, video: str, frame: int) -> Iterator[Marked]:
     own = [held.filter(pl.col("annotator").cast(pl.String) == name) for name in names]
     corners = [part.select(CORNERS).to_numpy().astype(np.float64) for part in own]
     for group in group_annotations(corners):
-        told = (f"{names[who]}: {said.get(own[who]['box'][row], '-')}" for who, row in group.items())
-        shown = {min(group, key=lambda who: corners[who][group[who]][1]): "   ".join(told)}
+        lines = (f"{names[who]}: {said.get(own[who]['box'][row], '-')}" for who, row in group.items())
+        shown = {min(group, key=lambda who: corners[who][group[who]][1]): "   ".join(lines)}
         for who, row in group.items():
             left, top, right, bottom = corners[who][row].tolist()
             yield Marked((left, top, right, bottom), shown.get(who, ""), COLOURS[who % len(COLOURS)])
@@ -431,9 +431,9 @@ def format_corrections(
         data: the same as plain data.
         folder: where it was written to, if anywhere.
     """
-    pictures = data["pictures"]
+    images = data["pictures"]
     lines = [
-        f"{pictures['done']:,} of {pictures['sent']:,} images done, {n_boxes:,} boxes by "
+        f"{images['done']:,} of {images['sent']:,} images done, {n_boxes:,} boxes by "
         f"{len(people)} annotators",
         _format_measures(classes, digits=2),
         "",
@@ -442,8 +442,8 @@ def format_corrections(
     labour = data["labour"]
     if labour is not None:
         names = {"look_s": "look", "judge_s": "judge", "correct_s": "correct", "draw_s": "draw"}
-        told = " ".join(f"--{name}-s {labour[key]:.1f}" for key, name in names.items())
-        lines += ["", f"fitted to the times of {labour['pictures']:,} images, for `label select`: {told}"]
+        text = " ".join(f"--{name}-s {labour[key]:.1f}" for key, name in names.items())
+        lines += ["", f"fitted to the times of {labour['pictures']:,} images, for `label select`: {text}"]
     lines += [f"refused: {count:,} {terminal.format_cell(what)}" for what, count in data["refused"].items()]
     lines += [f"note: {terminal.format_cell(note)}" for note in data["notes"]]
     if folder is not None and len(people) > 1:

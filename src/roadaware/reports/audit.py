@@ -234,19 +234,19 @@ def build_stats_section(
         title: heading of the section.
     """
     kinds = counts["kind"].unique(maintain_order=True).to_list()
-    pictures = [count_bars(counts, kind, printed) for kind in kinds if _classes(counts, kind)]
-    blocks: list[Block] = [Pictures(tuple(pictures), "Whole set")] if pictures else []
+    images = [count_bars(counts, kind, printed) for kind in kinds if _classes(counts, kind)]
+    blocks: list[Block] = [Pictures(tuple(images), "Whole set")] if images else []
     blocks += [_printed_note(printed)] if printed is not None else []
     blocks += [_table(counts, kind) for kind in kinds]
     if printed is not None and (found := _differences(printed)) is not None:
         blocks.append(found)
     whole = counts.filter(pl.col("split") == "all")
     totals = whole.filter(pl.col("label").is_null())
-    told = [
+    lines = [
         f"{format_count(row['boxes'] if row['boxes'] is not None else row['frames'])} of {row['kind']}"
         for row in totals.iter_rows(named=True)
     ]
-    said = [f"Labels: {', '.join(told)}."] if told else []
+    said = [f"Labels: {', '.join(lines)}."] if lines else []
     absent = whole.filter(pl.col("label").is_not_null(), pl.coalesce("boxes", "frames").fill_null(0) == 0)
     if len(absent):
         names = [f"{row['kind']} {row['label']}" for row in absent.head(8).iter_rows(named=True)]
@@ -303,11 +303,11 @@ def count_bars(counts: pl.DataFrame, kind: str, printed: pl.DataFrame | None = N
             fontsize=8.5,
             color=GREY,
         )
-    told = "; ".join(
+    text = "; ".join(
         f"{n} {format_count(b)}/{format_count(t)}" for n, b, t in zip(labels, boxes, tubes, strict=True)
     )
     mark = " Black marks are the printed numbers." if printed is not None else ""
-    caption = f"{what.capitalize()} (blue) and tubes (orange) of each class.{mark} {told}."
+    caption = f"{what.capitalize()} (blue) and tubes (orange) of each class.{mark} {text}."
     return Picture(f"{capitalize_text(format_name(kind))}: {what} and tubes of each class", caption, figure)
 
 

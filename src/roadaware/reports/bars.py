@@ -168,8 +168,8 @@ def _whiskers(rows: Sequence[Estimate], over: str = "") -> str:
 def _meanings(rows: Sequence[Estimate | Difference]) -> str:
     """What the marks behind values or verdicts mean; nothing where there are none."""
     held = (row.cautions if isinstance(row, Difference) else (row.caution,) for row in rows)
-    told = describe_cautions("".join(format_caution(why) for each in held for why in each))
-    return f" {told}." if told else ""
+    meanings = describe_cautions("".join(format_caution(why) for each in held for why in each))
+    return f" {meanings}." if meanings else ""
 
 
 def _times(value: float | None) -> float | None:
@@ -261,8 +261,8 @@ def _estimate_rows(axes: Axes, rows: Sequence[Estimate], digits: int = 3) -> Non
             axes.plot([row.value], [place], marker="o", markersize=6, color=BLUE, clip_on=False)
         _beside(axes, place, 1.09, format_count(row.n), align="right")
         reason = clip_label(row.reason or "no reason given", 30)
-        told = f"undefined: {reason}" if row.value is None else format_number(row.value, digits)
-        _beside(axes, place, 1.11, told + format_caution(row.caution))
+        text = f"undefined: {reason}" if row.value is None else format_number(row.value, digits)
+        _beside(axes, place, 1.11, text + format_caution(row.caution))
     _beside(axes, -0.9, 1.09, "n", align="right", tone=GREY)
     _beside(axes, -0.9, 1.11, "value", tone=GREY)
     _rows_axis(axes, labels)
@@ -291,8 +291,8 @@ def _rows_axis(axes: Axes, labels: Sequence[str]) -> None:
     axes.grid(visible=True, axis="x")
 
 
-def _format_counts(told: Mapping[str, int]) -> str:
-    return ", ".join(f"{verdict} in {amount}" for verdict, amount in sorted(told.items())) or "none"
+def _format_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{verdict} in {amount}" for verdict, amount in sorted(counts.items())) or "none"
 
 
 # The figure of a repeated publication: one square per printed cell, marked by what came of it.
@@ -347,10 +347,10 @@ def plot_coverage(cells: Sequence[tuple[str, str, str]]) -> Picture:
         rows.setdefault((block, model), []).append(status)
     blocks = list(dict.fromkeys(block for block, _ in rows))
     heights = [row + 0.45 * blocks.index(block) for row, (block, _) in enumerate(rows)]
-    told = Counter(status for _, _, status in cells)
+    counts = Counter(status for _, _, status in cells)
     with set_style():
         figure, axes = create_canvas(FULL, 0.8 + 0.235 * (max(heights, default=0) + 1))
-        for status in told:
+        for status in counts:
             places = [
                 (column, height)
                 for height, held in zip(heights, rows.values(), strict=True)
@@ -364,10 +364,10 @@ def plot_coverage(cells: Sequence[tuple[str, str, str]]) -> Picture:
         axes.tick_params(length=0)
         for spine in axes.spines.values():
             spine.set_visible(False)
-        marks = [(mark, told[name]) for name, mark in STATUSES.items() if told.get(name)]
+        marks = [(mark, counts[name]) for name, mark in STATUSES.items() if counts.get(name)]
         says = GAP.join(f"{mark.symbol}\u00a0\u00a0{mark.words} ({amount})" for mark, amount in marks)
         axes.set_title(says, loc="left", fontsize=8.5, pad=8)
-    spoken = ", ".join(f"{told[name]} {mark.words}" for name, mark in STATUSES.items() if told[name])
+    spoken = ", ".join(f"{counts[name]} {mark.words}" for name, mark in STATUSES.items() if counts[name])
     caption = f"One square for each printed cell, in print order. Of {len(cells)} cells: {spoken}."
     return Picture("What of the published tables was repeated", caption, figure)
 

@@ -63,20 +63,20 @@ def plot_behaviour(graph: BehaviourGraph) -> Picture:
         axes.spines["left"].set_visible(False)
         _key(figure, graph)
     # What is seen, in words: every relation, as far as a reader can take them in.
-    told = [
+    lines = [
         f"{graph.lanes[arc.subject].name} {arc.predicate} {graph.lanes[arc.object].name} "
         f"(frames {arc.start} to {arc.end})"
         for arc in graph.arcs
         if not arc.claimed
     ]
-    claims = [arc for arc in graph.arcs if arc.claimed]
-    right = sum(arc.found is True for arc in claims)
-    judged = f", {right} of them right" if any(arc.found is not None for arc in claims) else ""
+    predictions = [arc for arc in graph.arcs if arc.claimed]
+    right = sum(arc.found is True for arc in predictions)
+    judged = f", {right} of them right" if any(arc.found is not None for arc in predictions) else ""
     return Picture(
         f"Who does what to whom: {graph.says}",
         (
             "A lane for everybody, a bar for each relation in the lane of who does it, an arrow to whom. True: "
-            f"{'; '.join(told) or 'nothing'}. Predictions that are shown, the best: {len(claims)}{judged}."
+            f"{'; '.join(lines) or 'nothing'}. Predictions that are shown, the best: {len(predictions)}{judged}."
         ),
         figure,
     )
@@ -86,10 +86,10 @@ def _compute_layout(graph: BehaviourGraph) -> tuple[list[float], list[float], li
     """Where each arc lies (its middle), where each lane begins, and how high it is, in rows."""
     slots: list[list[int]] = [[] for _ in graph.lanes]
     chosen = []
-    for claimed in (False, True):
+    for predicted in (False, True):
         first = [len(ends) for ends in slots]
         for k, arc in enumerate(graph.arcs):
-            if arc.claimed is not claimed:
+            if arc.claimed is not predicted:
                 continue
             ends = slots[arc.subject]
             free = (s for s in range(first[arc.subject], len(ends)) if ends[s] <= arc.start)
@@ -161,10 +161,10 @@ def _key(figure: Any, graph: BehaviourGraph) -> None:
         (True, None): "claimed",
     }
     handles = []
-    for claimed, found in dict.fromkeys((arc.claimed, arc.found) for arc in graph.arcs):
-        tone, filled, style = _look(Arc(0, 0, "", 0, 0, claimed, found))
+    for predicted, found in dict.fromkeys((arc.claimed, arc.found) for arc in graph.arcs):
+        tone, filled, style = _look(Arc(0, 0, "", 0, 0, predicted, found))
         face = tone if filled else "white"
-        handles.append(Patch(facecolor=face, edgecolor=tone, linestyle=style, label=names[claimed, found]))
+        handles.append(Patch(facecolor=face, edgecolor=tone, linestyle=style, label=names[predicted, found]))
     if handles:
         figure.legend(handles=handles, loc="outside upper right", ncols=len(handles), handlelength=1.6)
 
@@ -222,9 +222,9 @@ def plot_confusion(found: Confusion) -> Picture:
         for (row, column), share in np.ndenumerate(found.shares)
         if row != column and column < len(found.labels) and share > 0
     ]
-    told = [
-        f"{true} taken for {claimed} ({format_percent(share, 1)})"
-        for share, true, claimed in sorted(off, reverse=True)[:_MOST_TOLD]
+    lines = [
+        f"{true} taken for {predicted} ({format_percent(share, 1)})"
+        for share, true, predicted in sorted(off, reverse=True)[:_MOST_TOLD]
     ]
     return Picture(
         "Confusion of actions",
@@ -232,7 +232,7 @@ def plot_confusion(found: Confusion) -> Picture:
             "Each row shares out the true boxes of an action, in per cent: of a box with n true actions, the n "
             "best-scored predictions on the box that overlaps it most, by at least one half. The diagonal is right; "
             "`nothing` is what no prediction speaks of. Behind each name stands how many true boxes it has. "
-            f"Largest: {'; '.join(told) or 'none'}."
+            f"Largest: {'; '.join(lines) or 'none'}."
         ),
         figure,
     )
@@ -265,11 +265,11 @@ def map_gallery(maps: Sequence[HeardMap], *, title: str, threshold: float | None
             bottom = total - (place // _COLUMNS + 1) * (height + _MAPS_HEAD_IN)
             where = (left / FULL, bottom / total, width / FULL, height / total)
             _panel(figure.add_axes(where), each, threshold)
-    told = " ".join(f"{each.says}." for each in maps)
+    text = " ".join(f"{each.says}." for each in maps)
     edge = "the dashed line the edge of what is predicted, " if threshold is not None else ""
     return Picture(
         title,
-        f"The darker, the louder the map; {edge}green boxes where the sound comes from. {told}",
+        f"The darker, the louder the map; {edge}green boxes where the sound comes from. {text}",
         figure,
     )
 
@@ -298,9 +298,9 @@ def plot_success(thresholds: Sequence[float], curves: Mapping[str, Sequence[floa
         axes.grid(visible=True)
         axes.legend(loc="upper right")
     half = min(range(len(thresholds)), key=lambda k: abs(thresholds[k] - 0.5))
-    told = ", ".join(f"{name} {format_number(float(shares[half]))}" for name, shares in curves.items())
+    text = ", ".join(f"{name} {format_number(float(shares[half]))}" for name, shares in curves.items())
     caption = (
-        f"How many sounds are found at each consensus IoU; the area below is success_auc. At 0.5: {told}."
+        f"How many sounds are found at each consensus IoU; the area below is success_auc. At 0.5: {text}."
     )
     return Picture(f"Success of {model} beside answers that hear nothing", caption, figure)
 

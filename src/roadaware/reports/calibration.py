@@ -105,7 +105,7 @@ def plot_calibration(result: MetricResult, bins: pl.DataFrame, seconds: Mapping[
     # A bin of equal width is (low, high]; its highest confidence tells which one it is.
     place = np.clip(np.ceil(even["high"].to_numpy() * size) - 1, 0, size - 1)
     left, width = place / size, np.full(len(place), 1 / size)
-    pictures = [
+    images = [
         plot_reliability(
             adaptive["confidence"].to_numpy(),
             adaptive["accuracy"].to_numpy(),
@@ -117,12 +117,12 @@ def plot_calibration(result: MetricResult, bins: pl.DataFrame, seconds: Mapping[
     ]
     known = [(second, group) for group, second in seconds.items() if result.value("ece", group) is not None]
     if len(known) > 1:
-        pictures.append(_over_time(result, sorted(known)))
+        images.append(_over_time(result, sorted(known)))
     groups = sorted(result.groups, key=group_order)[:MOST_PANELS]
     held = drawable.filter((pl.col("binning") == "adaptive") & pl.col("group").is_in(groups))
     if groups and not held.is_empty():
-        pictures.append(_panels(result, held, groups))
-    return pictures
+        images.append(_panels(result, held, groups))
+    return images
 
 
 def _ends(bins: pl.DataFrame) -> np.ndarray[tuple[int, int], np.dtype[np.float64]] | None:
@@ -251,8 +251,8 @@ def _says(result: MetricResult, model: str) -> Iterator[str]:
         f"{model} has an expected calibration error of {format_number(row['value'])} ({_format_ends(row)}){beside}."
     )
     shift = sure["value"]
-    told = f"{'more' if shift > 0 else 'less'} sure than right, by {format_number(abs(shift))} ({_format_ends(sure)})"
-    yield capitalize_text(f"on the whole it is {told}.")
+    text = f"{'more' if shift > 0 else 'less'} sure than right, by {format_number(abs(shift))} ({_format_ends(sure)})"
+    yield capitalize_text(f"on the whole it is {text}.")
     known = [(value, group) for group in result.groups if (value := result.value("ece", group)) is not None]
     if len(known) > 1:
         (low, best), (high, worst) = min(known), max(known)
@@ -267,9 +267,9 @@ def _format_ends(row: Mapping[str, Any]) -> str:
     return format_row_interval(row, "pedestrian")
 
 
-def _over(rows: pl.DataFrame, told: str) -> str:
+def _over(rows: pl.DataFrame, caption: str) -> str:
     """What is said of intervals, where there are some."""
-    return told if rows["low_pedestrian"].count() else "No intervals were asked for."
+    return caption if rows["low_pedestrian"].count() else "No intervals were asked for."
 
 
 def _size(result: MetricResult, group: str) -> int:

@@ -100,11 +100,11 @@ def read_clips(held: Mapping[str, bytes]) -> tuple[Clip, ...]:
     Raises:
         ValueError, KeyError, TypeError: if a file is not as `build_clip_files` makes it.
     """
-    told = json.loads(held.get(CLIPS, b"[]"))
-    if not isinstance(told, list) or len(told) > _MOST_HELD:
+    record = json.loads(held.get(CLIPS, b"[]"))
+    if not isinstance(record, list) or len(record) > _MOST_HELD:
         raise ValueError(f"expected a list of up to {_MOST_HELD} clips")
     found = []
-    for number, each in enumerate(told):
+    for number, each in enumerate(record):
         if not isinstance(each["says"], str) or not isinstance(each["fault"], str):
             raise ValueError("expected a clip to say in words what it shows")
         mp4, poster = (held.get(f"clip_{number}.{ending}", b"") for ending in ("mp4", "jpg"))
@@ -211,24 +211,24 @@ def _draw_frame(
     return draw_marks(np.asarray(image), marks, line_px=2)
 
 
-def _encode_small(pictures: Sequence[Pixels], fps: float) -> bytes:
+def _encode_small(images: Sequence[Pixels], fps: float) -> bytes:
     """The clip, coarser until it is small enough; nothing where it never is.
 
     Raises:
         RoadawareError: if there is no encoder, or the disk refuses.
     """
     for every, crf in (*((1, crf) for crf in _CRFS), (2, _CRFS[-1])):
-        mp4 = _encode(pictures[::every], fps / every, crf)
+        mp4 = _encode(images[::every], fps / every, crf)
         if len(mp4) <= MOST_BYTES:
             return mp4
     return b""
 
 
-def _encode(pictures: Sequence[Pixels], fps: float, crf: int) -> bytes:
-    high, wide = pictures[0].shape[:2]
+def _encode(images: Sequence[Pixels], fps: float, crf: int) -> bytes:
+    high, wide = images[0].shape[:2]
     with TemporaryDirectory(prefix="roadaware-") as folder:
         path = Path(folder) / "clip.mp4"
         with VideoWriter(path, wide, high, min(max(fps, 0.1), 240.0), crf=crf) as writer:
-            for picture in pictures:
-                writer.write(picture)
+            for image in images:
+                writer.write(image)
         return path.read_bytes()

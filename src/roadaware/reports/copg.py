@@ -73,42 +73,42 @@ def write_steps(
         if not len(found):
             continue
         try:
-            picture = open_frame(scenes, Path(order.root), moment.video, moment.frame)
+            image = open_frame(scenes, Path(order.root), moment.video, moment.frame)
         except InputError as error:
             refused(error.message)
             continue
         held = io.BytesIO()
-        Image.fromarray(draw_sheet(draw_steps(found, capture, picture), columns=2)).save(held, "PNG")
+        Image.fromarray(draw_sheet(draw_steps(found, capture, image), columns=2)).save(held, "PNG")
         name = f"{done:04d}-{moment.video.replace('/', '-')}-{moment.frame:06d}.png"
         write_atomically(folder / name, held.getvalue())
         done += 1
     return done
 
 
-def draw_steps(proposals: Proposals, capture: Capture, picture: Pixels) -> dict[str, Pixels]:
+def draw_steps(proposals: Proposals, capture: Capture, image: Pixels) -> dict[str, Pixels]:
     """Draw the result of each step, in the order of `STEPS`.
 
     Args:
         proposals: of the capture.
         capture: what was seen.
-        picture: (H, W, 3) of the camera.
+        image: (H, W, 3) of the camera.
     """
     found = {
         "range image": draw_range_image(proposals.geometry, capture.camera),
         "clusters": draw_clusters(proposals.geometry, capture.camera),
-        "returns": draw_returns(proposals.geometry, capture.camera, picture),
-        "initial": draw_boxes(proposals, picture, proposals.initial),
+        "returns": draw_returns(proposals.geometry, capture.camera, image),
+        "initial": draw_boxes(proposals, image, proposals.initial),
     }
     if capture.semantics is not None and proposals.background is not None:
-        found["background"] = draw_background(capture, picture)
-        found["intermediate"] = draw_boxes(proposals, picture, proposals.intermediate)
+        found["background"] = draw_background(capture, image)
+        found["intermediate"] = draw_boxes(proposals, image, proposals.intermediate)
     if capture.common is not None and proposals.overlap is not None:
         marks = [Marked((a, b, c, d), "", GONE) for a, b, c, d in capture.common.boxes.tolist()]
-        found["detections"] = draw_marks(picture, marks, line_px=_line(picture))
-        found["final"] = draw_boxes(proposals, picture, proposals.final)
+        found["detections"] = draw_marks(image, marks, line_px=_line(image))
+        found["final"] = draw_boxes(proposals, image, proposals.final)
     if proposals.cuboids is not None:
-        found["cuboids"] = draw_cuboids(proposals, capture.camera, picture)
-        found["from above"] = draw_from_above(proposals, capture.camera, picture.shape[:2])
+        found["cuboids"] = draw_cuboids(proposals, capture.camera, image)
+        found["from above"] = draw_from_above(proposals, capture.camera, image.shape[:2])
     return found
 
 
@@ -143,35 +143,35 @@ def draw_clusters(geometry: Geometry, camera: Camera | None = None) -> Pixels:
     return _draw_panorama(colours, camera)
 
 
-def draw_returns(geometry: Geometry, camera: Camera, picture: Pixels) -> Pixels:
+def draw_returns(geometry: Geometry, camera: Camera, image: Pixels) -> Pixels:
     """(H, W, 3) the image with all returns in the colours of their clusters, ground brown.
 
     Args:
         geometry: of the sweep.
         camera: that took the image.
-        picture: (H, W, 3).
+        image: (H, W, 3).
     """
-    found = (picture * 0.6).astype(np.uint8)
+    found = (image * 0.6).astype(np.uint8)
     pixels, seen = _project_returns(geometry, camera)
     order = np.argsort(-geometry.grid.ranges[seen], kind="stable")
     places, pixels = np.flatnonzero(seen)[order], pixels[seen][order].astype(np.int64)
     colours = build_cluster_palette(geometry)[geometry.clusters.of_return[places]]
     colours[geometry.ground.removed[places]] = GROUND
-    size = max(2, picture.shape[0] // 300)
+    size = max(2, image.shape[0] // 300)
     for down in range(size):
         for across in range(size):
-            rows = np.minimum(pixels[:, 1] + down, picture.shape[0] - 1)
-            columns = np.minimum(pixels[:, 0] + across, picture.shape[1] - 1)
+            rows = np.minimum(pixels[:, 1] + down, image.shape[0] - 1)
+            columns = np.minimum(pixels[:, 0] + across, image.shape[1] - 1)
             found[rows, columns] = colours
     return found
 
 
-def draw_boxes(proposals: Proposals, picture: Pixels, kept: npt.NDArray[np.bool_]) -> Pixels:
+def draw_boxes(proposals: Proposals, image: Pixels, kept: npt.NDArray[np.bool_]) -> Pixels:
     """(H, W, 3) the image with some of the proposals, the likeliest on top, with scores where they are few.
 
     Args:
         proposals: of the image.
-        picture: (H, W, 3).
+        image: (H, W, 3).
         kept: (m,) which of the initial proposals.
     """
     places = np.flatnonzero(kept)
@@ -181,18 +181,18 @@ def draw_boxes(proposals: Proposals, picture: Pixels, kept: npt.NDArray[np.bool_
         Marked(tuple(proposals.boxes.edges[n].tolist()), f"{proposals.scores[n]:.2f}" if few else "", KEPT)
         for n in places.tolist()
     ]
-    return draw_marks(picture, marks, line_px=_line(picture))
+    return draw_marks(image, marks, line_px=_line(image))
 
 
-def draw_cuboids(proposals: Proposals, camera: Camera, picture: Pixels) -> Pixels:
+def draw_cuboids(proposals: Proposals, camera: Camera, image: Pixels) -> Pixels:
     """(H, W, 3) the image with the edges of the final proposals' cuboids, nothing of those that reach behind the camera.
 
     Args:
         proposals: of the image, with cuboids.
         camera: that took the image.
-        picture: (H, W, 3).
+        image: (H, W, 3).
     """
-    shown = Image.fromarray(picture)
+    shown = Image.fromarray(image)
     pen = ImageDraw.Draw(shown)
     way = camera.camera_SE3_lidar
     for corners in _list_corners(proposals):
@@ -200,7 +200,7 @@ def draw_cuboids(proposals: Proposals, camera: Camera, picture: Pixels) -> Pixel
         if (places[:, 2] > _BEFORE_M).all():
             pixels = (places @ camera.intrinsics.T)[:, :2] / places[:, 2:]
             for one, other in _EDGES:
-                pen.line([*pixels[one].tolist(), *pixels[other].tolist()], fill=KEPT, width=_line(picture))
+                pen.line([*pixels[one].tolist(), *pixels[other].tolist()], fill=KEPT, width=_line(image))
     return np.asarray(shown)
 
 
@@ -264,18 +264,18 @@ def _list_corners(proposals: Proposals) -> list[Floats]:
     return [compute_cuboid_corners(held[place]) for place in places.tolist()]
 
 
-def draw_background(capture: Capture, picture: Pixels, names: Sequence[str] | None = None) -> Pixels:
+def draw_background(capture: Capture, image: Pixels, names: Sequence[str] | None = None) -> Pixels:
     """(H, W, 3) the image with background in violet.
 
     Args:
         capture: with a semantic map.
-        picture: (H, W, 3).
+        image: (H, W, 3).
         names: of the classes that are background (default: those of the default config).
     """
     if capture.semantics is None:
-        return picture
+        return image
     wanted = [code for code, name in enumerate(capture.semantics.names) if name in (names or BACKGROUND)]
-    found = picture.astype(np.float64)
+    found = image.astype(np.float64)
     hidden = np.isin(capture.semantics.classes, wanted)
     found[hidden] = 0.45 * found[hidden] + 0.55 * np.array([120, 80, 200])
     return found.astype(np.uint8)
@@ -311,25 +311,25 @@ def draw_sheet(steps: Mapping[str, Pixels], *, width_px: int = 1240, columns: in
     for row in rows:
         count = 1 if row[0] in wide else columns
         room = (width_px - (count - 1) * _GAP_PX) // count
-        pictures = [_resize_image(name, steps[name], room) for name in row]
-        line = np.full((pictures[0].shape[0], width_px, 3), _DARK, dtype=np.uint8)
-        for place, picture in enumerate(pictures):
-            line[:, place * (room + _GAP_PX) :][:, :room] = picture
+        images = [_resize_image(name, steps[name], room) for name in row]
+        line = np.full((images[0].shape[0], width_px, 3), _DARK, dtype=np.uint8)
+        for place, image in enumerate(images):
+            line[:, place * (room + _GAP_PX) :][:, :room] = image
         found += [line, np.full((_GAP_PX, width_px, 3), _DARK, dtype=np.uint8)]
     return np.concatenate(found[:-1])
 
 
-def _line(picture: Pixels) -> int:
+def _line(image: Pixels) -> int:
     """Width of frames that are still seen where a sheet shows the image at half its size."""
-    return max(1, int(picture.shape[1]) // 420)
+    return max(1, int(image.shape[1]) // 420)
 
 
-def _resize_image(name: str, picture: Pixels, width_px: int) -> Pixels:
-    height = max(1, round(picture.shape[0] * width_px / picture.shape[1]))
+def _resize_image(name: str, image: Pixels, width_px: int) -> Pixels:
+    height = max(1, round(image.shape[0] * width_px / image.shape[1]))
     way = Image.Resampling.LANCZOS
     if name in _WIDE:
         height, way = max(height, _TALL_PX), Image.Resampling.NEAREST
-    scaled = np.asarray(Image.fromarray(picture).resize((width_px, height), way))
+    scaled = np.asarray(Image.fromarray(image).resize((width_px, height), way))
     return draw_marks(scaled, [], title=name)
 
 

@@ -58,7 +58,7 @@ def build_corner_section(
     model: str = "the predictions",
     about: Mapping[str, str] | None = None,
     printed: Sequence[Mapping[str, Any]] = (),
-    pictures: Sequence[Picture] = (),
+    images: Sequence[Picture] = (),
 ) -> Section:
     """One evaluation on corner cases.
 
@@ -68,14 +68,14 @@ def build_corner_section(
         model: what the model is called in sentences.
         about: what else the reader should know, such as ground truth, digests, resamples.
         printed: rows to stand beside, as `protocols.coda.select_printed` gives them.
-        pictures: drawn after the tables.
+        images: drawn after the tables.
     """
     named = [(format_name(name), format_fact(value)) for name, value in select_plain_facts(result).items()]
     facts = [*(about or {}).items(), *named, ("metrics", format_config(result.config))]
     blocks: list[Block] = [Facts(tuple(facts)), _groups(result, model)]
     blocks += [_slices(result)] if result.groups else []
     blocks += [Note(note, "doubt") for note in result.notes]
-    drawn = [*plot_classes(result, "class"), *pictures]
+    drawn = [*plot_classes(result, "class"), *images]
     blocks += [Pictures(tuple(drawn), "Pictures")] if drawn else []
     blocks += _classes(result)
     blocks += _build_printed_blocks(result, list(map(dict, printed)), model)
@@ -93,10 +93,10 @@ def build_corner_section(
         if not own or own["value"] is None:
             continue
         beside = ", ".join(f"{name} {format_number(row['value'])}" for name, row in rows.items() if row)
-        told = f"{model}: {group} AR {format_number(own['value'])}"
+        text = f"{model}: {group} AR {format_number(own['value'])}"
         if own.get("low_video") is not None:
-            told += f" ({format_row_interval(own, 'video')})"
-        found.append(capitalize_text(f"{told}; {beside}." if beside else f"{told}."))
+            text += f" ({format_row_interval(own, 'video')})"
+        found.append(capitalize_text(f"{text}; {beside}." if beside else f"{text}."))
     totals = [row for row in result.whole() if row["metric"] == "total" and row["valid"]]
     beside = "".join(
         f"; {name} {format_number(values.get('total'))}" for name, values in result.baselines.items()
@@ -134,8 +134,8 @@ def _groups(result: SceneResult, model: str) -> Table:
 def _slices(result: SceneResult) -> Table:
     head = ("slice", "pictures", *build_slice_header(result))
     rows = [
-        (name, format_count(pictures), *(_cell(cell) for cell in cells))
-        for name, pictures, cells in build_slice_lines(result)
+        (name, format_count(images), *(_cell(cell) for cell in cells))
+        for name, images, cells in build_slice_lines(result)
     ]
     return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Slices", build_caption(rows, _AS, "videos"))
 
@@ -247,8 +247,8 @@ def plot_class_counts(held: Composition) -> Picture:
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=True, axis="x")
         axes.set_title("blue: common, orange: novel", loc="left", fontsize=8.5, color=GREY)
-    told = "; ".join(f"{row['label']} {format_count(row['objects'])}" for row in rows)
-    return Picture("Objects of each class", _BARS.format(f"{told}."), figure)
+    text = "; ".join(f"{row['label']} {format_count(row['objects'])}" for row in rows)
+    return Picture("Objects of each class", _BARS.format(f"{text}."), figure)
 
 
 def _parts(held: Composition) -> Table:

@@ -100,8 +100,8 @@ def _slices(result: SceneResult, *, intervals: bool) -> str:
     if not result.groups:
         return ""
     rows = [
-        [name, f"{pictures:,}", *(_value(each, intervals=intervals) for each in cells)]
-        for name, pictures, cells in build_slice_lines(result)
+        [name, f"{images:,}", *(_value(each, intervals=intervals) for each in cells)]
+        for name, images, cells in build_slice_lines(result)
     ]
     return format_table(["slice", "pictures", *build_slice_header(result)], rows)
 
@@ -127,7 +127,7 @@ def _format_printed(result: SceneResult, printed: list[dict[str, Any]]) -> str:
     if not ends:
         return ""
     numbers = ", ".join(dict.fromkeys(row["table"] for row in printed))
-    told = [f"printed in tables {numbers} of the paper, of other detectors on CODA's images:"]
+    lines = [f"printed in tables {numbers} of the paper, of other detectors on CODA's images:"]
     for group in dict.fromkeys(heading.partition(" ")[0] for heading in ends):
         places = [n for n, heading in enumerate(ends) if heading.startswith(f"{group} ")]
         header = [f"{group}: detector", *(list(ends)[n].partition(" ")[2] for n in places)]
@@ -136,8 +136,8 @@ def _format_printed(result: SceneResult, printed: list[dict[str, Any]]) -> str:
             for name, values in build_printed_lines(result, printed)
             if any(values[n] is not None for n in places)
         ]
-        told.append(format_table(header, rows))
-    return "\n\n".join(told)
+        lines.append(format_table(header, rows))
+    return "\n\n".join(lines)
 
 
 def _value(row: Mapping[str, Any] | None, *, intervals: bool = False) -> str:
@@ -204,6 +204,6 @@ def format_reasons(reasons: Mapping[str, int]) -> str:
     Args:
         reasons: to how many images, the commonest first.
     """
-    told = [f"{count:,}: {format_cell(reason)}" for reason, count in list(reasons.items())[:_REASONS]]
+    lines = [f"{count:,}: {format_cell(reason)}" for reason, count in list(reasons.items())[:_REASONS]]
     more = len(reasons) - _REASONS
-    return format_bullets([*told, f"and {more:,} further reasons (--json lists all)"] if more > 0 else told)
+    return format_bullets([*lines, f"and {more:,} further reasons (--json lists all)"] if more > 0 else lines)

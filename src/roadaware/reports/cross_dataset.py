@@ -103,25 +103,27 @@ def build_table_2(study: Study, model: str) -> Table | None:
 
     Source: Gesnouin et al., IV 2022, Table II.
     """
-    doubts = study.doubts_of(model)
-    if len(doubts) < 2:
+    uncertainties = study.doubts_of(model)
+    if len(uncertainties) < 2:
         return None
     rows: list[tuple[TableCell, ...]] = []
     used: dict[str, list[str]] = {}
     beside = 0
     for tested in study.tested:
         rows.append((_heading(study, tested),))
-        for doubt in doubts:
-            for how, learnt in ((_AT_HOME, tested), (_TOGETHER, _largest(study, model, tested, doubt))):
-                if not learnt or study.at(model, learnt, tested, "auc", doubt) is None:
+        for uncertainty in uncertainties:
+            for how, learnt in ((_AT_HOME, tested), (_TOGETHER, _largest(study, model, tested, uncertainty))):
+                if not learnt or study.at(model, learnt, tested, "auc", uncertainty) is None:
                     continue
                 where = HOME if how == _AT_HOME else ENSEMBLE
-                print_ = load_printed("II", tested_on=tested, doubt=doubt, trained_on=where, pretrained=True)
+                print_ = load_printed(
+                    "II", tested_on=tested, doubt=uncertainty, trained_on=where, pretrained=True
+                )
                 beside += not print_.is_empty()
-                name = DOUBT_NAMES.get(doubt, doubt)
+                name = DOUBT_NAMES.get(uncertainty, uncertainty)
                 if how == _TOGETHER:
                     used.setdefault(learnt, []).append(name)
-                rows.append((f"{name}, {how}", *_cells(study, (model, learnt, tested, doubt), print_)))
+                rows.append((f"{name}, {how}", *_cells(study, (model, learnt, tested, uncertainty), print_)))
     return Table(
         ("uncertainty method", *(NAMES[metric] for metric in IN_TABLE)),
         tuple(rows),
@@ -141,21 +143,24 @@ def find_least(study: Study, model: str, metric: str = "ece") -> dict[str, tuple
         model: whose.
         metric: an error.
     """
-    doubts = study.doubts_of(model)
-    found = {doubt: compute_means(study, model, metric, doubt, alike=doubts) for doubt in doubts}
+    uncertainties = study.doubts_of(model)
+    found = {
+        uncertainty: compute_means(study, model, metric, uncertainty, alike=uncertainties)
+        for uncertainty in uncertainties
+    }
     best: dict[str, tuple[str, float]] = {}
     for kind in ("home", "away", "ensemble"):
-        known = {doubt: value for doubt, row in found.items() if (value := row[kind]) is not None}
+        known = {uncertainty: value for uncertainty, row in found.items() if (value := row[kind]) is not None}
         if len(known) > 1:
-            first = min(known, key=lambda doubt: known[doubt])
+            first = min(known, key=lambda uncertainty: known[uncertainty])
             best[kind] = (first, known[first])
     return best
 
 
-def _largest(study: Study, model: str, tested: str, doubt: str) -> str:
+def _largest(study: Study, model: str, tested: str, uncertainty: str) -> str:
     """The name of the largest ensemble with a value there; empty where there is none."""
     for metric in IN_TABLE:
-        found = study.ensemble(model, tested, metric, doubt)
+        found = study.ensemble(model, tested, metric, uncertainty)
         if found is not None:
             return found[0]
     return ""
@@ -173,10 +178,10 @@ def _heading(study: Study, tested: str) -> str:
 
 def _cells(study: Study, where: tuple[str, str, str, str], print_: pl.DataFrame) -> list[TableCell]:
     """Ours with its spread over seeds, and below it the printed number."""
-    model, trained, tested, doubt = where
+    model, trained, tested, uncertainty = where
     cells: list[TableCell] = []
     for metric in IN_TABLE:
-        found = study.at(model, trained, tested, metric, doubt)
+        found = study.at(model, trained, tested, metric, uncertainty)
         row = print_.filter(pl.col("metric") == metric)
         below = ""
         if not row.is_empty():
@@ -282,8 +287,8 @@ def build_sections(study: Study, *, draws: int = PRETRAINING_DRAWS) -> Iterator[
     yield _home_and_away(study)
     yield _matrix(study)
     if study.joined:
-        picture, table = plot_summary(study, SHOWN), build_table_1(Study(study.results, "reference"))
-        blocks: list[Block] = [] if picture is None else [Pictures((picture,))]
+        image, table = plot_summary(study, SHOWN), build_table_1(Study(study.results, "reference"))
+        blocks: list[Block] = [] if image is None else [Pictures((image,))]
         blocks += [] if table is None else [table]
         yield Section("Ensembles over training sets", tuple(_gains(study)), tuple(blocks))
     yield _calibration(study)
@@ -295,19 +300,19 @@ def build_sections(study: Study, *, draws: int = PRETRAINING_DRAWS) -> Iterator[
 
 def _made(study: Study) -> Section:
     """What was run, what was not, and why."""
-    held, told = study.results.table, study.results.study
+    held, recorded = study.results.table, study.results.study
     seeds = sorted(set(held["seed"]) - {SEEDS_JOINED})
     facts = [
         ("models", ", ".join(study.models) or "none"),
         ("trained on", ", ".join(study.learnt) or "nothing"),
         ("seeds", f"{len(seeds)} ({', '.join(map(str, seeds))})" if seeds else "none"),
         ("uncertainty methods", ", ".join(DOUBT_NAMES.get(name, name) for name in study.doubts) or "none"),
-        ("digest", str(told.get("digest", "unknown"))),
+        ("digest", str(recorded.get("digest", "unknown"))),
     ]
-    if told.get("unfinished"):
-        facts.append(("not finished", f"{format_count(told['unfinished'])} cells"))
+    if recorded.get("unfinished"):
+        facts.append(("not finished", f"{format_count(recorded['unfinished'])} cells"))
     blocks: list[Block] = [Facts(tuple(facts)), Facts(tuple(_domains(study)), "Test sets")]
-    missing = {kind: dict(told.get(kind) or {}) for kind in _MISSING}
+    missing = {kind: dict(recorded.get(kind) or {}) for kind in _MISSING}
     for kind, reasons in missing.items():
         if reasons:
             blocks.append(Points(tuple(_reasons(reasons)), _MISSING[kind]))
@@ -328,8 +333,8 @@ def _domains(study: Study) -> Iterator[tuple[str, str]]:
             yield name, "nobody was tested on it"
             continue
         samples, positives = rows.select("samples", "positives").row(0)
-        told = study.results.study["domains"].get(name) or {}
-        about = [str(told[key]) for key in ("what", "protocol", "config") if told.get(key)]
+        facts = study.results.study["domains"].get(name) or {}
+        about = [str(facts[key]) for key in ("what", "protocol", "config") if facts.get(key)]
         size = f"{format_count(samples)} samples, {format_count(positives)} of pedestrians who cross"
         yield name, "; ".join([*about, size])
 
@@ -342,7 +347,7 @@ def _reasons(reasons: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _home_and_away(study: Study) -> Section:
-    drawn = [picture for metric in SHOWN for picture in _both(study, metric)]
+    drawn = [image for metric in SHOWN for image in _both(study, metric)]
     says = [says for metric in SHOWN for says in _falls(study, metric)]
     says += list(_below(study))
     blocks: list[Block] = [Pictures(tuple(drawn))] if drawn else [Note(_nothing(SHOWN), "doubt")]
@@ -354,7 +359,7 @@ def _home_and_away(study: Study) -> Section:
 def _both(study: Study, metric: str) -> list[Picture]:
     spread = [plot_distributions(study, metric, by=by) for by in ("test set", "model")]
     drawn = [*spread, plot_test_sets(study, metric)]
-    return [picture for picture in drawn if picture is not None]
+    return [image for image in drawn if image is not None]
 
 
 def _falls(study: Study, metric: str) -> Iterator[str]:
@@ -397,7 +402,7 @@ def _below(study: Study) -> Iterator[str]:
 
 
 def _matrix(study: Study) -> Section:
-    drawn = [picture for metric in SHOWN if (picture := plot_heat_maps(study, metric)) is not None]
+    drawn = [image for metric in SHOWN if (image := plot_heat_maps(study, metric)) is not None]
     table = build_matrix_table(study)
     blocks: list[Block] = [Pictures(tuple(drawn))] if drawn else [Note(_nothing(SHOWN), "doubt")]
     return Section("Training set by test set", (), (*blocks, *([] if table is None else [table])))
@@ -410,18 +415,18 @@ def _gains(study: Study) -> Iterator[str]:
         if not whole:
             continue
         values = {kind: compute_mean(row[kind] for row in whole) for kind in _GAINS}
-        told = [
+        lines = [
             f"{format_number(values[kind])} {words}"
             for kind, words in _GAINS.items()
             if values[kind] is not None
         ]
-        yield f"Mean {NAMES[metric]} over models and test sets: {', '.join(told)}."
+        yield f"Mean {NAMES[metric]} over models and test sets: {', '.join(lines)}."
 
 
 def _calibration(study: Study) -> Section:
     """Reliability of the models that are best away, for each training set."""
     order = _by_away(study)[:MOST_MODELS]
-    drawn = [picture for model in order if (picture := plot_reliability_by_set(study, model)) is not None]
+    drawn = [image for model in order if (image := plot_reliability_by_set(study, model)) is not None]
     if not drawn:
         note = "No scores of single samples are kept beside the table, so there are no reliability diagrams."
         return Section("Calibration out of domain", (), (Note(note, "doubt"),))
@@ -469,10 +474,10 @@ def _describe_ranking(study: Study, metric: str) -> Iterator[str]:
         return
     (first, rank), *_ = found.ranks.items()
     beaten = [pair.second for pair in found.pairs if pair.differ and pair.first == first]
-    told = f"it differs from {', '.join(beaten)}" if beaten else "it differs from no other model"
+    text = f"it differs from {', '.join(beaten)}" if beaten else "it differs from no other model"
     yield (
         f"By {NAMES[metric]} away, {first} has the best mean rank ({rank:.2f}) over {found.sets} pairs of "
-        f"sets; {told} at alpha {found.alpha:g}."
+        f"sets; {text} at alpha {found.alpha:g}."
     )
 
 
@@ -482,7 +487,7 @@ def _doubt(study: Study) -> Iterator[Section]:
     held = {model: table for model, table in tables.items() if table is not None}
     if not held:
         return
-    drawn = [picture for model in held if (picture := plot_summary(study, SHOWN, model=model)) is not None]
+    drawn = [image for model in held if (image := plot_summary(study, SHOWN, model=model)) is not None]
     says = [says for model in list(held)[:MOST_MODELS] if (says := _least(study, model))]
     yield Section("Uncertainty methods", tuple(says), (Pictures(tuple(drawn)), *held.values()))
 
@@ -490,11 +495,11 @@ def _doubt(study: Study) -> Iterator[Section]:
 def _least(study: Study, model: str) -> str:
     """Which uncertainty method has the least mean ECE, in-domain, away and together."""
     where = {"home": "at home", "away": "away", "ensemble": "as ensemble over training sets"}
-    told = [
-        f"{DOUBT_NAMES.get(doubt, doubt)} ({format_number(error)}) {where[kind]}"
-        for kind, (doubt, error) in find_least(study, model).items()
+    lines = [
+        f"{DOUBT_NAMES.get(uncertainty, uncertainty)} ({format_number(error)}) {where[kind]}"
+        for kind, (uncertainty, error) in find_least(study, model).items()
     ]
-    return f"Least mean ECE of {model}: {', '.join(told)}." if told else ""
+    return f"Least mean ECE of {model}: {', '.join(lines)}." if lines else ""
 
 
 def _pretraining(study: Study, draws: int) -> Iterator[Section]:
@@ -503,10 +508,10 @@ def _pretraining(study: Study, draws: int) -> Iterator[Section]:
     resamples = Resamples(study, draws)
     found = {metric: compute_effects(resamples, metric) for metric in EFFECTS if metric in study.metrics}
     drawn = [plot_pretraining(study, metric, held) for metric, held in found.items()]
-    pictures = [picture for picture in drawn if picture is not None]
-    if pictures:
-        pictures += list(_sure_after(study))
-    blocks: tuple[Block, ...] = (Pictures(tuple(pictures)),) if pictures else ()
+    images = [image for image in drawn if image is not None]
+    if images:
+        images += list(_sure_after(study))
+    blocks: tuple[Block, ...] = (Pictures(tuple(images)),) if images else ()
     if not blocks:
         blocks = (Note("No model learnt on the second domain alone too, so there is nothing to compare."),)
     says = tuple(says for metric, held in found.items() for says in _effect(metric, held))
@@ -525,10 +530,10 @@ def _sure_after(study: Study) -> Iterator[Picture]:
 
 def _effect(metric: str, held: Sequence[Effect]) -> Iterator[str]:
     if held:
-        told = [one.verdict for one in held]
+        verdicts = [one.verdict for one in held]
         yield (
-            f"Pre-training makes {NAMES[metric]} better in {told.count('better')}, worse in "
-            f"{told.count('worse')} of {len(told)} cases beyond chance."
+            f"Pre-training makes {NAMES[metric]} better in {verdicts.count('better')}, worse in "
+            f"{verdicts.count('worse')} of {len(verdicts)} cases beyond chance."
         )
 
 

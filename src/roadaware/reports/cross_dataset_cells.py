@@ -118,8 +118,8 @@ class Study:
         Args:
             model: its name.
         """
-        held = {doubt for who, _, _, doubt, _ in self._held if who == model}
-        return tuple(doubt for doubt in self.doubts if doubt in held)
+        held = {uncertainty for who, _, _, uncertainty, _ in self._held if who == model}
+        return tuple(uncertainty for uncertainty in self.doubts if uncertainty in held)
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ class Study:
         return None if rows is None else _over_seeds(rows)
 
     def by_seed(
-        self, model: str, trained_on: str, tested_on: str, metric: str, doubt: str = PLAIN
+        self, model: str, trained_on: str, tested_on: str, metric: str, uncertainty: str = PLAIN
     ) -> list[tuple[int, float]]:
         """Seeds and their values, of those that have one.
 
@@ -156,33 +156,35 @@ class Study:
             trained_on: a name of training sets.
             tested_on: a domain.
             metric: its name.
-            doubt: uncertainty method.
+            uncertainty: uncertainty method.
         """
-        rows = self._held.get((model, trained_on, tested_on, doubt, metric), [])
+        rows = self._held.get((model, trained_on, tested_on, uncertainty, metric), [])
         return [(seed, value) for seed, value, *_ in rows if value is not None]
 
-    def home(self, model: str, tested_on: str, metric: str, doubt: str = PLAIN) -> Found | None:
+    def home(self, model: str, tested_on: str, metric: str, uncertainty: str = PLAIN) -> Found | None:
         """As `at`, for a model that learnt on what it is tested on."""
-        return self.at(model, tested_on, tested_on, metric, doubt)
+        return self.at(model, tested_on, tested_on, metric, uncertainty)
 
-    def away(self, model: str, tested_on: str, metric: str, doubt: str = PLAIN) -> list[tuple[str, Found]]:
+    def away(
+        self, model: str, tested_on: str, metric: str, uncertainty: str = PLAIN
+    ) -> list[tuple[str, Found]]:
         """Training sets other than what is tested on, each with what it gives there; without failures.
 
         Args:
             model: its name.
             tested_on: a domain.
             metric: its name.
-            doubt: uncertainty method.
+            uncertainty: uncertainty method.
         """
         places = (
-            (name, self.at(model, name, tested_on, metric, doubt))
+            (name, self.at(model, name, tested_on, metric, uncertainty))
             for name in self.learnt
             if name != tested_on
         )
         return [(name, found) for name, found in places if found is not None and found.value is not None]
 
     def ensemble(
-        self, model: str, tested_on: str, metric: str, doubt: str = PLAIN, *, home: bool = True
+        self, model: str, tested_on: str, metric: str, uncertainty: str = PLAIN, *, home: bool = True
     ) -> tuple[str, Found] | None:
         """The largest ensemble over training sets that was tested there, with its name.
 
@@ -190,12 +192,12 @@ class Study:
             model: its name.
             tested_on: a domain.
             metric: its name.
-            doubt: uncertainty method.
+            uncertainty: uncertainty method.
             home: whether what it is tested on is among the training sets, or must not be.
         """
         for name in self.joined:
             if (tested_on in self.members(name)) == home:
-                found = self.at(model, name, tested_on, metric, doubt)
+                found = self.at(model, name, tested_on, metric, uncertainty)
                 if found is not None and found.value is not None:
                     return name, found
         return None

@@ -454,7 +454,7 @@ def collect_spreads(study: Study, metric: str, *, by: str = "test set") -> dict[
 
 
 def compute_means(
-    study: Study, model: str, metric: str, doubt: str = PLAIN, *, alike: Sequence[str] = ()
+    study: Study, model: str, metric: str, uncertainty: str = PLAIN, *, alike: Sequence[str] = ()
 ) -> dict[str, float | None]:
     """Kind of cell to its mean over the test sets that have a value of every kind that occurs.
 
@@ -462,30 +462,34 @@ def compute_means(
         study: what was found.
         model: its name.
         metric: its name.
-        doubt: uncertainty method.
+        uncertainty: uncertainty method.
         alike: other uncertainty methods; what one of them lacks is left out, so that all have the same cells.
     """
-    rows = [_collect_picture_row(study, (model, tested, metric), (doubt, *alike)) for tested in study.tested]
+    rows = [
+        _collect_picture_row(study, (model, tested, metric), (uncertainty, *alike)) for tested in study.tested
+    ]
     occurs = [kind for kind in KINDS if any(row[kind] is not None for row in rows)]
     whole = [row for row in rows if occurs and all(row[kind] is not None for kind in occurs)]
     return {kind: compute_mean(row[kind] for row in whole) for kind in KINDS}
 
 
 def _collect_picture_row(
-    study: Study, where: tuple[str, str, str], doubts: Sequence[str]
+    study: Study, where: tuple[str, str, str], uncertainties: Sequence[str]
 ) -> dict[str, float | None]:
     """Kind of cell to its value on one test set, with the first of uncertainty methods; None where one lacks it."""
     model, tested, metric = where
     row: dict[str, float | None] = dict.fromkeys(KINDS)
-    homes = [study.home(model, tested, metric, doubt) for doubt in doubts]
+    homes = [study.home(model, tested, metric, uncertainty) for uncertainty in uncertainties]
     if homes[0] is not None and all(home is not None and home.value is not None for home in homes):
         row["home"] = homes[0].value
-    held = [dict(study.away(model, tested, metric, doubt)) for doubt in doubts]
+    held = [dict(study.away(model, tested, metric, uncertainty)) for uncertainty in uncertainties]
     row["away"] = compute_mean(
         found.value for name, found in held[0].items() if all(name in one for one in held)
     )
     for kind, at_home in (("visitors", False), ("ensemble", True)):
-        found = [study.ensemble(model, tested, metric, doubt, home=at_home) for doubt in doubts]
+        found = [
+            study.ensemble(model, tested, metric, uncertainty, home=at_home) for uncertainty in uncertainties
+        ]
         names = {None if one is None else one[0] for one in found}
         if found[0] is not None and len(names) == 1:
             row[kind] = found[0][1].value
@@ -505,9 +509,12 @@ def plot_summary(study: Study, metrics: Sequence[str], *, model: str | None = No
     """
     shown = [metric for metric in metrics if metric in study.metrics]
     rows = [(name, name, PLAIN) for name in study.models] if model is None else _doubts(study, model)
-    alike = () if model is None else [doubt for *_, doubt in rows]
+    alike = () if model is None else [uncertainty for *_, uncertainty in rows]
     found = {
-        metric: [(label, compute_means(study, who, metric, doubt, alike=alike)) for label, who, doubt in rows]
+        metric: [
+            (label, compute_means(study, who, metric, uncertainty, alike=alike))
+            for label, who, uncertainty in rows
+        ]
         for metric in shown
     }
     shown = [metric for metric in shown if any(any(_has_values(row)) for _, row in found[metric])]
@@ -522,12 +529,12 @@ def plot_summary(study: Study, metrics: Sequence[str], *, model: str | None = No
             axes.set_title(f"{NAMES[metric]} ({describe_direction(metric)})", fontsize=9)
             _rows(axes, [label for label, *_ in rows])
         _legend(figure, seen)
-    told = "; ".join(
+    text = "; ".join(
         f"{label} {_describe_picture_row(row)}" for label, row in found[shown[0]] if any(_has_values(row))
     )
     title = "Home, away and together" if model is None else f"Uncertainty methods at home and away: {model}"
     same = "" if model is None else ", and over cells that every uncertainty method has"
-    caption = f"Means over test sets that have all marks of a row{same}. {NAMES[shown[0]]}: {told}."
+    caption = f"Means over test sets that have all marks of a row{same}. {NAMES[shown[0]]}: {text}."
     return Picture(title, caption, figure)
 
 
@@ -545,7 +552,10 @@ def _has_values(row: Mapping[str, float | None]) -> list[bool]:
 
 
 def _doubts(study: Study, model: str) -> list[tuple[str, str, str]]:
-    return [(DOUBT_NAMES.get(doubt, doubt), model, doubt) for doubt in study.doubts_of(model)]
+    return [
+        (DOUBT_NAMES.get(uncertainty, uncertainty), model, uncertainty)
+        for uncertainty in study.doubts_of(model)
+    ]
 
 
 def _marks(axes: Axes, study: Study, where: tuple[str, str, str], place: int) -> set[str]:
@@ -755,13 +765,13 @@ def plot_reliability_by_set(study: Study, model: str, trained_on: Sequence[str] 
         figure.supxlabel("confidence", fontsize=8.5)
         figure.supylabel("accuracy", fontsize=8.5)
         _draw_reliability_legend(figure, study, names, looks)
-    told = "; ".join(
+    text = "; ".join(
         f"{tested}: {_describe_reliability(study, tested, held)}" for tested, held in found.items()
     )
     caption = (
         "Dotted: perfect; below it a model is surer than right. Bins are adaptive and hold the answers of "
         "all seeds, pale bars are 95 % intervals over pedestrians; the thick line learnt on what it is "
-        f"tested on. ECE, and confidence less accuracy: {told}."
+        f"tested on. ECE, and confidence less accuracy: {text}."
     )
     by = " and ".join(trained_on) if trained_on else "by training set"
     return Picture(f"Reliability of {model} on each test set, {by}", caption, figure)

@@ -74,9 +74,9 @@ def collect_sets(study: Study, draws: int = DRAWS) -> list[Sets]:
     return [
         found
         for model in study.models
-        for doubt in study.doubts_of(model)
+        for uncertainty in study.doubts_of(model)
         for where in WHERE
-        if (found := _sets(study, model, doubt, where, draws)) is not None
+        if (found := _sets(study, model, uncertainty, where, draws)) is not None
     ]
 
 
@@ -91,9 +91,9 @@ def build_coverage_table(found: Sequence[Sets]) -> Table | None:
     several = len({one.doubt for one in found}) > 1
     held = {(one.model, one.doubt, one.where): one for one in found}
     rows: list[tuple[Entry, ...]] = []
-    for model, doubt in dict.fromkeys((one.model, one.doubt) for one in found):
-        pair = [held.get((model, doubt, where)) for where in WHERE]
-        name = f"{model}, {DOUBT_NAMES.get(doubt, doubt)}" if several else model
+    for model, uncertainty in dict.fromkeys((one.model, one.doubt) for one in found):
+        pair = [held.get((model, uncertainty, where)) for where in WHERE]
+        name = f"{model}, {DOUBT_NAMES.get(uncertainty, uncertainty)}" if several else model
         rows.append((name, *(_format_entry(one, at) for at in range(len(SETS)) for one in pair)))
     columns = ("model", *(f"{_HEADS[name]}, {where}" for name in SETS for where in WHERE))
     title = f"Sets that promise to hold the true label {100 * LEVEL:.0f} % of the time"
@@ -115,11 +115,13 @@ def describe_coverage(found: Sequence[Sets]) -> Iterator[str]:
         )
 
 
-def _sets(study: Study, model: str, doubt: str, where: str, draws: int) -> Sets | None:
+def _sets(study: Study, model: str, uncertainty: str, where: str, draws: int) -> Sets | None:
     parts = [
         held
         for tested in study.tested
-        if (held := _on(study, [c for c in _cells(study, model, doubt, where) if c.tested_on == tested]))
+        if (
+            held := _on(study, [c for c in _cells(study, model, uncertainty, where) if c.tested_on == tested])
+        )
     ]
     if not parts:
         return None
@@ -131,14 +133,14 @@ def _sets(study: Study, model: str, doubt: str, where: str, draws: int) -> Sets 
     if len(known) == len(parts):
         over = np.mean(known, axis=0)
         ends = [compute_percentile_interval(over[:, at]) or (None, None) for at in range(len(SETS))]
-    return Sets(model, doubt, where, tuple(values.tolist()), tuple(ends))
+    return Sets(model, uncertainty, where, tuple(values.tolist()), tuple(ends))
 
 
-def _cells(study: Study, model: str, doubt: str, where: str) -> list[Cell]:
+def _cells(study: Study, model: str, uncertainty: str, where: str) -> list[Cell]:
     return [
         cell
         for cell in study.results.cells
-        if (cell.model, cell.doubt) == (model, doubt)
+        if (cell.model, cell.doubt) == (model, uncertainty)
         and cell.seed != SEEDS_JOINED
         and cell.trained_on in study.learnt
         and (cell.trained_on == cell.tested_on) == (where == "home")

@@ -93,7 +93,7 @@ def choose_crops(table: pl.DataFrame, video: str, name: str, count: int = CROPS)
     return chosen
 
 
-def cut_crop(picture: npt.NDArray[np.uint8], box: Sequence[float]) -> npt.NDArray[np.uint8]:
+def cut_crop(image: npt.NDArray[np.uint8], box: Sequence[float]) -> npt.NDArray[np.uint8]:
     """The image around a box, as high as 1.4 of its heights, in the shape of all crops of a strip."""
     x1, y1, x2, y2 = box
     high = max(1.4 * (y2 - y1), 16.0)
@@ -101,8 +101,8 @@ def cut_crop(picture: npt.NDArray[np.uint8], box: Sequence[float]) -> npt.NDArra
     middle_x, middle_y = (x1 + x2) / 2, (y1 + y2) / 2
     left, right = (round(middle_x + sign * wide / 2) for sign in (-1, 1))
     top, low = (round(middle_y + sign * high / 2) for sign in (-1, 1))
-    height, width = picture.shape[:2]
-    inside = picture[max(0, top) : max(0, min(height, low)), max(0, left) : max(0, min(width, right))]
+    height, width = image.shape[:2]
+    inside = image[max(0, top) : max(0, min(height, low)), max(0, left) : max(0, min(width, right))]
     before = (max(0, -top), max(0, -left))
     canvas = np.full((max(1, low - top), max(1, right - left), 3), 235, dtype=np.uint8)
     canvas[before[0] : before[0] + inside.shape[0], before[1] : before[1] + inside.shape[1]] = inside

@@ -157,11 +157,11 @@ def draw_crowd_film(
         with VideoReader(path) as reader:
             scale = max(1, reader.width_px // width_px)
             pace = reader.fps or fps or 1.0
-            for number, picture in enumerate(reader):
+            for number, image in enumerate(reader):
                 at_s = float(t_s[0]) + number / pace
                 # A frame is shown until the next one; half a tick for rates that are rounded.
                 shown = max(0, int(np.searchsorted(t_s, at_s + 0.5 / pace)) - 1)
-                film.write(draw_crowd(picture, crowd[int(frames[shown])], scale=scale), at_s)
+                film.write(draw_crowd(image, crowd[int(frames[shown])], scale=scale), at_s)
                 if progress is not None:
                     progress(number + 1, len(reader), "frames drawn")
         return film.close()

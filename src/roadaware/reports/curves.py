@@ -354,11 +354,11 @@ def plot_class_curves(panels: Sequence[Panel], *, kind: str) -> Picture:
             handles, names = _keys(levels)
             figure.legend(handles, names, loc="outside upper left", ncols=2, handlelength=2.6)
     left = f" Shown are the {len(shown)} of {len(held)} classes with the most truth."
-    told = "; ".join(f"{panel.label} {_values(panel)}" for panel in shown)
+    text = "; ".join(f"{panel.label} {_values(panel)}" for panel in shown)
     caption = (
         "Precision (upwards) over recall (to the right), from the most confident prediction to the last. Numbers "
         "are average precision in per cent, n counts true boxes."
-        f"{left if len(shown) < len(held) else ''} {told}."
+        f"{left if len(shown) < len(held) else ''} {text}."
     )
     return Picture(f"Precision over recall: {kind}", caption, figure)
 

@@ -74,8 +74,8 @@ def format_scenes(facts: dict[str, Any]) -> str:
         lines.append("nothing was refused")
     odd = facts["notes"].get("warnings", [])
     if odd:
-        told = [f"{item['what']}: {item['count']}, first {item['example']}" for item in odd]
-        lines += ["", "odd, but read:", format_bullets(told)]
+        messages = [f"{item['what']}: {item['count']}, first {item['example']}" for item in odd]
+        lines += ["", "odd, but read:", format_bullets(messages)]
     return "\n".join([*lines, "", f"licence: {format_cell(facts['licence']) or 'not stated'}"])
 
 

@@ -206,8 +206,8 @@ def collect_crowd(scenes: Scenes, video: str) -> dict[int, CrowdFrame]:
             found.setdefault(frame, CrowdFrame()).arrows.append(arrow)
     for row in scenes.queries.filter(named).iter_rows(named=True) if len(scenes.queries) else ():
         for frame in range(row["start_frame"], row["end_frame"]):
-            told = (_colour_track(row["tube"]), f"{row['tube']}  {row['text']}")
-            found.setdefault(frame, CrowdFrame()).sentences.append(told)
+            label = (_colour_track(row["tube"]), f"{row['tube']}  {row['text']}")
+            found.setdefault(frame, CrowdFrame()).sentences.append(label)
     _collect_sounds(scenes, video, by_frame, found)
     return found
 
@@ -402,21 +402,21 @@ def draw_lost_frame(size_px: tuple[int, int], words: str) -> Pixels:
     return np.asarray(image)
 
 
-def build_contact_sheet(pictures: Sequence[Pixels], columns: int) -> Pixels:
+def build_contact_sheet(images: Sequence[Pixels], columns: int) -> Pixels:
     """Images of one size side by side, row by row.
 
     Args:
-        pictures: (n) of (H, W, 3).
+        images: (n) of (H, W, 3).
         columns: of the sheet.
     """
-    height, width = pictures[0].shape[:2]
-    rows = -(-len(pictures) // columns)
+    height, width = images[0].shape[:2]
+    rows = -(-len(images) // columns)
     shape = (rows * (height + _GAP_PX) + _GAP_PX, columns * (width + _GAP_PX) + _GAP_PX, 3)
     sheet = np.full(shape, 24, dtype=np.uint8)
-    for place, picture in enumerate(pictures):
+    for place, image in enumerate(images):
         y = _GAP_PX + place // columns * (height + _GAP_PX)
         x = _GAP_PX + place % columns * (width + _GAP_PX)
-        sheet[y : y + height, x : x + width] = picture
+        sheet[y : y + height, x : x + width] = image
     return sheet
 
 
@@ -438,7 +438,7 @@ def iterate_titles(scenes: Scenes, video: str) -> Iterator[str]:
 
 
 def draw_video(
-    scenes: Scenes, root: Path, video: str, target: Path, pictures: int, *, film: bool = True
+    scenes: Scenes, root: Path, video: str, target: Path, images: int, *, film: bool = True
 ) -> list[str]:
     """Write a video with all marks and titles, and a contact sheet of it; the names of the files.
 
@@ -447,7 +447,7 @@ def draw_video(
         root: the folder of the set, where the video lies.
         video: its name.
         target: an existing folder.
-        pictures: on the sheet, at most.
+        images: on the sheet, at most.
         film: whether the video is written, too.
     """
     marks, titles = collect_marks(scenes, video), list(iterate_titles(scenes, video))
@@ -455,13 +455,13 @@ def draw_video(
     sheet = []
     with ExitStack() as stack:
         reader = stack.enter_context(VideoReader(find_video_path(scenes, root, video)))
-        chosen = set(np.linspace(0, len(titles) - 1, min(pictures, len(titles))).astype(int).tolist())
+        chosen = set(np.linspace(0, len(titles) - 1, min(images, len(titles))).astype(int).tolist())
         writer = None
-        for frame, picture in enumerate(reader):
+        for frame, image in enumerate(reader):
             if not film and frame not in chosen:
                 continue
-            scale = 2 if picture.shape[0] < _SMALL_PX else 1
-            shown = draw_marks(picture, marks.get(frame, []), title=titles[frame], scale=scale)
+            scale = 2 if image.shape[0] < _SMALL_PX else 1
+            shown = draw_marks(image, marks.get(frame, []), title=titles[frame], scale=scale)
             if crowd is not None:
                 shown = draw_crowd(shown, crowd.get(frame, CrowdFrame()), scale=scale)
             if film and writer is None:
@@ -518,10 +518,10 @@ def plot_strips(strips: Sequence[Strip], *, title: str = "Tubes that went wrong"
         figure.set_layout_engine("none")
         for place, strip in enumerate(strips):
             _strip(figure, strip, each * (len(strips) - 1 - place), width)
-    told = " ".join(f"{capitalize_text(strip.says)}." for strip in strips)
+    text = " ".join(f"{capitalize_text(strip.says)}." for strip in strips)
     caption = (
         "Green and solid is the truth, red and dashed the prediction, cut to where they are in the image. "
-        f"The lines below are the frames of both tubes, dots the frames that are drawn. {told}"
+        f"The lines below are the frames of both tubes, dots the frames that are drawn. {text}"
     )
     return Picture(title, caption, figure)
 

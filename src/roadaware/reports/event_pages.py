@@ -184,7 +184,7 @@ def _reliability(run: EventRun) -> list[Block]:
     """Whether the scores of boxes and tubes mean what they say, for the kinds that have one box each."""
     from roadaware.metrics.detection.calibration import build_calibration_table, score_reliability
 
-    pictures, tables = [], []
+    images, tables = [], []
     for name, words, threshold in CALIBRATED_AT:
         held = run.matches.get(name)
         if held is None or threshold not in held.thresholds or not len(held):
@@ -193,11 +193,11 @@ def _reliability(run: EventRun) -> list[Block]:
         for kind in (kind for kind in _RELIABLE if kind in held.kinds):
             found = score_reliability(held, threshold, kind)
             if found is not None:
-                picture = plot_reliability(found.confidence, found.accuracy, found.count)
+                image = plot_reliability(found.confidence, found.accuracy, found.count)
                 title = f"Reliability of scores: {kind}, {words}"
-                pictures.append(type(picture)(title, picture.caption, picture.figure))
+                images.append(type(image)(title, image.caption, image.figure))
     blocks: list[Block] = [build_calibration_block(words, table) for words, table in tables]
     for _, of, _ in CALIBRATED_AT:
         rows = [row for row in run.facts.get("calibration") or [] if row["of"] == of]
         blocks += [build_slice_calibration(of, rows)] if rows else []
-    return [*blocks, Pictures(tuple(pictures), "Are the scores right?")] if pictures else blocks
+    return [*blocks, Pictures(tuple(images), "Are the scores right?")] if images else blocks

@@ -101,8 +101,8 @@ def build_event_section(
     blocks += [Clips(tuple(clips), "The moments that cost most", _CLIPS)] if clips else []
     blocks += group_tables(summary)
     blocks += [Note(note, "doubt") for note in notes]
-    pictures = _pictures(grid, panels or {}, strips)
-    blocks += [Pictures(tuple(pictures), "Pictures")] if pictures else []
+    images = _pictures(grid, panels or {}, strips)
+    blocks += [Pictures(tuple(images), "Pictures")] if images else []
     blocks += more
     blocks += [
         build_class_ap_table(results.select_classes(summary, kind), kind)
@@ -144,11 +144,11 @@ def build_event_comparison_section(found: Any, *, title: str | None = None) -> S
     if apart:
         title_of_classes = "Classes in which they differ"
         blocks.append(_differences(apart, found.names, title_of_classes, "The others are not different."))
-    told: dict[str, list[str]] = {}
+    record: dict[str, list[str]] = {}
     for row in main:
-        told.setdefault(row["verdict"], []).append(row["metric"])
+        record.setdefault(row["verdict"], []).append(row["metric"])
     says = tuple(
-        capitalize_text(f"{first} is {verdict}: {', '.join(names)}.") for verdict, names in told.items()
+        capitalize_text(f"{first} is {verdict}: {', '.join(names)}.") for verdict, names in record.items()
     )
     return Section(title or capitalize_text(f"{first} against {second}"), says, tuple(blocks))
 
@@ -196,10 +196,10 @@ def _says(grid: Grid, summary: pl.DataFrame, model: str) -> list[str]:
     said = []
     for column in results.select_headline(grid.columns):
         pairs = ((kind, grid.cells.get((kind, column))) for kind in grid.rows)
-        told = [f"{kind} {format_percent_value(value)}" for kind, value in pairs if _is_defined(value)]
-        if told:
+        lines = [f"{kind} {format_percent_value(value)}" for kind, value in pairs if _is_defined(value)]
+        if lines:
             said.append(
-                capitalize_text(f"{model}, mean average precision of {column.words}: {', '.join(told)}.")
+                capitalize_text(f"{model}, mean average precision of {column.words}: {', '.join(lines)}.")
             )
     action = results.select_means(summary, levels=(results.AV,))
     said += [
@@ -244,10 +244,10 @@ def build_error_blocks(faults: pl.DataFrame) -> list[Block]:
             `threshold`.
     """
     levels = faults["level"].unique(maintain_order=True).to_list()
-    pictures = tuple(plot_error_gains(faults.filter(pl.col("level") == level)) for level in levels)
+    images = tuple(plot_error_gains(faults.filter(pl.col("level") == level)) for level in levels)
     met = faults.filter(pl.col("claims") > 0).unique("fault", maintain_order=True)
     meanings = tuple(f"{format_name(row['fault'])}: {row['meaning']}" for row in met.iter_rows(named=True))
-    return [Pictures(pictures, "Why predictions fail"), Points(meanings, "What the faults are")]
+    return [Pictures(images, "Why predictions fail"), Points(meanings, "What the faults are")]
 
 
 def plot_error_gains(faults: pl.DataFrame) -> Picture:
@@ -299,9 +299,11 @@ def _cell(axes: Axes, x: int, y: int, row: dict[str, Any]) -> None:
 
 def _describe_gains(faults: pl.DataFrame, kinds: list[str]) -> str:
     """The largest gain of each kind."""
-    told = []
+    lines = []
     for kind in kinds:
         held = faults.filter(pl.col("kind") == kind).drop_nulls("gain").sort("gain", descending=True)
         if len(held) and held["gain"][0] > 0:
-            told.append(f"{kind} {format_name(held['fault'][0])} ({format_number(100 * held['gain'][0], 1)})")
-    return f"Most is lost by: {', '.join(told)}." if told else ""
+            lines.append(
+                f"{kind} {format_name(held['fault'][0])} ({format_number(100 * held['gain'][0], 1)})"
+            )
+    return f"Most is lost by: {', '.join(lines)}." if lines else ""

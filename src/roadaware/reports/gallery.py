@@ -229,11 +229,11 @@ def plot_evaluation(
     task: Task = result.config["task"]
     names = labels or list_answers(task)
     called = {k: format_name(names[k]) if k < len(names) else f"class {k}" for k in range(state.n_classes)}
-    pictures = []
+    images = []
     if task == "risk":
         size = state.n_classes
         values = [result.value(f"average_precision_region_{k}") for k in range(size)]
-        pictures.append(plot_risk_regions(values, np.bincount(state.truth, minlength=size).tolist()))
+        images.append(plot_risk_regions(values, np.bincount(state.truth, minlength=size).tolist()))
     elif task == "action":
         models = {name: state, **(beside or {})}
         curves = [
@@ -241,17 +241,17 @@ def plot_evaluation(
             for name, state in models.items()
             if (state.truth == 1).any()
         ]
-        pictures += [plot_precision_recall(curves)] if curves else []
+        images += [plot_precision_recall(curves)] if curves else []
     else:
         held = [k for k in called if (state.truth == k).any()]
         curves = [compute_curve(called[k], state.scores[:, k], state.truth == k) for k in held]
-        pictures += [plot_precision_recall(curves)] if held else []
+        images += [plot_precision_recall(curves)] if held else []
     bins = calibration.reliability(*compute_confidences(state))
-    pictures.append(plot_reliability(bins.confidence, bins.accuracy, bins.count, error=bins.expected_error))
+    images.append(plot_reliability(bins.confidence, bins.accuracy, bins.count, error=bins.expected_error))
     if task == "action" and state.tte_frames is not None and len(np.unique(state.tte_frames)) >= FEWEST_BANDS:
         order = {k: called[k] for k in (1, 0)}
-        pictures.append(score_over_time(state.tte_frames, state.scores[:, 0], state.truth, order))
-    return pictures
+        images.append(score_over_time(state.tte_frames, state.scores[:, 0], state.truth, order))
+    return images
 
 
 def list_answers(task: Task) -> tuple[str, ...]:

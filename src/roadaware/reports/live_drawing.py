@@ -116,11 +116,11 @@ def draw_strip(pen: Any, outlooks: Sequence[Outlook], bottom: float, size: tuple
         likely = max(outlook.regions[place] for outlook in known)
         shade = [round(a + likely * (b - a)) for a, b in zip(_DRAWING_INK, _WHERE, strict=True)]
         left, right = place * size[0] / n, (place + 1) * size[0] / n - 1
-        told = any(outlook.region == place for outlook in known)
+        is_known = any(outlook.region == place for outlook in known)
         pen.rectangle(
             (left, bottom - high, right, bottom),
             fill=tuple(shade),
-            outline=_DRAWING_WHITE if told else _DRAWING_INK,
+            outline=_DRAWING_WHITE if is_known else _DRAWING_INK,
         )
     return 0.0, bottom - high, float(size[0]), bottom
 
@@ -222,20 +222,20 @@ class LiveDrawing:
         wide = right_most / max(1, len(seen.vehicle))
         for place, (name, score) in enumerate(seen.vehicle.items()):
             left, right = place * wide, (place + 1) * wide - 1
-            told = name in seen.doing
+            is_doing = name in seen.doing
             pen.rectangle((left, top, right, bottom), fill=_INK)
-            ground = (0, 96, 160) if told else (56, 56, 56)
+            ground = (0, 96, 160) if is_doing else (56, 56, 56)
             pen.rectangle((left, top, left + (right - left) * min(1.0, max(0.0, score)), bottom), fill=ground)
             # As many letters as there is room for.
             words = name.removeprefix("AV-")
             most = right - left - 2 * _PAD
             while words and pen.textlength(words, font=font) > most:
                 words = words[:-1]
-            pen.text((left + _PAD, top + _PAD), words, fill=_WHITE if told else _FAINT, font=font)
+            pen.text((left + _PAD, top + _PAD), words, fill=_WHITE if is_doing else _FAINT, font=font)
         return np.asarray(image)
 
     def _colour(self, tube: LiveTube) -> tuple[int, int, int]:
-        agent = next(iter(tube.labels.told().get("agent", {})), "")
+        agent = next(iter(tube.labels.confirmed().get("agent", {})), "")
         return self._colours.get(agent, COLOURS[-1])
 
 
@@ -284,12 +284,12 @@ def describe_tube(tube: LiveTube) -> tuple[str, ...]:
     Args:
         tube: which.
     """
-    told = tube.labels.told()
-    agent = " ".join(f"{name} {100 * score:.0f}" for name, score in told.get("agent", {}).items())
+    labels = tube.labels.confirmed()
+    agent = " ".join(f"{name} {100 * score:.0f}" for name, score in labels.get("agent", {}).items())
     lines = [f"#{tube.number} {agent}".rstrip()]
-    second = [" ".join(told[kind]) for kind in _SECOND if told.get(kind)]
+    second = [" ".join(labels[kind]) for kind in _SECOND if labels.get(kind)]
     lines += [" · ".join(second)] if second else []
-    whole = next((name for kind in _WHOLE for name in told.get(kind, {})), None)
+    whole = next((name for kind in _WHOLE for name in labels.get(kind, {})), None)
     lines += [whole] if whole else []
     lines += describe_expected(tube)
     lines += [f"{name} {value:.2f}" for name, value in tube.notes.items()]

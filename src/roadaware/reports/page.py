@@ -64,16 +64,16 @@ class Facts:
     title: str = ""
 
 
-def build_caption(rows: Sequence[Sequence[TableCell]], told: str, over: str) -> str:
+def build_caption(rows: Sequence[Sequence[TableCell]], text: str, over: str) -> str:
     """A caption that says what stands below the values of a table, where something does.
 
     Args:
         rows: of the table.
-        told: a remark on the values.
+        text: a remark on the values.
         over: what intervals are over.
     """
     known = (isinstance(cell, Mark) and cell.below and cell.tone != "mute" for row in rows for cell in row)
-    said = [told] if told else []
+    said = [text] if text else []
     said += [f"below each value its 95 % interval over {over}"] if any(known) else []
     return capitalize_text("; ".join(said) + ".") if said else ""
 
@@ -138,8 +138,8 @@ class Table:
             if _is_undefined(row):
                 why = next((cell.below for cell in row if isinstance(cell, Mark) and cell.below), "")
                 reasons.setdefault(why, []).append(_get_text(row[0]))
-        told = (f"{', '.join(names)}{f' ({why})' if why else ''}" for why, names in reasons.items())
-        return f"Undefined: {'; '.join(told)}." if reasons else ""
+        lines = (f"{', '.join(names)}{f' ({why})' if why else ''}" for why, names in reasons.items())
+        return f"Undefined: {'; '.join(lines)}." if reasons else ""
 
     @property
     def cautions(self) -> str:
@@ -266,8 +266,8 @@ class Pictures:
     def places(self) -> tuple[str, ...]:
         """How each is placed: `wide`, `half` beside another, or `lone` with its words beside it."""
         places: list[str] = []
-        for picture in self.items:
-            if picture.wide:
+        for image in self.items:
+            if image.wide:
                 places.append("wide")
             elif places and places[-1] == "lone":
                 places[-1:] = ["half", "half"]
@@ -428,11 +428,11 @@ def report(
     planned = [_plan_section(place, section, lead, screen_px) for place, section in enumerate(sections)]
     date = _source_date()
     drawn = {
-        f"s{s}b{b}p{p}": picture.svg(f"s{s}b{b}p{p}")
+        f"s{s}b{b}p{p}": image.svg(f"s{s}b{b}p{p}")
         for s, section in enumerate(sections)
         for b, block in enumerate(section.blocks)
         if isinstance(block, Pictures)
-        for p, picture in enumerate(block.items)
+        for p, image in enumerate(block.items)
     }
     return (
         _environment()
@@ -523,7 +523,7 @@ def _get_title(block: Block) -> str:
         case Facts():
             return "Data and settings"
         case Pictures():
-            return "; ".join(picture.title for picture in block.items[:3])
+            return "; ".join(image.title for image in block.items[:3])
         case Filterable():
             return block.table.title or "Table"
         case Table():
@@ -545,9 +545,9 @@ def _estimate_height(block: Block) -> float:
             return sum(
                 _HEAD_PX
                 + (_COLUMN_PX if place == "wide" else _HALF_PX / (1 + (place == "half")))
-                * picture.figure.get_figheight()
-                / picture.figure.get_figwidth()
-                for picture, place in zip(block.items, block.places, strict=True)
+                * image.figure.get_figheight()
+                / image.figure.get_figwidth()
+                for image, place in zip(block.items, block.places, strict=True)
             )
         case Films():
             return _HALF_PX if block.mp4 else _HEAD_PX + _LINE_PX * len(block.paths)

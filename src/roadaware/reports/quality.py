@@ -125,10 +125,10 @@ def plot_box(row: Row) -> Picture:
                     bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.4},
                 )
         _inset(axes, boxes, (wide, high))
-    told = ". ".join(row["reasons"])
+    text = ". ".join(row["reasons"])
     return Picture(
         clip_label(format_item_name(row), 60),
-        f"{capitalize_text(row['status'])}. {capitalize_text(told)}.",
+        f"{capitalize_text(row['status'])}. {capitalize_text(text)}.",
         figure,
     )
 
@@ -330,8 +330,8 @@ def _status_row(name: str, held: dict[str, Any], whole: int) -> tuple[TableCell,
 
 def _says(summary: dict[str, Any]) -> Iterator[str]:
     whole = summary["items"]
-    told = f"{format_count(summary['pass'])} of {format_count(whole)} items passed ({format_percent(summary['pass'], whole)})"
-    yield f"{told}, {format_count(summary['fail'])} failed, {format_count(summary['disputed'])} are disputed."
+    text = f"{format_count(summary['pass'])} of {format_count(whole)} items passed ({format_percent(summary['pass'], whole)})"
+    yield f"{text}, {format_count(summary['fail'])} failed, {format_count(summary['disputed'])} are disputed."
     most = sorted(summary["by_rule"].items(), key=lambda pair: -pair[1])[:3]
     if most:
         yield "Most often: " + ", ".join(f"{rule} ({format_count(n)})" for rule, n in most) + "."

@@ -114,11 +114,11 @@ def _format_row_name(cell: PrintedCell) -> str:
 
 
 def _legend(cells: Sequence[PrintedCell]) -> Table:
-    told: Counter[str] = Counter(cell.status for cell in cells)
+    counts: Counter[str] = Counter(cell.status for cell in cells)
     rows = tuple(
-        (Mark(f"{mark.symbol} {mark.words}", TONES[name]), format_count(told[name]), MEANINGS[name])
+        (Mark(f"{mark.symbol} {mark.words}", TONES[name]), format_count(counts[name]), MEANINGS[name])
         for name, mark in STATUSES.items()
-        if told[name]
+        if counts[name]
     )
     return Table(("status", "cells", "meaning"), rows, "lrl", "What the marks mean")
 
@@ -188,16 +188,16 @@ def _reasons(cells: Sequence[PrintedCell]) -> Table:
 
 
 def _says(reproduction: Reproduction) -> Iterator[str]:
-    told = reproduction.counts
-    total = sum(told.values())
-    same = told["match"] + told["match_under_assumption"]
+    counts = reproduction.counts
+    total = sum(counts.values())
+    same = counts["match"] + counts["match_under_assumption"]
     more = {
         "match_under_assumption": "{} of those under a declared assumption",
         "swapped_in_print": "{} are swapped in print",
         "differs": "{} differ",
     }
-    parts = [text.format(told[status]) for status, text in more.items() if told[status]]
-    tried = total - told["not_reproducible"]
+    parts = [text.format(counts[status]) for status, text in more.items() if counts[status]]
+    tried = total - counts["not_reproducible"]
     yield (
         "; ".join(
             [f"Of {total} printed cells, {tried} can be computed; {same} of them agree with print", *parts]

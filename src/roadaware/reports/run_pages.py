@@ -44,9 +44,9 @@ def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
     from roadaware.reports.evaluation import build_evaluation_section
     from roadaware.reports.gallery import plot_evaluation, plot_story
 
-    pictures = plot_evaluation(run.state, run.result, name=run.name)
+    images = plot_evaluation(run.state, run.result, name=run.name)
     if scenes is not None:
-        pictures.append(plot_story(scenes, run.state))
+        images.append(plot_story(scenes, run.state))
     about = {"data digest": digest_scores(run.state), "resamples": str(run.draws), "seed": str(run.seed)}
     if run.protocol:
         about = {"protocol name": run.protocol, **about}
@@ -60,7 +60,7 @@ def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
         model=run.name,
         about=about,
         protocol=run.facts.get("sampling"),
-        pictures=pictures,
+        pictures=images,
         clips=run.clips,
     )
 

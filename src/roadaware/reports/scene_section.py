@@ -109,12 +109,12 @@ def build_scene_comparison_section(found: Any, *, title: str | None = None) -> S
         caption = "The others are not different."
         held = apart[:_MOST_DIFFERENCES]
         blocks.append(_differences(held, found.names, "Classes in which they differ", caption))
-    told: dict[str, list[str]] = {}
+    record: dict[str, list[str]] = {}
     for row in whole:
         if _plain(row["metric"]):
-            told.setdefault(row["verdict"], []).append(row["metric"])
+            record.setdefault(row["verdict"], []).append(row["metric"])
     says = tuple(
-        capitalize_text(f"{first} is {verdict}: {', '.join(names)}.") for verdict, names in told.items()
+        capitalize_text(f"{first} is {verdict}: {', '.join(names)}.") for verdict, names in record.items()
     )
     return Section(title or capitalize_text(f"{first} against {second}"), says, tuple(blocks))
 
@@ -212,8 +212,8 @@ def _says(result: SceneResult, model: str) -> list[str]:
     rows = [row for row in result.whole() if row["valid"]]
     if not rows:
         return []
-    told = [f"{row['metric']} {_in_words(row)}" for row in rows[:_MOST_SAID]]
-    said = [capitalize_text(f"{model}: {', '.join(told)}.")]
+    lines = [f"{row['metric']} {_in_words(row)}" for row in rows[:_MOST_SAID]]
+    said = [capitalize_text(f"{model}: {', '.join(lines)}.")]
     for row in rows[:1]:
         trivial = {
             name: values[row["metric"]]

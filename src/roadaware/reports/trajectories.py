@@ -66,9 +66,9 @@ def format_cell(result: MetricResult, metric: str, unit: str = "video", *, ends:
     if metric not in result.summary["metric"]:
         return "-"
     row = result.row(metric)
-    told = _format_number(row["value"])
+    text = _format_number(row["value"])
     low, high = row[f"low_{unit}"], row[f"high_{unit}"]
-    return told if low is None or not ends else f"{told} [{_format_number(low)}, {_format_number(high)}]"
+    return text if low is None or not ends else f"{text} [{_format_number(low)}, {_format_number(high)}]"
 
 
 def decide(result: MetricResult, metric: str, unit: str = "video") -> str:
@@ -111,10 +111,10 @@ def list_verdicts(judged: JudgedSet) -> list[str]:
 def describe_set(judged: JudgedSet) -> str:
     """How much there is of a set, in words."""
     test = judged.counts["test"]
-    told = f"{test['windows']:,} windows of {test['tracks']:,} tracks in {test['videos']:,} videos judged"
+    text = f"{test['windows']:,} windows of {test['tracks']:,} tracks in {test['videos']:,} videos judged"
     if judged.counts["folds"] > 1:
-        return f"{told}, in {judged.counts['folds']} folds over drives"
-    return f"{told}; {judged.counts['train']['windows']:,} windows learnt from"
+        return f"{text}, in {judged.counts['folds']} folds over drives"
+    return f"{text}; {judged.counts['train']['windows']:,} windows learnt from"
 
 
 def format_trajectory_study(study: TrajectoryStudy) -> str:

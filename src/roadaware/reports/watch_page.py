@@ -210,20 +210,20 @@ def render_watch_page(
 
 def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Section]:
 
-    told = summarise_events(read_events(folder / EVENTS), summary.get("height_px"))
+    watched = summarise_events(read_events(folder / EVENTS), summary.get("height_px"))
     stretches = collect_stretches(read_events(folder / EVENTS))
     blocks: list[Block] = []
     if summary.get("notice"):
         blocks.append(Note(f"{str(summary['notice']).capitalize()}.", "bad"))
-    if not told.spans:
+    if not watched.spans:
         blocks.append(Note(NOTHING, "doubt"))
-    blocks += _film(folder, beside, told.moments)
-    if told.spans or told.driving:
+    blocks += _film(folder, beside, watched.moments)
+    if watched.spans or watched.driving:
         blocks.append(
             Pictures(
                 (
                     plot_timeline(
-                        told, float(summary["stream_s"]), [str(name) for name in summary.get("agents", ())]
+                        watched, float(summary["stream_s"]), [str(name) for name in summary.get("agents", ())]
                     ),
                 )
             )
@@ -231,16 +231,16 @@ def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Se
     if stretches:
         blocks.append(_build_sentences(stretches))
     looks: list[Block] = []
-    clips = _clips(folder, told.moments, summary)
-    thumbs = _thumbnails(folder, told.moments[len(clips) :], summary)
-    if told.moments:
-        rows = tuple((format_clock(each.t_s), each.why) for each in told.moments)
+    clips = _clips(folder, watched.moments, summary)
+    thumbs = _thumbnails(folder, watched.moments[len(clips) :], summary)
+    if watched.moments:
+        rows = tuple((format_clock(each.t_s), each.why) for each in watched.moments)
         looks.append(Table(("time", "why"), rows, "ll", "In the order of how much they are worth"))
     looks += [Clips(clips, "The most urgent moments")] if clips else []
     looks += [Pictures(thumbs, "Other moments" if clips else "")] if thumbs else []
     looks = looks or [Note("No moment stands out.")]
     crowd = _crowd(summary)
-    doubts = list_uncertainties(summary, told)
+    uncertainties = list_uncertainties(summary, watched)
     models: list[Block] = [_models(summary)] if summary.get("models") else []
     # What a reader needs to make the run again; nothing that a clock says, so that pages are equal.
     size = summary.get("width_px"), summary.get("height_px")
@@ -261,15 +261,15 @@ def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Se
     )
     # What was found, in sentences.
     counts: dict[str, int] = {}
-    for span in told.spans:
+    for span in watched.spans:
         name = "without a label" if span.agent == UNLABELLED else span.agent
         counts[name] = counts.get(name, 0) + 1
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     tubes = ", ".join(f"{count:,} {name}" for name, count in ranked)
-    said = [f"{len(told.spans):,} tubes: {tubes}." if told.spans else NOTHING]
+    said = [f"{len(watched.spans):,} tubes: {tubes}." if watched.spans else NOTHING]
     if "crossing" in summary:
         asked, answered = summary["crossing"]["pedestrians"], summary["crossing"]["answered"]
-        crossing = sum(bool(span.probable) for span in told.spans)
+        crossing = sum(bool(span.probable) for span in watched.spans)
         known = f"; {crossing:,} will probably cross, as far as the predictor knows" if answered else ""
         said.append(f"Crossing was asked of {asked:,} pedestrians and answered of {answered:,}{known}.")
     return [
@@ -277,7 +277,7 @@ def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Se
         *([Section("The crowd", (), crowd)] if crowd else []),
         Section("Worth a look", (), tuple(looks)),
         *_build_expected(summary),
-        Section("What is uncertain", (), (Points(doubts or ("Nothing in particular.",)),)),
+        Section("What is uncertain", (), (Points(uncertainties or ("Nothing in particular.",)),)),
         Section("How it was made", (), tuple(models)),
     ]
 
@@ -361,20 +361,20 @@ def _crowd(summary: Mapping[str, Any]) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def list_uncertainties(summary: Mapping[str, Any], told: Watched) -> tuple[str, ...]:
+def list_uncertainties(summary: Mapping[str, Any], watched: Watched) -> tuple[str, ...]:
     """What to be careful with, in sentences.
 
     Args:
         summary: of the watch.
-        told: by it.
+        watched: by it.
     """
     said = []
     if summary.get("notice"):
         said.append(f"{str(summary['notice']).capitalize()}: take labels and tubes for a demonstration.")
     least = float(summary.get("config", {}).get("begin_score") or 0.0)
-    weak = sum(span.score < _WEAK * least for span in told.spans)
+    weak = sum(span.score < _WEAK * least for span in watched.spans)
     if weak:
-        said.append(f"{weak:,} of {len(told.spans):,} tubes have a mean score below {_WEAK * least:.2f}.")
+        said.append(f"{weak:,} of {len(watched.spans):,} tubes have a mean score below {_WEAK * least:.2f}.")
     crossing = summary.get("crossing", {})
     for each in crossing.get("unknown", {}).values():
         if each["count"]:

@@ -119,13 +119,13 @@ def _indices(kind: str, of: tuple[str, ...], rows: Any) -> Ints:
 
 @overload
 def product_of_marginals(
-    claims: Numbers, columns: Layout, children: Children, composites: Composites | None = None
+    predictions: Numbers, columns: Layout, children: Children, composites: Composites | None = None
 ) -> Numbers: ...
 
 
 @overload
 def product_of_marginals(
-    claims: Predictions,
+    predictions: Predictions,
     columns: None = None,
     children: Children | None = None,
     composites: Composites | None = None,
@@ -133,7 +133,7 @@ def product_of_marginals(
 
 
 def product_of_marginals(
-    claims: Numbers | Predictions,
+    predictions: Numbers | Predictions,
     columns: Layout | None = None,
     children: Children | None = None,
     composites: Composites | None = None,
@@ -145,7 +145,7 @@ def product_of_marginals(
     composite kind get its columns behind the others, in the order of `children`.
 
     Args:
-        claims: (n, width) scores, or Predictions with dense scores of boxes.
+        predictions: (n, width) scores, or Predictions with dense scores of boxes.
         columns: what the scores stand for; Predictions say so themselves.
         children: composite kind to (labels, kinds) indices; of Predictions `meta.notes["children"]`.
         composites: composite kind to the kinds it is made of; of Predictions `meta.composites`, else those of
@@ -161,14 +161,14 @@ def product_of_marginals(
     >>> product_of_marginals(np.array([[0.5, 0.8, 0.5, 0.9]]), columns, {"duplex": [[1, 0]]})
     array([[0.5, 0.8, 0.5, 0.4]])
     """
-    if isinstance(claims, Predictions):
-        return _multiply_marginals(claims, children, composites)
+    if isinstance(predictions, Predictions):
+        return _multiply_marginals(predictions, children, composites)
     if columns is None or children is None:
         raise UsageError("scores need a layout, which says what they stand for, and the lists of children")
-    if claims.ndim != 2 or claims.shape[1] != columns.width:
-        raise InputError(f"the layout has {columns.width} columns, the scores are {claims.shape}")
+    if predictions.ndim != 2 or predictions.shape[1] != columns.width:
+        raise InputError(f"the layout has {columns.width} columns, the scores are {predictions.shape}")
     meta = Meta(vocabularies=dict(columns.kinds))
-    return _products(claims, columns, find_compositions(meta, children, composites))
+    return _products(predictions, columns, find_compositions(meta, children, composites))
 
 
 def _products(scores: Numbers, columns: Layout, found: Iterable[Composition]) -> Numbers:

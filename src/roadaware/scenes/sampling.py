@@ -713,8 +713,8 @@ def sample(scenes: Scenes, protocol: EventProtocol) -> Scenes:
         notes[split] = part.notes
     rows = pl.concat(parts)
     if rows.is_empty():
-        told = "; ".join(f"{split}: {describe_exclusions(lost)}" for split, lost in notes.items())
-        raise InputError(f"no pedestrian can be sampled by {type(protocol).__name__}: {told}")
+        text = "; ".join(f"{split}: {describe_exclusions(lost)}" for split, lost in notes.items())
+        raise InputError(f"no pedestrian can be sampled by {type(protocol).__name__}: {text}")
     rows = rows.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("sample"), pl.all())
     extra: dict[str, Any] = {"protocol": to_dict(protocol), "sampling": notes}
     if assumed:

@@ -348,8 +348,8 @@ def _parse_meta(path: Path, content: bytes) -> dict[str, Any]:
     written = parsed.pop("blake2b", None)
     found = compute_meta_digest(parsed)
     if written != found:
-        told = f"expected digest {str(written)[:64]}, found {found}"
-        raise DamagedError(told, where=str(path), hint=_AGAIN)
+        text = f"expected digest {str(written)[:64]}, found {found}"
+        raise DamagedError(text, where=str(path), hint=_AGAIN)
     return parsed
 
 
@@ -365,8 +365,8 @@ def _understood(path: Path, parsed: dict[str, Any], kind: type[S]) -> tuple[Meta
         parts = {name: Part(**fields) for name, fields in parsed["tables"].items()}
         meta = Meta(**parsed["meta"])
     except (KeyError, TypeError, AttributeError, ValueError, InputError) as error:
-        told = f"a field is missing, unknown or of a wrong kind: {error}"
-        raise DamagedError(told, where=str(path)) from error
+        text = f"a field is missing, unknown or of a wrong kind: {error}"
+        raise DamagedError(text, where=str(path)) from error
     for name, part in parts.items():
         sizes = (part.rows, part.bytes)
         known = name in TABLES and isinstance(part.blake2b, str)

@@ -286,14 +286,14 @@ def sample_scores(
             the scenes, or rows of scores have different lengths or gaps.
     """
     asked = scenes.samples if asked is None else asked
-    claimed = predictions.samples
-    if "scores" not in claimed.columns:
-        raise InputError(f"the predictions' samples have no scores; their columns are {claimed.columns}")
+    predicted = predictions.samples
+    if "scores" not in predicted.columns:
+        raise InputError(f"the predictions' samples have no scores; their columns are {predicted.columns}")
     joined = asked.select("sample").join(
-        claimed.select("sample", "scores"), on="sample", how="left", maintain_order="left"
+        predicted.select("sample", "scores"), on="sample", how="left", maintain_order="left"
     )
     missing = joined.filter(pl.col("scores").is_null())
-    foreign = claimed.join(scenes.samples, on="sample", how="anti")
+    foreign = predicted.join(scenes.samples, on="sample", how="anti")
     if len(missing) or len(foreign):
         raise InputError(
             f"predictions and samples differ: {len(missing)} samples without scores, "

@@ -112,10 +112,10 @@ def render_scene(
         for frame in range(episode.n_frames):
             soup = stage.soup(frame)
             camera = build_camera(episode.ego, episode.config, frame, episode.seed)
-            picture = render(soup, camera, episode.conditions, seed=episode.seed, frame=frame)
-            picture = picture if lens is None else lens.taken(picture, camera, frame)
-            collector.add(frame, camera, picture, soup)
-            _expose(reel, episode, picture, frame)
+            image = render(soup, camera, episode.conditions, seed=episode.seed, frame=frame)
+            image = image if lens is None else lens.taken(image, camera, frame)
+            collector.add(frame, camera, image, soup)
+            _expose(reel, episode, image, frame)
             if episode.config.lidar is not None:
                 reel.sweeps.append(_write_lidar_sweep(stage, episode, episode.config.lidar, folder, frame))
             if progress is not None:
@@ -156,9 +156,9 @@ def _open_writers(episode: Episode, folder: Path, kept: Kept, stack: ExitStack) 
     return reel
 
 
-def _expose(reel: _Reel, episode: Episode, picture: Picture, frame: int) -> None:
+def _expose(reel: _Reel, episode: Episode, image: Picture, frame: int) -> None:
     if reel.video is not None:
-        reel.video.write(picture.rgb)
+        reel.video.write(image.rgb)
         # Sound as far as the images are, so that neither waits for the other in memory.
         time_s = (frame + 1) / episode.config.camera.fps
         while reel.blocks is not None and reel.video.n_samples < time_s * _SOUND_RATE:
@@ -169,10 +169,10 @@ def _expose(reel: _Reel, episode: Episode, picture: Picture, frame: int) -> None
                 reel.video.write_sound(block)
     if reel.instances is not None:
         # PNG holds 16 bits at most.
-        reel.instances.write(picture.instance.astype(np.uint16))
-        reel.semantics.write(picture.semantic)
+        reel.instances.write(image.instance.astype(np.uint16))
+        reel.semantics.write(image.semantic)
     if reel.depth is not None:
-        reel.depth.write_depth(picture.depth_m)
+        reel.depth.write_depth(image.depth_m)
 
 
 def _write_lidar_sweep(
@@ -332,12 +332,12 @@ def _claim(order: Order, folder: Path) -> None:
     """
     # A config as folders say it; those that are older than looks or staging say nothing of them.
     config = order.config
-    told = to_dict(config)
+    recorded = to_dict(config)
     unsaid = {name for name in ("looks", "staging") if getattr(config, name) is None}
     head = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        "config": {key: value for key, value in told.items() if key not in unsaid},
+        "config": {key: value for key, value in recorded.items() if key not in unsaid},
         "kept": _describe_outputs(order.kept),
         "seed": order.seed,
         "scenes": order.scenes,
@@ -371,8 +371,12 @@ def _claim(order: Order, folder: Path) -> None:
 
 def _describe_outputs(kept: Kept) -> dict[str, object]:
     """What is kept, as folders say it; those that are older than a field lack it and have its default."""
-    told = to_dict(kept)
-    return told if not told["pictures"] else {key: value for key, value in told.items() if key != "pictures"}
+    record = to_dict(kept)
+    return (
+        record
+        if not record["pictures"]
+        else {key: value for key, value in record.items() if key != "pictures"}
+    )
 
 
 def _differing(there: object, asked: object, path: str = "") -> str:
@@ -381,8 +385,8 @@ def _differing(there: object, asked: object, path: str = "") -> str:
         for key in sorted({*there, *asked}):
             if there.get(key) != asked.get(key):
                 return _differing(there.get(key), asked.get(key), f"{path}.{key}".lstrip("."))
-    told = f"{path} is " if path else ""
-    return f" ({told}{str(there)[:60]} there, {str(asked)[:60]} here)"
+    text = f"{path} is " if path else ""
+    return f" ({text}{str(there)[:60]} there, {str(asked)[:60]} here)"
 
 
 def _sweep(folder: Path) -> None:

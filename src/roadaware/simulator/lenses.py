@@ -83,21 +83,21 @@ class Lens:
         thrown = gaussian_filter(rough[i, j], width / 24) * (0.3 + self._down)
         return clear[..., None], (look.veil * thrown)[..., None].astype(np.float32)
 
-    def taken(self, picture: Picture, camera: Camera, frame: int) -> Picture:
+    def taken(self, image: Picture, camera: Camera, frame: int) -> Picture:
         """The image as the camera has it; the same bytes for the same arguments.
 
         Args:
-            picture: as rendered.
+            image: as rendered.
             camera: that looked.
             frame: of the scene.
         """
         from scipy.ndimage import gaussian_filter
 
         look = self._look
-        light = _to_light()[picture.rgb]
+        light = _to_light()[image.rgb]
         if look.texture > 0:
-            light *= self._uneven(picture, camera, frame)[..., None]
-        instance, semantic, depth = picture.instance, picture.semantic, picture.depth_m
+            light *= self._uneven(image, camera, frame)[..., None]
+        instance, semantic, depth = image.instance, image.semantic, image.depth_m
         own = self._bonnet | self._mirror
         if own.any():
             level = float(light.mean())
@@ -132,16 +132,16 @@ class Lens:
         rgb: npt.NDArray[np.uint8] = np.clip(level + 0.5, 0, 255).astype(np.uint8)
         return rgb
 
-    def _uneven(self, picture: Picture, camera: Camera, frame: int) -> Floats32:
+    def _uneven(self, image: Picture, camera: Camera, frame: int) -> Floats32:
         """(h, w) factor of the light of every pixel."""
         from roadaware.simulator.shading_kernels import unevenness
 
         pose, lens = camera.world_SE3_camera, camera.intrinsics
         view = np.array([*pose[:3, :3].ravel(), *pose[:3, 3], lens[0, 0], lens[1, 1], lens[0, 2], lens[1, 2]])
         factor = np.empty(self._size, np.float32)
-        whose = self._axes(picture.instance, frame)
+        whose = self._axes(image.instance, frame)
         noise, strength = noise_field(), self._look.texture
-        unevenness(picture.depth_m, picture.instance, view, whose, noise, self._offset, strength, factor)
+        unevenness(image.depth_m, image.instance, view, whose, noise, self._offset, strength, factor)
         return factor
 
     def _axes(self, instance: npt.NDArray[np.int32], frame: int) -> npt.NDArray[np.float64]:

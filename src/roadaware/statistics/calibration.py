@@ -394,9 +394,9 @@ def fit_temperature(logits: npt.ArrayLike, truth: npt.ArrayLike) -> float:
 
 
 def _loss(passes: Floats, labels: Ints, temperature: float) -> float:
-    told = log_softmax(passes / temperature, axis=2)[:, np.arange(len(labels)), labels]
+    log_probs = log_softmax(passes / temperature, axis=2)[:, np.arange(len(labels)), labels]
     # The logarithm of the mean over passes, never leaving logarithms: probabilities may underflow to 0.
-    return float(-(logsumexp(told, axis=0) - np.log(len(passes))).mean())
+    return float(-(logsumexp(log_probs, axis=0) - np.log(len(passes))).mean())
 
 
 def _check_logits(logits: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Floats, Ints]:

@@ -171,10 +171,10 @@ def collect_times(
 
 
 def _read_fps(scenes: Scenes) -> float:
-    told = scenes.videos["fps"].drop_nulls().unique().to_list() if "fps" in scenes.videos.columns else []
-    if len(told) > 1:
-        raise InputError(f"videos of several frame rates ({sorted(told)[:4]}) are not asked together")
-    fps = float(told[0]) if told else PUBLISHED_FPS.get(scenes.meta.dataset.lower(), 0.0)
+    lines = scenes.videos["fps"].drop_nulls().unique().to_list() if "fps" in scenes.videos.columns else []
+    if len(lines) > 1:
+        raise InputError(f"videos of several frame rates ({sorted(lines)[:4]}) are not asked together")
+    fps = float(lines[0]) if lines else PUBLISHED_FPS.get(scenes.meta.dataset.lower(), 0.0)
     if not fps:
         raise InputError("the frame rate of the videos is unknown, and the time of crossing is in seconds")
     return fps

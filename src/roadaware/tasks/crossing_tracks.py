@@ -191,14 +191,14 @@ def _build_scenes(
     boxes = _add_facts(boxes, tables)
     frames = pl.DataFrame(schema={"video": pl.String, "frame": pl.Int64})
     if len(tables.frames):
-        told = tables.frames.drop("scores", "score", "ready_s", "t_s", strict=False).with_columns(
+        rows = tables.frames.drop("scores", "score", "ready_s", "t_s", strict=False).with_columns(
             pl.col("video").cast(pl.String)
         )
         needed = boxes.select("video", "frame", "source_frame").unique(
             ["video", "frame"], maintain_order=True
         )
         frames = needed.join(
-            told.rename({"frame": "source_frame"}), on=["video", "source_frame"], how="inner"
+            rows.rename({"frame": "source_frame"}), on=["video", "source_frame"], how="inner"
         )
         frames = frames.drop("source_frame").sort("video", "frame")
     kept = [c for c in ("video", "width_px", "height_px") if c in tables.videos.columns]
@@ -231,11 +231,11 @@ def _add_facts(boxes: pl.DataFrame, tables: Scenes | Predictions) -> pl.DataFram
     if not facts or "tube" not in tables.boxes.columns or "name" not in tables.tubes.columns:
         return boxes
     names = tables.tubes.select("tube", name=pl.col("name").cast(pl.String))
-    told = tables.boxes.select(
+    rows = tables.boxes.select(
         pl.col("video").cast(pl.String), pl.col("frame").alias("source_frame"), "tube", *facts
     )
-    told = told.join(names, on="tube").drop("tube").unique(["video", "name", "source_frame"], keep="first")
-    return boxes.join(told, on=["video", "name", "source_frame"], how="left", maintain_order="left")
+    rows = rows.join(names, on="tube").drop("tube").unique(["video", "name", "source_frame"], keep="first")
+    return boxes.join(rows, on=["video", "name", "source_frame"], how="left", maintain_order="left")
 
 
 def _list_samples(boxes: pl.DataFrame, moments: Moments) -> pl.DataFrame:

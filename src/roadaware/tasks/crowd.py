@@ -174,16 +174,16 @@ def build_crowd_set(scenes: Scenes, films: Sequence[Film], vocabulary: Vocabular
         name: {str(key[0]): part for key, part in _by_video(getattr(scenes, name)).items()}
         for name in ("boxes", "relations", "queries", "sounds")
     }
-    told = Counter[str]()
-    hot = _find_actions(scenes, vocabulary, told)
+    left_out = Counter[str]()
+    hot = _find_actions(scenes, vocabulary, left_out)
     persons = _find_persons(scenes)
     rows = {str(row["video"]): row for row in scenes.videos.iter_rows(named=True)}
     maps = {kind: _map_labels(scenes, kind, vocabulary) for kind in ("predicate", "sound")}
     videos = [
-        _build_video(film, rows[film.video], parts, hot, persons, maps, vocabulary, fps, told)
+        _build_video(film, rows[film.video], parts, hot, persons, maps, vocabulary, fps, left_out)
         for film in films
     ]
-    for what, number in told.items():
+    for what, number in left_out.items():
         _log.warning("%d %s", number, what)
     return CrowdSet(videos, vocabulary, _list_asks(videos))
 
@@ -207,7 +207,7 @@ def _map_labels(scenes: Scenes, kind: str, vocabulary: Vocabulary) -> dict[int, 
     return {number: places[name] for number, name in enumerate(words) if name in places}
 
 
-def _find_actions(scenes: Scenes, vocabulary: Vocabulary, told: Counter[str]) -> dict[int, list[int]]:
+def _find_actions(scenes: Scenes, vocabulary: Vocabulary, left_out: Counter[str]) -> dict[int, list[int]]:
     """Number of a box to what it does."""
     known = _map_labels(scenes, "action", vocabulary)
     found: dict[int, list[int]] = {}
@@ -216,7 +216,7 @@ def _find_actions(scenes: Scenes, vocabulary: Vocabulary, told: Counter[str]) ->
         if label in known:
             found.setdefault(box, []).append(known[label])
         elif vocabulary.actions:
-            told["labels of actions that the vocabulary lacks are not learnt and not asked"] += 1
+            left_out["labels of actions that the vocabulary lacks are not learnt and not asked"] += 1
     return found
 
 
@@ -232,11 +232,11 @@ def _find_persons(scenes: Scenes) -> set[int] | None:
 
 def _open_rate(film: Film, row: Mapping[str, Any]) -> float:
     """Frames a second of a film: as it says itself, else as the tables do, else 25."""
-    told = row.get("fps")
+    fps = row.get("fps")
     if film.is_pictures:
-        return convert_frame_rate(float(told)) if told else _USUAL_FPS
+        return convert_frame_rate(float(fps)) if fps else _USUAL_FPS
     with VideoReader(Path(film.path)) as reader:
-        return reader.fps or (float(told) if told else _USUAL_FPS)
+        return reader.fps or (float(fps) if fps else _USUAL_FPS)
 
 
 def _build_video(
@@ -248,7 +248,7 @@ def _build_video(
     maps: Mapping[str, Mapping[int, int]],
     vocabulary: Vocabulary,
     fps: float,
-    told: Counter[str],
+    left_out: Counter[str],
 ) -> CrowdVideo:
     rate, own = _open_rate(film, row), row.get("fps")
     # Rates of tables are in single precision: those that nearly agree are one.
@@ -260,7 +260,7 @@ def _build_video(
         # The middle one, whatever is next to it.
         frames = np.unique(np.append(frames, film.n_frames // 2))
     boxes = parts["boxes"].get(film.video)
-    table = _build_boxes(film, row, boxes, frames, ratio, origin, told)
+    table = _build_boxes(film, row, boxes, frames, ratio, origin, left_out)
     n = len(table["box"])
     actions = np.zeros((n, len(vocabulary.actions)), dtype=np.bool_)
     for place, box in enumerate(table["box"].tolist()):
@@ -269,13 +269,13 @@ def _build_video(
     video = CrowdVideo(
         film=film, fps=rate, frames=frames, ratio=ratio, origin=origin,
         **table, person=people, actions=actions,
-        relations=_build_relations(parts["relations"].get(film.video), maps["predicate"], table["tube"], told),
-        queries=_build_queries(parts["queries"].get(film.video), told),
+        relations=_build_relations(parts["relations"].get(film.video), maps["predicate"], table["tube"], left_out),
+        queries=_build_queries(parts["queries"].get(film.video), left_out),
         sounds=[],
     )  # fmt: skip
     if film.video in parts["sounds"]:
         video.sounds.extend(
-            _build_sounds(video, parts["sounds"][film.video], maps["sound"], vocabulary, told)
+            _build_sounds(video, parts["sounds"][film.video], maps["sound"], vocabulary, left_out)
         )
     return video
 
@@ -287,7 +287,7 @@ def _build_boxes(
     frames: Ints,
     ratio: float,
     origin: float,
-    told: Counter[str],
+    left_out: Counter[str],
 ) -> dict[str, Any]:
     """The columns of a video's boxes, by rising frame."""
     if boxes is None:
@@ -303,7 +303,7 @@ def _build_boxes(
     step = max(1.0, float(frames[-1] - frames[0]) / max(1, len(frames) - 1))
     inside = at < max(float(film.n_frames), float(frames[-1]) + step)
     if not inside.all():
-        told["boxes lie behind the end of their video and are left out"] += int((~inside).sum())
+        left_out["boxes lie behind the end of their video and are left out"] += int((~inside).sum())
         boxes, at = boxes.filter(pl.Series(inside)), at[inside]
     middle = (frames[1:] + frames[:-1]) / 2
     slot = np.searchsorted(middle, at, side="left").astype(np.int64)
@@ -335,7 +335,7 @@ def _build_boxes(
 
 
 def _build_relations(
-    rows: pl.DataFrame | None, known: Mapping[int, int], tubes: Ints, told: Counter[str]
+    rows: pl.DataFrame | None, known: Mapping[int, int], tubes: Ints, left_out: Counter[str]
 ) -> Ints:
     """(r, 5) the relations whose predicate is known and whose people have boxes."""
     found: list[tuple[int, ...]] = []
@@ -344,7 +344,7 @@ def _build_relations(
     for row in rows.iter_rows(named=True) if rows is not None else ():
         values: list[Any] = [row.get(name) for name in columns]
         if None in values or values[2] not in known or not {values[0], values[1]} <= there:
-            told[
+            left_out[
                 "relations have a predicate that the vocabulary lacks, no time, or people without boxes"
             ] += 1
             continue
@@ -352,11 +352,11 @@ def _build_relations(
     return np.array(found, dtype=np.int64).reshape(-1, 5)
 
 
-def _build_queries(rows: pl.DataFrame | None, told: Counter[str]) -> list[dict[str, Any]]:
+def _build_queries(rows: pl.DataFrame | None, left_out: Counter[str]) -> list[dict[str, Any]]:
     found = []
     for row in rows.iter_rows(named=True) if rows is not None else ():
         if not (row.get("text") or "").strip():
-            told["sentences are empty and not asked"] += 1
+            left_out["sentences are empty and not asked"] += 1
             continue
         found.append(row)
     return found
@@ -367,14 +367,14 @@ def _build_sounds(
     rows: pl.DataFrame,
     known: Mapping[int, int],
     vocabulary: Vocabulary,
-    told: Counter[str],
+    left_out: Counter[str],
 ) -> list[dict[str, Any]]:
     """Sounds with the moment that is asked about and the time in which they are heard."""
     found = []
     for row in rows.iter_rows(named=True):
         label, shown, start = row.get("label"), row.get("frame"), row.get("t_s")
         if label is not None and label not in known and vocabulary.sounds != (ANY_SOUND,):
-            told["sounds have a label that the vocabulary lacks and are not asked for"] += 1
+            left_out["sounds have a label that the vocabulary lacks and are not asked for"] += 1
             continue
         if shown is None and start is not None:
             at = start * video.fps

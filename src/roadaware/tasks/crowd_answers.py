@@ -97,11 +97,11 @@ def pad_size(size: tuple[int, int]) -> tuple[int, int]:
     return -(-size[0] // _MULTIPLE) * _MULTIPLE, -(-size[1] // _MULTIPLE) * _MULTIPLE
 
 
-def normalise(pictures: npt.NDArray[np.uint8] | Tensor, size: tuple[int, int]) -> Tensor:
+def normalise(images: npt.NDArray[np.uint8] | Tensor, size: tuple[int, int]) -> Tensor:
     """(3, T, H, W) images as the trunk takes them, padded with zeros to the right and below.
 
     Args:
-        pictures: (T, h, w, 3) uint8.
+        images: (T, h, w, 3) uint8.
         size: H and W.
     """
     import torch
@@ -109,7 +109,7 @@ def normalise(pictures: npt.NDArray[np.uint8] | Tensor, size: tuple[int, int]) -
 
     from roadaware.models.retinanet3d.detector import Fit
 
-    held = torch.as_tensor(pictures).float() / 255
+    held = torch.as_tensor(images).float() / 255
     held = (held - torch.tensor(Fit().mean)) / torch.tensor(Fit().std)
     bottom, right = size[0] - held.shape[1], size[1] - held.shape[2]
     return functional.pad(held.permute(3, 0, 1, 2), (0, right, 0, bottom))

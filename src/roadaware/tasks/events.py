@@ -160,8 +160,10 @@ class EventLabeller:
                 start = self._layout.columns(kind).start
                 scores[:, start : start + len(names)] = found.scores[:, self._given.columns(kind)]
         if len(linked):
-            for kind, told in zip(("action", "location"), self.head.convert_logits(logits), strict=True):
-                self._write(scores, linked, kind, told)
+            for kind, kind_scores in zip(
+                ("action", "location"), self.head.convert_logits(logits), strict=True
+            ):
+                self._write(scores, linked, kind, kind_scores)
         if scene.colours is not None and "action" not in self._given.kinds:
             self._colour(scores, scene.colours)
         for kind, parts in self._parts.items():
@@ -173,13 +175,13 @@ class EventLabeller:
         av = found.av if len(found.av) else self.head.av_scores(drive)
         return FrameDetections(found.frame, found.boxes, found.agentness, scores, av)
 
-    def _write(self, scores: Floats32, rows: Ints, kind: str, told: Floats32) -> None:
+    def _write(self, scores: Floats32, rows: Ints, kind: str, values: Floats32) -> None:
         """Scores of the head; where the detector predicts a label too, the mean of both, of lamps its own."""
         new, shared = self._into[kind]
-        scores[rows[:, None], new[1]] = told[:, new[0]]
+        scores[rows[:, None], new[1]] = values[:, new[0]]
         if len(shared[0]):
             at = (rows[:, None], shared[1])
-            scores[at] = 0.5 * (scores[at] + told[:, shared[0]])
+            scores[at] = 0.5 * (scores[at] + values[:, shared[0]])
 
     def _columns(self, kind: str, labels: Sequence[str]) -> tuple[Pair, Pair]:
         """Columns of the head and of the scores: of labels that it alone predicts, and of those that both predict."""
@@ -388,19 +390,19 @@ class EventDetector:
         self.detector.reset()
         self._forget()
 
-    def step(self, picture: Pixels) -> list[FrameDetections]:
+    def step(self, image: Pixels) -> list[FrameDetections]:
         """The frames completed by one more image.
 
         Raises:
             InputError: as the detector.
         """
-        self._hold(picture)
+        self._hold(image)
         if self.detector.delay:
-            return [self._labelled(found) for found in self.detector.step(picture)]
+            return [self._labelled(found) for found in self.detector.step(image)]
         # The own motion asks nothing of the boxes of this image, so it is found while the network looks.
         motion = self._beside.submit(self._find_motion, self._held[-1])
         try:
-            found = self.detector.step(picture)
+            found = self.detector.step(image)
         finally:
             wait([motion])
         return [self._labelled(each, motion) for each in found]
@@ -411,11 +413,11 @@ class EventDetector:
         self._forget()
         return found
 
-    def detections(self, pictures: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
+    def detections(self, images: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
         """Detections of all frames of a video, in order.
 
         Args:
-            pictures: of the frames.
+            images: of the frames.
             n_frames: as many as there are.
 
         Raises:
@@ -424,9 +426,9 @@ class EventDetector:
         self._forget()
 
         def passed() -> Iterator[Pixels]:
-            for picture in pictures:
-                self._hold(picture)
-                yield picture
+            for image in images:
+                self._hold(image)
+                yield image
 
         if not isinstance(self.detector, VideoDetector):
             raise UsageError("this detector looks at streams, not at whole videos")
@@ -443,10 +445,10 @@ class EventDetector:
         self._moment = None
         self._count = 0
 
-    def _hold(self, picture: Pixels) -> None:
+    def _hold(self, image: Pixels) -> None:
         number, t_s = self._moment or (self._count, self._count / self.fps)
         self._count, self._moment = number + 1, None
-        self._held.append(_Held(number, t_s, picture))
+        self._held.append(_Held(number, t_s, image))
 
     def _find_motion(self, held: _Held) -> Motion | None:
         return self._ego.step(held.picture, held.t_s, self._labeller.horizon)
@@ -467,14 +469,14 @@ class EventDetector:
         return replace(labelled, expected=self._expectation.step(held.t_s, found, linked))
 
     def _lights(
-        self, found: FrameDetections, picture: Pixels
+        self, found: FrameDetections, image: Pixels
     ) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
         """(n, 4) colours of the boxes that may be traffic lights; zeros for all others."""
         agents: Sequence[str] = self.kinds["agent"]
         columns = [agents.index(name) for name in ("TL", "OthTL") if name in agents]
         colours = np.zeros((len(found), 4), np.float32)
         rows = np.flatnonzero(found.scores[:, columns].max(axis=1, initial=0) >= 0.1)
-        colours[rows] = compute_light_colours(picture, found.boxes[rows])
+        colours[rows] = compute_light_colours(image, found.boxes[rows])
         return colours
 
 
@@ -486,11 +488,11 @@ def warm_up_events(linker: LinkerConfig) -> None:
     """
 
     rng = np.random.default_rng(0)
-    picture = np.repeat(np.repeat(rng.integers(0, 255, (30, 40, 3), np.uint8), 8, axis=0), 8, axis=1)
+    image = np.repeat(np.repeat(rng.integers(0, 255, (30, 40, 3), np.uint8), 8, axis=0), 8, axis=1)
     labeller, ego = EventLabeller(open_head(), {"agent": ("Car",)}, linker), EgoMotion()
     box, score = np.array([[9.0, 9.0, 60.0, 60.0]], np.float32), np.ones(1, np.float32)
     for frame in range(2):
-        motion = ego.step(picture, frame / 10, labeller.horizon)
+        motion = ego.step(image, frame / 10, labeller.horizon)
         found = FrameDetections(frame, box, score, score[:, None], np.zeros(0, np.float32))
         labeller.step(found, Scene(frame, frame / 10, (320, 240), motion))
 

@@ -20,20 +20,20 @@ _OPEN = 8
 """So many videos stay open at a time."""
 
 
-def resize_image(picture: Pixels, size: tuple[int, int]) -> Pixels:
+def resize_image(image: Pixels, size: tuple[int, int]) -> Pixels:
     """An image of another size, as detectors resize it: bilinear, with antialiasing.
 
     Args:
-        picture: (H, W, 3) uint8.
+        image: (H, W, 3) uint8.
         size: height and width.
     """
-    if picture.shape[:2] == size:
-        return picture
+    if image.shape[:2] == size:
+        return image
     # Whatever lies below the networks is imported without torch.
     import torch
     from torch.nn import functional
 
-    tensor = torch.from_numpy(np.ascontiguousarray(picture)).permute(2, 0, 1)[None]
+    tensor = torch.from_numpy(np.ascontiguousarray(image)).permute(2, 0, 1)[None]
     small = functional.interpolate(tensor, size=size, mode="bilinear", antialias=True)[0]
     return np.ascontiguousarray(small.permute(1, 2, 0).numpy())
 
@@ -75,11 +75,11 @@ class Footage:
             self._keep_whole(film)
             if (film, frame) in self._kept:
                 return self._kept[film, frame]
-        picture = resize_image(self._decoded(film, frame), self.sizes[film])
-        if picture.nbytes <= self._room:
-            self._room -= picture.nbytes
-            self._kept[film, frame] = picture
-        return picture
+        image = resize_image(self._decoded(film, frame), self.sizes[film])
+        if image.nbytes <= self._room:
+            self._room -= image.nbytes
+            self._kept[film, frame] = image
+        return image
 
     def _fits(self, number: int) -> bool:
         film, (height, width) = self.films[number], self.sizes[number]
@@ -89,8 +89,8 @@ class Footage:
         """Keep the images of a video up to its first damage, which is reported when somebody asks for it."""
         film = self.films[number]
         with suppress(InputError), VideoReader(Path(film.path)) as reader:
-            for frame, picture in zip(range(film.n_frames), reader, strict=False):
-                held = resize_image(picture, self.sizes[number])
+            for frame, image in zip(range(film.n_frames), reader, strict=False):
+                held = resize_image(image, self.sizes[number])
                 self._room -= held.nbytes
                 self._kept[number, frame] = held
 

@@ -239,9 +239,9 @@ def evaluate_baselines(
     results = {}
     for name, extra in fields.items():
         model = fit(scenes, task, name, **{**usual.get(name, {}), **extra})
-        claimed = predict(model, scenes)
-        metrics = evaluate(claimed, held, config or PedestrianConfig.default(task), draws=draws, seed=seed)
-        results[name] = Baseline(name, model, held, claimed, metrics)
+        predicted = predict(model, scenes)
+        metrics = evaluate(predicted, held, config or PedestrianConfig.default(task), draws=draws, seed=seed)
+        results[name] = Baseline(name, model, held, predicted, metrics)
     return results
 
 

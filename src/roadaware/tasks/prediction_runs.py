@@ -199,19 +199,19 @@ class PredictionRun:
             DiskError: if the disk refuses; the other parts are kept.
         """
         row = pl.DataFrame({name: [value] for name, value in facts.row.items() if value is not None})
-        claims = build_predictions({facts.video: found}, self.classes, videos=row, meta=self.meta)
+        predictions = build_predictions({facts.video: found}, self.classes, videos=row, meta=self.meta)
         if CORNER in self.classes.kinds:
-            claims = add_top_label(claims, CORNER)
+            predictions = add_top_label(predictions, CORNER)
         before = self.done.get(facts.video)
         part = f"{self._fresh():05d}" if before is None else before["part"]
         shutil.rmtree(self.folder / PARTS / part, ignore_errors=True)
-        save(claims, self.folder / PARTS / part)
+        save(predictions, self.folder / PARTS / part)
         self.done[facts.video] = {
             "part": part,
             "stamp": facts.stamp,
-            "frames": len(claims.frames),
-            "boxes": len(claims.boxes),
-            **({"labels": len(claims.labels)} if len(claims.labels) else {}),
+            "frames": len(predictions.frames),
+            "boxes": len(predictions.boxes),
+            **({"labels": len(predictions.labels)} if len(predictions.labels) else {}),
             **({"missing": missing} if missing else {}),
         }
         self.failed.pop(facts.video, None)
@@ -324,9 +324,9 @@ def _look(
     faults: list[str] = []
     if film.stills:
         batches = iterate_batches(film, None, detector.batch, lambda shot: faults.append(shot.fault))
-        for frames, pictures in batches:
-            told = detector.follow(pictures)
-            found += [replace(each, frame=frame) for each, frame in zip(told, frames, strict=True)]
+        for frames, images in batches:
+            detections = detector.follow(images)
+            found += [replace(each, frame=frame) for each, frame in zip(detections, frames, strict=True)]
             moved(len(found) + len(faults))
         return found, faults
     if hasattr(detector, "set_rate"):

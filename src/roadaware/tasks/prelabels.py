@@ -71,20 +71,24 @@ def build_prelabels(
     return pl.DataFrame(rows, schema=pl.Schema(SCHEMA))
 
 
-def add_prelabels(claims: Predictions, rows: pl.DataFrame, labels: Sequence[str], note: Any) -> Predictions:
+def add_prelabels(
+    predictions: Predictions, rows: pl.DataFrame, labels: Sequence[str], note: Any
+) -> Predictions:
     """Predictions with the columns of `build_prelabels`; null where there are none.
 
     Boxes without labels of the kind `corner` get the pre-label as such, so that they can be judged by class.
 
     Args:
-        claims: proposals.
+        predictions: proposals.
         rows: as of `build_prelabels`, of some of the boxes.
         labels: the vocabulary.
         note: JSON-ready; how it was done, for `meta.notes`.
     """
-    kept = claims.boxes.drop(*(name for name in SCHEMA if name != "box" and name in claims.boxes.columns))
+    kept = predictions.boxes.drop(
+        *(name for name in SCHEMA if name != "box" and name in predictions.boxes.columns)
+    )
     boxes = kept.join(rows, on="box", how="left", maintain_order="left")
-    meta = replace(claims.meta, notes={**claims.meta.notes, "prelabels": note})
+    meta = replace(predictions.meta, notes={**predictions.meta.notes, "prelabels": note})
     tables: dict[str, Any] = {"boxes": boxes}
     if KIND not in meta.vocabularies:
         meta = replace(meta, vocabularies={**meta.vocabularies, KIND: tuple(labels)})
@@ -96,9 +100,10 @@ def add_prelabels(claims: Predictions, rows: pl.DataFrame, labels: Sequence[str]
         )
         if len(found):
             tables["labels"] = pl.concat(
-                [claims.labels.with_columns(pl.col("kind").cast(pl.String)), found], how="diagonal_relaxed"
+                [predictions.labels.with_columns(pl.col("kind").cast(pl.String)), found],
+                how="diagonal_relaxed",
             )
-    return claims.with_tables(meta=meta, **tables)
+    return predictions.with_tables(meta=meta, **tables)
 
 
 class PrelabelRun:
@@ -119,11 +124,11 @@ class PrelabelRun:
     """
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, Any], claims: Predictions, *, overwrite: bool = False
+        self, folder: Path, settings: Mapping[str, Any], predictions: Predictions, *, overwrite: bool = False
     ) -> None:
-        if claims.boxes.is_empty():
+        if predictions.boxes.is_empty():
             raise UsageError("there are no proposals to name")
-        self.folder, self.claims = folder, claims
+        self.folder, self.claims = folder, predictions
         self._hold, goes_on = open_run_folder(folder, RECORD, FORMAT, settings, overwrite=overwrite)
         try:
             if not goes_on:
@@ -131,14 +136,14 @@ class PrelabelRun:
             (folder / PARTS).mkdir(exist_ok=True)
         except OSError as error:
             raise build_disk_error(folder, 0, error) from error
-        boxes = claims.boxes.with_columns(pl.col("video").cast(pl.String))
+        boxes = predictions.boxes.with_columns(pl.col("video").cast(pl.String))
         self.parts = list(_parts(boxes.select("box", "video", "frame", *CORNERS)))
         self.named = 0
 
     def due(self) -> list[int]:
         """Numbers of the parts that are still to be done, or had images that could not be read."""
-        told = {number: self._told(number) for number in range(len(self.parts))}
-        return [number for number, found in told.items() if found is None or found[0].get("gone")]
+        records = {number: self._read_part(number) for number in range(len(self.parts))}
+        return [number for number, found in records.items() if found is None or found[0].get("gone")]
 
     def name(
         self,
@@ -186,8 +191,8 @@ class PrelabelRun:
         rows.write_parquet(data, compression="zstd")
         path = self.folder / PARTS / f"{number:06d}.parquet"
         write_atomically(path, data.getvalue())
-        told = {"boxes": len(rows), "gone": dict(gone), "blake2b": digest(data.getvalue())}
-        write_atomically(path.with_suffix(".json"), (json.dumps(told) + "\n").encode())
+        record = {"boxes": len(rows), "gone": dict(gone), "blake2b": digest(data.getvalue())}
+        write_atomically(path.with_suffix(".json"), (json.dumps(record) + "\n").encode())
 
     def finish(self, labels: Sequence[str], note: Any) -> tuple[Predictions, dict[str, int]]:
         """The proposals with the pre-labels of all parts, and the number of boxes without, by reason.
@@ -201,9 +206,9 @@ class PrelabelRun:
         """
         rows, gone = [], dict[str, int]()
         for number in range(len(self.parts)):
-            told, found = self._told(number) or ({}, pl.DataFrame(schema=pl.Schema(SCHEMA)))
+            record, found = self._read_part(number) or ({}, pl.DataFrame(schema=pl.Schema(SCHEMA)))
             rows.append(found)
-            for reason, count in told.get("gone", {}).items():
+            for reason, count in record.get("gone", {}).items():
                 gone[reason] = gone.get(reason, 0) + count
         whole = pl.concat(rows)
         if whole.is_empty():
@@ -213,30 +218,30 @@ class PrelabelRun:
             )
         return add_prelabels(self.claims, whole, labels, note), gone
 
-    def _told(self, number: int) -> tuple[dict[str, Any], pl.DataFrame] | None:
+    def _read_part(self, number: int) -> tuple[dict[str, Any], pl.DataFrame] | None:
         """What a part that is done says; None of one that is not, or is damaged."""
         path = self.folder / PARTS / f"{number:06d}.json"
         try:
-            told = json.loads(read_regular(path, limit=_LIMIT))
+            record = json.loads(read_regular(path, limit=_LIMIT))
             data = read_regular(path.with_suffix(".parquet"), limit=_LIMIT)
-            if digest(data) != told["blake2b"]:
+            if digest(data) != record["blake2b"]:
                 return None
-            return told, read_parquet(data)
+            return record, read_parquet(data)
         except (RoadawareError, OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
 
-def select_films(claims: Predictions, videos: VideoSet) -> dict[str, Film]:
+def select_films(predictions: Predictions, videos: VideoSet) -> dict[str, Film]:
     """Video to its images.
 
     Args:
-        claims: proposals.
+        predictions: proposals.
         videos: that are given.
 
     Raises:
         InputError: if none of the proposals' videos is there.
     """
-    wanted = claims.boxes["video"].cast(pl.String).unique(maintain_order=True).to_list()
+    wanted = predictions.boxes["video"].cast(pl.String).unique(maintain_order=True).to_list()
     found = {film.video: film for film in videos.films}
     if wanted and not found.keys() & set(wanted):
         raise InputError(
@@ -273,8 +278,8 @@ def _cut_crops(
 def _parts(boxes: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Boxes image by image, about as many in each part; an image is in one part."""
     order = boxes.sort("video", "frame", maintain_order=True)
-    picture = order.select(pl.struct("video", "frame").rle_id()).to_series().to_numpy().astype(np.int64)
-    starts = [*np.flatnonzero(np.diff(picture, prepend=-1)).tolist(), len(order)]
+    image = order.select(pl.struct("video", "frame").rle_id()).to_series().to_numpy().astype(np.int64)
+    starts = [*np.flatnonzero(np.diff(image, prepend=-1)).tolist(), len(order)]
     first = 0
     for start in starts[1:]:
         if start - first >= _TOGETHER or start == len(order):

@@ -56,8 +56,8 @@ def open_run_folder(
     if held and found.get("format") != kind:
         what = f"{folder} holds other things ({', '.join(held[:5])})"
         raise UsageError(f"{what}; name a new or empty folder")
-    told = found.get("settings")
-    before: dict[str, Any] = told if isinstance(told, dict) else {}
+    recorded = found.get("settings")
+    before: dict[str, Any] = recorded if isinstance(recorded, dict) else {}
     differ = sorted(name for name in {*before, *asked} if before.get(name) != asked.get(name))
     if held and differ and not overwrite:
         raise UsageError(
@@ -151,10 +151,10 @@ class MaskRun:
             whole = None if film.is_pictures else Path(film.path)
             due = [n for n in film.frames if not self.stands(film.video, n, whole or film.picture(n))]
             self.before += len(film.frames) - len(due)
-            for frames, pictures in iterate_batches(
+            for frames, images in iterate_batches(
                 film, due, batch, lambda shot: self.gone.append(shot.fault)
             ):
-                for frame, mask in zip(frames, segmenter.segment(pictures), strict=True):
+                for frame, mask in zip(frames, segmenter.segment(images), strict=True):
                     self.keep(film.video, frame, mask)
                     self.pixels += np.bincount(mask.ravel(), minlength=len(self.labels))
                     self.written += 1
@@ -174,17 +174,17 @@ class MaskRun:
             raise InputError("the name of the video leads out of the folder", where=to_printable(video))
         return self.folder / video / f"{frame:06d}.png"
 
-    def stands(self, video: str, frame: int, picture: Path) -> bool:
+    def stands(self, video: str, frame: int, image: Path) -> bool:
         """Whether the mask of an image is there and not older than it.
 
         Args:
             video: its name.
             frame: counts from 0.
-            picture: the file that the image lies in.
+            image: the file that the image lies in.
         """
         try:
             found = self.path(video, frame).stat()
-            return found.st_size > 0 and found.st_mtime_ns >= picture.stat().st_mtime_ns
+            return found.st_size > 0 and found.st_mtime_ns >= image.stat().st_mtime_ns
         except OSError:
             return False
 

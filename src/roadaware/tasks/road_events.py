@@ -285,17 +285,17 @@ def build_predictions(
     return Predictions(boxes=boxes, frames=pl.DataFrame(frames), meta=_meta(meta or Meta(), classes), **kept)
 
 
-def add_top_label(claims: Predictions, kind: str) -> Predictions:
+def add_top_label(predictions: Predictions, kind: str) -> Predictions:
     """Predictions whose boxes have a label: the one of a kind that scores best.
 
     Args:
-        claims: as `build_predictions` made them.
+        predictions: as `build_predictions` made them.
         kind: one that the detector predicts.
     """
-    told = get_score_layout(claims.meta, "boxes")
-    scores = convert_to_matrix(claims.boxes["scores"], told.width)[:, told.columns(kind)]
-    labels = {"box": claims.boxes["box"], "kind": [kind] * len(scores), "label": scores.argmax(axis=1)}
-    return claims.with_tables(labels=pl.DataFrame(labels)) if len(scores) else claims
+    layout = get_score_layout(predictions.meta, "boxes")
+    scores = convert_to_matrix(predictions.boxes["scores"], layout.width)[:, layout.columns(kind)]
+    labels = {"box": predictions.boxes["box"], "kind": [kind] * len(scores), "label": scores.argmax(axis=1)}
+    return predictions.with_tables(labels=pl.DataFrame(labels)) if len(scores) else predictions
 
 
 def _stack_parts(parts: Sequence[npt.NDArray[Any]], width: int) -> Floats32:
@@ -319,12 +319,12 @@ def _meta(meta: Meta, classes: Classes) -> Meta:
     bare = replace(meta, vocabularies=words, composites=made, rows_read={}, source_digest="", notes={})
     if children:
         bare = replace(bare, notes={"children": children})
-    told = set_score_layout(set_advice(bare, classes.advice), "boxes", list(classes.kinds))
-    return set_score_layout(told, "frames", [AV_ACTION]) if classes.av_labels else told
+    with_layout = set_score_layout(set_advice(bare, classes.advice), "boxes", list(classes.kinds))
+    return set_score_layout(with_layout, "frames", [AV_ACTION]) if classes.av_labels else with_layout
 
 
 def evaluate_predictions(
-    claims: Predictions,
+    predictions: Predictions,
     scenes: Scenes,
     linker: LinkerConfig,
     *,
@@ -338,16 +338,16 @@ def evaluate_predictions(
     does not have, is not among them.
 
     Args:
-        claims: detections, not linked.
+        predictions: detections, not linked.
         scenes: ground truth.
         linker: how detections become tubes.
         frame_iou: overlap that a box needs.
         video_iou: overlap that a tube needs.
     """
 
-    judged = scenes.only(claims.frames["video"].cast(pl.String).unique(maintain_order=True).to_list())
+    judged = scenes.only(predictions.frames["video"].cast(pl.String).unique(maintain_order=True).to_list())
     result = evaluate(
-        link(claims, linker),
+        link(predictions, linker),
         judged,
         DetectionConfig.default(),
         frame_thresholds=(frame_iou,),

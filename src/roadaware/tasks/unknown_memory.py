@@ -159,11 +159,11 @@ def read_images(
         if video in stills:
             for frame in frames:
                 try:
-                    picture = open_frame(scenes, root, video, frame)
+                    image = open_frame(scenes, root, video, frame)
                 except (InputError, UsageError) as error:
                     _count(refused, error, 1)
                     continue
-                yield video, frame, picture
+                yield video, frame, image
             continue
         try:
             reader = VideoReader(find_video_path(scenes, root, video))
@@ -174,29 +174,28 @@ def read_images(
             # In order: going back costs a jump to a key frame.
             for frame in sorted(frames):
                 try:
-                    picture = reader.frame(frame)
+                    image = reader.frame(frame)
                 except (InputError, UsageError) as error:
                     _count(refused, error, 1)
                     continue
-                yield video, frame, picture
+                yield video, frame, image
 
 
-def cut(picture: Bytes, boxes: Floats, side: int) -> tuple[Bytes, npt.NDArray[np.int64]]:
+def cut(image: Bytes, boxes: Floats, side: int) -> tuple[Bytes, npt.NDArray[np.int64]]:
     """(m, side, side, 3) crops, with black beside what is not square, and (m,) which boxes they are of.
 
     Args:
-        picture: (H, W, 3).
+        image: (H, W, 3).
         boxes: (n, 4) x1, y1, x2, y2 in pixels; one without a pixel inside the image gives no crop.
         side: of the crops, in pixels.
     """
-    height, width = picture.shape[:2]
+    height, width = image.shape[:2]
     # Outwards to whole pixels, so that small boxes keep at least one.
     low = np.floor(np.clip(boxes[:, :2], 0, [width, height])).astype(np.int64)
     high = np.ceil(np.clip(boxes[:, 2:], 0, [width, height])).astype(np.int64)
     places = np.flatnonzero((high > low).all(axis=1))
     made = [
-        pad_to_square(picture[low[n, 1] : high[n, 1], low[n, 0] : high[n, 0]], side, "bilinear")
-        for n in places
+        pad_to_square(image[low[n, 1] : high[n, 1], low[n, 0] : high[n, 0]], side, "bilinear") for n in places
     ]
     return np.stack(made) if made else np.zeros((0, side, side, 3), dtype=np.uint8), places
 
@@ -209,9 +208,9 @@ def add_image_paths(scenes: Scenes) -> Scenes:
     return scenes.with_tables(frames=frames.with_columns(path=pl.col("file_name")))
 
 
-def _count(refused: dict[str, int], error: Exception, pictures: int) -> None:
+def _count(refused: dict[str, int], error: Exception, images: int) -> None:
     reason = error.message if isinstance(error, InputError) else str(error)
-    refused[reason] = refused.get(reason, 0) + pictures
+    refused[reason] = refused.get(reason, 0) + images
 
 
 Progress = Callable[[int, int], None]
@@ -298,20 +297,20 @@ class _Crops:
         """Gather from a set; yields after every image."""
         material, wanted = _Material(each, self.config, self.counts), _list_annotated_frames(each.scenes)
         before, kept = "", set()
-        for video, frame, picture in read_images(each.scenes, each.root, wanted, self.refused):
+        for video, frame, image in read_images(each.scenes, each.root, wanted, self.refused):
             # A set of one video is parted by image, else nothing could stay out of the bank.
             self._group += video != before or len(wanted) == 1
             before = video
-            crops, _ = cut(picture, material.of(video, frame, picture.shape[:2]), self.looker.side)
+            crops, _ = cut(image, material.of(video, frame, image.shape[:2]), self.looker.side)
             if len(crops):
                 self.parts.append(self.looker.features(crops))
                 self.groups += [self._group] * len(crops)
-                self.prints.add(hash_arrays(picture))
+                self.prints.add(hash_arrays(image))
                 kept.add(video)
             self.looked += 1
             yield
-        told = hash_videos(each.scenes, kept)
-        self.videos.update(() if told is None else told.tolist())
+        hashes = hash_videos(each.scenes, kept)
+        self.videos.update(() if hashes is None else hashes.tolist())
 
     def material(self) -> tuple[npt.NDArray[np.float32], list[int]]:
         """Features and their groups, with a black crop in the first of them."""
@@ -369,11 +368,11 @@ def score_crop_novelty(
         raise InputError("the proposals are about none of the videos of the set")
     shares, met = np.full(len(corners), NEUTRAL), np.zeros(len(corners), dtype=np.int64)
     prints, refused, total = set(), dict[str, int](), sum(map(len, wanted.values()))
-    for done, (video, frame, picture) in enumerate(read_images(scenes, root, wanted, refused)):
-        own = hash_arrays(picture)
+    for done, (video, frame, image) in enumerate(read_images(scenes, root, wanted, refused)):
+        own = hash_arrays(image)
         _refuse_seen(fitted, own, video, frame, allowed=allow_leak)
         rows = places[video, frame]
-        crops, kept = cut(picture, corners[rows], looker.side)
+        crops, kept = cut(image, corners[rows], looker.side)
         if len(kept):
             shares[rows[kept]] = bank.anomaly(looker.features(crops))
             met[rows[kept]] = 1

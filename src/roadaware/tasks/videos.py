@@ -97,14 +97,14 @@ def iterate_shots(film: Film, frames: Iterable[int] | None = None) -> Iterator[S
                 if not 0 <= frame < film.n_frames or (film.stills and not film.stills[frame]):
                     raise InputError(f"there is no image of frame {frame}", where=to_printable(film.video))
                 if film.is_pictures:
-                    picture = read_still(film.picture(frame))
+                    image = read_still(film.picture(frame))
                 else:
                     reader = reader or VideoReader(Path(film.path))
-                    picture = reader.frame(frame)
+                    image = reader.frame(frame)
             except InputError as error:
                 yield Shot(frame, None, str(error))
                 continue
-            yield Shot(frame, picture)
+            yield Shot(frame, image)
     finally:
         if reader is not None:
             reader.close()
@@ -237,8 +237,8 @@ def _of_stills(scenes: Scenes, root: Path, video: str, place: int, paths: Mappin
             found[frame], fault = str(base / path), error
     if not there:
         raise InputError(f"no image is there: {fault.message}", where=fault.where)
-    told = [scenes.videos[name][place] for name in _SIDES if name in scenes.videos.columns]
-    width, height = (told[0], told[1]) if len(told) == 2 else (None, None)
+    size = [scenes.videos[name][place] for name in _SIDES if name in scenes.videos.columns]
+    width, height = (size[0], size[1]) if len(size) == 2 else (None, None)
     if width is None or height is None:
         width, height = parse_image_size(read_file_head(Path(there), HEAD_BYTES)) or (0, 0)
     return Film(video, "", len(found), int(height), int(width), tuple(found))
@@ -429,8 +429,8 @@ def _stamp(film: Film) -> str:
     for frame in film.frames:
         try:
             found = film.picture(frame).stat()
-            told = f"{frame} {found.st_size} {found.st_mtime_ns}\n"
+            text = f"{frame} {found.st_size} {found.st_mtime_ns}\n"
         except OSError:
-            told = f"{frame} gone\n"
-        whole.update(told.encode())
+            text = f"{frame} gone\n"
+        whole.update(text.encode())
     return f"{film.n_frames}-{whole.hexdigest()}"

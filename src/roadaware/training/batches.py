@@ -164,7 +164,7 @@ def transform_clip(
     likely = np.concatenate([hot > _LIKELY for hot in clip.hot])
     if turn < how.flip and mirror.turns(likely, clip.av):
         width = clip.pictures[0].shape[1]
-        clip.pictures = [picture[:, ::-1] for picture in clip.pictures]
+        clip.pictures = [image[:, ::-1] for image in clip.pictures]
         clip.boxes = [
             np.stack([width - b[:, 2], b[:, 1], width - b[:, 0], b[:, 3]], axis=1) for b in clip.boxes
         ]
@@ -205,15 +205,15 @@ def _area(boxes: Floats32) -> Floats32:
     return area
 
 
-def _pad_image(picture: Pixels, size: tuple[int, int], x: int, y: int) -> Pixels:
+def _pad_image(image: Pixels, size: tuple[int, int], x: int, y: int) -> Pixels:
     """The image with its corner at (x, y) of a grey one."""
     # Near the means that networks take off (104 to 124): a border is hardly anything to them.
     canvas = np.full((*size, 3), 114, dtype=np.uint8)
-    height, width = picture.shape[:2]
+    height, width = image.shape[:2]
     top, left = max(0, y), max(0, x)
     bottom, right = min(size[0], y + height), min(size[1], x + width)
     if bottom > top and right > left:
-        canvas[top:bottom, left:right] = picture[top - y : bottom - y, left - x : right - x]
+        canvas[top:bottom, left:right] = image[top - y : bottom - y, left - x : right - x]
     return canvas
 
 
@@ -578,11 +578,11 @@ def prepare_batch(
     mean = torch.tensor(fit.mean, device=device).mul(255)
     factor = torch.tensor(fit.std, device=device).mul(255).reciprocal()
     for sample, (h, w), place in zip(samples, sizes, x, strict=True):
-        pictures = sample.pictures.to(device, torch.float32)
+        images = sample.pictures.to(device, torch.float32)
         if sample.colour is not None:
             colour = sample.colour.to(device)
-            pictures = (pictures @ colour[:, :3].T + 255 * colour[:, 3]).clamp_(0, 255)
-        torch.mul(pictures.sub_(mean), factor, out=place[:, :h, :w])
+            images = (images @ colour[:, :3].T + 255 * colour[:, 3]).clamp_(0, 255)
+        torch.mul(images.sub_(mean), factor, out=place[:, :h, :w])
     x = x.permute(0, 4, 1, 2, 3)
     targets = Targets(
         boxes=[[boxes.to(device) for boxes in sample.boxes] for sample in samples],

@@ -169,17 +169,17 @@ class ObjectTrainee(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, pictures: Tensor, boxes: list[Tensor], labels: list[Tensor]) -> dict[str, Tensor]:
+    def forward(self, images: Tensor, boxes: list[Tensor], labels: list[Tensor]) -> dict[str, Tensor]:
         """The loss in two parts, `boxes` and `classes`, of all layers and of denoising together.
 
         Args:
-            pictures: (B, 3, h, w).
+            images: (B, 3, h, w).
             boxes: of each image (n, 4) centre, width and height in shares of the image.
             labels: of each image (n,) int64.
         """
         truth = [{"class_labels": label, "boxes": box} for box, label in zip(boxes, labels, strict=True)]
-        said: Mapping[str, Tensor] = self.network(pixel_values=pictures, labels=truth).loss_dict
-        parts = {"boxes": pictures.new_zeros(()), "classes": pictures.new_zeros(())}
+        said: Mapping[str, Tensor] = self.network(pixel_values=images, labels=truth).loss_dict
+        parts = {"boxes": images.new_zeros(()), "classes": images.new_zeros(())}
         for name, value in said.items():
             part = "classes" if name.startswith(_CLASS_LOSSES) else "boxes"
             parts[part] = parts[part] + value
@@ -225,10 +225,10 @@ class ObjectLearner:
         height, width = self.fit.size_px
         counts = truth.labelled.flatten()
         shown = counts if bool(counts.any()) else torch.ones_like(counts)
-        pictures = clips.transpose(1, 2).flatten(0, 1)[shown]
+        images = clips.transpose(1, 2).flatten(0, 1)[shown]
         boxes, labels = self._truth(truth.boxes, truth.classes, shown.tolist())
         targets = build_detr_targets(boxes, labels, height, width)
-        found = self._said(model, pictures, [each["boxes"] for each in targets], labels)
+        found = self._said(model, images, [each["boxes"] for each in targets], labels)
         count = torch.tensor(sum(map(len, labels)), device=device)
         # Where no frame counts, one has been shown all the same, so that every weight has a gradient.
         share = float(bool(counts.any()))
@@ -248,11 +248,11 @@ class ObjectLearner:
         return held, labels
 
     def _said(
-        self, model: nn.Module, pictures: Tensor, boxes: list[Tensor], labels: list[Tensor]
+        self, model: nn.Module, images: Tensor, boxes: list[Tensor], labels: list[Tensor]
     ) -> Mapping[str, Tensor]:
         """The parts of the loss; no numbers where the weights are none, at which the library gives up."""
         try:
-            found: Mapping[str, Tensor] = model(pictures, boxes, labels)
+            found: Mapping[str, Tensor] = model(images, boxes, labels)
         except ValueError:
             weights = [p for p in self.network.parameters() if p.requires_grad]
             if all(bool(p.isfinite().all()) for p in weights):

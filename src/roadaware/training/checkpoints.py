@@ -110,18 +110,18 @@ def open_checkpoint(
     data = _read_checkpoint(path)
     try:
         # Which parts of a recipe have changed since a checkpoint.
-        told = f"{path} belongs to another run"
+        text = f"{path} belongs to another run"
         ways = (
             "Name another folder with --out, or the recipe of that run (it stands in recipe.json beside it)."
         )
         if differ := sorted(k for k in {*config, *data["config"]} if config.get(k) != data["config"].get(k)):
             was = ", ".join(f"{k}={data['config'].get(k)!r} (now {config.get(k)!r})" for k in differ[:3])
-            raise UsageError(f"{told}: its network has {was}.\n  {ways}")
+            raise UsageError(f"{text}: its network has {was}.\n  {ways}")
         labels = {kind: list(held) for kind, held in classes.kinds.items()}
         if data["kinds"] != labels or list(data["kinds"]) != list(labels):
-            raise UsageError(f"{told}: {_differing(data['kinds'], labels)}.\n  {ways}")
+            raise UsageError(f"{text}: {_differing(data['kinds'], labels)}.\n  {ways}")
         if data["av_labels"] != list(classes.av_labels):
-            raise UsageError(f"{told}: its actions of the own vehicle are {data['av_labels']}.\n  {ways}")
+            raise UsageError(f"{text}: its actions of the own vehicle are {data['av_labels']}.\n  {ways}")
         usual = CrowdRecipe(data=SourceRecipe(roots=("any",))) if isinstance(recipe, CrowdRecipe) else _USUAL
         changed = _list_changes(data["recipe"], to_dict(recipe), to_dict(usual))
         return Checkpoint(**{name: data[name] for name in Checkpoint.__dataclass_fields__}), changed

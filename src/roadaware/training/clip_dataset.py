@@ -350,9 +350,9 @@ def _list_places(
     span = (options.clips - 1) * options.step + 1
     found: list[tuple[int, int]] = []
     for n, film in enumerate(films):
-        told = listed.get(film.video)
+        places = listed.get(film.video)
         seen = np.zeros(film.n_frames, np.bool_)
-        rows = np.array(film.frames, dtype=np.int64) if told is None else np.array(told, dtype=np.int64)
+        rows = np.array(film.frames, dtype=np.int64) if places is None else np.array(places, dtype=np.int64)
         seen[rows[rows < film.n_frames]] = True
         there = np.ones(film.n_frames, np.bool_)
         there[:] = [bool(path) for path in film.stills] if film.stills else True

@@ -395,9 +395,9 @@ def _run(
 ) -> dict[str, Any]:
     if recipe.machine.threads:
         torch.set_num_threads(recipe.machine.threads)
-    told = progress if fabric.is_global_zero else None
+    report = progress if fabric.is_global_zero else None
     with stop_gracefully(children=True) as stop:
-        return vars(make(fabric, recipe, out, told).go(stop))
+        return vars(make(fabric, recipe, out, report).go(stop))
 
 
 R = TypeVar("R", Recipe, CrowdRecipe)

@@ -75,9 +75,9 @@ def read_recipe(
         held = _yaml(on)
         others = [str(key) for key in held if key not in ("samples", "task")]
         if others or not isinstance(held.get("samples"), Mapping):
-            told = f", and not {', '.join(others)}" if others else ""
+            text = f", and not {', '.join(others)}" if others else ""
             raise UsageError(
-                f"--on takes a file with samples, and a task if it asks for another{told}, such as those in "
+                f"--on takes a file with samples, and a task if it asks for another{text}, such as those in "
                 f"configs/pedestrians/on; {on} is none"
             )
         name = f"{found.get('name', PedestrianRecipe.name)}-on-{on.stem}"

@@ -64,16 +64,16 @@ def with_teacher(material: Material, recipe: Recipe, out: Path, device: torch.de
     films = [*open_ends, *more]
     if not films:
         raise UsageError("every frame of the data is labelled: name teacher.films for the teacher to look at")
-    told = _told(asked, films, material.classes, out / FOLDER, device)
-    _log.info("%s has looked at %d videos: %d boxes", asked.weights, len(films), len(told.boxes))
-    of_video = {str(key[0]): part for key, part in told.boxes.group_by("video", maintain_order=True)}
+    labels = _label_frames(asked, films, material.classes, out / FOLDER, device)
+    _log.info("%s has looked at %d videos: %d boxes", asked.weights, len(films), len(labels.boxes))
+    of_video = {str(key[0]): part for key, part in labels.boxes.group_by("video", maintain_order=True)}
     lessons = {}
     for film in films:
-        boxes = of_video.get(film.video, told.boxes.clear())
+        boxes = of_video.get(film.video, labels.boxes.clear())
         # Scores of a teacher on a video, in the classes that are learnt; 0 for labels that it lacks.
         classes = material.classes
         n_frames = film.n_frames
-        columns = get_score_layout(told.meta, "boxes")
+        columns = get_score_layout(labels.meta, "boxes")
         boxes = boxes.filter(pl.col("frame") < n_frames).sort("frame", maintain_order=True)
         soft = np.zeros((len(boxes), classes.n_classes), np.float16)
         if len(boxes):
@@ -120,7 +120,7 @@ def films_at(paths: Sequence[str]) -> list[Film]:
     return list(found.values())
 
 
-def _told(
+def _label_frames(
     asked: TeacherRecipe, films: Sequence[Film], classes: Classes, folder: Path, device: torch.device | str
 ) -> Predictions:
     """Pseudo-labels of the teacher, read from the folder where they exist."""

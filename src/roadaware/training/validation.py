@@ -55,11 +55,11 @@ def evaluate_learner(
         }
     footage.close()
     scenes = material.judged.only(list(found))
-    claims = build_predictions(
+    predictions = build_predictions(
         found, classes, videos=scenes.videos, meta=scenes.meta, frame_step=recipe.clips.frame_step
     )
     linker = LinkerConfig.default("ucf24" if recipe.data.reader == "ucf24" else "road")
-    return evaluate_predictions(claims, scenes, replace(linker, **recipe.validation.linker_fields()))
+    return evaluate_predictions(predictions, scenes, replace(linker, **recipe.validation.linker_fields()))
 
 
 def detect_video(detector: Detector, footage: Footage, film: int, step: int) -> list[FrameDetections]:

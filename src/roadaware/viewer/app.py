@@ -268,8 +268,13 @@ class _Pages:
     def clip_state(self, request: Request) -> Response:
         """How far a clip is."""
         clip = self.clips.clip(_text(request, "clip"))
-        told = {"state": clip.state, "message": clip.message, "done": round(clip.done, 3), "name": clip.name}
-        return _json(told)
+        record = {
+            "state": clip.state,
+            "message": clip.message,
+            "done": round(clip.done, 3),
+            "name": clip.name,
+        }
+        return _json(record)
 
     def clip(self, request: Request) -> Response:
         """The file of a clip."""

@@ -282,12 +282,12 @@ def _build(source: TableSource, tubes: pl.DataFrame, labels: pl.DataFrame, rows:
     spans = paths.group_by("tube").agg(pl.col("first").min(), pl.col("last").max()).sort("tube")
     named = _name_paths(tubes, labels, spans, votes, source)
     own = tubes.select("tube", own=pl.col("score") if source.predicted else pl.lit(None, pl.Float64))
-    told = paths.join(named, on="tube", how="left").join(own, on="tube", how="left")
-    told = told.with_columns(
+    selected = paths.join(named, on="tube", how="left").join(own, on="tube", how="left")
+    selected = selected.with_columns(
         word=pl.col("word").fill_null("object"), hundredth=pl.coalesce(_floor(pl.col("own")), "hundredth")
     )
     free = pl.concat([each.select(loose[0].columns[:4]) for each in loose], how="vertical_relaxed")
-    tallies = pl.concat([told.select(*_TALLIES), free.select(*_TALLIES)], how="vertical_relaxed")
+    tallies = pl.concat([selected.select(*_TALLIES), free.select(*_TALLIES)], how="vertical_relaxed")
     keys = ("video", "word", "hundredth")
     sums = (
         tallies.with_columns(pl.col("hundredth").fill_null(-1))
@@ -347,8 +347,8 @@ def _name_boxes(source: TableSource, part: pl.DataFrame, *, wide: bool) -> pl.Se
     found = name_boxes(source, free, loose=wide)
     if found is None:
         return words
-    told = pl.DataFrame({"box": free["box"], "word": pl.Series(found, dtype=pl.String)})
-    joined = part.select("box").join(told, on="box", how="left", maintain_order="left")
+    rows = pl.DataFrame({"box": free["box"], "word": pl.Series(found, dtype=pl.String)})
+    joined = part.select("box").join(rows, on="box", how="left", maintain_order="left")
     return joined["word"].fill_null("object")
 
 
@@ -363,8 +363,8 @@ def name_boxes(source: TableSource, found: pl.DataFrame, *, loose: bool) -> list
     rows = scan_labels(source, found["box"])
     if len(rows):
         joined = rows.group_by("box").agg(pl.col("word").unique(maintain_order=True))
-        told = found.select("box").join(joined, on="box", how="left", maintain_order="left")
-        return told["word"].list.join(" · ").to_list()
+        table = found.select("box").join(joined, on="box", how="left", maintain_order="left")
+        return table["word"].list.join(" · ").to_list()
     if loose and len(found):
         layout = get_score_layout(source.meta, "boxes")
         kind = next(iter(layout.kinds), None)

@@ -320,11 +320,11 @@ class ClipMaker:
                     raise _CancelledError
                 try:
                     if reader is not None:
-                        picture = reader.frame(number)
+                        image = reader.frame(number)
                     else:
-                        picture = self._films.picture(order.video, number)
+                        image = self._films.picture(order.video, number)
                 except InputError:  # a frame that cannot be decoded, an image that lacks: boxes alone
-                    picture = draw_lost_frame(size, f"no image of frame {number}")
+                    image = draw_lost_frame(size, f"no image of frame {number}")
                     lost += 1
                     why = film.message if film.state == "missing" else "they cannot be decoded, or lack"
                     greyed = f"{lost:,} of {end - order.first:,} frames have no image, and are grey: {why}"
@@ -334,7 +334,7 @@ class ClipMaker:
                     if painter is not None and (left := painter.load(number, last)):
                         more = f"{left:,} more things beside boxes are not drawn"
                 clip.message = "; ".join(filter(None, (greyed, more)))
-                yield _reduce(picture, marks[number], order, number, painter, places[number])
+                yield _reduce(image, marks[number], order, number, painter, places[number])
                 clip.done = (number + 1 - order.first) / (end - order.first)
 
     def _collect(
@@ -369,8 +369,8 @@ class ClipMaker:
                 score = score if score is not None else (data["score"][row] if "score" in data else None)
                 if side not in order.sides or not look.passes(side, word, score):
                     continue
-                told = "" if truth or score is None else f" {score:.2f}"
-                words = to_printable(word, _MOST_WORD) + told if order.names else ""
+                text = "" if truth or score is None else f" {score:.2f}"
+                words = to_printable(word, _MOST_WORD) + text if order.names else ""
                 colour = order.colours.get(word, _UNKNOWN)
                 found[number].append(Marked((x1, y1, x2, y2), words, colour, dashed=truth))
         return found, places
@@ -418,17 +418,17 @@ def _write_mp4(path: Path, frames: Iterator[Pixels], times: list[float], sound: 
     writer: VideoWriter | None = None
     try:
         for place, frame in enumerate(frames):
-            picture = pad_to_even(frame)
+            image = pad_to_even(frame)
             if writer is None:
-                size = picture.shape[1], picture.shape[0]
+                size = image.shape[1], image.shape[0]
                 ticks = TICKS if shown_s else None
                 writer = VideoWriter(
                     path, *size, min(max(1 / each_s, 0.1), 240.0), sound_rate=rate, ticks=ticks
                 )
-            if picture.shape[:2] != writer.size:  # images of a folder may have several sizes
-                grown = Image.fromarray(picture).resize(writer.size[::-1], Image.Resampling.BILINEAR)
-                picture = np.asarray(grown)
-            writer.write(picture, round(shown_s[place] * TICKS) if shown_s else None)
+            if image.shape[:2] != writer.size:  # images of a folder may have several sizes
+                grown = Image.fromarray(image).resize(writer.size[::-1], Image.Resampling.BILINEAR)
+                image = np.asarray(grown)
+            writer.write(image, round(shown_s[place] * TICKS) if shown_s else None)
             if sound is not None and rate:
                 after_s = shown_s[place + 1] if place + 1 < len(shown_s) else shown_s[-1] + each_s
                 sound.write(writer, after_s)

@@ -293,16 +293,16 @@ class FilmFinder:
                 ticks = TICKS if shown_s else None
                 writer = VideoWriter(target, width, height, fps, sound_rate=rate, crf=_CRF, ticks=ticks)
                 with writer:
-                    picture = np.zeros((height, width, 3), dtype=np.uint8)
+                    image = np.zeros((height, width, 3), dtype=np.uint8)
                     for number in range(len(reader)):
                         with suppress(InputError):  # one that cannot be decoded: the last one stands
                             # The image with its last row and column repeated, where an even size asks for it.
-                            picture = reader.frame(number)
-                            high, wide = picture.shape[:2]
-                            picture = np.pad(
-                                picture, ((0, height - high), (0, width - wide), (0, 0)), mode="edge"
+                            image = reader.frame(number)
+                            high, wide = image.shape[:2]
+                            image = np.pad(
+                                image, ((0, height - high), (0, width - wide), (0, 0)), mode="edge"
                             )
-                        writer.write(picture, round(shown_s[number] * TICKS) if shown_s else None)
+                        writer.write(image, round(shown_s[number] * TICKS) if shown_s else None)
                         if sound is not None and rate:
                             after_s = (
                                 shown_s[number + 1] if number + 1 < len(shown_s) else shown_s[-1] + 1 / fps

@@ -153,8 +153,8 @@ class Index:
 
     def fps(self, video: str) -> float | None:
         """Frames per second of a video, as far as a set says so."""
-        told = self._fact(video, "fps")
-        return float(told) if told is not None and 0 < float(told) < 1e6 else None
+        fps = self._fact(video, "fps")
+        return float(fps) if fps is not None and 0 < float(fps) < 1e6 else None
 
     def sizes(self, video: str) -> dict[str, tuple[int | None, int | None]]:
         """Side to width and height of the images that its boxes are in, of sides that have the video."""
@@ -339,8 +339,8 @@ class Index:
             table = self._items[key]
         labels = table["label"].drop_nulls().unique().sort().to_list()
         table = table.filter(pl.col("label") == label) if label else table
-        claims = run.facts.get("claims") or []
-        named = [side for side, held in self.opened.predicted.items() if held.name in claims]
+        predictions = run.facts.get("claims") or []
+        named = [side for side, held in self.opened.predicted.items() if held.name in predictions]
         side = next(iter([*named, *self.opened.predicted]), None)
         rows = self._place(table.head(_MOST_ERRORS), None if side is None else self._sets[side])
         strange = sum(bool(row.pop("strange", False)) for row in rows)
@@ -396,14 +396,14 @@ class Index:
                 video = numbers.get(str(row.get("video"))) if row.get("video") is not None else None
                 found.append({"from": folder.name, **row, "video": video, "named": row.get("video")})
         for folder, run in self.opened.evaluations:
-            told = [(text, "note") for text in getattr(run, "notes", ()) or ()]
-            told += [(text, "note") for text in getattr(getattr(run, "result", None), "notes", ())]
-            told += [
+            notes = [(text, "note") for text in getattr(run, "notes", ()) or ()]
+            notes += [(text, "note") for text in getattr(getattr(run, "result", None), "notes", ())]
+            notes += [
                 (f"{count} × {what}", "finding") for what, count in (run.facts.get("findings") or {}).items()
             ]
             found += [
                 {"from": folder.name, "title": "evaluation", "rank": rank, "words": text}
-                for text, rank in told
+                for text, rank in notes
             ]
         for held in self._sets.values():
             for file, item, reason in held.rejected:
@@ -589,9 +589,9 @@ class _Side:
         """
         if not self.source.predicted or not self.has_tubes:
             return 0.0
-        told = self.source.summary.get("config", {}).get("begin_score")
-        if isinstance(told, int | float) and 0 <= told <= 1:
-            return float(told)
+        threshold = self.source.summary.get("config", {}).get("begin_score")
+        if isinstance(threshold, int | float) and 0 <= threshold <= 1:
+            return float(threshold)
         advised = get_advice(self.source.meta).min_score
         return _USUAL_SCORE if advised is None else float(advised)
 
@@ -781,10 +781,10 @@ class _Side:
         rows = [(*row, None) for row in self._labels_of_boxes(video) if row[:2] not in known]
         more = pl.DataFrame(rows, schema=labels.schema, orient="row")
         named = name_tubes(tubes, pl.concat([labels, more]))
-        told = tubes.filter(pl.col("parent").is_null()).join(named, on="tube", how="left")
-        scores = told["score"].round(3).to_list() if self.source.predicted else [None] * len(told)
-        words = told["word"].fill_null("object").to_list()
-        return dict(zip(told["tube"].to_list(), zip(words, scores, strict=True), strict=True))
+        table = tubes.filter(pl.col("parent").is_null()).join(named, on="tube", how="left")
+        scores = table["score"].round(3).to_list() if self.source.predicted else [None] * len(table)
+        words = table["word"].fill_null("object").to_list()
+        return dict(zip(table["tube"].to_list(), zip(words, scores, strict=True), strict=True))
 
     def describe(self, video: str) -> dict[str, Any]:
         """Tubes and what else there is of a video."""

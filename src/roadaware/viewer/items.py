@@ -143,8 +143,8 @@ def list_items(run: Run | SceneRun, metric: str, opened: Opened) -> pl.DataFrame
             score=pl.Series(1 - wrong[chosen], dtype=pl.Float64),
         )
         when = pl.format(", {} frames before", "tte_frames").fill_null("")
-        told = pl.format("said {} by {}, {}{}", "said", pl.col("confidence").round(2), "pedestrian", when)
-        picked = picked.with_columns(words=told).drop("video", "truth")
+        text = pl.format("said {} by {}, {}{}", "said", pl.col("confidence").round(2), "pedestrian", when)
+        picked = picked.with_columns(words=text).drop("video", "truth")
         rows = picked.join(placed, on="order", how="left", maintain_order="left")
     else:
         rows = _LISTS[run.task.name](run.result, metric, opened)
@@ -277,13 +277,13 @@ def _gain_of_hits(
 
 
 def _list_actions(result: SceneResult, metric: str, opened: Opened) -> pl.DataFrame:
-    claims, truth = _rows(result, "claim"), _rows(result, "truth")
-    claims = claims.reverse() if result.config.get("tied_ranks") == "reversed" else claims
-    claims = claims.sort("score", descending=True, maintain_order=True).with_columns(part="label")
+    predictions, truth = _rows(result, "claim"), _rows(result, "truth")
+    predictions = predictions.reverse() if result.config.get("tied_ranks") == "reversed" else predictions
+    predictions = predictions.sort("score", descending=True, maintain_order=True).with_columns(part="label")
     n_truth = dict(truth.group_by("label", maintain_order=True).len().rows())
     if result.config.get("classes") == "with_truth_and_claims":
-        n_truth = {label: n_truth[label] for label in n_truth.keys() & set(claims["label"].to_list())}
-    wrong, missed = _gain_of_hits(claims, n_truth, str(result.config.get("ap", "envelope")))
+        n_truth = {label: n_truth[label] for label in n_truth.keys() & set(predictions["label"].to_list())}
+    wrong, missed = _gain_of_hits(predictions, n_truth, str(result.config.get("ap", "envelope")))
     lost = truth.filter(~pl.col("found"))
     costs = pl.Series([missed.get(label) for label in lost["label"].to_list()], dtype=pl.Float64)
     return pl.concat(
@@ -306,10 +306,10 @@ def _list_relations(result: SceneResult, metric: str, opened: Opened) -> pl.Data
     if at:
         share = 1.0 / max(1, len(truth))
         return lost.with_columns(cost=pl.lit(share), fault=pl.lit(MISSED))
-    claims = _rows(result, "claim").sort("video", "rank", maintain_order=True)
-    claims = claims.with_columns(part="video", label="predicate")
+    predictions = _rows(result, "claim").sort("video", "rank", maintain_order=True)
+    predictions = predictions.with_columns(part="video", label="predicate")
     n_truth = dict(truth.group_by("video", maintain_order=True).len().rows())
-    wrong, missed = _gain_of_hits(claims, n_truth, "envelope")
+    wrong, missed = _gain_of_hits(predictions, n_truth, "envelope")
     if metric.startswith(
         "precision"
     ):  # a missed relation costs it nothing, and a wrong one only where it ranks high
@@ -342,11 +342,11 @@ def _describe_relations(rows: pl.DataFrame, source: TableSource | None, tube: st
         return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in empty.items())
     name = "name" if "name" in source.scan("tubes").collect_schema().names() else "tube"
     names = source.scan("tubes").select("tube", called=pl.col(name).cast(pl.String)).collect()
-    told = (
+    table = (
         source.scan("relations").select("relation", "subject", "object", "start_frame", "end_frame").collect()
     )
-    told = told.join(names, left_on="subject", right_on="tube", how="left", maintain_order="left")
-    told = told.join(
+    table = table.join(names, left_on="subject", right_on="tube", how="left", maintain_order="left")
+    table = table.join(
         names, left_on="object", right_on="tube", how="left", maintain_order="left", suffix="_of"
     )
     words = pl.format(
@@ -355,8 +355,8 @@ def _describe_relations(rows: pl.DataFrame, source: TableSource | None, tube: st
         pl.coalesce("called_of", pl.col("object").cast(pl.String)),
     )
     when = {"first": pl.col("start_frame"), "end": pl.col("end_frame")} if tube == "tube" else {}
-    told = told.select("relation", pl.col("subject").alias(tube), words=words, **when)
-    return rows.join(told.unique("relation", keep="first"), on="relation", how="left", maintain_order="left")
+    table = table.select("relation", pl.col("subject").alias(tube), words=words, **when)
+    return rows.join(table.unique("relation", keep="first"), on="relation", how="left", maintain_order="left")
 
 
 def _list_relation_frames(result: SceneResult, metric: str) -> pl.DataFrame:
@@ -412,8 +412,8 @@ def _list_sentences(result: SceneResult, metric: str, opened: Opened) -> pl.Data
     held = opened.truth.scan("queries").collect_schema().names()
     text = pl.col("text").cast(pl.String) if "text" in held else pl.lit(None, pl.String)
     tube = pl.col("tube").cast(pl.Int64) if "tube" in held else pl.lit(None, pl.Int64)
-    told = opened.truth.scan("queries").select("query", text=text, truth=tube).collect()
-    joined = rows.join(told.unique("query", keep="first"), on="query", how="left", maintain_order="left")
+    table = opened.truth.scan("queries").select("query", text=text, truth=tube).collect()
+    joined = rows.join(table.unique("query", keep="first"), on="query", how="left", maintain_order="left")
     return joined.with_columns(words=pl.concat_str(["text", "words"], separator=" | ", ignore_nulls=True))
 
 
@@ -454,8 +454,8 @@ def _list_corners(result: SceneResult, metric: str, opened: Opened) -> pl.DataFr
     # The mean over classes gives a rare one more weight. Other overlaps, average precision, and common classes, of
     # which vehicles may count as one, do not tell.
     weight = pl.len().over("label") * rows["label"].n_unique() if group == "classes" else pl.lit(n)
-    told = group != "common" and (column == "ar" or column.startswith(("ar50", "ar_")))
-    lost = rows.with_columns(cost=cost / weight if told else pl.lit(None, pl.Float64)).filter(short)
+    is_recall = group != "common" and (column == "ar" or column.startswith(("ar50", "ar_")))
+    lost = rows.with_columns(cost=cost / weight if is_recall else pl.lit(None, pl.Float64)).filter(short)
     lost = (
         lost.sort("best_iou", nulls_last=False, maintain_order=True)
         .with_columns(

@@ -440,8 +440,8 @@ def _tells_coco(path: Path) -> bool:
     with path.open("rb") as file:
         start = file.read(1 << 20)
         file.seek(max(0, path.stat().st_size - (1 << 20)))
-        told = start + file.read(1 << 20)
-    return all(key in told for key in (b'"images"', b'"annotations"', b'"categories"'))
+        text = start + file.read(1 << 20)
+    return all(key in text for key in (b'"images"', b'"annotations"', b'"categories"'))
 
 
 def load_tables(

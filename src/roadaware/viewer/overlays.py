@@ -62,7 +62,7 @@ class Overlays:
         Args:
             video: its name.
         """
-        told: dict[str, Any] = {}
+        record: dict[str, Any] = {}
         for side, source in self._opened.sides.items():
             sounds = self._sounds(source, video)
             held = self._columns(source, "boxes")
@@ -73,14 +73,14 @@ class Overlays:
                 "sounds": bool(sounds),
                 "risk": _has_forecasts(source, video) or self._has_samples(source, video),
             }
-            told[side] = {
+            record[side] = {
                 "layers": [name for name in LAYERS if layers[name]],
                 "sounds": sounds[:_MOST_SOUNDS],
                 "latency": here and source.watch is not None and (source.watch / TIMES).is_file(),
             }
         if any(_any(_of_video(_scan_poses(path), video)) for path in self._opened.poses):
-            told[POSES] = {"layers": ["joints"], "sounds": [], "latency": False}
-        return told
+            record[POSES] = {"layers": ["joints"], "sounds": [], "latency": False}
+        return record
 
     def window(self, video: str, first: int, end: int, layers: Collection[str]) -> dict[str, Any]:
         """What stands in some frames, by side and layer, as columns.
@@ -104,15 +104,15 @@ class Overlays:
             "sounds": self._sounding,
             "risk": self._risk,
         }
-        told: dict[str, Any] = {}
+        record: dict[str, Any] = {}
         for side in self._opened.sides:
             for layer in dict.fromkeys(layers):
                 found = readers[layer](side, video, first, end)
                 if found is not None:
-                    told.setdefault(side, {})[layer] = found
+                    record.setdefault(side, {})[layer] = found
         if "joints" in layers and self._opened.poses:
-            told[POSES] = {"joints": self._poses(video, first, end)}
-        return told
+            record[POSES] = {"joints": self._poses(video, first, end)}
+        return record
 
     def sound_map(self, video: str, side: str, sound: int) -> dict[str, Any]:
         """The localisation map of a sound, row by row, from 0 to 255, as its metrics scale it.
@@ -224,8 +224,8 @@ class Overlays:
         rows = self._sets[side].scan_boxes(video)
         window = pl.col("frame").is_between(first, end, closed="left") & pl.col("joints").is_not_null()
         found = rows.filter(window).select("box", "frame", "joints").sort("frame").collect()
-        told = _describe_bodies(found, "joints", source.name)
-        return {**told, "box": found["box"].head(MOST_ROWS).to_list()}
+        bodies = _describe_bodies(found, "joints", source.name)
+        return {**bodies, "box": found["box"].head(MOST_ROWS).to_list()}
 
     def _poses(self, video: str, first: int, end: int) -> dict[str, Any]:
         parts = []
@@ -561,9 +561,9 @@ class LayerPainter:
     ) -> None:
         self._overlays, self._video, self._look = overlays, video, look
         self._times_s, self._size = np.asarray(times_s, dtype=np.float64), size
-        self._told = {
-            side: told
-            for side, told in overlays.describe(video).items()
+        self._described = {
+            side: layers
+            for side, layers in overlays.describe(video).items()
             if side == POSES or side in look.sides
         }
         self._named = {side: index.names(side, video) for side in index.sizes(video)}
@@ -592,7 +592,7 @@ class LayerPainter:
         """
         if "sounds" not in self._look.layers:
             return
-        for side in self._told:
+        for side in self._described:
             for sound, *_, mapped in self._heard(side, frame):
                 tint = self._map(side, sound) if mapped else None
                 if tint is not None:
@@ -615,7 +615,7 @@ class LayerPainter:
             "relations": self._paint_relations,
         }
         for layer, paint in painters.items():
-            for side in self._told if layer in self._look.layers else ():
+            for side in self._described if layer in self._look.layers else ():
                 rows = self._window.get(side, {}).get(layer)
                 if rows is not None or layer == "sounds":
                     paint(pen, side, rows, frame, places)
@@ -631,7 +631,7 @@ class LayerPainter:
     def _heard(self, side: str, frame: int) -> Iterator[list[Any]]:
         """The sounds that are heard in a frame: of a span, or of the one frame that shows where they come from."""
         time_s = self._times_s[frame]
-        for sound in self._told[side]["sounds"]:
+        for sound in self._described[side]["sounds"]:
             start, end, shown = sound[2:5]
             if start is not None and end is not None:
                 heard = start - 1e-3 <= time_s < end
@@ -651,9 +651,11 @@ class LayerPainter:
         if key not in self._maps:
             self._maps[key] = None
             with suppress(InputError, UsageError):
-                told = self._overlays.sound_map(self._video, side, sound)
-                if told["cells"]:
-                    share = np.array(told["cells"]).reshape(told["height"], told["width"]) / 255
+                sound_map = self._overlays.sound_map(self._video, side, sound)
+                if sound_map["cells"]:
+                    share = (
+                        np.array(sound_map["cells"]).reshape(sound_map["height"], sound_map["width"]) / 255
+                    )
                     parts = (
                         np.full_like(share, 255), 40 + 200 * share, np.full_like(share, 40),
                         np.where(share >= 0.5, 110 + 90 * share, 120 * share),

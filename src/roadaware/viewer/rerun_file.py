@@ -204,7 +204,7 @@ class _Writer:
             self._add_boxes(
                 root, side, source, boxes.with_columns(klass=pl.Series(classes, dtype=pl.Int64)), clock
             )
-            self._add_told(root, side, video, clock)
+            self._add_side(root, side, video, clock)
         self._add_sweeps(root, video, clock)
         context = [(number, word, _colour(number)) for word, number in self._classes.items()]
         self._stream.log(root, self._rerun.AnnotationContext(context), static=True)
@@ -327,12 +327,12 @@ class _Writer:
         gone = rerun.Boxes2D.columns(centers=none, half_sizes=none, class_ids=np.zeros(0, np.uint16))
         self._send(entity, clock(ends), gone.partition([0] * len(ends)))
 
-    def _add_told(self, root: str, side: str, video: str, clock: Callable[[Iterable[int]], Times]) -> None:
+    def _add_side(self, root: str, side: str, video: str, clock: Callable[[Iterable[int]], Times]) -> None:
         """Events of a watch, and forecasts of crossing with their intervals."""
-        told = self._index.describe_video(video).get(side)
-        if told is None:
+        facts = self._index.describe_video(video).get(side)
+        if facts is None:
             return
-        events = sorted(told["events"], key=lambda each: each["frame"])
+        events = sorted(facts["events"], key=lambda each: each["frame"])
         if events:
             texts = [f"{each['event']} {each['tube'] or ''} {each['words']}".strip() for each in events]
             self._send(
@@ -386,15 +386,15 @@ class _Writer:
                 rows = source.scan("boxes").filter(
                     (pl.col("video").cast(pl.String) == video) & (pl.col("frame") == frame)
                 )
-                told, corners = compute_box_corners(rows.collect(), turn.lidar_SE3_camera)
-                if not len(told) and side != TRUTH:
+                cuboids, corners = compute_box_corners(rows.collect(), turn.lidar_SE3_camera)
+                if not len(cuboids) and side != TRUTH:
                     continue
-                words = [word or "object" for word in self._index.name_boxes(side, told)]
+                words = [word or "object" for word in self._index.name_boxes(side, cuboids)]
                 classes_3d = [self._classes.setdefault(word, len(self._classes) + 1) for word in words]
-                self.written.boxes_3d[side] = self.written.boxes_3d.get(side, 0) + len(told)
+                self.written.boxes_3d[side] = self.written.boxes_3d.get(side, 0) + len(cuboids)
                 self._stream.log(
                     f"{root}/space/{side}",
-                    self._build_solids(turn.move(corners), told, classes_3d),
+                    self._build_solids(turn.move(corners), cuboids, classes_3d),
                     strict=True,
                 )
         self._stream.reset_time()

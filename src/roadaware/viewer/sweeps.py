@@ -70,11 +70,11 @@ def compute_box_corners(rows: pl.DataFrame, lidar_SE3_camera: Floats) -> tuple[p
     names = next((names for names in (UPRIGHT, LEVEL) if set(names) <= set(rows.columns)), None)
     if names is None:
         return rows.clear(), np.zeros((0, 8, 3))
-    told = rows.with_columns(pl.col(name).cast(pl.Float64) for name in names)
+    table = rows.with_columns(pl.col(name).cast(pl.Float64) for name in names)
     fits = [pl.col(name).is_finite() & (pl.col(name).abs() < _FARTHEST_M) for name in names]
-    told = told.filter(*fits, *(pl.col(name) > 0 for name in names[3:6]))
-    x, y, z, length, width, height, turn = told.select(names).to_numpy().reshape(-1, 7).T
-    cos, sin, none = np.cos(turn), np.sin(turn), np.zeros(len(told))
+    table = table.filter(*fits, *(pl.col(name) > 0 for name in names[3:6]))
+    x, y, z, length, width, height, turn = table.select(names).to_numpy().reshape(-1, 7).T
+    cos, sin, none = np.cos(turn), np.sin(turn), np.zeros(len(table))
     if names is UPRIGHT:
         middle = np.stack([x, y - height / 2, z], axis=1)
         axes = [[cos, none, -sin], [sin, none, cos], [none, none - 1, none]]
@@ -86,7 +86,7 @@ def compute_box_corners(rows: pl.DataFrame, lidar_SE3_camera: Floats) -> tuple[p
     corners: Floats = middle[:, None] + half @ ways
     if names is UPRIGHT:
         corners = corners @ lidar_SE3_camera[:3, :3].T + lidar_SE3_camera[:3, 3]
-    return told, corners
+    return table, corners
 
 
 def find_points_inside(points: npt.NDArray[np.floating], corners: Floats) -> npt.NDArray[np.bool_]:
@@ -244,7 +244,7 @@ class Sweeps:
                     "box": rows["box"].to_list(),
                     "corners": turn.move(corners).round(3).reshape(-1, 24).tolist(),
                 }
-        told: dict[str, Any] = {
+        record: dict[str, Any] = {
             "total": len(turn.capture.points),
             "sent": len(turn.sent),
             "low": low,
@@ -257,9 +257,9 @@ class Sweeps:
             "boxes": boxes,
         }
         if steps is not None:
-            told["clusters"] = self._tell_clusters(turn, steps)
-            told["objects"] = self._tell_objects(turn, steps, video, frame, side)
-        return told
+            record["clusters"] = self._tell_clusters(turn, steps)
+            record["objects"] = self._tell_objects(turn, steps, video, frame, side)
+        return record
 
     def points(self, video: str, frame: int, side: str) -> bytes:
         """The points of a frame: a head of four numbers, x y z, cluster and step of each.
@@ -452,7 +452,7 @@ class Sweeps:
         found = Proposals(steps.geometry, boxes, None, None, np.zeros(len(boxes)), kept, final)
         corners = named.select(CORNERS).to_numpy().astype(np.float64).reshape(-1, 4)
         numbers = named["instance"].to_list()
-        told = assign_losses(found, corners, numbers, of_return, run.config)
+        losses = assign_losses(found, corners, numbers, of_return, run.config)
         places = turn.move(turn.capture.points)
         rows_of = [np.flatnonzero(of_return == number) for number in numbers]
         ends = [
@@ -462,7 +462,7 @@ class Sweeps:
             for mine in (np.intersect1d(mine, turn.finite) for mine in rows_of)
         ]
         return [
-            list(each) for each in zip(named["box"].to_list(), told, map(len, rows_of), ends, strict=True)
+            list(each) for each in zip(named["box"].to_list(), losses, map(len, rows_of), ends, strict=True)
         ]
 
     def _find_instances(
@@ -473,12 +473,12 @@ class Sweeps:
         Synthetic scenes tell it of each return; of others it is the box in space that a return lies in.
         """
         points = turn.capture.points
-        told, corners = compute_box_corners(rows, turn.lidar_SE3_camera)
-        if len(told):
+        cuboids, corners = compute_box_corners(rows, turn.lidar_SE3_camera)
+        if len(cuboids):
             of_return = np.zeros(len(points), dtype=np.int32)
             for place in np.argsort([-_volume(each) for each in corners], kind="stable").tolist():
                 of_return[find_points_inside(points, corners[place])] = place + 1
-            return told.with_columns(instance=pl.int_range(1, len(told) + 1)), of_return
+            return cuboids.with_columns(instance=pl.int_range(1, len(cuboids) + 1)), of_return
         truth, moment = self._opened.truth, self._moments[video, frame]
         tubes = None if truth is None else truth.scan("tubes")
         if tubes is None or "instance" not in tubes.collect_schema().names() or "tube" not in rows.columns:
@@ -572,9 +572,9 @@ def _assign_steps(
     codes = np.array([STEPS.index(UNSEEN), *(STEPS.index(reason) for reason in REASONS[1:])], dtype=np.uint8)
     step = codes[geometry.limited]
     for cluster, box in zip(boxes.cluster.tolist(), predicted.tolist(), strict=True):
-        told = kept.get(cluster, EARLIER)
+        earlier = kept.get(cluster, EARLIER)
         step[cluster - 1] = STEPS.index(
-            PROPOSED if box >= 0 else told if told in (BACKGROUND, COMMON) else EARLIER
+            PROPOSED if box >= 0 else earlier if earlier in (BACKGROUND, COMMON) else EARLIER
         )
     return step
 

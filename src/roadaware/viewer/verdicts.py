@@ -114,10 +114,10 @@ class VerdictFile:
         found: dict[tuple[Any, ...], Verdict] = {}
         for line in data.splitlines():
             try:
-                told = json.loads(line)
-                if told.pop("set", "") != self._digest:
+                record = json.loads(line)
+                if record.pop("set", "") != self._digest:
                     continue
-                verdict = Verdict(**told)
+                verdict = Verdict(**record)
             except (AttributeError, ValueError, TypeError, RecursionError, UsageError):
                 continue
             found[(verdict.annotator, *verdict.target)] = verdict

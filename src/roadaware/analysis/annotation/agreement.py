@@ -113,9 +113,9 @@ def group_objects(scenes: Scenes, *, kind: str = KIND, least: float = LEAST_IOU)
     seen = held.filter(pl.col("annotators").list.len() > 0)
     names = tuple(sorted({name for row in seen["annotators"] for name in row}))
     if len(names) < 2:
-        told = f"only {names[0]}" if names else "nobody"
+        text = f"only {names[0]}" if names else "nobody"
         raise InputError(
-            f"agreement needs two annotators, and {told} looked at these images",
+            f"agreement needs two annotators, and {text} looked at these images",
             hint="import what several people left of the same tasks",
         )
     several = seen.filter(pl.col("annotators").list.len() >= 2)
@@ -153,7 +153,7 @@ def _labels(scenes: Scenes, kind: str) -> pl.DataFrame:
 
 
 def _brought_together(
-    scenes: Scenes, pictures: pl.DataFrame, kind: str, least: float
+    scenes: Scenes, images: pl.DataFrame, kind: str, least: float
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     boxes = scenes.boxes.select(
         "box", pl.col("video").cast(pl.String), "frame", pl.col("annotator").cast(pl.String), *CORNERS
@@ -167,14 +167,12 @@ def _brought_together(
     overlaps: list[tuple[Any, ...]] = []
     pairs: list[tuple[Any, ...]] = []
     count = 0
-    for picture, (video, frame, who) in enumerate(
-        pictures.select("video", "frame", "annotators").iter_rows()
-    ):
+    for image, (video, frame, who) in enumerate(images.select("video", "frame", "annotators").iter_rows()):
         own = [drawn.get((video, frame, name), []) for name in who]
         corners = [np.array([row[2:] for row in rows], dtype=np.float64).reshape(-1, 4) for rows in own]
         numbers, labels = ([[row[k] for row in rows] for rows in own] for k in (0, 1))
         for group in group_annotations(corners, least):
-            members += [(count, picture, who[k], numbers[k][n], labels[k][n]) for k, n in group.items()]
+            members += [(count, image, who[k], numbers[k][n], labels[k][n]) for k, n in group.items()]
             shares = iou(*[np.array([corners[k][n] for k, n in group.items()])] * 2)
             upper = shares[np.triu_indices(len(group), 1)]
             overlaps.append((count, len(upper), float(upper.sum())))
@@ -183,8 +181,13 @@ def _brought_together(
             found = match_annotators(corners[a], corners[b], least)
             both = [(labels[a][i], labels[b][j]) for i, j, _ in found]
             named = [pair for pair in both if None not in pair]
-            told = (len(found), sum(share for *_, share in found), len(named), sum(x == y for x, y in named))
-            pairs.append((picture, who[a], who[b], len(corners[a]), len(corners[b]), *told))
+            counts = (
+                len(found),
+                sum(share for *_, share in found),
+                len(named),
+                sum(x == y for x, y in named),
+            )
+            pairs.append((image, who[a], who[b], len(corners[a]), len(corners[b]), *counts))
     return (
         pl.DataFrame(members, schema=THING, orient="row"),
         pl.DataFrame(overlaps, schema=OVERLAP, orient="row").filter(pl.col("n_pairs") > 0),
@@ -310,9 +313,9 @@ def build_annotation_table(things: Things) -> pl.DataFrame:
 def _of_class(things: Things, table: pl.DataFrame, label: int, count: int) -> _Part:
     own = table.filter(pl.col("label") == label)
     drawn = own.join(things.overlaps, on="thing", how="inner")
-    picture = drawn["picture"].to_numpy()
+    image = drawn["picture"].to_numpy()
     sums = [
-        _sum_by_image(picture, drawn[name].to_numpy().astype(np.float64), count)
+        _sum_by_image(image, drawn[name].to_numpy().astype(np.float64), count)
         for name in ("iou_sum", "n_pairs")
     ]
     return _Part(
@@ -322,18 +325,18 @@ def _of_class(things: Things, table: pl.DataFrame, label: int, count: int) -> _P
 
 
 def _count_found(table: pl.DataFrame, count: int) -> dict[str, tuple[Floats, Floats]]:
-    picture = table["picture"].to_numpy()
+    image = table["picture"].to_numpy()
     found, saw = table["n_found"].to_numpy(), table["n_saw"].to_numpy()
-    whole = _sum_by_image(picture, np.ones(len(table)), count)
-    everybody = _sum_by_image(picture, (found == saw).astype(np.float64), count)
-    one = _sum_by_image(picture, (found == 1).astype(np.float64), count)
+    whole = _sum_by_image(image, np.ones(len(table)), count)
+    everybody = _sum_by_image(image, (found == saw).astype(np.float64), count)
+    one = _sum_by_image(image, (found == 1).astype(np.float64), count)
     return {"found_by_all": (everybody, whole), "found_by_one": (one, whole)}
 
 
 def _pair_ratios(pairs: pl.DataFrame, count: int) -> dict[str, tuple[Floats, Floats]]:
-    picture = pairs["picture"].to_numpy()
+    image = pairs["picture"].to_numpy()
     sums = {
-        name: _sum_by_image(picture, pairs[name].to_numpy().astype(np.float64), count)
+        name: _sum_by_image(image, pairs[name].to_numpy().astype(np.float64), count)
         for name in ("n_first", "n_second", "matched", "iou_sum", "named", "same")
     }
     return {
@@ -360,18 +363,18 @@ def _class_units(things: Things, count: int, label: int | None) -> tuple[Floats,
 def _kept_units(things: Things, count: int) -> tuple[Floats, Floats] | None:
     """Disagreement about keeping proposals by image; None where nothing says what was proposed."""
     links = things.links
-    pictures = things.pictures.with_row_index("picture").with_columns(pl.col("picture").cast(pl.Int64))
-    asked = pictures.select("picture", "proposals").explode("proposals").drop_nulls()
+    images = things.pictures.with_row_index("picture").with_columns(pl.col("picture").cast(pl.Int64))
+    asked = images.select("picture", "proposals").explode("proposals").drop_nulls()
     if links is None or asked.is_empty():
         return None
     raters = []
     for name in things.annotators:
-        saw = pictures.select("picture", saw=pl.col("annotators").list.contains(name))
+        saw = images.select("picture", saw=pl.col("annotators").list.contains(name))
         kept = links.filter(pl.col("annotator") == name).select("proposals", kept=pl.lit(1, dtype=pl.Int64))
         unknown = things.unknown.filter(pl.col("annotator") == name).select("proposals", kept=pl.lit(-1))
-        told = pl.concat([kept, unknown.cast(kept.schema)]).unique("proposals", keep="first")
+        table = pl.concat([kept, unknown.cast(kept.schema)]).unique("proposals", keep="first")
         rows = asked.join(saw, on="picture", how="left", maintain_order="left").join(
-            told, on="proposals", how="left", maintain_order="left"
+            table, on="proposals", how="left", maintain_order="left"
         )
         raters.append(
             rows.select(pl.when("saw").then(pl.col("kept").fill_null(0)).otherwise(-1)).to_series().to_numpy()
@@ -379,15 +382,15 @@ def _kept_units(things: Things, count: int) -> tuple[Floats, Floats] | None:
     return _by_picture(compute_disagreements(raters), asked["picture"].to_numpy(), count)
 
 
-def _by_picture(units: tuple[Floats, Floats], picture: Ints, count: int) -> tuple[Floats, Floats]:
+def _by_picture(units: tuple[Floats, Floats], image: Ints, count: int) -> tuple[Floats, Floats]:
     observed, counts = units
     frequencies = np.zeros((count, counts.shape[1]))
-    np.add.at(frequencies, picture, counts)
-    return _sum_by_image(picture, observed, count), frequencies
+    np.add.at(frequencies, image, counts)
+    return _sum_by_image(image, observed, count), frequencies
 
 
-def _sum_by_image(picture: Ints, values: Floats, count: int) -> Floats:
-    found: Floats = np.bincount(picture, values, minlength=count).astype(np.float64)
+def _sum_by_image(image: Ints, values: Floats, count: int) -> Floats:
+    found: Floats = np.bincount(image, values, minlength=count).astype(np.float64)
     return found
 
 
@@ -496,10 +499,10 @@ def build_consensus(things: Things, scenes: Scenes) -> Consensus:
     labels = boxes.filter(named & pl.col("label").is_not_null()).select(
         "box", kind=pl.lit(KIND), label=pl.col("label")
     )
-    pictures = things.pictures.select("video", "frame").with_columns(annotated=pl.lit(value=True))
+    images = things.pictures.select("video", "frame").with_columns(annotated=pl.lit(value=True))
     truth = Scenes(
         videos=scenes.videos,
-        frames=pictures,
+        frames=images,
         boxes=boxes.select("box", "video", "frame", *CORNERS, "n_found", "n_saw").with_columns(
             corner_case=pl.lit(value=True)
         ),
@@ -530,10 +533,10 @@ def _join_annotations(things: Things, scenes: Scenes) -> pl.DataFrame:
         found_by=pl.col("annotator").str.join(", "),
         said=said.str.join(", "),
     )
-    pictures = things.pictures.select("video", "frame").with_row_index("picture")
-    pictures = pictures.with_columns(pl.col("picture").cast(pl.Int64))
+    images = things.pictures.select("video", "frame").with_row_index("picture")
+    images = images.with_columns(pl.col("picture").cast(pl.Int64))
     table = build_annotation_table(things).join(drawn, on="thing", how="left", maintain_order="left")
-    return table.join(pictures, on="picture", how="left", maintain_order="left")
+    return table.join(images, on="picture", how="left", maintain_order="left")
 
 
 def _select_dispute_columns(part: pl.DataFrame) -> pl.DataFrame:

@@ -127,12 +127,12 @@ def estimate_cost(listed: pl.DataFrame, labour: Labour, most: int | None = None)
     }
 
 
-def measure_worth(listed: pl.DataFrame, claims: Predictions, truth: Scenes) -> Worth:
+def measure_worth(listed: pl.DataFrame, predictions: Predictions, truth: Scenes) -> Worth:
     """Count objects and proposals of the images of a list.
 
     Args:
         listed: video and frame of each image, in the order of the list.
-        claims: proposals.
+        predictions: proposals.
         truth: with `boxes.corner_case`; a box without a track is an object of its own.
 
     Raises:
@@ -146,17 +146,17 @@ def measure_worth(listed: pl.DataFrame, claims: Predictions, truth: Scenes) -> W
         true = true.with_columns(tube=pl.lit(None, pl.Int64))
     true = true.with_columns(object=pl.coalesce(pl.col("tube"), -1 - pl.col("box")))
     held = true.partition_by("video", "frame", as_dict=True)
-    proposed = claims.boxes.with_columns(pl.col("video").cast(pl.String)).partition_by(
+    proposed = predictions.boxes.with_columns(pl.col("video").cast(pl.String)).partition_by(
         "video", "frame", as_dict=True
     )
     numbers: dict[int, int] = {}
     rows: list[tuple[int, int, int]] = []
     objects: list[list[int]] = []
     for place in listed.select("video", "frame").iter_rows():
-        here, claimed = held.get(place), proposed.get(place)
-        hits = len(match_annotators(_corners(here), _corners(claimed), LEAST_IOU))
+        here, predicted = held.get(place), proposed.get(place)
+        hits = len(match_annotators(_corners(here), _corners(predicted), LEAST_IOU))
         rows.append(
-            (0 if claimed is None else len(claimed), hits, 0 if here is None else len(here)),
+            (0 if predicted is None else len(predicted), hits, 0 if here is None else len(here)),
         )
         seen = [] if here is None else here["object"].to_list()
         objects.append([numbers.setdefault(each, len(numbers)) for each in seen])
@@ -429,11 +429,11 @@ def _table(
     caution = FEW if drawn and len(np.unique(worth.video)) < ENOUGH else None
     one = np.ones((1, len(ways["list"][0].order)))
     rows: list[tuple[Any, ...]] = []
-    told: dict[str, tuple[Floats, Floats]] = {}
+    record: dict[str, tuple[Floats, Floats]] = {}
     for name, held in ways.items():
         parts = [way.reached(one) for way in held]
         share, seconds = (np.mean([part[k][0] for part in parts], axis=0) for k in (0, 1))
-        told[name] = (share, seconds)
+        record[name] = (share, seconds)
     for number, share_found in enumerate(SHARES):
         for name in ORDERS:
             looks, saves = (
@@ -444,7 +444,7 @@ def _table(
                 if name in drawn
                 else (None, None)
             )
-            looked, spent = (float(values[number]) for values in told[name])
+            looked, spent = (float(values[number]) for values in record[name])
             saved = 1.0 - spent / everything
             nothing = (None, None)
             rows.append(

@@ -124,8 +124,8 @@ def compute_outcomes(sent: Predictions, answers: Answers, *, still_px: float = S
     for video, frame, who, linked in done.select("video", "frame", "annotator", "linked").iter_rows():
         held, left = proposals.get((video, frame)), drawn.get((video, frame, who))
         unknown = refused.get((video, frame, who), set())
-        told = _iterate_outcomes(_dicts(held), _dicts(left), unknown, linked=linked, still_px=still_px)
-        rows += [{"video": video, "frame": frame, "annotator": who, **row} for row in told]
+        outcomes = _iterate_outcomes(_dicts(held), _dicts(left), unknown, linked=linked, still_px=still_px)
+        rows += [{"video": video, "frame": frame, "annotator": who, **row} for row in outcomes]
     return pl.DataFrame(rows, schema=FATE)
 
 
@@ -197,8 +197,8 @@ def build_labelled_scenes(sent: Predictions, answers: Answers, table: pl.DataFra
         table: what `compute_outcomes` gave for them.
     """
     drawn = answers.drawn.with_row_index("box").with_columns(pl.col("box").cast(pl.Int64))
-    told = table.drop_nulls("box").select("box", "fate", pl.col("proposal").alias("linked"))
-    boxes = drawn.join(told, on="box", how="left", maintain_order="left")
+    rows = table.drop_nulls("box").select("box", "fate", pl.col("proposal").alias("linked"))
+    boxes = drawn.join(rows, on="box", how="left", maintain_order="left")
     words = tuple(
         dict.fromkeys([*sent.meta.vocabularies[KIND], *drawn["label"].drop_nulls().unique().sort().to_list()])
     )
@@ -262,15 +262,15 @@ def _iterate_outcomes(
         partner = {a: b for a, b, _ in match_annotators(_corners(proposals), _corners(left), LEAST_IOU)}
     for number, row in enumerate(proposals):
         was = None if row["label"] == UNNAMED else row["label"]
-        told = {"proposal": row["box"], "was": was, "score": row["score"], "relabelled": False}
+        record = {"proposal": row["box"], "was": was, "score": row["score"], "relabelled": False}
         if number not in partner:
-            yield {**told, "fate": "refused" if refused & {None, row["box"]} else "deleted"}
+            yield {**record, "fate": "refused" if refused & {None, row["box"]} else "deleted"}
             continue
         box = left[partner[number]]
         before, after = _corners([row]), _corners([box])
         moved = float(np.abs(before - after).max())
         yield {
-            **told,
+            **record,
             "box": box["row"],
             "fate": "kept" if moved <= still_px else "moved",
             "became": box["label"],

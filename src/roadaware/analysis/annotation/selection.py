@@ -58,7 +58,7 @@ class SelectionConfig:
 
 
 def rank_images(
-    claims: Predictions, pictures: pl.DataFrame, config: SelectionConfig | None = None, *, seed: int = 0
+    predictions: Predictions, images: pl.DataFrame, config: SelectionConfig | None = None, *, seed: int = 0
 ) -> pl.DataFrame:
     """Rank all images, the most useful first, see `LISTED`.
 
@@ -66,8 +66,8 @@ def rank_images(
     do those that show nothing new, each video in turn, those with the fewest images above first.
 
     Args:
-        claims: proposals with scores; by `new`, with the things that they are of.
-        pictures: video and frame of all images that could be looked at.
+        predictions: proposals with scores; by `new`, with the things that they are of.
+        images: video and frame of all images that could be looked at.
         config: how they are ranked.
         seed: of what is drawn by chance.
 
@@ -75,12 +75,12 @@ def rank_images(
         UsageError: if there are no images, proposals of others, no such column of scores, or by `new` no things.
     """
     config = config or SelectionConfig()
-    table = pictures.select(pl.col("video").cast(pl.String), pl.col("frame").cast(pl.Int64)).unique(
+    table = images.select(pl.col("video").cast(pl.String), pl.col("frame").cast(pl.Int64)).unique(
         maintain_order=True
     )
-    _check(claims, table, config)
+    _check(predictions, table, config)
     score = pl.col(config.column).cast(pl.Float64).fill_null(0.0)
-    boxes = claims.boxes.with_columns(pl.col("video").cast(pl.String), value=score)
+    boxes = predictions.boxes.with_columns(pl.col("video").cast(pl.String), value=score)
     worth = {
         "any": 1.0 - (1.0 - pl.col("value")).product(),
         "best": pl.col("value").max(),
@@ -96,10 +96,10 @@ def rank_images(
         boxes = (
             boxes.with_columns(own.alias(TUBE)).group_by("video", "frame", TUBE).agg(pl.col("value").max())
         )
-    told = boxes.group_by("video", "frame").agg(
+    rows = boxes.group_by("video", "frame").agg(
         worth=worth, proposals=pl.len().cast(pl.Int64), best_score=pl.col("value").max()
     )
-    table = table.join(told, on=["video", "frame"], how="left", maintain_order="left")
+    table = table.join(rows, on=["video", "frame"], how="left", maintain_order="left")
     table = table.with_columns(pl.col("worth").fill_null(0.0), pl.col("proposals").fill_null(0))
     if config.by == "new":
         shown = boxes.group_by("video", "frame").agg(TUBE)
@@ -118,21 +118,21 @@ def rank_images(
     )
 
 
-def _check(claims: Predictions, table: pl.DataFrame, config: SelectionConfig) -> None:
+def _check(predictions: Predictions, table: pl.DataFrame, config: SelectionConfig) -> None:
     if table.is_empty():
         raise UsageError("there are no images to rank")
-    if config.column not in claims.boxes.columns:
-        numbers = [name for name, dtype in claims.boxes.schema.items() if dtype.is_float()]
+    if config.column not in predictions.boxes.columns:
+        numbers = [name for name, dtype in predictions.boxes.schema.items() if dtype.is_float()]
         raise UsageError(f"the proposals have no column {config.column!r}; numbers are {', '.join(numbers)}")
-    values = claims.boxes[config.column].cast(pl.Float64).drop_nulls()
+    values = predictions.boxes[config.column].cast(pl.Float64).drop_nulls()
     if len(values) and not values.is_between(0.0, 1.0).all():
         raise UsageError(f"the column {config.column!r} does not lie from 0 to 1 everywhere")
-    if config.by == "new" and TUBE not in claims.boxes.columns:
+    if config.by == "new" and TUBE not in predictions.boxes.columns:
         raise UsageError(
             f"the proposals have no column {TUBE!r}, so that nobody knows which boxes are of one thing: propose with "
             "--track and give the tables `tracks`, or rank by count"
         )
-    known = claims.boxes.with_columns(pl.col("video").cast(pl.String))
+    known = predictions.boxes.with_columns(pl.col("video").cast(pl.String))
     lost = known.join(table, on=["video", "frame"], how="anti")
     if len(lost):
         row = lost.row(0, named=True)
@@ -205,9 +205,9 @@ def _order(
 
 def _reason() -> pl.Expr:
     several = pl.when(pl.col("proposals") > 1).then(pl.lit("s")).otherwise(pl.lit(""))
-    told = pl.format("{} proposal{}, best score {}", "proposals", several, pl.col("best_score").round(2))
-    more = pl.format("{}; {} of the same video stand higher", told, "above")
-    own = pl.when(pl.col("above") > 0).then(more).otherwise(told)
+    text = pl.format("{} proposal{}, best score {}", "proposals", several, pl.col("best_score").round(2))
+    more = pl.format("{}; {} of the same video stand higher", text, "above")
+    own = pl.when(pl.col("above") > 0).then(more).otherwise(text)
     return pl.when(pl.col("proposals") > 0).then(own).otherwise(pl.lit("no proposal"))
 
 
@@ -263,7 +263,7 @@ def read_image_list(path: Path) -> list[tuple[str, int]]:
 
 
 def choose_images(
-    claims: Predictions,
+    predictions: Predictions,
     scenes: Scenes,
     listed: Sequence[tuple[str, int]] | None = None,
     *,
@@ -272,7 +272,7 @@ def choose_images(
     """The images that are sent out, in the order of the work: those of a list, else the best proposals first.
 
     Args:
-        claims: proposals.
+        predictions: proposals.
         scenes: the set that they are of.
         listed: video and frame of the images to choose from; all of the set where None.
         all_pictures: also images without a proposal.
@@ -281,8 +281,8 @@ def choose_images(
         UsageError: if a listed image is not of the set, or no image is left.
     """
     known = set(list_images(scenes).rows())
-    score = pl.col("score").max() if "score" in claims.boxes.columns else pl.len()
-    ranked = claims.boxes.group_by(pl.col("video").cast(pl.String), "frame").agg(best=score)
+    score = pl.col("score").max() if "score" in predictions.boxes.columns else pl.len()
+    ranked = predictions.boxes.group_by(pl.col("video").cast(pl.String), "frame").agg(best=score)
     ranked = ranked.sort(["best", "video", "frame"], descending=[True, False, False])
     own = ranked.select("video", "frame").rows()
     held = set(own)

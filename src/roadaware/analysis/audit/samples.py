@@ -27,7 +27,7 @@ def check_empty_split(context: Context) -> Finding:
     """Splits without videos or without samples."""
     asked, notes = context.asked, context.sampled.meta.notes["sampling"]
     empty = [split for split in asked.splits if split not in context.protocol.splits]
-    told = [
+    messages = [
         f"{split} ({describe_exclusions(notes[split]) if split in notes else 'no videos'})" for split in empty
     ]
     lines = [
@@ -40,7 +40,7 @@ def check_empty_split(context: Context) -> Finding:
         count=len(empty),
         out_of=len(asked.splits),
         sentence=f"{len(empty)} of {len(asked.splits)} splits of {asked.subset} have no samples: "
-        f"{', '.join(told)}.",
+        f"{', '.join(messages)}.",
         why="Nothing can be fitted, chosen or tested on a split without samples; the checks on samples below "
         "are made on the other splits.",
         advice="Complete the list of the split and the annotations of the videos that it names.",
@@ -354,13 +354,13 @@ def sample_counts(context: Context) -> Finding:
             rows.append((f"{where}, {name}", printed[label], _count_samples(context, where, label)))
     differing = [row for row in rows if row[1] != row[2]]
     assumption = context.sampled.meta.notes.get("assumption")
-    told = "; ".join(f"{name}: printed {printed}, obtained {found}" for name, printed, found in differing)
+    text = "; ".join(f"{name}: printed {printed}, obtained {found}" for name, printed, found in differing)
     return Finding(
         name="sample-counts",
         severity="note",
         count=len(differing),
         out_of=len(rows),
-        sentence=f"{len(differing)} of {len(rows)} counts of Table I (IV 2024) differ from ours: {told}.",
+        sentence=f"{len(differing)} of {len(rows)} counts of Table I (IV 2024) differ from ours: {text}.",
         why="Counts that differ mean that other samples were scored, or that the table slipped. This table "
         "also prints the name JAAD beside the numbers of PIE."
         + (f" Here it is assumed that {assumption}." if assumption else ""),

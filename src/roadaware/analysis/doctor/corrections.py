@@ -389,9 +389,9 @@ def _describe_boxes(place: _Place, due: tuple[float, float]) -> tuple[str, str]:
     else:
         unit = f"pixels of images of {width:g}x{height:g}"
     wanted = "shares of the image" if due == (1, 1) else f"pixels of images of {due[0]:g}x{due[1]:g}"
-    told = f"Boxes are {unit} where {wanted} are due."
+    text = f"Boxes are {unit} where {wanted} are due."
     factors = f"Multiply x by {due[0] / width:.6g} and y by {due[1] / height:.6g}."
-    return f"{says} {told}".strip(), f"{remedy} {factors}".strip()
+    return f"{says} {text}".strip(), f"{remedy} {factors}".strip()
 
 
 class _Compared:
@@ -610,17 +610,17 @@ def _find_classes(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
 
 
 def _find_numbers(
-    claimed: Ints, true: Sequence[frozenset[int]], weights: Floats, objects: Ints
+    predicted: Ints, true: Sequence[frozenset[int]], weights: Floats, objects: Ints
 ) -> list[Correction]:
     """Numbers of classes that are one too high or low, or stand for others.
 
     Args:
-        claimed: (n,) class of each row on a true box.
+        predicted: (n,) class of each row on a true box.
         true: (n) classes of that box.
         weights: (n,) scores: a row may name every class, and be sure of one.
         objects: (n,) which object each true box is of.
     """
-    mine, theirs = np.unique(claimed), sorted(frozenset().union(*true))
+    mine, theirs = np.unique(predicted), sorted(frozenset().union(*true))
     half, share_of_object = _split_objects(objects)
     weights = weights * share_of_object
     if not theirs or weights.sum() <= 0:
@@ -633,7 +633,7 @@ def _find_numbers(
         at = np.array([place.get(int(label), -1) for label in meant])
         return float((weights * np.where(at >= 0, several[np.arange(len(at)), at], 0)).sum() / weights.sum())
 
-    right = {step: measure(claimed + step, weights) for step in (-1, 0, 1)}
+    right = {step: measure(predicted + step, weights) for step in (-1, 0, 1)}
     best = max((-1, 1), key=lambda step: right[step])
     if right[best] >= max(_LABEL_LEAST, _LABEL_TIMES * right[0]):
         finding = Diagnosis(
@@ -644,17 +644,17 @@ def _find_numbers(
             f"Add {best:+d} to every class number.",
         )
         return [Correction(finding, lambda held: held.with_changes(label=_add(held.label, best)))]
-    column = np.searchsorted(mine, claimed)
+    column = np.searchsorted(mine, predicted)
     counts = np.zeros((2, len(mine), len(theirs)))
     np.add.at(counts, (half, column), several * weights[:, None])
     # The share of a class's scores, not their sum: a class that is named in every row would take the most frequent one.
     fitted = counts / np.maximum(counts.sum(axis=2, keepdims=True), 1e-9)
     first = {int(mine[a]): theirs[b] for a, b in _assign(fitted[0]) if counts[0, a, b] > 0}
-    meant = np.array([first.get(int(label), -1) for label in claimed])
+    meant = np.array([first.get(int(label), -1) for label in predicted])
     judged = np.where(half == 1, weights, 0)
     if judged.sum() <= 0 or len(np.unique(objects[half == 1])) < _OBJECTS:
         return []
-    share, as_is = measure(meant, judged), measure(claimed, judged)
+    share, as_is = measure(meant, judged), measure(predicted, judged)
     if share < max(_LABEL_LEAST, 2 * _LABEL_TIMES * as_is):
         return []
     whole = counts.sum(axis=0)

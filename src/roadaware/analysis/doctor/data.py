@@ -213,9 +213,9 @@ def reject_zero_score(task: str | None, predictions: Predictions, scenes: Scenes
         raise _refusal(serious[0], where, f"every score is 0, and that is why: {serious[0].says}")
 
 
-def _least_fit(claimed: pl.DataFrame, scenes: Scenes) -> float:
+def _least_fit(predicted: pl.DataFrame, scenes: Scenes) -> float:
     """The mean IoU that predictions read otherwise must reach; beyond all where they are too few to decide."""
-    several = min(_places(boxes, get_image_size(scenes)) for boxes in (claimed, scenes.boxes))
+    several = min(_places(boxes, get_image_size(scenes)) for boxes in (predicted, scenes.boxes))
     if several < _FEW:
         return math.inf
     return _FITS_WELL if several < _SEVERAL else _FITS
@@ -252,15 +252,15 @@ def _claims_nothing(predictions: Predictions) -> bool:
 def _things(predictions: Predictions, scenes: Scenes, where: str, table: str) -> tuple[str, ...]:
     """Videos, sentences or sounds that one side lacks."""
     if table in _CALLED:
-        what, claimed, true = (
+        what, predicted, true = (
             _CALLED[table],
             *(list_row_names(table, t, scenes) for t in (predictions, scenes)),
         )
     else:
-        what, claimed = "videos", _videos(predictions)
+        what, predicted = "videos", _videos(predictions)
         true = scenes.videos["video"].cast(pl.String).to_list() or _videos(scenes)
     notes = []
-    for each in check_names(what, claimed, true):
+    for each in check_names(what, predicted, true):
         if each.code == "names":
             raise _refusal(each, where, each.says)
         if each.code in ("foreign", "missing"):
@@ -270,34 +270,34 @@ def _things(predictions: Predictions, scenes: Scenes, where: str, table: str) ->
 
 def _frames(predictions: Predictions, scenes: Scenes, where: str) -> tuple[str, ...]:
     """Frames with predicted boxes that the ground truth does not judge."""
-    claimed, frames = _pairs(predictions.boxes), scenes.frames
+    predicted, frames = _pairs(predictions.boxes), scenes.frames
     if "annotated" in frames.columns:
         frames = frames.filter(pl.col("annotated").fill_null(value=True))
     judged = pl.concat([_pairs(table) for table in (frames, scenes.boxes)]).unique()
     if "annotated" in scenes.frames.columns:
         judged = _pairs(frames)
-    claimed = claimed.join(judged.select("video").unique(), on="video", how="semi")
-    shared = claimed.join(judged, on=["video", "frame"], how="semi")
-    if claimed.is_empty() or len(shared) == len(claimed):
+    predicted = predicted.join(judged.select("video").unique(), on="video", how="semi")
+    shared = predicted.join(judged, on=["video", "frame"], how="semi")
+    if predicted.is_empty() or len(shared) == len(predicted):
         return ()
     if shared.is_empty():
         span = {"low": pl.col("frame").min(), "high": pl.col("frame").max()}
-        ends = [table.select(**span).row(0) for table in (claimed, judged)]
-        shift = next((n for n in _SHIFTS if _meets(claimed, judged, n)), None)
+        ends = [table.select(**span).row(0) for table in (predicted, judged)]
+        shift = next((n for n in _SHIFTS if _meets(predicted, judged, n)), None)
         remedy = f"add {shift} to every frame" if shift else "number frames as the truth does, from 0"
         raise InputError(
             f"predictions and truth share no frame: predicted are frames {ends[0][0]} to {ends[0][1]} of "
-            f"{claimed['video'].n_unique():,} videos, judged are frames {ends[1][0]} to {ends[1][1]}",
+            f"{predicted['video'].n_unique():,} videos, judged are frames {ends[1][0]} to {ends[1][1]}",
             where=where,
             hint=f"{remedy}; does the truth belong to these predictions, and were other frames annotated?",
         )
-    lost = len(claimed) - len(shared)
-    return (f"{lost:,} of {len(claimed):,} frames with predicted boxes are not judged by the truth",)
+    lost = len(predicted) - len(shared)
+    return (f"{lost:,} of {len(predicted):,} frames with predicted boxes are not judged by the truth",)
 
 
-def _meets(claimed: pl.DataFrame, judged: pl.DataFrame, shift: int) -> bool:
+def _meets(predicted: pl.DataFrame, judged: pl.DataFrame, shift: int) -> bool:
     """Whether most predicted frames are judged ones when they are moved."""
-    moved = claimed.with_columns(pl.col("frame") + shift)
+    moved = predicted.with_columns(pl.col("frame") + shift)
     return 2 * len(moved.join(judged, on=["video", "frame"], how="semi")) > len(moved)
 
 

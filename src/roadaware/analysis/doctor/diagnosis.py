@@ -39,8 +39,8 @@ def format_rows(odd: npt.NDArray[np.bool_], values: npt.NDArray[np.float64], mos
         most: how many to name.
     """
     rows = np.flatnonzero(odd)
-    told = [f"row {row + 1} holds {values[row]:g}" for row in rows[:most]]
-    return ", ".join(told) + (", ..." if len(rows) > most else "")
+    lines = [f"row {row + 1} holds {values[row]:g}" for row in rows[:most]]
+    return ", ".join(lines) + (", ..." if len(rows) > most else "")
 
 
 def report_error(code: str, says: str, evidence: str, remedy: str) -> list[Diagnosis]:

@@ -599,7 +599,7 @@ def _find_spans(content: Any, truth: Scenes, judge: Judge) -> list[Alternative]:
     rows, true = list(at), true[list(at.values())]
     mine = held.spans[rows]
     # The form of HC-STVG includes ends, which says nothing of other units.
-    told = mine - np.array([0.0, float(held.official)])
+    distance = mine - np.array([0.0, float(held.official)])
     rates = _collect_rates(truth)
     videos = [sentences.videos[place] for place in at.values()]
     fps = np.array([rates.get(video, np.nan) for video in videos])[:, None]
@@ -607,12 +607,16 @@ def _find_spans(content: Any, truth: Scenes, judge: Judge) -> list[Alternative]:
     begin = float(held.first)
     by_frames = "Multiply them by its number of frames"
     readings: dict[str, tuple[str, str, Floats]] = {
-        "seconds": ("Spans are seconds.", "Multiply them by the frame rate, and round.", told * fps + begin),
-        "shares": ("Spans are shares of the video.", f"{by_frames}, and round.", told * length + begin),
+        "seconds": (
+            "Spans are seconds.",
+            "Multiply them by the frame rate, and round.",
+            distance * fps + begin,
+        ),
+        "shares": ("Spans are shares of the video.", f"{by_frames}, and round.", distance * length + begin),
         "per cent": (
             "Spans are per cent of the video.",
             f"{by_frames}, divide by 100, and round.",
-            told * length / 100 + begin,
+            distance * length / 100 + begin,
         ),
     }
     as_is = _measure_span_overlap(mine - begin, true)

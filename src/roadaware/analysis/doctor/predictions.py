@@ -53,16 +53,16 @@ class Reading:
     change: Callable[[pl.DataFrame], pl.DataFrame]
 
 
-def join_boxes(truth: pl.DataFrame, claims: pl.DataFrame) -> Beside:
+def join_boxes(truth: pl.DataFrame, predictions: pl.DataFrame) -> Beside:
     """The boxes of both, as text and numbers, the predictions thinned evenly.
 
     Args:
         truth: table of boxes.
-        claims: table of boxes.
+        predictions: table of boxes.
     """
     kept = [
         boxes.select(pl.col("video").cast(pl.String), "frame", *(pl.col(c).cast(pl.Float64) for c in CORNERS))
-        for boxes in (truth, claims)
+        for boxes in (truth, predictions)
     ]
     known = kept[1].join(kept[0].select("video").unique(), on="video", how="semi", maintain_order="left")
     return Beside(kept[0], known.gather_every(max(1, len(known) // _MOST_BOXES)))
@@ -179,35 +179,35 @@ def _build_scaling(factors: tuple[float, float]) -> Callable[[pl.DataFrame], pl.
 # Whether predictions speak of the things that the ground truth names.
 
 
-def check_names(what: str, claimed: Sequence[str], true: Sequence[str]) -> list[Diagnosis]:
+def check_names(what: str, predicted: Sequence[str], true: Sequence[str]) -> list[Diagnosis]:
     """Names that only one side knows.
 
     Args:
         what: the things, in the plural: videos, sentences, sounds.
-        claimed: their names in the predictions.
+        predicted: their names in the predictions.
         true: their names in the ground truth.
     """
     if not true:
         return report_error(
             "empty_truth", "The truth is empty.", f"it names no {what}", "Check the path of the truth."
         )
-    if not claimed:
+    if not predicted:
         return report_error(
             "empty_claims",
             "Nothing is predicted.",
             f"no {what} in the predictions",
             "Check the predictions' path.",
         )
-    foreign = sorted(set(claimed) - set(true))
-    missing = sorted(set(true) - set(claimed))
-    if len(foreign) == len(set(claimed)):
+    foreign = sorted(set(predicted) - set(true))
+    missing = sorted(set(true) - set(predicted))
+    if len(foreign) == len(set(predicted)):
         near = difflib.get_close_matches(foreign[0], list(true), n=1, cutoff=0.5)
         evidence = f"predictions name {_format_items(foreign)}, the truth {_format_items(sorted(set(true)))}"
         remedy = f"Name them alike: {foreign[0]!r} may be {near[0]!r}." if near else "Name them alike."
         return report_error("names", f"Predictions and truth share no {what}.", evidence, remedy)
     found: list[Diagnosis] = []
     if foreign:
-        says = f"{len(foreign)} of {len(set(claimed))} predicted {what} are not in the truth."
+        says = f"{len(foreign)} of {len(set(predicted))} predicted {what} are not in the truth."
         found += report_note(
             "foreign", says, _format_items(foreign), "They are left out; a split may be judged alone."
         )
@@ -239,10 +239,10 @@ def label_shift(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
     if len(pairs) < 10:
         return []
     ids = _ids(scenes)
-    claimed = [ids.get(label, -10) for label in pairs["label"]]
+    predicted = [ids.get(label, -10) for label in pairs["label"]]
     true = [{ids.get(label, -99) for label in labels} for labels in pairs["labels"]]
     right = {
-        n: float(np.mean([c + n in of for c, of in zip(claimed, true, strict=True)])) for n in (-1, 0, 1)
+        n: float(np.mean([c + n in of for c, of in zip(predicted, true, strict=True)])) for n in (-1, 0, 1)
     }
     best = max((-1, 1), key=lambda n: right[n])
     if right[best] < 0.2 or right[best] < _ACTIONS_CLEARLY * right[0]:
@@ -293,13 +293,13 @@ def check_person_recall(predictions: Predictions, scenes: Scenes) -> list[Diagno
         *(pl.col(c).cast(pl.Float64) for c in CORNERS),
     ]
     labelled = scenes.boxes.join(scenes.labels.select("box").unique(), on="box", how="semi")
-    truth, claims = (boxes.select(columns) for boxes in (labelled, predictions.boxes))
-    moments = claims.select("video", "frame").unique()
+    truth, predicted = (boxes.select(columns) for boxes in (labelled, predictions.boxes))
+    moments = predicted.select("video", "frame").unique()
     truth = truth.join(moments, on=["video", "frame"], how="semi", maintain_order="left")
     truth = truth.gather_every(max(1, len(truth) // _MOST_BOXES)).with_row_index("row")
     if truth.is_empty():
         return []
-    pairs = truth.join(claims, on=["video", "frame"], suffix="_claim")
+    pairs = truth.join(predicted, on=["video", "frame"], suffix="_claim")
     one, other = (pairs.select([f"{c}{end}" for c in CORNERS]).to_numpy() for end in ("", "_claim"))
     met = pairs.filter(pl.Series(paired_iou(one, other) >= _MET))["row"].n_unique()
     share = met / len(truth)
@@ -345,15 +345,17 @@ def check_directions(predictions: Predictions, scenes: Scenes) -> list[Diagnosis
         predictions: with `relations`, `tubes` and `tube_labels` of the kind category.
         scenes: the same.
     """
-    claimed, true = _triplets(predictions), _triplets(scenes)
-    if len(claimed) < _FEW:
+    predicted, true = _triplets(predictions), _triplets(scenes)
+    if len(predicted) < _FEW:
         return []
-    kept = claimed.join(true.unique(), on=["video", "s", "p", "o"], how="semi")
-    turned = claimed.rename({"s": "o", "o": "s"}).join(true.unique(), on=["video", "s", "p", "o"], how="semi")
-    if len(turned) < 0.2 * len(claimed) or len(turned) <= _RELATIONS_CLEARLY * len(kept):
+    kept = predicted.join(true.unique(), on=["video", "s", "p", "o"], how="semi")
+    turned = predicted.rename({"s": "o", "o": "s"}).join(
+        true.unique(), on=["video", "s", "p", "o"], how="semi"
+    )
+    if len(turned) < 0.2 * len(predicted) or len(turned) <= _RELATIONS_CLEARLY * len(kept):
         return []
     evidence = (
-        f"{len(kept)} of {len(claimed)} predicted triplets exist as written, {len(turned)} if exchanged"
+        f"{len(kept)} of {len(predicted)} predicted triplets exist as written, {len(turned)} if exchanged"
     )
     return report_error(
         "exchanged",
@@ -386,19 +388,19 @@ def check_vocabulary(predictions: Predictions, scenes: Scenes) -> list[Diagnosis
         predictions: with `relations`, `tubes` and `tube_labels` of the kind category.
         scenes: the same.
     """
-    claimed, true = _triplets(predictions), _triplets(scenes)
+    predicted, true = _triplets(predictions), _triplets(scenes)
     known = {word for c in ("s", "p", "o") for word in true[c].drop_nulls()}
-    unknown = sorted({word for c in ("s", "p", "o") for word in claimed[c].drop_nulls()} - known)
-    strange = claimed.filter(pl.any_horizontal(pl.col("s", "p", "o").is_in(unknown)))
+    unknown = sorted({word for c in ("s", "p", "o") for word in predicted[c].drop_nulls()} - known)
+    strange = predicted.filter(pl.any_horizontal(pl.col("s", "p", "o").is_in(unknown)))
     if not len(strange):
         return []
     alike = {normalize_word(word): word for word in sorted(known)}
     pairs = [
         f"{word!r} for {alike[normalize_word(word)]!r}" for word in unknown if normalize_word(word) in alike
     ]
-    evidence = f"{len(strange)} of {len(claimed)} predictions say {', '.join(map(repr, unknown[:4]))}"
+    evidence = f"{len(strange)} of {len(predicted)} predictions say {', '.join(map(repr, unknown[:4]))}"
     remedy = f"Write {', '.join(pairs[:3])} the other way round." if pairs else "Use the truth's words."
-    kind = report_error if len(strange) > 0.5 * len(claimed) else report_suspicion
+    kind = report_error if len(strange) > 0.5 * len(predicted) else report_suspicion
     return kind("words", "Predictions use words that the truth does not know.", evidence, remedy)
 
 
@@ -427,10 +429,10 @@ def check_frame_range(predictions: Predictions, scenes: Scenes) -> list[Diagnosi
     return _check_shift(_triplets(predictions), _triplets(scenes))
 
 
-def _check_shift(claimed: pl.DataFrame, true: pl.DataFrame) -> list[Diagnosis]:
+def _check_shift(predicted: pl.DataFrame, true: pl.DataFrame) -> list[Diagnosis]:
     """A shift that most predictions share with the nearest ground-truth relation of their words."""
     key = ["video", "s", "p", "o"]
-    pairs = claimed.with_row_index("row").join(true, on=key, suffix="_true").drop_nulls()
+    pairs = predicted.with_row_index("row").join(true, on=key, suffix="_true").drop_nulls()
     if pairs["row"].n_unique() < _FEW:
         return []
     late = (pl.col("start_frame") - pl.col("start_frame_true")).alias("late")
@@ -711,7 +713,7 @@ def check_predictions(
     # Boxes that are written otherwise meet nobody, which says nothing of the detector.
     persons: tuple[_Check, ...] = () if fits else (check_person_recall,)
     checks: dict[str, tuple[_Check, ...]] = {
-        "actions": (lambda claims, _: score_values(claims), label_shift, *persons),
+        "actions": (lambda predicted, _: score_values(predicted), label_shift, *persons),
         "relations": (
             check_vocabulary,
             check_self_relations,

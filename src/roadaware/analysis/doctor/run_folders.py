@@ -148,9 +148,9 @@ def _check_results(folder: Path) -> list[Diagnosis]:
         evidence = ", ".join(map(to_printable, changed[:5]))
         found += report_error("changed", "Files of the run were changed since.", evidence, _ANEW)
     config = _read_record(folder / "config.json") if "config.json" in stated else None
-    told, judged = config.get("metric") if config is not None else None, record.get("config")
-    if isinstance(told, dict) and isinstance(judged, dict) and told != judged:
-        differ = sorted(key for key in {*told, *judged} if told.get(key) != judged.get(key))
+    metric, judged = config.get("metric") if config is not None else None, record.get("config")
+    if isinstance(metric, dict) and isinstance(judged, dict) and metric != judged:
+        differ = sorted(key for key in {*metric, *judged} if metric.get(key) != judged.get(key))
         says = "config.json and the record of the numbers disagree about the settings."
         found += report_error(
             "config", says, ", ".join(differ[:5]) or "they differ", "Evaluate again, into a new folder."

@@ -96,7 +96,7 @@ def evaluate_corner_files(
     # How predictions were routed, and the printed rows that may stand beside, JSON-ready.
     known = routing.trained_on if routing.trained_on in TRAINING_SETS else None
     domains = set(scenes.videos["domain"]) if "domain" in scenes.videos.columns else {None}
-    told = "proposals without classes" if routing.agnostic else f"classes of {routing.trained_on}"
+    text = "proposals without classes" if routing.agnostic else f"classes of {routing.trained_on}"
     classes = _select_version(scenes, config, routing)
     common = f"{classes}, {'each vehicle a class of its own' if config.total else 'vehicles merged'}"
     printed = []
@@ -104,7 +104,7 @@ def evaluate_corner_files(
         printed = select_printed(known, classes=not routing.agnostic, domains=domains)
     facts = {
         **inputs.facts,
-        "routing": {"predictions are": told, "common classes as in": common},
+        "routing": {"predictions are": text, "common classes as in": common},
         "printed": printed,
     }
     labelled, scenes = label_both(inputs.predictions, scenes, config, routing)

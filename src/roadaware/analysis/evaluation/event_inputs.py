@@ -180,7 +180,7 @@ def _convert_error(error: InputError, scenes: Scenes | None) -> InputError:
         if "scenes" in (error.hint or ""):
             return InputError(error.message, where=error.where, hint="Say --truth TRUTH, which names them.")
         return error
-    odd = [told for told in list_warnings(scenes) if any(kind in told for kind in _LABEL_LISTS)]
+    odd = [warning for warning in list_warnings(scenes) if any(kind in warning for kind in _LABEL_LISTS)]
     hint = "\n  ".join([*([error.hint] if error.hint else []), *(f"It may be the truth: {o}" for o in odd)])
     if NO_SCORE in error.message:
         hint = PER_CENT

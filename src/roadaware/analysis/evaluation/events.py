@@ -205,8 +205,8 @@ def evaluate_events(
     judged = [held for held in (of_boxes, of_tubes if of_tubes is not of_boxes else None) if held is not None]
     for held in judged:
         left.findings |= count_empty_videos(held, scenes)
-    doubts = [check_image_size(held, scenes) for held in judged]
-    notes += [told for of_one in doubts for told in of_one]
+    uncertainties = [check_image_size(held, scenes) for held in judged]
+    notes += [note for of_one in uncertainties for note in of_one]
     if of_tubes is None and of_boxes is not None and request.only != "frame":
         advice = get_advice(of_boxes.meta)
         linker_config, said = select_linker(request.config, request.dataset, advice, command="link")
@@ -221,7 +221,7 @@ def evaluate_events(
     summary, matches, also = _evaluate_levels(of_boxes, of_tubes, scenes, config, request, left)
     notes += [*also, *list_warnings(whole)]
     # A size in doubt is told in words, which say more than the boxes do.
-    if judged and not doubts[0]:
+    if judged and not uncertainties[0]:
         explain_zero(summary, judged[0], scenes, str(given[0].path))
     linker = of_tubes.meta.notes.get("linker") if of_tubes is not None else None
     if of_tubes is not None and tubes is not None:

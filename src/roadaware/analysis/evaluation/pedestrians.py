@@ -107,8 +107,8 @@ class SampleSource:
         found = read_scores(scores, COLUMNS[protocol.task])
         held = split_samples(sampled, self.split)
         option = "--config" if self.sampling is None else "--sampling"
-        told = f"split {self.split} as {self.protocol} with {option} {config} cuts it"
-        check_same_length(len(found.values), len(held.samples), scores, told)
+        text = f"split {self.split} as {self.protocol} with {option} {config} cuts it"
+        check_same_length(len(found.values), len(held.samples), scores, text)
         predictions = build_sample_predictions(held.samples, found.values)
         state, _ = collect_sample_scores(predictions, held, protocol.task)
         return MatchedScores(state, found.clipped, held), protocol.task

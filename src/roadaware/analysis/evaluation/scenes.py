@@ -154,15 +154,15 @@ def evaluate_scene_inputs(task: SceneTask, inputs: SceneInputs, request: SceneRe
             draws=request.draws,
             seed=request.seed,
         )
-    pictures = {}
+    images = {}
     if request.details:
         with log_step("pictures"):
-            pictures = collect_figure_data(task.name, inputs.predictions, inputs.scenes, result)
+            images = collect_figure_data(task.name, inputs.predictions, inputs.scenes, result)
     truth = inputs.facts["truth"] | {"digest": digest_truth(inputs.scenes)}
     facts = inputs.facts | {"truth": truth, "by": list(request.by)}
     named = ", ".join([request.config, *request.fields])
     name = path.stem or str(path)
-    return SceneRun(name, task, named, result, request.draws, request.seed, facts, pictures)
+    return SceneRun(name, task, named, result, request.draws, request.seed, facts, images)
 
 
 def open_scene_inputs(task: SceneTask, truth: Path, predictions: Path, how: Reading) -> SceneInputs:

@@ -207,8 +207,8 @@ class Quality:
 
     def summary(self) -> dict[str, Any]:
         """Items by status, in all and by what they are, and findings by rule."""
-        told = self.items["status"].value_counts().rows()
-        held = {status: dict(told).get(status, 0) for status in STATUSES}
+        counts = self.items["status"].value_counts().rows()
+        held = {status: dict(counts).get(status, 0) for status in STATUSES}
         kinds = self.items.group_by("what", maintain_order=True).agg(
             pl.len().alias("items"),
             *((pl.col("status") == status).sum().alias(status) for status in STATUSES),
@@ -319,8 +319,8 @@ def _with_refused(wide: pl.DataFrame, scenes: Sequence[Scenes]) -> tuple[pl.Data
     items = [(item, "refused row", "", name, "", "", -1) for (name, _), item in numbers.items()]
     schema: dict[str, Any] = {"item": pl.UInt32, **{name: wide.schema[name] for name in KEY}}
     rows = pl.DataFrame(items, schema=schema, orient="row")
-    told = pl.DataFrame(findings, schema=FINDING, orient="row")
-    return pl.concat([wide, rows], how="diagonal"), told
+    table = pl.DataFrame(findings, schema=FINDING, orient="row")
+    return pl.concat([wide, rows], how="diagonal"), table
 
 
 def _assign_status(wide: pl.DataFrame, findings: pl.DataFrame, count: int) -> pl.DataFrame:
@@ -328,13 +328,13 @@ def _assign_status(wide: pl.DataFrame, findings: pl.DataFrame, count: int) -> pl
     same = findings.group_by("item", "rule", "says", maintain_order=True).agg("stage")
     reason = pl.format("{}: {} ({})", "rule", "says", pl.col("stage").list.join(", "))
     stages = pl.col("stage").explode()
-    told = same.group_by("item", maintain_order=True).agg(
+    table = same.group_by("item", maintain_order=True).agg(
         failed=(~stages.is_in(_OF_ROUND_2)).any(),
         doubted=stages.is_in(["round 1", *_OF_ROUND_2]).any(),
         rules=pl.col("rule").unique(maintain_order=True),
         reasons=reason,
     )
-    rows = wide.join(told, on="item", how="left", maintain_order="left")
+    rows = wide.join(table, on="item", how="left", maintain_order="left")
     failed, doubted = (pl.col(name).fill_null(value=False) for name in ("failed", "doubted"))
     second = pl.lit(count == 3) & doubted
     words = {"pass": pl.lit("pass"), "fail": pl.lit("fail"), "disputed": pl.lit("disputed")}

@@ -468,8 +468,8 @@ def select_findings(wide: pl.DataFrame, wrong: pl.Expr, stage: str, rule: str, s
         says: the text for each; null where it names a value that is unknown.
     """
     held = wide.filter(wrong.fill_null(value=False))
-    told = says.cast(pl.String).fill_null("a value that it is held against is unknown")
-    rows = held.select("item", stage=pl.lit(stage), rule=pl.lit(rule), says=told)
+    table = says.cast(pl.String).fill_null("a value that it is held against is unknown")
+    rows = held.select("item", stage=pl.lit(stage), rule=pl.lit(rule), says=table)
     return rows.cast(pl.Schema(FINDING))
 
 

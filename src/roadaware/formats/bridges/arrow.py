@@ -69,11 +69,11 @@ def _read_meta(cls: type[TableSet], table: Any) -> Meta | None:
     if not isinstance(held, Mapping) or _KEY not in held:
         return None
     try:
-        told = json.loads(held[_KEY])
-        claimed, meta = told["claimed"], Meta(**told["meta"])
+        record = json.loads(held[_KEY])
+        predicted, meta = record["claimed"], Meta(**record["meta"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(f"from_arrow: the metadata of roadaware cannot be read: {error}") from error
-    if claimed != cls.claimed:
-        one, other = ("Predictions", "Scenes") if claimed else ("Scenes", "Predictions")
+    if predicted != cls.claimed:
+        one, other = ("Predictions", "Scenes") if predicted else ("Scenes", "Predictions")
         raise InputError(f"from_arrow: these tables were written by {one}, and are read as {other}")
     return meta

@@ -189,8 +189,8 @@ def read_fiftyone(folder: Path, *, kind: str, predicted: bool) -> Scenes | Predi
             ]
     if not seen:
         raise InputError(f"no frame has the field '{field}'", where=where, hint=_HINT)
-    told = metadata.get("default_classes")
-    words = [str(word) for word in told] if isinstance(told, list) else []
+    default_classes = metadata.get("default_classes")
+    words = [str(word) for word in default_classes] if isinstance(default_classes, list) else []
     classes = list(dict.fromkeys([*words, *sorted({row[4] for row in rows if row[4] is not None})]))
     place = {word: n for n, word in enumerate(classes)}
     found = parse_box_arrays(
@@ -255,8 +255,8 @@ def _read_sample(sample: Any, where: str) -> tuple[str, tuple[float, float], dic
     path = sample.get("filepath") if isinstance(sample, dict) else None
     if not isinstance(path, str) or not path:
         raise InputError("expected a sample with a filepath", where=where, hint=_HINT)
-    told = sample.get("metadata")
-    known = told if isinstance(told, dict) else {}
+    metadata = sample.get("metadata")
+    known = metadata if isinstance(metadata, dict) else {}
     width, height = known.get("frame_width"), known.get("frame_height")
     if type(width) is not int or type(height) is not int or min(width, height) < 1:
         raise InputError(

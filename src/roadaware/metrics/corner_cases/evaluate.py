@@ -139,17 +139,17 @@ class JudgedCorners(Judged):
     def only(self, kept: Bools) -> Self:
         """Some of the images; see `Judged.only`."""
         place = np.cumsum(kept) - 1
-        objects, claims = kept[self.item], kept[self.claim_item]
+        objects, predictions = kept[self.item], kept[self.claim_item]
         names = ("group", "kind", "above", "asked", "rank")
-        claimed = ("claim_group", "claim_kind", "score", "hit", "passed")
+        predicted = ("claim_group", "claim_kind", "score", "hit", "passed")
         cut: dict[str, Any] = {name: getattr(self, name)[objects] for name in names}
-        cut |= {name: getattr(self, name)[claims] for name in claimed}
+        cut |= {name: getattr(self, name)[predictions] for name in predicted}
         return replace(
             self,
             **cut,
             items=self.items.filter(pl.Series(kept)),
             item=place[self.item[objects]],
-            claim_item=place[self.claim_item[claims]],
+            claim_item=place[self.claim_item[predictions]],
         )
 
     def recall_alone(self) -> Self:
@@ -253,21 +253,21 @@ class JudgedCorners(Judged):
 
     def _renamed(self, groups: tuple[tuple[str, ...], ...], supers: tuple[str, ...]) -> Self:
         """The same with classes and super-classes numbered as in larger lists."""
-        kind, claimed = self.kind.copy(), self.claim_kind.copy()
+        kind, predicted = self.kind.copy(), self.claim_kind.copy()
         for place, (old, new) in enumerate(zip(self.groups, groups, strict=True)):
-            for numbers, group in ((kind, self.group), (claimed, self.claim_group)):
+            for numbers, group in ((kind, self.group), (predicted, self.claim_group)):
                 there = group == place
                 table = np.array([new[1:].index(word) for word in old[1:]] or [0])
                 numbers[there] = table[numbers[there]]
         table = np.array([*(supers.index(word) for word in self.supers), NONE])
         return replace(
-            self, kind=kind, claim_kind=claimed, above=table[self.above], groups=groups, supers=supers
+            self, kind=kind, claim_kind=predicted, above=table[self.above], groups=groups, supers=supers
         )
 
 
 def build_corner_state(
     truth: Objects,
-    claims: Claims,
+    predictions: Claims,
     met: dict[Group, Met],
     unanswered: dict[str, str],
     config: CornerConfig,
@@ -276,7 +276,7 @@ def build_corner_state(
 
     Args:
         truth: all objects.
-        claims: all predictions.
+        predictions: all predictions.
         met: by group.
         unanswered: groups without an answer to their reason.
         config: how it was judged.
@@ -297,10 +297,10 @@ def build_corner_state(
         above=joined([truth.above[each.rows] for each in parts], (), np.int64),
         asked=joined([each.asked for each in parts], (n_areas,), np.bool_),
         rank=joined([each.rank for each in parts], (n_areas, n_steps), np.int16),
-        claim_item=joined([claims.item[each.claims] for _, each in kept], (), np.int64),
+        claim_item=joined([predictions.item[each.claims] for _, each in kept], (), np.int64),
         claim_group=joined([np.full(len(each.claims), n) for n, each in kept], (), np.int64),
         claim_kind=joined([each.claimed for _, each in kept], (), np.int64),
-        score=joined([claims.score[each.claims] for _, each in kept], (), np.float64),
+        score=joined([predictions.score[each.claims] for _, each in kept], (), np.float64),
         hit=joined([each.hit for _, each in kept], (n_areas,), np.uint16),
         passed=joined([each.passed for _, each in kept], (n_areas,), np.uint16),
         groups=tuple((group, *list_group_classes(group, truth)) for group in met),
@@ -322,7 +322,7 @@ _HALF, _FROM_HALF = 1, slice(1, None)
 _CLASS_BLIND: tuple[Group, ...] = ("corner", "all")
 
 
-def summarize_objects(truth: Objects, claims: Claims, met: Mapping[Group, Met]) -> pl.DataFrame:
+def summarize_objects(truth: Objects, predictions: Claims, met: Mapping[Group, Met]) -> pl.DataFrame:
     """One row per counted object, in each group: `best_iou` is the overlap of the nearest prediction.
 
     `rank` is the place of the prediction that met it at an overlap of 0.5, from 0 and null where none did;
@@ -352,7 +352,7 @@ def summarize_objects(truth: Objects, claims: Claims, met: Mapping[Group, Met]) 
 
 
 def summarize_classes(
-    truth: Objects, claims: Claims, met: Mapping[Group, Met], config: CornerConfig
+    truth: Objects, predictions: Claims, met: Mapping[Group, Met], config: CornerConfig
 ) -> pl.DataFrame:
     """One row per class of the file: how many of its objects there are, and how many are met, whatever by.
 
@@ -471,7 +471,7 @@ def evaluate(
     """
     config = config or CornerConfig.default()
     truth = extract_objects(scenes, area=config.area, risk=config.risk)
-    claims, foreign = extract_proposals(predictions, truth)
+    predicted, foreign = extract_proposals(predictions, truth)
     # Groups that the predictions have no answer to, with the reason.
     said = predictions.meta.notes.get(UNANSWERED)
     if isinstance(said, Mapping):
@@ -485,34 +485,34 @@ def evaluate(
             group: "the predictions do not say what they are" for group in config.groups if group not in held
         }
     met = {
-        group: match_group(group, truth, _none(claims) if group in unanswered else claims, config)
+        group: match_group(group, truth, _none(predicted) if group in unanswered else predicted, config)
         for group in config.groups
     }
-    state = build_corner_state(truth, claims, met, unanswered, config)
+    state = build_corner_state(truth, predicted, met, unanswered, config)
     trivial = _trivial(truth, config, seed)
     # What had to be assumed, and what has no answer.
-    told = (*truth.notes, *(f"{group}: {why}" for group, why in unanswered.items()))
+    notes = (*truth.notes, *(f"{group}: {why}" for group, why in unanswered.items()))
     return build_result(
         state,
         config,
         by=by,
         draws=draws,
         seed=seed,
-        notes=told if trivial else (*told, "images of unknown size have no trivial answers"),
+        notes=notes if trivial else (*notes, "images of unknown size have no trivial answers"),
         makers={
-            "object": partial(summarize_objects, truth, claims, met),
-            "class": partial(summarize_classes, truth, claims, met, config),
+            "object": partial(summarize_objects, truth, predicted, met),
+            "class": partial(summarize_classes, truth, predicted, met, config),
         },
         left_out=_left_out(truth, met, foreign, config),
         baselines={name: compute_values(answer) for name, answer in trivial.items()},
-        facts=_facts(truth, claims, state, trivial, by),
+        facts=_facts(truth, predicted, state, trivial, by),
     )
 
 
-def _none(claims: Claims) -> Claims:
+def _none(predictions: Claims) -> Claims:
     """No prediction at all."""
     fields = ("item", "corners", "sides", "common", "novel", "label", "score")
-    return Claims(**{name: getattr(claims, name)[:0] for name in fields})
+    return Claims(**{name: getattr(predictions, name)[:0] for name in fields})
 
 
 def _trivial(truth: Objects, config: CornerConfig, seed: int) -> dict[str, JudgedCorners]:
@@ -524,9 +524,9 @@ def _trivial(truth: Objects, config: CornerConfig, seed: int) -> dict[str, Judge
         RANDOM: sample_random_boxes(truth, config.max_detections[-1], seed),
     }
     found = {}
-    for name, claims in answers.items():
-        met = {group: match_group(group, truth, claims, config, every=True) for group in config.groups}
-        found[name] = build_corner_state(truth, claims, met, {}, config)
+    for name, predictions in answers.items():
+        met = {group: match_group(group, truth, predictions, config, every=True) for group in config.groups}
+        found[name] = build_corner_state(truth, predictions, met, {}, config)
     return found
 
 
@@ -546,7 +546,7 @@ def _left_out(truth: Objects, met: Mapping[Group, Met], foreign: int, config: Co
 
 def _facts(
     truth: Objects,
-    claims: Claims,
+    predictions: Claims,
     state: JudgedCorners,
     trivial: Mapping[str, JudgedCorners],
     by: Sequence[str],
@@ -562,7 +562,7 @@ def _facts(
         "objects": len(truth.item),
         "corner_cases": int(truth.corner.sum()),
         "common_classes": list(truth.commons),
-        "claims_per_picture": float(len(claims.item) / len(truth.items)),
+        "claims_per_picture": float(len(predictions.item) / len(truth.items)),
         "average": "over thresholds and classes",
         IN_SLICES: within,
     }

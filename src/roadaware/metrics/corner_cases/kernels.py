@@ -16,7 +16,7 @@ MISSED = -1
 @kernel
 def match_cells(
     claim_start: Ints,
-    claims: Floats,
+    predictions: Floats,
     claim_area: Floats,
     object_start: Ints,
     objects: Floats,
@@ -41,7 +41,7 @@ def match_cells(
 
     Args:
         claim_start: (cells + 1,) where the predictions of each cell start.
-        claims: (n, 4) corners.
+        predictions: (n, 4) corners.
         claim_area: (n,) of their boxes.
         object_start: (cells + 1,) where the objects of each cell start.
         objects: (m, 4) corners.
@@ -64,7 +64,7 @@ def match_cells(
             overlap = np.empty((end - first, g1 - g0))
             top = np.zeros(end - first)
             aside, beyond = np.empty(g1 - g0, dtype=np.uint8), np.empty(end - first, dtype=np.bool_)
-            _fill(overlap, top, claims, claim_area, first, objects, sides, crowd, g0, best)
+            _fill(overlap, top, predictions, claim_area, first, objects, sides, crowd, g0, best)
             for a in range(len(bounds)):
                 low, high = bounds[a, 0], bounds[a, 1]
                 # One by one: numba compiles a loop faster than sums of arrays.
@@ -81,7 +81,7 @@ def match_cells(
 def _fill(
     overlap: Any,
     top: Any,
-    claims: Any,
+    predictions: Any,
     claim_area: Any,
     first: int,
     objects: Any,
@@ -94,7 +94,7 @@ def _fill(
     for d in range(overlap.shape[0]):
         for k in range(overlap.shape[1]):
             g = g0 + k
-            found = _overlap(claims[first + d], claim_area[first + d], objects[g], sides[g], crowd[g])
+            found = _overlap(predictions[first + d], claim_area[first + d], objects[g], sides[g], crowd[g])
             overlap[d, k] = found
             top[d] = max(top[d], found)
             best[g] = max(best[g], found)

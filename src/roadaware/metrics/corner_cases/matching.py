@@ -230,8 +230,8 @@ def extract_objects(scenes: Scenes, *, area: str, risk: str = "any") -> Objects:
     else:
         unsaid = boxes["corner_case"].null_count()
         corner = _flag(boxes, "corner_case", default=False)
-        told = f"{unsaid:,} objects do not say whether they are corner cases, and count as none"
-        notes = (told,) if unsaid else ()
+        text = f"{unsaid:,} objects do not say whether they are corner cases, and count as none"
+        notes = (text,) if unsaid else ()
     if risk == "blocking":
         clear, unasked = _clear(boxes, corner)
         corner, notes = corner & ~clear, (*notes, *unasked)
@@ -294,16 +294,16 @@ def _items(scenes: Scenes) -> pl.DataFrame:
         raise InputError("the truth has no annotated frame", hint="there is nothing to judge against")
     videos = scenes.videos.with_columns(pl.col("video").cast(pl.String))
     order = videos.select("video").with_row_index("place")
-    told = _texts(videos)
+    items = _texts(videos)
     for side in ("width_px", "height_px"):
         if side not in videos.columns:
             videos = videos.with_columns(pl.lit(None, dtype=pl.Int64).alias(side))
-    of_frame = [name for name in _texts(frames) if name not in told]
+    of_frame = [name for name in _texts(frames) if name not in items]
     ranks = ["image_id"] if "image_id" in frames.columns else ["place", "frame"]
     joined = frames.join(order, on="video", how="left").sort(ranks, maintain_order=True)
     joined = joined.select("video", "frame", *of_frame)
     return joined.join(
-        videos.select("video", "width_px", "height_px", *told), on="video", how="left", maintain_order="left"
+        videos.select("video", "width_px", "height_px", *items), on="video", how="left", maintain_order="left"
     )
 
 
@@ -373,9 +373,9 @@ def _clear(boxes: pl.DataFrame, corner: Bools) -> tuple[Bools, tuple[str, ...]]:
         )
     clear = ~_flag(boxes, BLOCKS, default=True)
     unknown = int((boxes[BLOCKS].is_null().to_numpy() & corner).sum())
-    told = f"{int((clear & corner).sum()):,} corner cases block no path and are not asked for"
+    text = f"{int((clear & corner).sum()):,} corner cases block no path and are not asked for"
     return clear, (
-        told,
+        text,
         *((f"of {unknown:,} corner cases it is not known; they are asked for",) if unknown else ()),
     )
 
@@ -425,14 +425,14 @@ def list_group_classes(group: Group, truth: Objects) -> tuple[str, ...]:
 
 
 def match_group(
-    group: Group, truth: Objects, claims: Claims, config: CornerConfig, *, every: bool = False
+    group: Group, truth: Objects, predictions: Claims, config: CornerConfig, *, every: bool = False
 ) -> Met:
     """The predictions of a group matched with its objects.
 
     Args:
         group: which.
         truth: all objects.
-        claims: all predictions.
+        predictions: all predictions.
         config: how.
         every: whether each prediction is predicted once as each class, as trivial answers are.
 
@@ -441,11 +441,11 @@ def match_group(
     from roadaware.metrics.corner_cases.kernels import MISSED, match_cells
 
     rows, kind = _objects(group, truth, config)
-    taken, claimed = _claims(group, claims, len(list_group_classes(group, truth)), every=every)
+    taken, predicted = _claims(group, predictions, len(list_group_classes(group, truth)), every=every)
     n_items = len(truth.items)
     cells = n_items * max(1, len(list_group_classes(group, truth)))
     rows, object_start = _by_cell(rows, kind * n_items + truth.item[rows], cells)
-    taken, claim_start = _by_cell(taken, claimed * n_items + claims.item[taken], cells)
+    taken, claim_start = _by_cell(taken, predicted * n_items + predictions.item[taken], cells)
     kind = (np.repeat(np.arange(cells), np.diff(object_start)) // n_items).astype(np.int64)
     # The first rows of each cell, where they start now, and how many were left away.
     most = config.max_detections[-1]
@@ -457,7 +457,7 @@ def match_group(
         kept = np.zeros_like(claim_start)
         np.cumsum(np.minimum(sizes, most), out=kept[1:])
         taken, claim_start, beyond = taken[place < most], kept, int((place >= most).sum())
-    claimed = (np.repeat(np.arange(cells), np.diff(claim_start)) // n_items).astype(np.int64)
+    predicted = (np.repeat(np.arange(cells), np.diff(claim_start)) // n_items).astype(np.int64)
     ignored = truth.marked[rows] if config.ignored == "marked" else truth.crowd[rows]
     rank = np.full((len(rows), len(AREA_BOUNDS_PX2), len(config.thresholds)), MISSED, dtype=np.int16)
     # A bit for each of the eleven thresholds.
@@ -465,8 +465,8 @@ def match_group(
     best = np.zeros(len(rows))
     match_cells(
         claim_start,
-        claims.corners[taken],
-        claims.sides[taken],
+        predictions.corners[taken],
+        predictions.sides[taken],
         object_start,
         truth.corners[rows],
         truth.sides[rows],
@@ -485,7 +485,7 @@ def match_group(
     area = truth.area[rows][:, None]
     sized = (area >= AREA_BOUNDS_PX2[:, 0]) & (area <= AREA_BOUNDS_PX2[:, 1])
     asked = sized & ~ignored[:, None]
-    return Met(rows, kind, asked, rank, best, taken, claimed, hit, passed, beyond)
+    return Met(rows, kind, asked, rank, best, taken, predicted, hit, passed, beyond)
 
 
 def _objects(group: Group, truth: Objects, config: CornerConfig) -> tuple[Ints, Ints]:
@@ -506,16 +506,16 @@ def _objects(group: Group, truth: Objects, config: CornerConfig) -> tuple[Ints, 
     return rows, kind[rows]
 
 
-def _claims(group: Group, claims: Claims, n_classes: int, *, every: bool) -> tuple[Ints, Ints]:
+def _claims(group: Group, predictions: Claims, n_classes: int, *, every: bool) -> tuple[Ints, Ints]:
     """The predictions of a group with the class of each, in their order."""
     if every:
-        n = len(claims.item)
+        n = len(predictions.item)
         return np.tile(np.arange(n), n_classes), np.repeat(np.arange(n_classes), n)
-    kind = {"common": claims.common, "classes": claims.label}.get(group)
+    kind = {"common": predictions.common, "classes": predictions.label}.get(group)
     if kind is not None:
         rows = np.flatnonzero(kind != NONE)
         return rows, kind[rows]
-    rows = np.flatnonzero(claims.novel) if group == "novel" else np.arange(len(claims.item))
+    rows = np.flatnonzero(predictions.novel) if group == "novel" else np.arange(len(predictions.item))
     return rows, np.zeros(len(rows), dtype=np.int64)
 
 

@@ -171,8 +171,8 @@ def list_box_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
     one (see `is_agentness_scored`); where there is no box, those that they have vocabularies of. Where
     nothing tells what would be predicted, all kinds of the ground truth are judged, which were missed.
     """
-    claimed = _claimed_of_boxes(predictions)
-    return _in_order(_true_of_boxes(scenes) if claimed is None else claimed, scenes)
+    predicted = _claimed_of_boxes(predictions)
+    return _in_order(_true_of_boxes(scenes) if predicted is None else predicted, scenes)
 
 
 def list_tube_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
@@ -184,17 +184,17 @@ def list_tube_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]
     """
     # The kinds that tubes are predicted for; None where unknown.
     if not is_linked(predictions):
-        claimed = _claimed_of_boxes(predictions)
+        predicted = _claimed_of_boxes(predictions)
     else:
         found = _list_label_kinds(predictions.tube_labels)
         if _from_linker(predictions):
             found |= {AGENTNESS, *get_score_layout(predictions.meta, "boxes").kinds}
         if not select_paths(predictions).is_empty():
             found.add(AGENTNESS)
-        claimed = found - {AGENTNESS} if _scores_labels(predictions) else found
-    if claimed is None:
-        claimed = _true_of_tubes(scenes)
-    return _in_order(claimed if _has_tubes(scenes) else claimed - {AGENTNESS}, scenes)
+        predicted = found - {AGENTNESS} if _scores_labels(predictions) else found
+    if predicted is None:
+        predicted = _true_of_tubes(scenes)
+    return _in_order(predicted if _has_tubes(scenes) else predicted - {AGENTNESS}, scenes)
 
 
 def is_agentness_scored(predictions: Predictions) -> bool:
@@ -288,12 +288,12 @@ def _in_order(kinds: Iterable[str], scenes: Scenes) -> tuple[str, ...]:
 
 
 def _one_sided(
-    what: str, judged: tuple[str, ...], true: set[str], claims: TableSet, scenes: Scenes
+    what: str, judged: tuple[str, ...], true: set[str], predictions: TableSet, scenes: Scenes
 ) -> tuple[str, ...]:
     missing = [kind for kind in _in_order(true, scenes) if kind not in judged]
     known = {*scenes.meta.vocabularies, AGENTNESS, OF_FRAMES}
-    held = claims.tube_labels if what == "tubes" else claims.labels
-    dense = set() if what == "tubes" else set(get_score_layout(claims.meta, "boxes").kinds)
+    held = predictions.tube_labels if what == "tubes" else predictions.labels
+    dense = set() if what == "tubes" else set(get_score_layout(predictions.meta, "boxes").kinds)
     strange = sorted((_list_label_kinds(held) | dense) - known)
     said = []
     if missing:

@@ -300,40 +300,40 @@ def _retarget(e: Evidence, fault: Ints, meant: Ints, pair: Ints) -> None:
     meant[wrong] = np.where(target >= 0, target, meant[wrong])
 
 
-def _find_switched(e: Evidence, claims: Ints, pair: Ints, threshold: float) -> Bools:
+def _find_switched(e: Evidence, predictions: Ints, pair: Ints, threshold: float) -> Bools:
     """Which predictions cover enough of their object, and lie as well on another track, mostly at other times."""
-    thing, own = e.thing[claims], e.pair_object[pair]
+    thing, own = e.thing[predictions], e.pair_object[pair]
     covered = e.shared[pair, 2] / np.maximum(1, e.object_frames[own])
     begin, end = e.pair_offsets[thing], e.pair_offsets[thing + 1]
     counts = end - begin
-    claim = np.repeat(np.arange(len(claims)), counts)
+    claim = np.repeat(np.arange(len(predictions)), counts)
     other = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + begin[claim]
     middle = e.shared[other, :2].sum(axis=1) / 2
     away = (middle < e.shared[pair[claim], 0]) | (middle > e.shared[pair[claim], 1])
     elsewhere = e.object_track[e.pair_object[other]] != e.object_track[own[claim]]
     follows = away & elsewhere & (e.parts[other, 1] >= threshold) & (e.shared[other, 2] > 0)
-    return np.asarray((covered >= threshold) & (np.bincount(claim[follows], minlength=len(claims)) > 0))
+    return np.asarray((covered >= threshold) & (np.bincount(claim[follows], minlength=len(predictions)) > 0))
 
 
-def _broken(e: Evidence, claims: Ints, meant: Ints, pair: Ints, threshold: float) -> Bools:
+def _broken(e: Evidence, predictions: Ints, meant: Ints, pair: Ints, threshold: float) -> Bools:
     """Which predictions are pieces of ground truth that the pieces, joined, would meet."""
-    broken = np.zeros(len(claims), dtype=np.bool_)
+    broken = np.zeros(len(predictions), dtype=np.bool_)
     order = np.lexsort((e.shared[pair, 0], meant))
     starts = np.flatnonzero(np.diff(meant[order], prepend=-1, append=-1))
     for begin, stop in itertools.pairwise(starts.tolist()):
         members = order[begin:stop]
         if len(members) > 1:
             frames = int(e.object_frames[e.instance_object[meant[members[0]]]])
-            used = _select_pieces(e, claims[members], pair[members], frames, threshold)
+            used = _select_pieces(e, predictions[members], pair[members], frames, threshold)
             broken[members[used]] = True
     return broken
 
 
-def _select_pieces(e: Evidence, claims: Ints, pair: Ints, frames: int, threshold: float) -> list[int]:
+def _select_pieces(e: Evidence, predictions: Ints, pair: Ints, frames: int, threshold: float) -> list[int]:
     """Which of the pieces add frames of an object to those before, if joined they would meet it."""
     used: list[int] = []
     until, covered, beside, agreed = -1, 0.0, 0.0, 0.0
-    for place, (claim, at) in enumerate(zip(claims, pair, strict=True)):
+    for place, (claim, at) in enumerate(zip(predictions, pair, strict=True)):
         first, last, count = e.shared[at].tolist()
         new = count * max(0, last - max(first - 1, until)) / max(1, last - first + 1)
         if new > 0:
@@ -491,21 +491,21 @@ def collect_video_evidence(
     classes, labels = _classes(judged.classes, kind)
     new = np.full(len(judged.classes), -1, dtype=np.int64)
     new[list(classes)] = np.arange(len(classes))
-    claims, truth = judged.claims, judged.truth
-    wanted = (new[claims.cls] >= 0) & counted
+    predictions, truth = judged.claims, judged.truth
+    wanted = (new[predictions.cls] >= 0) & counted
     chosen = judged.ranked[wanted[judged.ranked]]
-    chosen = chosen[np.argsort(new[claims.cls[chosen]], kind="stable")]
+    chosen = chosen[np.argsort(new[predictions.cls[chosen]], kind="stable")]
     asked = np.flatnonzero(new[truth.cls] >= 0)
     offsets, instances = _instances(truth.extent[asked], new[truth.cls[asked]], len(truth.tubes))
     return Evidence(
         kind=kind,
         labels=labels,
         videos=judged.videos,
-        cls=new[claims.cls[chosen]],
-        score=claims.score[chosen],
-        video=claims.video[chosen],
-        thing=claims.extent[chosen],
-        thing_frames=claims.tubes.lengths,
+        cls=new[predictions.cls[chosen]],
+        score=predictions.score[chosen],
+        video=predictions.video[chosen],
+        thing=predictions.extent[chosen],
+        thing_frames=predictions.tubes.lengths,
         pair_offsets=judged.pairs.offsets,
         pair_object=judged.pairs.second,
         overlap=judged.overlap,
@@ -519,12 +519,12 @@ def collect_video_evidence(
     )
 
 
-def _drop_ignored(claims: Ints, scores: Floats, met: npt.NDArray[np.int32]) -> tuple[Ints, Floats]:
+def _drop_ignored(predictions: Ints, scores: Floats, met: npt.NDArray[np.int32]) -> tuple[Ints, Floats]:
     """The predictions that are not on ground truth to ignore, and their scores."""
     from roadaware.metrics.detection.kernels import ABSORBED
 
     kept = met[:, 0] != ABSORBED
-    return claims[kept], scores[kept]
+    return predictions[kept], scores[kept]
 
 
 def _kinds(classes: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -86,13 +86,13 @@ def apply_slice(judged: JudgedFrames, wanted: Slice, scenes: Scenes) -> JudgedFr
         UsageError: if a condition names columns that are not there, or is none.
     """
     inside = np.ones(len(judged.truth.box), dtype=np.bool_)
-    claims = np.ones(len(judged.claims.row), dtype=np.bool_)
+    predictions = np.ones(len(judged.claims.row), dtype=np.bool_)
     if wanted.truth is not None:
         inside &= _holds(wanted.truth, scenes.boxes[judged.truth.row])
     if wanted.size is not None:
         inside &= _holds(wanted.size, _measure_boxes(judged.truth.edges))
-        claims &= _holds(wanted.size, _measure_boxes(judged.claims.edges))
-    return judged.within(inside, claims)
+        predictions &= _holds(wanted.size, _measure_boxes(judged.claims.edges))
+    return judged.within(inside, predictions)
 
 
 def _measure_boxes(edges: npt.NDArray[np.float64]) -> pl.DataFrame:
@@ -211,19 +211,19 @@ def prepare_labels(
     rows = np.flatnonzero(is_in_sorted(judged, keys))
     order = np.argsort(keys[rows], kind="stable")
     rows = rows[order]
-    score, claimed = np.zeros((len(rows), len(classes))), np.zeros(len(classes), dtype=np.bool_)
+    score, predicted = np.zeros((len(rows), len(classes))), np.zeros(len(classes), dtype=np.bool_)
     kinds = get_score_layout(predictions.meta, "frames")
     if kind in kinds.kinds and "scores" in predictions.frames.columns:
         given = convert_dense_scores(predictions.frames["scores"], kinds.width)[rows]
         start = kinds.columns(kind).start
         for _, label, place in build_class_index(predictions, classes).iter_rows():
-            score[:, place], claimed[place] = given[:, start + label], True
+            score[:, place], predicted[place] = given[:, start + label], True
     truth = _truth(scenes, classes, frames, config)
     at = np.searchsorted(judged, keys[rows])
     others = {"in videos that the truth does not have": int((keys == -1).sum())}
     others["that the truth does not have"] = int((keys == -2).sum())
     others["that were not annotated"] = len(keys) - len(rows) - sum(others.values())
-    return JudgedLabels(classes, frames, truth, at, score, claimed, others, config.min_av_score)
+    return JudgedLabels(classes, frames, truth, at, score, predicted, others, config.min_av_score)
 
 
 def _truth(
@@ -575,7 +575,7 @@ def evaluate(
     return DetectionResult(
         summary=pl.DataFrame(rows, schema=DETECTION_SUMMARY),
         counts=pl.concat([_counts(group, *part) for group, part in parts.items()]),
-        config=to_dict(judge.told()),
+        config=to_dict(judge.effective_config()),
         notes=(*(f"{n:,} {what} were left out" for what, n in judge.left_out.items()), *judge.notes),
         makers=judge.makers,
         matches={name: matches for name, (_, matches) in levels.items()},
@@ -665,7 +665,7 @@ class _Judge:
         if boxes.values and self.of_frames and self._labelled:
             yield AV_ACTION, (Asked(AV_ACTION, {"": (0,)}), self._labels())
 
-    def told(self) -> DetectionConfig:
+    def effective_config(self) -> DetectionConfig:
         """The configuration with composite scores as they are, where all levels agree on that."""
         held = set(self.composites.values())
         return replace(self.config, composite_scores=held.pop()) if len(held) == 1 else self.config
@@ -680,11 +680,11 @@ class _Judge:
     @property
     def _linked(self) -> bool:
         """Whether tubes are judged; they are not where nothing was linked."""
-        claims, asked = self.predictions, not self.scenes.tubes.is_empty()
-        if not is_linked(claims) and not claims.boxes.is_empty():
+        predictions, asked = self.predictions, not self.scenes.tubes.is_empty()
+        if not is_linked(predictions) and not predictions.boxes.is_empty():
             self.notes += ("tubes are not judged, because the predicted boxes are not linked",)
             return False
-        if not asked and not claims.tubes.is_empty():
+        if not asked and not predictions.tubes.is_empty():
             self.notes += ("tubes are not judged, because the truth has none",)
         return asked
 
@@ -693,11 +693,12 @@ class _Judge:
         """Whether labels of frames are judged."""
         if OF_FRAMES not in self.scenes.meta.vocabularies:
             return False
-        claims = self.predictions
+        predictions = self.predictions
         scored = (
-            "scores" in claims.frames.columns and OF_FRAMES in get_score_layout(claims.meta, "frames").kinds
+            "scores" in predictions.frames.columns
+            and OF_FRAMES in get_score_layout(predictions.meta, "frames").kinds
         )
-        if scored or is_silent(claims):
+        if scored or is_silent(predictions):
             return True
         if not self.scenes.frame_labels.is_empty():
             self.notes += (f"frames are not judged for {OF_FRAMES}: nothing is predicted of that",)
@@ -768,8 +769,8 @@ def _counts(group: str | None, levels: Levels, videos: tuple[str, ...] | None) -
     parts = []
     for name, (_, matches) in levels.items():
         kept = [videos is None or video in videos for video in matches.videos]
-        claims = pl.Series(matches.cls[pl.Series(kept, dtype=pl.Boolean).to_numpy()[matches.video]])
-        n = claims.to_frame("c").group_by("c").len()
+        predictions = pl.Series(matches.cls[pl.Series(kept, dtype=pl.Boolean).to_numpy()[matches.video]])
+        n = predictions.to_frame("c").group_by("c").len()
         found = dict(n.iter_rows())
         parts.append(
             pl.DataFrame(

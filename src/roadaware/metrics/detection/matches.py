@@ -305,15 +305,15 @@ class JudgedFrames:
             UsageError: if a threshold lies outside (0, 1].
         """
         absorbing = bool(self.truth.ignore.any() or self.outside.any() or self.outside_claims.any())
-        claims, scores, hits, absorbed, sizes = [], [], [], [], []
+        predictions, scores, hits, absorbed, sizes = [], [], [], [], []
         for ranked, score, met in self.met(thresholds):
-            claims.append(ranked)
+            predictions.append(ranked)
             scores.append(score)
             hits.append(met >= 0)
             sizes.append(len(ranked))
             if absorbing:
                 absorbed.append((met == _ABSORBED) | ((met < 0) & self.outside_claims[ranked][:, None]))
-        place = np.concatenate([*claims, np.zeros(0, dtype=np.int64)])
+        place = np.concatenate([*predictions, np.zeros(0, dtype=np.int64)])
         marks = np.zeros((0, len(thresholds)), dtype=np.bool_)
         return Matches(
             tuple(float(threshold) for threshold in thresholds),
@@ -354,7 +354,7 @@ class JudgedFrames:
             role[members] = resting[members]
             used[:, members] = 0
 
-    def nearest(self, c: int, claims: Ints) -> Floats:
+    def nearest(self, c: int, predictions: Ints) -> Floats:
         """(k,) IoU of some predictions with the ground-truth box of a class that each overlaps most, 0 where none is."""
         has = np.zeros(len(self.truth.box), dtype=np.bool_)
         has[self.truth.members[c]] = True
@@ -364,7 +364,7 @@ class JudgedFrames:
         place = np.arange(len(self.overlap)) - np.repeat(self.pair_start[:-1] - first, sizes)
         best = np.zeros(len(sizes))
         np.maximum.at(best, of[has[place]], self.overlap[has[place]])
-        return best[claims]
+        return best[predictions]
 
     def _ranked(self, c: int) -> tuple[Ints, Floats]:
         """The predictions of a class that are judged, by falling score, and their scores."""
@@ -404,14 +404,14 @@ class JudgedFrames:
             counts[:, c] = np.bincount(video[members[wanted[members]]], minlength=len(counts))
         return counts
 
-    def within(self, truth: Bools, claims: Bools) -> JudgedFrames:
+    def within(self, truth: Bools, predictions: Bools) -> JudgedFrames:
         """The same with a part of the ground truth counted, and a part of the predictions counted as false positives.
 
         Args:
             truth: (m,) the ground-truth boxes that are asked for.
-            claims: (n,) the predictions that count as wrong where they meet nothing.
+            predictions: (n,) the predictions that count as wrong where they meet nothing.
         """
-        return replace(self, outside=~truth, outside_claims=~claims)
+        return replace(self, outside=~truth, outside_claims=~predictions)
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -448,19 +448,19 @@ def prepare_frames(
     frames = collect_frames(scenes)
     predictions, scenes, scale = scale_to_common_size(predictions, scenes, frames.videos, config)
     truth = extract_true_boxes(scenes, classes, frames, scale.truth)
-    claims = extract_predicted_boxes(
+    predicted = extract_predicted_boxes(
         predictions, classes, frames, scale.claims, interpolated=config.interpolated_boxes
     )
     start, overlap = compute_frame_overlaps(
-        claims.edges,
-        claims.frame,
+        predicted.edges,
+        predicted.frame,
         truth.edges,
         truth.start,
         float(config.frame_pixel_offset),
         config.numbers == "single",
     )
-    none = np.zeros(len(truth.box), dtype=np.bool_), np.zeros(len(claims.row), dtype=np.bool_)
-    return JudgedFrames(classes, frames, truth, claims, start, overlap, config, *none)
+    none = np.zeros(len(truth.box), dtype=np.bool_), np.zeros(len(predicted.row), dtype=np.bool_)
+    return JudgedFrames(classes, frames, truth, predicted, start, overlap, config, *none)
 
 
 def add_product_scores(predictions: Predictions, scenes: Scenes) -> Predictions:
@@ -650,15 +650,15 @@ def build_tube_table(
         InputError: as `match_tubes` does.
     """
     judged = prepare_tubes(predictions, scenes, config, overlap, kinds)
-    claims, names = judged.claims, np.array(judged.videos, dtype=object)
+    predicted, names = judged.claims, np.array(judged.videos, dtype=object)
     kind, label = (np.array([named[i] for named in judged.classes], dtype=object) for i in (0, 1))
     table = pl.DataFrame(
         {
-            "tube": claims.tube,
-            "video": pl.Series(names[claims.video].tolist(), dtype=pl.String),
-            "kind": pl.Series(kind[claims.cls].tolist(), dtype=pl.String),
-            "label": pl.Series(label[claims.cls].tolist(), dtype=pl.String),
-            "score": claims.score,
+            "tube": predicted.tube,
+            "video": pl.Series(names[predicted.video].tolist(), dtype=pl.String),
+            "kind": pl.Series(kind[predicted.cls].tolist(), dtype=pl.String),
+            "label": pl.Series(label[predicted.cls].tolist(), dtype=pl.String),
+            "score": predicted.score,
         }
     )
     taken = _taken(judged, (threshold,))[:, 0]
@@ -693,12 +693,12 @@ def prepare_tubes(
     videos = tuple(scenes.videos["video"].cast(pl.String).to_list())
     predictions, scenes, scale = scale_to_common_size(predictions, scenes, videos, config)
     truth, ignored, boxless = _select_true_tubes(scenes, classes, videos, scale.truth)
-    claims = extract_labelled_tubes(predictions, classes, videos, scale.claims)
+    predicted = extract_labelled_tubes(predictions, classes, videos, scale.claims)
     if config.min_tube_score is not None:
-        claims = claims.only(claims.score > config.min_tube_score)
+        predicted = predicted.only(predicted.score > config.min_tube_score)
     time = config.tube_time
     pairs = compute_tube_overlaps(
-        claims.tubes,
+        predicted.tubes,
         truth.tubes,
         # As published: the overlap in time alone looks at no box, so that holes make no difference to it.
         time="endpoints_always" if (time, overlap) == ("endpoints", "tiou") else time,
@@ -706,10 +706,10 @@ def prepare_tubes(
         single=config.numbers == "single",
     )
     values = {"tiou": pairs.temporal, "siou": pairs.spatial, "stiou": pairs.spatial * pairs.temporal}
-    absorbed = np.zeros(len(claims.tubes))
+    absorbed = np.zeros(len(predicted.tubes))
     of_ignored = ignored[pairs.second]
     np.maximum.at(absorbed, pairs.first[of_ignored], values[overlap][of_ignored])
-    return JudgedTubes(classes, videos, claims, truth, pairs, values[overlap], absorbed, boxless)
+    return JudgedTubes(classes, videos, predicted, truth, pairs, values[overlap], absorbed, boxless)
 
 
 def _select_true_tubes(
@@ -734,9 +734,11 @@ def _taken(judged: JudgedTubes, thresholds: Sequence[float]) -> Ints:
     """(n, T) the ground-truth tube that each prediction takes at each threshold, as a row; -1 for none."""
     from roadaware.metrics.detection.kernels import assign_tubes
 
-    claims = judged.claims
+    predictions = judged.claims
     levels = np.array(thresholds, dtype=np.float64)
-    return assign_tubes(judged.ranked, claims.extent, claims.cls, *judged.arrays(), judged.truth.cls, levels)
+    return assign_tubes(
+        judged.ranked, predictions.extent, predictions.cls, *judged.arrays(), judged.truth.cls, levels
+    )
 
 
 def _nearest(judged: JudgedTubes, group: npt.NDArray[Any]) -> pl.DataFrame:
@@ -749,8 +751,10 @@ def _nearest(judged: JudgedTubes, group: npt.NDArray[Any]) -> pl.DataFrame:
     from roadaware.metrics.detection.kernels import find_nearest_tubes
 
     group = group.astype(np.int64)
-    claims, truth = judged.claims, judged.truth
-    pair, at = find_nearest_tubes(claims.extent, group[claims.cls], *judged.arrays(), group[truth.cls])
+    predictions, truth = judged.claims, judged.truth
+    pair, at = find_nearest_tubes(
+        predictions.extent, group[predictions.cls], *judged.arrays(), group[truth.cls]
+    )
     columns = {"overlap": judged.overlap, "temporal": judged.pairs.temporal, "spatial": judged.pairs.spatial}
     return pl.DataFrame(
         {

@@ -328,9 +328,9 @@ def compute_scales(
     Raises:
         InputError: if the size of a video is needed and not known.
     """
-    truth, claims, target = _validate_sizes(predictions, scenes, videos, config)
+    truth, predicted, target = _validate_sizes(predictions, scenes, videos, config)
     same = np.isnan(truth[:, :1])
-    return Scales(*(np.tile(np.where(same, 1.0, target / size), 2) for size in (truth, claims)))
+    return Scales(*(np.tile(np.where(same, 1.0, target / size), 2) for size in (truth, predicted)))
 
 
 def scale_to_common_size(
@@ -344,9 +344,9 @@ def scale_to_common_size(
     """
     if config.numbers == "double":
         return predictions, scenes, compute_scales(predictions, scenes, videos, config)
-    truth, claims, target = _validate_sizes(predictions, scenes, videos, config)
+    truth, predicted, target = _validate_sizes(predictions, scenes, videos, config)
     ones = np.ones((len(videos), 4))
-    held = _in_single(predictions, claims, target, videos), _in_single(scenes, truth, target, videos)
+    held = _in_single(predictions, predicted, target, videos), _in_single(scenes, truth, target, videos)
     return *held, Scales(ones, ones)
 
 
@@ -369,11 +369,11 @@ def _validate_sizes(
     predictions: Predictions, scenes: Scenes, videos: Sequence[str], config: DetectionConfig
 ) -> tuple[Floats, Floats, Floats]:
     """(V, 2) sizes of ground truth and predictions, NaN where they are the same and unknown; and what they become."""
-    truth, claims = _sizes(scenes, videos), _sizes(predictions, videos)
-    claims = np.where(np.isnan(claims), truth, claims)
+    truth, predicted = _sizes(scenes, videos), _sizes(predictions, videos)
+    predicted = np.where(np.isnan(predicted), truth, predicted)
     target = truth if config.frame_size_px is None else np.array([config.frame_size_px], dtype=np.float64)
     unknown = np.isnan(truth[:, 0])
-    same = unknown & np.isnan(claims[:, 0])
+    same = unknown & np.isnan(predicted[:, 0])
     lost = unknown if config.frame_size_px is not None else unknown & ~same
     if lost.any():
         names = [videos[k] for k in np.flatnonzero(lost)[:5]]
@@ -382,7 +382,7 @@ def _validate_sizes(
             hint="boxes are compared in pixels of one size: fill width_px and height_px in videos, or set "
             "frame_size_px to null where truth and predictions are in the same pixels",
         )
-    return truth, claims, target
+    return truth, predicted, target
 
 
 def _sizes(tables: TableSet, videos: Sequence[str]) -> Floats:

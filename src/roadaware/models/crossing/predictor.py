@@ -140,8 +140,8 @@ class Predictor:
         try:
             yield
         except ARITHMETIC as error:
-            told = to_printable(" ".join(str(error).split()))
-            raise InputError(f"{self.name} cannot be asked: {told}", hint="train it again") from error
+            text = to_printable(" ".join(str(error).split()))
+            raise InputError(f"{self.name} cannot be asked: {text}", hint="train it again") from error
 
     @property
     def smallest(self) -> int:
@@ -218,14 +218,14 @@ class Predictor:
             task, labels = str(said["task"]), tuple(said["labels"])
             if len(set(labels)) != len(labels) or not all(isinstance(label, str) for label in labels):
                 raise ValueError("labels are texts, each once")
-            doubt = configs.from_dict(DoubtConfig, said.get("doubt", {}))
-            network = _load_network(said, len(labels), doubt, tensors, str(path))
+            uncertainty = configs.from_dict(DoubtConfig, said.get("doubt", {}))
+            network = _load_network(said, len(labels), uncertainty, tensors, str(path))
         except InputError:
             raise
         except (*ARITHMETIC, UsageError) as error:
             message = f"what the file says does not fit: {to_printable(str(error), 400)}"
             raise DamagedError(message, where=str(path)) from error
-        return cls(network.eval(), said["name"], task, labels, facts, temperature, doubt)
+        return cls(network.eval(), said["name"], task, labels, facts, temperature, uncertainty)
 
 
 def is_predictor(path: Path) -> bool:
@@ -308,7 +308,7 @@ def convert_logits(logits: Floats) -> Floats:
 
 
 def _load_network(
-    said: Mapping[str, Any], labels: int, doubt: DoubtConfig, tensors: Mapping[str, Tensor], where: str
+    said: Mapping[str, Any], labels: int, uncertainty: DoubtConfig, tensors: Mapping[str, Tensor], where: str
 ) -> CrossingNet:
     """The network that a file describes, with its weights.
 
@@ -329,7 +329,7 @@ def _load_network(
                 most = f"{_MOST_SIDES} sides, {_MOST_FRAMES:,} frames and {_MOST_NUMBERS:,} numbers"
                 raise ValueError(f"{name} has the shape {to_printable(repr(shape), 60)}; it may have {most}")
         network: CrossingNet = create(said["name"], config=config, shapes=found, labels=labels, tasks=tasks)
-        replace_last_layer(network, doubt).load_state_dict(dict(tensors))
+        replace_last_layer(network, uncertainty).load_state_dict(dict(tensors))
     return network
 
 

@@ -108,8 +108,10 @@ class Stepper:
             each = seen[rows]
             if ahead is not None:
                 matrix, bias, regions = ahead
-                told = self._kernels.compute_region_log_probs(each, matrix, bias, state.place[rows], regions)
-                each = np.concatenate([each, told], axis=1)
+                log_probs = self._kernels.compute_region_log_probs(
+                    each, matrix, bias, state.place[rows], regions
+                )
+                each = np.concatenate([each, log_probs], axis=1)
             found.append(each)
         return found
 

@@ -102,27 +102,27 @@ def compute_region_log_probs(
         regions: how many there are.
     """
     places = len(bias) // 3
-    told, found = np.empty(3 * places, np.float32), np.empty((len(seen), regions), np.float32)
+    logits, found = np.empty(3 * places, np.float32), np.empty((len(seen), regions), np.float32)
     for b in range(len(seen)):
         for at in range(3 * places):
-            told[at] = bias[at]
-        _multiply(seen[b], matrix, told)
+            logits[at] = bias[at]
+        _multiply(seen[b], matrix, logits)
         # The largest is taken off before the exponential, so that nothing overflows.
         most, total = -np.inf, 0.0
         for at in range(places):
-            most = max(most, told[at])
+            most = max(most, logits[at])
         for at in range(places):
-            total += math.exp(told[at] - most)
+            total += math.exp(logits[at] - most)
         for region in range(regions):
             share = 0.0
             for at in range(places):
-                width = math.exp(min(max(told[2 * places + at], _NARROWEST), _WIDEST))
-                centre = place[b] + told[places + at]
+                width = math.exp(min(max(logits[2 * places + at], _NARROWEST), _WIDEST))
+                centre = place[b] + logits[places + at]
                 below = 1.0 / (1.0 + math.exp((centre - region / regions) / width)) if region else 0.0
                 above = 1.0
                 if region < regions - 1:
                     above = 1.0 / (1.0 + math.exp((centre - (region + 1) / regions) / width))
-                share += (above - below) * math.exp(told[at] - most) / total
+                share += (above - below) * math.exp(logits[at] - most) / total
             found[b, region] = math.log(share + LEAST)
     return found
 

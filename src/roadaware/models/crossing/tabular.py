@@ -164,8 +164,8 @@ class TabularModel(ABC):
         """
         arrays, facts = open_arrays(path)
         if facts.get("model") != cls.card.name:
-            told = to_printable(str(facts.get("model")), 60)
-            raise InputError(f"expected a model {cls.card.name}, found {told}", where=str(path))
+            text = to_printable(str(facts.get("model")), 60)
+            raise InputError(f"expected a model {cls.card.name}, found {text}", where=str(path))
         try:
             config = configs.from_dict(cls.config_class, facts["config"])
             configs.check_range("labels", config.labels, 2, _MOST_LABELS)

@@ -179,21 +179,21 @@ class FlipoutLast(LastLayer):
         return torch.randint(0, 2, shape, device=input.device).to(input) * 2 - 1
 
 
-def replace_last_layer(network: CrossingNet, doubt: DoubtConfig) -> CrossingNet:
+def replace_last_layer(network: CrossingNet, uncertainty: DoubtConfig) -> CrossingNet:
     """The network itself, its last layer replaced where the uncertainty method asks for that.
 
     Args:
         network: is changed.
-        doubt: says how.
+        uncertainty: says how.
 
     Raises:
         UsageError: if all dropout is to differ, and there is none.
     """
-    if doubt.kind == "last-flipout":
-        network.last = FlipoutLast(network.last, doubt.prior)
-    elif doubt.rate:
-        network.last = DropoutLast(network.last, doubt.rate)
-    if doubt.kind == "dropout":
+    if uncertainty.kind == "last-flipout":
+        network.last = FlipoutLast(network.last, uncertainty.prior)
+    elif uncertainty.rate:
+        network.last = DropoutLast(network.last, uncertainty.rate)
+    if uncertainty.kind == "dropout":
         refuse_without_dropout(network)
     return network
 
@@ -208,7 +208,7 @@ def compute_kl_divergence(network: CrossingNet) -> Tensor | None:
 
 
 def sample_logits(
-    network: CrossingNet, doubt: DoubtConfig, asked: Iterable[dict[str, Tensor]], n: int, seed: int
+    network: CrossingNet, uncertainty: DoubtConfig, asked: Iterable[dict[str, Tensor]], n: int, seed: int
 ) -> Tensor:
     """(passes, samples, n_scores) logits of single passes.
 
@@ -218,7 +218,7 @@ def sample_logits(
 
     Args:
         network: is asked in eval mode.
-        doubt: what differs.
+        uncertainty: what differs.
         asked: inputs of batches.
         n: how many passes.
         seed: of what differs; pass i is the same however many follow.
@@ -229,46 +229,46 @@ def sample_logits(
     if n < 1:
         raise UsageError(f"there is at least one pass, not {n}")
     network.eval()
-    if doubt.kind == "dropout":
+    if uncertainty.kind == "dropout":
         refuse_without_dropout(network)
     with torch.inference_mode():
-        parts = [_batch(network, doubt, x, n, (seed, at)) for at, x in enumerate(asked)]
+        parts = [_batch(network, uncertainty, x, n, (seed, at)) for at, x in enumerate(asked)]
     return torch.cat(parts, 1) if parts else torch.zeros(n, 0, network.n_scores)
 
 
-def sample_last_weights(network: CrossingNet, doubt: DoubtConfig, n: int, seed: int = 0) -> Tensor:
+def sample_last_weights(network: CrossingNet, uncertainty: DoubtConfig, n: int, seed: int = 0) -> Tensor:
     """(passes, n_scores, width) weights of the last layer in the passes of `sample_logits`, its bias apart.
 
     Whoever has the embedding of a sample has all its passes by one product.
 
     Args:
         network: of a predictor.
-        doubt: what differs; not all dropout.
+        uncertainty: what differs; not all dropout.
         n: how many passes.
         seed: as `sample_logits` takes it.
 
     Raises:
         UsageError: if there are no passes, or they differ before the last layer.
     """
-    if n < 1 or doubt.kind == "dropout":
+    if n < 1 or uncertainty.kind == "dropout":
         raise UsageError("there is at least one pass, and what differs is the last layer alone")
     last = network.last
     with torch.inference_mode():
-        if not doubt.draws or not isinstance(last, LastLayer):
+        if not uncertainty.draws or not isinstance(last, LastLayer):
             # Cloned, since expanded passes would share their memory.
             return last.weight.expand(n, -1, -1).clone()
         return torch.stack([last.drawn_weight(_chance(seed, each)) for each in range(n)])
 
 
 def _batch(
-    network: CrossingNet, doubt: DoubtConfig, x: dict[str, Tensor], n: int, place: tuple[int, int]
+    network: CrossingNet, uncertainty: DoubtConfig, x: dict[str, Tensor], n: int, place: tuple[int, int]
 ) -> Tensor:
     """(passes, B, n_scores)."""
-    if doubt.kind == "dropout":
+    if uncertainty.kind == "dropout":
         with enable_dropout(network), torch.random.fork_rng(devices=[]):
             return torch.stack([_run_dropout_pass(network, x, (*place, each)) for each in range(n)])
     last = network.last
-    if not doubt.draws or not isinstance(last, LastLayer):
+    if not uncertainty.draws or not isinstance(last, LastLayer):
         answer: Tensor = network(x)["label"]
         return answer.expand(n, -1, -1).clone()
     seen = network.looked(x).embedding

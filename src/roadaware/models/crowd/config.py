@@ -276,11 +276,11 @@ class Vocabulary:
                 continue
             missing = [label for label in theirs if label not in ours][:4]
             extra = [label for label in ours if label not in theirs][:4]
-            told = [f"it lacks {', '.join(missing)}"] if missing else []
-            told += [f"it alone has {', '.join(extra)}"] if extra else []
+            lines = [f"it lacks {', '.join(missing)}"] if missing else []
+            lines += [f"it alone has {', '.join(extra)}"] if extra else []
             raise InputError(
                 f"weights of another vocabulary: {len(ours)} {field.name} where the data has {len(theirs)}; "
-                f"{to_printable('; '.join(told) or 'their order differs', 300)}",
+                f"{to_printable('; '.join(lines) or 'their order differs', 300)}",
                 where=where,
                 hint="take weights that were trained on these labels, or leave their own labels as they are",
             )

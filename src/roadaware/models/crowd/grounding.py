@@ -623,14 +623,14 @@ COLOURS = 12
 """Numbers of a cell of 16 pixels: red, green and blue of its four quarters."""
 
 
-def measure_colours(pictures: Tensor, size: tuple[int, int]) -> Tensor:
+def measure_colours(images: Tensor, size: tuple[int, int]) -> Tensor:
     """(12, T, H / 16, W / 16) uint8 the mean colours of the quarters of each cell; black to the right and below.
 
     Args:
-        pictures: (T, h, w, 3) uint8.
+        images: (T, h, w, 3) uint8.
         size: H and W, multiples of 16, of the padded image.
     """
-    held = pictures.permute(0, 3, 1, 2).float()
+    held = images.permute(0, 3, 1, 2).float()
     held = functional.pad(held, (0, size[1] - held.shape[3], 0, size[0] - held.shape[2]))
     quarters = functional.pixel_unshuffle(functional.avg_pool2d(held, STRIDE_PX // 2), 2)
     return quarters.round().to(torch.uint8).transpose(0, 1).contiguous()

@@ -399,8 +399,8 @@ class RelationHead(nn.Module):
         region = self.region_time(self.region(cells[people:]), seen[people:])
         tree = torch.cat([self.person_in(person), self.region_in(region)])
         groups = tree.chunk(len(self.messages), dim=1)
-        told = [gru(group, forest) for gru, group in zip(self.messages, groups, strict=True)]
-        tree = tree + self.mix(torch.cat(told, dim=1))
+        messages = [gru(group, forest) for gru, group in zip(self.messages, groups, strict=True)]
+        tree = tree + self.mix(torch.cat(messages, dim=1))
         person = person + self.restore(tree[:people])
 
         first, second = pairs[:, 0], pairs[:, 1]

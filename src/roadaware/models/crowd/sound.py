@@ -477,8 +477,8 @@ class SoundHead(nn.Module):
             )
         question = self.question(asked + 1)
         # Compared with the mean of what is heard, or a few loud moments would speak for all.
-        told: Tensor = self.from_heard(torch.cat([spoken.mean(dim=1), question], dim=1))
-        return told
+        question_and_words: Tensor = self.from_heard(torch.cat([spoken.mean(dim=1), question], dim=1))
+        return question_and_words
 
     @staticmethod
     def _places(map: Tensor) -> Tensor:

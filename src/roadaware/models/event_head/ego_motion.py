@@ -49,11 +49,11 @@ class EgoMotion:
         self._boxes = np.zeros((0, 4))
         self._t_s = 0.0
 
-    def step(self, picture: Pixels, t_s: float, horizon: float = 0.0) -> Motion | None:
+    def step(self, image: Pixels, t_s: float, horizon: float = 0.0) -> Motion | None:
         """The motion since the image before; None of the first one, and where too little agrees.
 
         Args:
-            picture: (H, W, 3) uint8; all of a stream have the same size.
+            image: (H, W, 3) uint8; all of a stream have the same size.
             t_s: later than that of the image before.
             horizon: how far below the middle it lies, in focal lengths, as `TubeFeatures.horizon` has it.
         """
@@ -64,8 +64,8 @@ class EgoMotion:
             track_points,
         )
 
-        factor = max(1, round(picture.shape[1] / _WIDTH_PX))
-        grey = downscale_to_grey(np.ascontiguousarray(picture), factor)
+        factor = max(1, round(image.shape[1] / _WIDTH_PX))
+        grey = downscale_to_grey(np.ascontiguousarray(image), factor)
         half = downsample_grey(grey)
         levels, before, past_s = (grey, half, downsample_grey(half)), self._levels, t_s - self._t_s
         self._levels, self._t_s = levels, t_s
@@ -74,7 +74,7 @@ class EgoMotion:
             return None
         points = detect_corners(before[0], _CELL_PX, taken)
         flow, good = track_points(before[0], levels[0], before[1], levels[1], before[2], levels[2], points)
-        focal = (self.focal_px or FOCAL_SHARE * picture.shape[1]) / factor
+        focal = (self.focal_px or FOCAL_SHARE * image.shape[1]) / factor
         middle = np.array([grey.shape[1] / 2, grey.shape[0] / 2])
         # A pixel of the small image has its middle at a whole number, that of the large one at a half.
         place = (points[good] + 0.5 - middle) / focal

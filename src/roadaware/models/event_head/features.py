@@ -105,7 +105,7 @@ class TubeFeatures:
         width, height = size_px
         # Before the call takes the tubes' rows, which new tubes may make more.
         slots = np.array([self._row(number) for number in numbers.tolist()], np.int64)
-        told: tuple[Floats, Floats] = advance(
+        state: tuple[Floats, Floats] = advance(
             self._scene,
             self._maps,
             self._tubes,
@@ -115,7 +115,7 @@ class TubeFeatures:
             np.array([width, height, focal_px or FOCAL_SHARE * width, width / 2, height / 2]),
             np.array([t_s, motion is not None, moved.yaw_rps, moved.pitch_rps, moved.speed_mps], np.float64),
         )
-        return told
+        return state
 
     def end(self, numbers: Iterable[int]) -> None:
         """Forget tubes that are over."""
@@ -154,21 +154,21 @@ _HUES_DEG = ((0.0, 24.0), (40.0, 20.0), (150.0, 55.0))
 """Middle and width of red, amber and green; lamps of signals are bluish green, at 130 to 190 degrees."""
 
 
-def compute_light_colours(picture: Pixels, boxes: npt.ArrayLike) -> Floats32:
+def compute_light_colours(image: Pixels, boxes: npt.ArrayLike) -> Floats32:
     """(n, 4) shares of red, amber, green, and of nothing that glows; all 0 where a box is too small.
 
     Args:
-        picture: (H, W, 3) uint8, red first.
+        image: (H, W, 3) uint8, red first.
         boxes: (n, 4) x1, y1, x2, y2 in pixels.
     """
     sides = np.asarray(boxes, np.float64).reshape(-1, 4)
     found = np.zeros((len(sides), len(LIGHTS)), np.float32)
-    height, width = picture.shape[:2]
+    height, width = image.shape[:2]
     for row, (x1, y1, x2, y2) in zip(found, sides, strict=True):
         left, right = max(int(x1), 0), min(int(np.ceil(x2)), width)
         top, bottom = max(int(y1), 0), min(int(np.ceil(y2)), height)
         if bottom - top >= _LEAST_PX and right - left >= 2:
-            row[:] = _shares(picture[top:bottom, left:right])
+            row[:] = _shares(image[top:bottom, left:right])
     return found
 
 

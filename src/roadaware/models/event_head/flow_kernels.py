@@ -20,9 +20,9 @@ _WORST = 14.0
 
 
 @kernel
-def downscale_to_grey(picture: Pixels, factor: int) -> Floats32:
+def downscale_to_grey(image: Pixels, factor: int) -> Floats32:
     """(h, w) grey levels of a (H, W, 3) image, each the mean of factor x factor pixels."""
-    height, width = picture.shape[0] // factor, picture.shape[1] // factor
+    height, width = image.shape[0] // factor, image.shape[1] // factor
     found = np.empty((height, width), np.float32)
     # The weights 1, 2, 1 of the colours add up to 4.
     share = np.float32(1.0 / (4 * factor * factor))
@@ -32,7 +32,7 @@ def downscale_to_grey(picture: Pixels, factor: int) -> Floats32:
             for a in range(i * factor, (i + 1) * factor):
                 for b in range(j * factor, (j + 1) * factor):
                     # Green counts half, as it does about in what the eye sees.
-                    total += int(picture[a, b, 0]) + 2 * int(picture[a, b, 1]) + int(picture[a, b, 2])
+                    total += int(image[a, b, 0]) + 2 * int(image[a, b, 1]) + int(image[a, b, 2])
             found[i, j] = share * np.float32(total)
     return found
 

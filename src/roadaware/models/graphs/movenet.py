@@ -41,11 +41,11 @@ class PoseReader:
     ) -> None:
         self.joints, self.runner = joints, Runner(graph, device, backend=backend)
 
-    def read(self, picture: Pixels, boxes: npt.NDArray[np.floating]) -> Floats32:
+    def read(self, image: Pixels, boxes: npt.NDArray[np.floating]) -> Floats32:
         """(n, k, 3) x and y of each joint in pixels of the image, and how sure it is, from 0 to 1.
 
         Args:
-            picture: (H, W, 3) uint8, red first.
+            image: (H, W, 3) uint8, red first.
             boxes: (n, 4) x1, y1, x2, y2 in pixels, each around one person.
 
         Raises:
@@ -53,7 +53,7 @@ class PoseReader:
         """
         found = np.zeros((len(boxes), len(self.joints), 3), np.float32)
         for row, box in enumerate(boxes):
-            crop, corner, scale = cropped(picture, box)
+            crop, corner, scale = cropped(image, box)
             maps = {name: each[0] for name, each in self.runner.run(crop[None]).items()}
             if not all(np.isfinite(each).all() for each in maps.values()):
                 raise InputError("the network answers with what is no number", hint="its weights are damaged")
@@ -62,14 +62,14 @@ class PoseReader:
         return found
 
 
-def cropped(picture: Pixels, box: npt.NDArray[np.floating]) -> tuple[Floats32, Floats32, float]:
+def cropped(image: Pixels, box: npt.NDArray[np.floating]) -> tuple[Floats32, Floats32, float]:
     """(3, 192, 192) a square around a box, black beside the image; its corner, and pixels for each of its.
 
     Args:
-        picture: (H, W, 3) uint8.
+        image: (H, W, 3) uint8.
         box: x1, y1, x2, y2 in pixels.
     """
-    height, width = picture.shape[:2]
+    height, width = image.shape[:2]
     most = np.array([width, height] * 2, np.float64)
     box = np.clip(box, -most, 2 * most)  # whatever a table says, a crop has a bounded size
     side = max(float((box[2:] - box[:2]).max()), 1.0) * AROUND
@@ -79,7 +79,7 @@ def cropped(picture: Pixels, box: npt.NDArray[np.floating]) -> tuple[Floats32, F
     first, last = np.maximum(low, 0), np.minimum(end, [width, height])
     if (last > first).all():
         (left, top), (right, bottom) = (first - low).tolist(), (last - low).tolist()
-        part[top:bottom, left:right] = picture[first[1] : last[1], first[0] : last[0]]
+        part[top:bottom, left:right] = image[first[1] : last[1], first[0] : last[0]]
     x, y = (corner - low).tolist()
     square = Image.fromarray(part).resize(
         (SIDE_PX, SIDE_PX), Image.Resampling.BILINEAR, box=(x, y, x + side, y + side)

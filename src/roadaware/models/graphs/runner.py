@@ -214,13 +214,13 @@ class GraphNetwork(nn.Module):
             }
         )
 
-    def forward(self, picture: Tensor) -> dict[str, Tensor]:
+    def forward(self, image: Tensor) -> dict[str, Tensor]:
         """The outputs of the graph by name.
 
         Args:
-            picture: (n, 3, h, w), sides multiples of 32, red first, values from 0 to 255.
+            image: (n, 3, h, w), sides multiples of 32, red first, values from 0 to 255.
         """
-        found: dict[str, Tensor] = {INPUT: picture, **self.weights}
+        found: dict[str, Tensor] = {INPUT: image, **self.weights}
         for step in self.graph.steps:
             found[step.name] = _run(step.op, [found[name] for name in step.inputs], step.fields)
         return {what: found[name] for what, name in self.graph.outputs.items()}
@@ -310,20 +310,20 @@ class Runner:
         self._session: Any = None
         self._network: GraphNetwork | None = None
 
-    def run(self, pictures: Floats32) -> dict[str, Floats32]:
+    def run(self, images: Floats32) -> dict[str, Floats32]:
         """The outputs of the graph by name.
 
         Args:
-            pictures: (n, 3, h, w), red first, values from 0 to 255.
+            images: (n, 3, h, w), red first, values from 0 to 255.
         """
         if self.backend == "onnx":
             self._session = self._session or _session(self.graph)
             names = [each.name for each in self._session.get_outputs()]
-            return dict(zip(names, self._session.run(None, {INPUT: pictures}), strict=True))
+            return dict(zip(names, self._session.run(None, {INPUT: images}), strict=True))
         if self._network is None:
             self._network = GraphNetwork(self.graph).eval().to(device=self.device, dtype=self.dtype)
         with torch.inference_mode():
-            given = torch.from_numpy(pictures).to(device=self.device, dtype=self.dtype)
+            given = torch.from_numpy(images).to(device=self.device, dtype=self.dtype)
             found = self._network(given)
         return {name: values.float().cpu().numpy() for name, values in found.items()}
 

@@ -136,17 +136,17 @@ class StreetDetector(VideoDetector):
         self.views = views or Views()
         self.runner = Runner(keep_channels(graph, HEAT, rows), device, dtype, backend)
 
-    def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
+    def follow(self, images: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
-        for picture in pictures:
-            check_frame(picture, pictures[0].shape)
-        return [self._seen(picture) for picture in pictures]
+        for image in images:
+            check_frame(image, images[0].shape)
+        return [self._seen(image) for image in images]
 
-    def _seen(self, picture: Pixels) -> FrameDetections:
-        height, width = picture.shape[:2]
+    def _seen(self, image: Pixels) -> FrameDetections:
+        height, width = image.shape[:2]
         regions = self.views.regions(width, height)
         sizes = [self.views.shown_px(place) for place in range(len(regions))]
-        found = [self._in_region(picture, *each) for each in zip(regions, sizes, strict=True)]
+        found = [self._in_region(image, *each) for each in zip(regions, sizes, strict=True)]
         boxes, scores = merge_tile_boxes(
             [boxes for boxes, _ in found], [scores for _, scores in found], regions, self.rule
         )
@@ -159,10 +159,10 @@ class StreetDetector(VideoDetector):
         return FrameDetections(0, boxes[order], agentness[order], scores[order], np.zeros(0, np.float32))
 
     def _in_region(
-        self, picture: Pixels, region: tuple[int, int, int, int], size_px: int
+        self, image: Pixels, region: tuple[int, int, int, int], size_px: int
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Boxes in pixels of the image, and scores of all agents."""
-        shown, scale = resize_region(picture, region, size_px)
+        shown, scale = resize_region(image, region, size_px)
         maps = self.runner.run(shown[None])
         heat, sides = maps[HEAT][0], maps[SIDES][0]
         if not (np.isfinite(heat).all() and np.isfinite(sides).all()):
@@ -219,5 +219,5 @@ def _check_maps(graph: Graph, classes: int, where: str) -> None:
     if {what: shape.channels for what, shape in found.items()} != wanted or len(
         {s.stride for s in found.values()}
     ) > 1:
-        told = ", ".join(f"{what} {shape.channels}" for what, shape in found.items())
-        raise DamagedError(f"expected maps of {classes} classes and 4 sides, found {told}", where=where)
+        text = ", ".join(f"{what} {shape.channels}" for what, shape in found.items())
+        raise DamagedError(f"expected maps of {classes} classes and 4 sides, found {text}", where=where)

@@ -37,14 +37,14 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 def convert(
-    model: bytes, shards: Mapping[str, bytes], picture: str, outputs: Mapping[str, str], where: str
+    model: bytes, shards: Mapping[str, bytes], image: str, outputs: Mapping[str, str], where: str
 ) -> Graph:
     """The part of a graph model between its image and some of its nodes.
 
     Args:
         model: the JSON file.
         shards: the binary files by the names that it gives them.
-        picture: the node whose values are (1, h, w, 3), red first, from 0 to 255.
+        image: the node whose values are (1, h, w, 3), red first, from 0 to 255.
         outputs: nodes that are wanted, by what they mean.
         where: names the file in errors.
 
@@ -66,7 +66,7 @@ def convert(
             "expected a graph model of TensorFlow.js: nodes and a manifest of weights", where=where
         ) from error
     held = _weights(manifest, shards, where)
-    return _Walk(nodes, held, picture, where).graph(outputs)
+    return _Walk(nodes, held, image, where).graph(outputs)
 
 
 def _weights(
@@ -116,13 +116,13 @@ class _Walk:
         where: names the file in errors.
     """
 
-    def __init__(self, nodes: Mapping[str, Any], held: Arrays, picture: str, where: str) -> None:
-        self.nodes, self.held, self.picture, self.where = nodes, held, picture, where
+    def __init__(self, nodes: Mapping[str, Any], held: Arrays, image: str, where: str) -> None:
+        self.nodes, self.held, self.picture, self.where = nodes, held, image, where
         self.steps: list[Step] = []
         self.weights: dict[str, npt.NDArray[np.float32]] = {}
         self.shapes: dict[str, Shape] = {INPUT: Shape(3, 1)}
-        self.named: dict[str, str] = {picture: INPUT}
-        self.nominal = self._nominal(picture)
+        self.named: dict[str, str] = {image: INPUT}
+        self.nominal = self._nominal(image)
 
     def graph(self, outputs: Mapping[str, str]) -> Graph:
         """All steps that the outputs need, in order."""

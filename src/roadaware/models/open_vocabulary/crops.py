@@ -34,12 +34,12 @@ class CropRule:
 
 
 def crop(
-    picture: npt.NDArray[np.uint8], box: npt.NDArray[np.floating], rule: CropRule | None = None
+    image: npt.NDArray[np.uint8], box: npt.NDArray[np.floating], rule: CropRule | None = None
 ) -> npt.NDArray[np.uint8]:
     """(h, w, 3) of an image around a box; at least one pixel, moved or cut where it would leave the image.
 
     Args:
-        picture: (H, W, 3).
+        image: (H, W, 3).
         box: (4,) x1, y1, x2, y2 in pixels.
         rule: how much.
 
@@ -53,9 +53,9 @@ def crop(
     across, down = wide + room, high + room
     if rule.square:
         across = down = max(across, down)
-    left, right = _span((x1 + x2) / 2, across, picture.shape[1])
-    top, bottom = _span((y1 + y2) / 2, down, picture.shape[0])
-    return picture[top:bottom, left:right]
+    left, right = _span((x1 + x2) / 2, across, image.shape[1])
+    top, bottom = _span((y1 + y2) / 2, down, image.shape[0])
+    return image[top:bottom, left:right]
 
 
 def _span(middle: float, length: float, limit: int) -> tuple[int, int]:

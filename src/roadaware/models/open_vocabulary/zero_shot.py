@@ -89,14 +89,14 @@ class ZeroShotDetector(VideoDetector):
         """
         return height, width
 
-    def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
+    def follow(self, images: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
-        for picture in pictures:
-            check_frame(picture, pictures[0].shape)
+        for image in images:
+            check_frame(image, images[0].shape)
         with wrap_inference(self.model):
-            boxes, scores = self.scored(move_to_model(self.prepare(pictures), self.model))
+            boxes, scores = self.scored(move_to_model(self.prepare(images), self.model))
             refuse_odd(boxes, scores)
-        height, width = pictures[0].shape[:2]
+        height, width = images[0].shape[:2]
         down, across = self.sides(height, width)
         edges = convert_to_xyxy(boxes.float()) * boxes.new_tensor(
             [across, down, across, down], dtype=torch.float32
@@ -242,9 +242,9 @@ class GroundingDetector(ZeroShotDetector):
                 token_type_ids=torch.zeros_like(ids),
             )
             # The logits are padded to the longest text that the model takes.
-            told = said.logits[..., : ids.shape[1]].float().sigmoid()
+            token_scores = said.logits[..., : ids.shape[1]].float().sigmoid()
             boxes.append(said.pred_boxes)
-            scores.append(told @ prompt.shares.to(told.device).T)
+            scores.append(token_scores @ prompt.shares.to(token_scores.device).T)
         return torch.cat(boxes, dim=1), torch.cat(scores, dim=1)
 
 

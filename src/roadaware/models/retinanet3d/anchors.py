@@ -58,10 +58,10 @@ class Anchors(nn.Module):
         """
         cells = list(self.cell_anchors.buffers())
         if self.shares:
-            picture = cells[0].new_tensor([sizes[0][1], sizes[0][0]] * 2) * STRIDES_PX[0]
+            image = cells[0].new_tensor([sizes[0][1], sizes[0][0]] * 2) * STRIDES_PX[0]
             return torch.cat(
                 [
-                    _tile_anchors(cell, size, (1 / size[1], 1 / size[0])).clamp(0, 1) * picture
+                    _tile_anchors(cell, size, (1 / size[1], 1 / size[0])).clamp(0, 1) * image
                     for cell, size in zip(cells, sizes, strict=True)
                 ]
             )

@@ -54,11 +54,11 @@ class Fit:
             return int(short * height / width), short
         return short, int(short * width / height)
 
-    def fit(self, picture: Pixels) -> tuple[Tensor, float, float]:
+    def fit(self, image: Pixels) -> tuple[Tensor, float, float]:
         """One image.
 
         Args:
-            picture: (H, W, 3) uint8, red first.
+            image: (H, W, 3) uint8, red first.
 
         Returns:
             (3, h, w) float32, and by how much its width and its height were scaled.
@@ -66,14 +66,14 @@ class Fit:
         Raises:
             InputError: if it is no such array or has no pixels.
         """
-        batch, scale_x, scale_y = self.fit_all([picture])
+        batch, scale_x, scale_y = self.fit_all([image])
         return batch[:, 0], scale_x, scale_y
 
-    def fit_all(self, pictures: Sequence[Pixels]) -> tuple[Tensor, float, float]:
+    def fit_all(self, images: Sequence[Pixels]) -> tuple[Tensor, float, float]:
         """Frames of one video.
 
         Args:
-            pictures: of (H, W, 3) uint8, all of the same size.
+            images: of (H, W, 3) uint8, all of the same size.
 
         Returns:
             (3, T, h, w) float32, as a clip of the network, and by how much width and height were scaled.
@@ -81,20 +81,20 @@ class Fit:
         Raises:
             InputError: if one is no such array, none is given, or their sizes differ.
         """
-        if not len(pictures):
+        if not len(images):
             raise InputError("at least one image is needed", hint=_WANTED)
-        for picture in pictures:
-            check_frame(picture, pictures[0].shape)
-        height, width = pictures[0].shape[:2]
+        for image in images:
+            check_frame(image, images[0].shape)
+        height, width = images[0].shape[:2]
         new = self.size(height, width)
         wide = [-(-n // self.multiple_px) * self.multiple_px for n in new]
-        clip = torch.zeros(3, len(pictures), *wide)
+        clip = torch.zeros(3, len(images), *wide)
         # (x / 255 - mean) / std on bytes, as one difference and one product.
         mean = torch.tensor(self.mean).mul(255).view(3, 1, 1)
         factor = torch.tensor(self.std).mul(255).reciprocal().view(3, 1, 1)
-        for frame, picture in enumerate(pictures):
+        for frame, image in enumerate(images):
             inside = clip[:, frame, : new[0], : new[1]]
-            inside.copy_(_resize_frame(picture, new)).sub_(mean).mul_(factor)
+            inside.copy_(_resize_frame(image, new)).sub_(mean).mul_(factor)
         return clip, new[1] / width, new[0] / height
 
     def back(self, boxes: Tensor, height: int, width: int) -> Tensor:
@@ -114,31 +114,31 @@ class Fit:
         return torch.minimum(scaled.clamp(min=0), limits)
 
 
-def check_frame(picture: Pixels, like: tuple[int, ...] | None = None) -> Pixels:
+def check_frame(image: Pixels, like: tuple[int, ...] | None = None) -> Pixels:
     """The same image, if it is one, and if it has the size of the others.
 
     Args:
-        picture: (H, W, 3) uint8.
+        image: (H, W, 3) uint8.
         like: the shape of the images before it.
 
     Raises:
         InputError: if it is none, or of another size.
     """
-    if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or 0 in picture.shape:
-        raise InputError(f"got an array of {picture.dtype} with shape {picture.shape}", hint=_WANTED)
-    if like is not None and picture.shape != like:
-        was, now = (f"{shape[1]}x{shape[0]}" for shape in (like, picture.shape))
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or 0 in image.shape:
+        raise InputError(f"got an array of {image.dtype} with shape {image.shape}", hint=_WANTED)
+    if like is not None and image.shape != like:
+        was, now = (f"{shape[1]}x{shape[0]}" for shape in (like, image.shape))
         raise InputError(
             f"images of {was} are followed by one of {now}",
             hint="all images of a stream have one size: resize them, or begin another stream",
         )
-    return picture
+    return image
 
 
-def _resize_frame(picture: Pixels, size: tuple[int, int]) -> Tensor:
+def _resize_frame(image: Pixels, size: tuple[int, int]) -> Tensor:
     """(3, h, w) uint8."""
     # torch warns of arrays that cannot be written to, and takes no negative strides.
-    owned = picture if picture.flags.writeable and picture.flags.c_contiguous else picture.copy()
+    owned = image if image.flags.writeable and image.flags.c_contiguous else image.copy()
     tensor = torch.from_numpy(owned).permute(2, 0, 1)
     if tuple(tensor.shape[1:]) == size:
         return tensor
@@ -168,11 +168,11 @@ class _NetworkDetector:
         self._shape: tuple[int, ...] | None = None
         self._frame = 0
 
-    def _fitted(self, picture: Pixels) -> Tensor:
+    def _fitted(self, image: Pixels) -> Tensor:
         """(3, 1, h, w), where and as the network wants it."""
-        check_frame(picture, self._shape)
-        self._shape = picture.shape
-        return self.fit.fit(picture)[0][:, None].to(self._place)
+        check_frame(image, self._shape)
+        self._shape = image.shape
+        return self.fit.fit(image)[0][:, None].to(self._place)
 
     def _answer(self, raw: RawDetections) -> FrameDetections:
         """The next frame, in pixels of the image as it was given."""
@@ -219,13 +219,13 @@ class StreamDetector(_NetworkDetector):
         self.network.forget()
         self._shape, self._frame = None, 0
 
-    def step(self, picture: Pixels) -> list[FrameDetections]:
+    def step(self, image: Pixels) -> list[FrameDetections]:
         """The frame of this image.
 
         Raises:
             InputError: if it is no image, or of another size than the one before.
         """
-        return [self._answer(self.network.detect(self._fitted(picture)[None], self.rule)[0][0])]
+        return [self._answer(self.network.detect(self._fitted(image)[None], self.rule)[0][0])]
 
     def finish(self) -> list[FrameDetections]:
         """Nothing is owed; forgets the stream."""
@@ -276,13 +276,13 @@ class WindowDetector(_NetworkDetector):
         self._clip.clear()
         self._shape, self._frame, self._given = None, 0, 0
 
-    def step(self, picture: Pixels) -> list[FrameDetections]:
+    def step(self, image: Pixels) -> list[FrameDetections]:
         """The frames whose clip this image completes.
 
         Raises:
             InputError: if it is no image, or of another size than the one before.
         """
-        fitted = self._fitted(picture)
+        fitted = self._fitted(image)
         if not self._given:
             self._clip.extend([fitted] * self.keep.start)
         self._clip.append(fitted)
@@ -345,17 +345,17 @@ class NetworkVideos(VideoDetector):
         if self.lazy is not None:
             self.lazy.forget()
 
-    def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
+    def follow(self, images: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
         if self.lazy is None:
             raise UsageError("this network looks ahead: it is asked about clips")
-        raw = self.lazy.detect(prepare_clips(self.fit, [pictures], self.network), self.rule)[0]
-        return [build_frame_detections(each, self.fit, pictures[0]) for each in raw]
+        raw = self.lazy.detect(prepare_clips(self.fit, [images], self.network), self.rule)[0]
+        return [build_frame_detections(each, self.fit, images[0]) for each in raw]
 
-    def look(self, pictures: Sequence[Sequence[Pixels]]) -> list[list[FrameDetections]]:
+    def look(self, images: Sequence[Sequence[Pixels]]) -> list[list[FrameDetections]]:
         """As of `VideoDetector`."""
-        raw = detect(self.network, prepare_clips(self.fit, pictures, self.network), self.rule)
-        return [[build_frame_detections(each, self.fit, pictures[0][0]) for each in clip] for clip in raw]
+        raw = detect(self.network, prepare_clips(self.fit, images, self.network), self.rule)
+        return [[build_frame_detections(each, self.fit, images[0][0]) for each in clip] for clip in raw]
 
 
 def check_label_counts(
@@ -379,8 +379,8 @@ def prepare_clips(fit: Fit, clips: Sequence[Sequence[Pixels]], network: torch.nn
     return torch.stack([fit.fit_all(clip)[0] for clip in clips]).to(next(network.parameters()))
 
 
-def build_frame_detections(raw: RawDetections, fit: Fit, picture: Pixels) -> FrameDetections:
+def build_frame_detections(raw: RawDetections, fit: Fit, image: Pixels) -> FrameDetections:
     """Detections of a frame in pixels of its image; the caller sets the frame number."""
-    boxes = fit.back(raw.boxes, picture.shape[0], picture.shape[1])
+    boxes = fit.back(raw.boxes, image.shape[0], image.shape[1])
     parts = (part.float().cpu().numpy() for part in (boxes, raw.agentness, raw.scores, raw.av))
     return FrameDetections(0, *(np.ascontiguousarray(part) for part in parts))

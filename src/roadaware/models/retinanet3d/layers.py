@@ -188,13 +188,13 @@ def merge_time(frames: Tensor) -> Tensor:
     return frames.squeeze(0) if frames.shape[0] == 1 else frames.flatten(0, 1)
 
 
-def split_time(pictures: Tensor, frames: Tensor) -> Tensor:
+def split_time(images: Tensor, frames: Tensor) -> Tensor:
     """Images (B * T, C', H', W') as (B, T, C', H', W'), as many as `frames` (B, T, ...) has."""
     if frames.shape[1] == 1:
-        return pictures.unsqueeze(1)
+        return images.unsqueeze(1)
     if frames.shape[0] == 1:
-        return pictures.unsqueeze(0)
-    return pictures.reshape(*frames.shape[:2], *pictures.shape[1:])
+        return images.unsqueeze(0)
+    return images.reshape(*frames.shape[:2], *images.shape[1:])
 
 
 def apply_per_frame(function: Callable[[Tensor], Tensor], input: Tensor) -> Tensor:
@@ -244,7 +244,7 @@ class Conv(TimeConv):
 
     def _picture(self, input: Tensor, tap: int, bias: Tensor | None) -> Tensor:
         """(B, T, C, H, W) through the kernel of one tap."""
-        pictures = functional.conv2d(
+        images = functional.conv2d(
             merge_time(input),
             self.weight[:, :, tap],
             bias,
@@ -253,7 +253,7 @@ class Conv(TimeConv):
             self.dilation[1:],
             self.groups,
         )
-        return split_time(pictures, input)
+        return split_time(images, input)
 
     def _taps(self, input: Tensor, before: int, whole: int | None = None) -> Tensor:
         """The sum over taps; output j sees frames j * stride - before and on.
@@ -296,8 +296,8 @@ class Norm(nn.BatchNorm3d):
             normed: Tensor = super().forward(input)
             return normed
         return apply_per_frame(
-            lambda pictures: functional.batch_norm(
-                pictures, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps
+            lambda images: functional.batch_norm(
+                images, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps
             ),
             input,
         )
@@ -310,7 +310,7 @@ def spatial_max_pool(input: Tensor, padding: int) -> Tensor:
         input: (B, C, T, H, W).
         padding: cells around the image, 0 or 1.
     """
-    return apply_per_frame(lambda pictures: functional.max_pool2d(pictures, 3, 2, padding), input)
+    return apply_per_frame(lambda images: functional.max_pool2d(images, 3, 2, padding), input)
 
 
 def resize_like(input: Tensor, like: Tensor) -> Tensor:
@@ -318,9 +318,7 @@ def resize_like(input: Tensor, like: Tensor) -> Tensor:
     size = like.shape[-2:]
     if input.shape[-2:] == size:
         return input
-    return apply_per_frame(
-        lambda pictures: functional.interpolate(pictures, size=size, mode="nearest"), input
-    )
+    return apply_per_frame(lambda images: functional.interpolate(images, size=size, mode="nearest"), input)
 
 
 class EverySecond(TimeLayer):

@@ -403,8 +403,8 @@ class ClassesWhereAsked:
     def _agentness(self, inner: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """(B T, cells anchors) of one level."""
         if self.taps == 1:
-            pictures = inner.transpose(1, 2).flatten(0, 1)
-            found = functional.conv2d(pictures, weight[:, :, 0], bias, padding=1)
+            images = inner.transpose(1, 2).flatten(0, 1)
+            found = functional.conv2d(images, weight[:, :, 0], bias, padding=1)
             return found.permute(0, 2, 3, 1).flatten(1)
         seen = functional.pad(inner, (0, 0, 0, 0, self.before, self.taps - 1 - self.before))
         found = functional.conv3d(seen, weight, bias, padding=(0, 1, 1))

@@ -357,8 +357,8 @@ class Ways(nn.Module):
         self.fast_bn1 = Norm(fast)
         self.slow_conv1 = build_space_convolution(3, slow, 7, stride=2)
         self.slow_bn1 = Norm(slow)
-        told = [fast, *(fast * EXPANSION * 2**stage for stage in range(3))]
-        for number, width in enumerate(told, start=1):
+        widths = [fast, *(fast * EXPANSION * 2**stage for stage in range(3))]
+        for number, width in enumerate(widths, start=1):
             teller = Conv(
                 width,
                 width * _TOLD,
@@ -373,8 +373,8 @@ class Ways(nn.Module):
         for stage in range(4):
             # The slow way looks over time in its last two stages alone, as in the SlowFast paper.
             slow_taps = 3 if stage > 1 else 1
-            inputs = before[stage] + told[stage] * _TOLD
-            self.add_module(f"fast_res{stage + 1}", _way(config, told[stage], fast, stage, 3))
+            inputs = before[stage] + widths[stage] * _TOLD
+            self.add_module(f"fast_res{stage + 1}", _way(config, widths[stage], fast, stage, 3))
             self.add_module(f"slow_res{stage + 1}", _way(config, inputs, slow, stage, slow_taps))
         self.every_second = EverySecond()
         self.repeats = nn.ModuleList(TimeRepeat() for _ in range(3))

@@ -206,10 +206,10 @@ class PathPredictor:
             DiskError: if it cannot be written; what stood there before still stands.
         """
         tensors = {name: value.detach().contiguous() for name, value in self.network.state_dict().items()}
-        told = {
+        record = {
             "format": _FORMAT, "version": __version__, "config": configs.to_dict(self.network.config), "facts": self.facts,
         }  # fmt: skip
-        write_atomically(path, bytes_of(tensors, {_FACTS: json.dumps(told)}))
+        write_atomically(path, bytes_of(tensors, {_FACTS: json.dumps(record)}))
 
     @classmethod
     def open(cls, path: Path) -> Self:

@@ -114,10 +114,10 @@ def run_unit(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
     except Exception as error:  # whatever is wrong with one model, the others stand
         raise_interrupt(error)
         return _collect_failed(unit.fit, due, out, error)
-    for doubt, several in groupby(due, key=lambda cell: cell.doubt):
+    for uncertainty, several in groupby(due, key=lambda cell: cell.doubt):
         held = list(several)
         try:
-            _ask(unit.fit, doubt, held, study, out)
+            _ask(unit.fit, uncertainty, held, study, out)
         except DiskError:
             raise
         except Exception as error:
@@ -135,10 +135,10 @@ def _collect_failed(fit: Fit, due: Sequence[Cell], out: Path, error: Exception) 
     return left
 
 
-def _ask(fit: Fit, doubt: str, due: Sequence[Cell], study: AwayStudy, out: Path) -> None:
+def _ask(fit: Fit, uncertainty: str, due: Sequence[Cell], study: AwayStudy, out: Path) -> None:
     """Ask a fit for its cells, and for the threshold of its sets on validation; what is judged stands."""
 
-    answers = fits.load_predictor(fit, doubt, study, out)
+    answers = fits.load_predictor(fit, uncertainty, study, out)
     for cell in due:
         if not is_done(cell, out):
             keep(cell, answers(cell.tested_on, "test"), study, out)
@@ -184,7 +184,7 @@ def keep(cell: Cell, probability: Floats, study: AwayStudy, out: Path) -> None:
     """
 
     state = _state(cell, probability, out)
-    told = {
+    record = {
         "samples": len(state),
         "positives": int(state.truth.sum()),
         "rows": build_metric_rows(state, study.draws),
@@ -196,7 +196,7 @@ def keep(cell: Cell, probability: Floats, study: AwayStudy, out: Path) -> None:
     except OSError as error:
         raise DiskError(f"{place} could not be made: {error.strerror or error}") from error
     write_atomically(place / SCORES, buffer.getvalue())
-    write_atomically(place / METRICS, (json.dumps(told) + "\n").encode())
+    write_atomically(place / METRICS, (json.dumps(record) + "\n").encode())
 
 
 def _state(cell: Cell, probability: Floats, out: Path) -> SampleScores:
@@ -236,12 +236,12 @@ def write_table(done: Sequence[Cell], out: Path) -> None:
 
 def _rows(done: Iterable[Cell], out: Path) -> Iterable[tuple[Any, ...]]:
     for cell in done:
-        told = read_study_json(out / cell.place / METRICS)
+        record = read_study_json(out / cell.place / METRICS)
         key = (cell.model, cell.trained_on, cell.tested_on, cell.seed, cell.doubt)
         sets = read_study_json(out / cell.place / COVERED) if is_covered(cell, out) else {"rows": []}
-        for row in (*told["rows"], *sets["rows"]):
+        for row in (*record["rows"], *sets["rows"]):
             found = tuple(row[name] for name in ("metric", "config", "value", "low", "high"))
-            yield (*key, *found, row.get("caution"), told["samples"], told["positives"])
+            yield (*key, *found, row.get("caution"), record["samples"], record["positives"])
 
 
 # Scoring: the rows of the results that one cell's scores come to.

@@ -47,15 +47,15 @@ def check(study: AwayStudy) -> None:
 def _models(study: AwayStudy) -> Iterator[str]:
     if not study.models or len(set(study.models)) < len(study.models):
         yield "models are one or more, each once"
-    told = f"models are of {', '.join(ASKED)}"
+    text = f"models are of {', '.join(ASKED)}"
     for name in study.models:
         if name in UNASKED:
-            yield f"{name} {UNASKED[name]}; {told}"
+            yield f"{name} {UNASKED[name]}; {text}"
         elif name not in ASKED:
-            yield f"there is no {name}; {told}"
+            yield f"there is no {name}; {text}"
     strange = [name for name in study.fields if name not in ASKED]
     if strange:
-        yield f"fields are by model, and {', '.join(strange)} is none of them; {told}"
+        yield f"fields are by model, and {', '.join(strange)} is none of them; {text}"
     if not all(isinstance(held, dict) for held in study.fields.values()):
         yield "fields are by model, such as fields={steady: {dropout: 0.3}}"
 
@@ -342,12 +342,14 @@ def _units(study: AwayStudy, model: str, domains: Sequence[str]) -> Iterator[Uni
     there = [name for name in domains if name in (study.doubted_on or domains)]
     found: dict[Fit, list[Cell]] = {}
     for learnt in domains:
-        doubts = _doubts(study, model) if learnt in there else ("deterministic",)
+        uncertainties = _doubts(study, model) if learnt in there else ("deterministic",)
         for seed in range(study.seeds):
-            for doubt in doubts:
-                fit = Fit(model, learnt, seed if model in CROSSING else 0, _TAUGHT.get(doubt, "none"))
-                asked = domains if doubt == "deterministic" else there
-                found.setdefault(fit, []).extend(Cell(model, learnt, each, seed, doubt) for each in asked)
+            for uncertainty in uncertainties:
+                fit = Fit(model, learnt, seed if model in CROSSING else 0, _TAUGHT.get(uncertainty, "none"))
+                asked = domains if uncertainty == "deterministic" else there
+                found.setdefault(fit, []).extend(
+                    Cell(model, learnt, each, seed, uncertainty) for each in asked
+                )
     yield from (Unit(fit, tuple(cells)) for fit, cells in found.items())
 
 

@@ -123,13 +123,13 @@ def prepare(
     }
     asked |= {"config": config, "scenes": scenes if domain.root is None else None}
     if (home / FACTS).is_file():
-        told = read_study_json(home / FACTS)
-        differ = [f"{key} {told[key]}" for key in asked if told[key] != asked[key]]
+        record = read_study_json(home / FACTS)
+        differ = [f"{key} {record[key]}" for key in asked if record[key] != asked[key]]
         if differ:
             raise UsageError(
                 f"{out} holds samples of {domain.name} with another {', '.join(differ)}; name another folder"
             )
-        return told
+        return record
     protocol = get_protocol(domain.protocol, "reference" if config == "reference" else "default")
     whole = _open_scenes(domain, home, scenes, workers, progress)
     cut = _slim(sample(whole, protocol))
@@ -157,8 +157,8 @@ def load_material(out: Path, name: str) -> Material:
 
 
 def _protocol(out: Path, name: str) -> EventProtocol:
-    told = read_study_json(out / DOMAINS / name / FACTS)
-    return get_protocol(told["protocol"], told["config"])
+    record = read_study_json(out / DOMAINS / name / FACTS)
+    return get_protocol(record["protocol"], record["config"])
 
 
 def _open_scenes(
@@ -282,8 +282,8 @@ def describe_error(error: Exception) -> str:
     >>> describe_error(InputError("samples need boxes", where="pie", hint="read them too"))
     'pie: samples need boxes; read them too'
     """
-    told = str(error) if isinstance(error, RoadawareError) else f"{type(error).__name__}: {error}"
-    first, *more = [" ".join(line.split()) for line in told.splitlines() if line.strip()]
+    text = str(error) if isinstance(error, RoadawareError) else f"{type(error).__name__}: {error}"
+    first, *more = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
     for line in more:
         first += f" {line}" if first.endswith((".", ":", ";", ",")) else f"; {line}"
     return first

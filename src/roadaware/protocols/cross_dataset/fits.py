@@ -62,14 +62,14 @@ def make(fit: Fit, study: AwayStudy, out: Path) -> None:
         DivergedFitError: if the loss is no number any more.
     """
     path = get_model_path(fit, out)
-    told = json.dumps(_describe_fit(fit, study), indent=2, sort_keys=True) + "\n"
+    text = json.dumps(_describe_fit(fit, study), indent=2, sort_keys=True) + "\n"
     recipe = path.with_name(RECIPE)
     if path.is_file():
-        if recipe.read_text(encoding="utf-8") != told:
+        if recipe.read_text(encoding="utf-8") != text:
             raise UsageError(f"{path.parent} holds a fit of another recipe; name another folder with --out")
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(recipe, told.encode())
+    write_atomically(recipe, text.encode())
     held = _material(out, fit.domain)
     if fit.model in CROSSING:
         _network(fit, study, out, held, path)
@@ -90,7 +90,7 @@ def build_recipe(fit: Fit, study: AwayStudy, samples: int, weights: str = "") ->
     how = study.learning
     # Epochs follow from the number of updates, which is the same for every training set.
     steps = max(1, samples // min(how.batch, samples))
-    doubt = {
+    uncertainty = {
         "none": DoubtConfig(),
         "last-dropout": DoubtConfig("last-dropout", rate=how.last_rate, passes=how.passes),
         "last-flipout": DoubtConfig("last-flipout", passes=how.passes),
@@ -113,7 +113,7 @@ def build_recipe(fit: Fit, study: AwayStudy, samples: int, weights: str = "") ->
             bias_lr=1.0,
             clip_norm=1.0,
         ),
-        doubt=doubt,
+        doubt=uncertainty,
         batch=how.batch,
         flip=how.flip,
         choose=how.choose,
@@ -187,12 +187,12 @@ _NEAREST = 1e-7
 """Probabilities of tabular models are kept this far from 0 and 1 before they become logits."""
 
 
-def load_predictor(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Answers:
+def load_predictor(fit: Fit, uncertainty: str, study: AwayStudy, out: Path) -> Answers:
     """A fitted model, to be asked about the samples of domains.
 
     Args:
         fit: that was made.
-        doubt: the uncertainty method.
+        uncertainty: the uncertainty method.
         study: says what networks look at, and how often they are asked.
         out: folder of the study.
 
@@ -204,8 +204,8 @@ def load_predictor(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Answers
         UsageError: if a network drops nothing and should.
     """
     if fit.model not in CROSSING:
-        return _predict_tabular(fit, doubt, out)
-    network = _open_predictor(fit, doubt, study, out)
+        return _predict_tabular(fit, uncertainty, out)
+    network = _open_predictor(fit, uncertainty, study, out)
 
     def answers(domain: str, split: str) -> Floats:
         return network.probabilities(load_fold(out, domain, split, study.inputs).inputs)[:, 0]
@@ -213,26 +213,26 @@ def load_predictor(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Answers
     return answers
 
 
-def _open_predictor(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Predictor:
+def _open_predictor(fit: Fit, uncertainty: str, study: AwayStudy, out: Path) -> Predictor:
     from roadaware.models.crossing.ensemble import apply_mc_dropout, calibrate_predictor
     from roadaware.models.crossing.predictor import Predictor
 
     held = Predictor.open(get_model_path(fit, out))
-    if doubt == "mc-dropout":
+    if uncertainty == "mc-dropout":
         return apply_mc_dropout(held, study.learning.passes)
-    if doubt == "temperature":
+    if uncertainty == "temperature":
         known = load_fold(out, fit.domain, "val", study.inputs)
         return calibrate_predictor(held, known.inputs, known.truth.numpy(), fit.seed)
     return held
 
 
-def _predict_tabular(fit: Fit, doubt: str, out: Path) -> Answers:
+def _predict_tabular(fit: Fit, uncertainty: str, out: Path) -> Answers:
     from scipy.special import expit, logit
 
     from roadaware.statistics.calibration import fit_temperature
 
     model, heat = load_model_class(fit.model).open(get_model_path(fit, out)), 1.0
-    if doubt == "temperature":
+    if uncertainty == "temperature":
         known = _examples(out, fit.domain, "val")
         before = model.predict(known)[:, :1].clip(_NEAREST, 1 - _NEAREST)
         heat = fit_temperature(logit(before), known.truth)

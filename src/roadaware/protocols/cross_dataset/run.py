@@ -85,10 +85,10 @@ def _claim(study: AwayStudy, out: Path) -> None:
         raise DiskError(f"{out} could not be made: {error.strerror or error}") from error
     if not (out / STUDY).exists():
         return
-    told = read_study_json(out / STUDY).get("config")
-    if not isinstance(told, dict):
+    config = read_study_json(out / STUDY).get("config")
+    if not isinstance(config, dict):
         raise DamagedError("not whole: it says no config", where=str(out / STUDY), hint=AGAIN)
-    differ = [key for key, value in study.fixed.items() if told.get(key) != value]
+    differ = [key for key, value in study.fixed.items() if config.get(key) != value]
     if differ:
         raise UsageError(
             f"{out} holds a study with another {', '.join(differ)}; name another folder with --out"
@@ -189,7 +189,7 @@ class _Kept:
         """The table of what is done, and what is known of the study."""
         done = [cell for cell in self.plan.cells if cells.is_done(cell, self.out)]
         cells.write_table(done, self.out)
-        told = {
+        record = {
             "config": configs.to_dict(self.study),
             "digest": configs.digest(self.study),
             "domains": self.facts,
@@ -198,7 +198,7 @@ class _Kept:
             "unfinished": len(self.plan.cells) - len(done) - len(self.failed),
             "versions": _versions(),
         }
-        write_atomically(self.out / STUDY, (json.dumps(told, indent=2) + "\n").encode())
+        write_atomically(self.out / STUDY, (json.dumps(record, indent=2) + "\n").encode())
 
 
 def _versions() -> dict[str, str]:

@@ -417,17 +417,17 @@ def format_definite_description(description: str) -> str:
 def _parts(actor: Actor) -> list[str]:
     """Who somebody is, what they wear on top, and more from what is seen best to what is seen least."""
 
-    told, worn = describe_appearance(actor, actor.first), get_looks(actor).outfit
-    top = told["top"].removeprefix("a ").removeprefix("long ")
+    appearance, worn = describe_appearance(actor, actor.first), get_looks(actor).outfit
+    top = appearance["top"].removeprefix("a ").removeprefix("long ")
     found = [_who(actor), "a high-visibility vest" if worn.vest else _garment(worn.top_colour, top)]
     if worn.bag in ("backpack", "handbag"):
         found.append(_garment(worn.bag_colour, worn.bag))
-    if "hat" in told and worn.hat != "none":
-        found.append(_garment(worn.hat_colour, told["hat"].removeprefix("a ")))
-    if told.get("bottom") == "a skirt":
+    if "hat" in appearance and worn.hat != "none":
+        found.append(_garment(worn.hat_colour, appearance["hat"].removeprefix("a ")))
+    if appearance.get("bottom") == "a skirt":
         found.append(_garment(worn.bottom_colour, "skirt"))
-    elif "bottom" in told:
-        found.append(f"{colour_word(worn.bottom_colour)} {told['bottom']}")
+    elif "bottom" in appearance:
+        found.append(f"{colour_word(worn.bottom_colour)} {appearance['bottom']}")
     if worn.hat == "none" and worn.hair != "bald":
         found.append(f"{_hair(worn.hair_colour)} hair")
     return found

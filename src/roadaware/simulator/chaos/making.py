@@ -728,7 +728,7 @@ def make_chaos(
     actors = build_person_actors(play, regions)
     everything = (*actors, *build_thing_actors(play, regions))
     tied = extract_bonds(play, actors)
-    told = generate_sentences(actors, tied, config.camera.fps)
+    sentences = generate_sentences(actors, tied, config.camera.fps)
     return Episode(
         name,
         seed,
@@ -740,7 +740,7 @@ def make_chaos(
         (),
         tied,
         extract_noises(play, actors),
-        told,
+        sentences,
         category,
     )
 
@@ -781,9 +781,9 @@ def _make_staged(
     everything = (*actors, *build_thing_actors(play, regions))
     tied = extract_bonds(play, actors)
     noises = mix_noises(extract_noises(play, actors), staging, ground, config, own)
-    told = generate_varied_sentences(actors, tied, config.camera.fps, ground, own)
+    sentences = generate_varied_sentences(actors, tied, config.camera.fps, ground, own)
     return Episode(
-        name, seed, config, conditions, layout, ground.ego, everything, (), tied, noises, told, category
+        name, seed, config, conditions, layout, ground.ego, everything, (), tied, noises, sentences, category
     )
 
 

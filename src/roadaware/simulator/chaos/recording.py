@@ -225,8 +225,8 @@ def _number_sounds(noises: list[Noise]) -> tuple[Noise, ...]:
         key = noise.sound or 0
         starts[key] = min(starts.get(key, (np.inf, "")), (noise.start_s, noise.label))
     number = {key: k for k, key in enumerate(sorted(starts, key=lambda key: starts[key]))}
-    told = [replace(noise, sound=number[noise.sound or 0]) for noise in noises]
-    return tuple(sorted(told, key=lambda n: (n.start_s, n.label, -1 if n.actor is None else n.actor)))
+    numbered = [replace(noise, sound=number[noise.sound or 0]) for noise in noises]
+    return tuple(sorted(numbered, key=lambda n: (n.start_s, n.label, -1 if n.actor is None else n.actor)))
 
 
 def _person(play: Play, regions: Regions, who: Player, held: int | None) -> Actor:
@@ -514,11 +514,11 @@ def _said(number: int, remark: Remark, words: list[str]) -> list[Sentence]:
     span = (remark.start, remark.end)
     if remark.object is None:
         return [Sentence(f"{_upper('a', words[number])} {remark.verb}.", number, *span)]
-    told = (
+    text = (
         f"{_upper('a', words[number])} {remark.verb} the {format_definite_description(words[remark.object])}."
     )
     asked = f"Who {remark.verb} the {format_definite_description(words[remark.object])}?"
-    return [Sentence(told, number, *span), Sentence(asked, number, *span, "interrogative")]
+    return [Sentence(text, number, *span), Sentence(asked, number, *span, "interrogative")]
 
 
 def _remarks(actor: Actor, bonds: tuple[Bond, ...], least: int) -> list[Remark]:

@@ -654,22 +654,22 @@ def describe_appearance(actor: Actor, frame: int) -> dict[str, str]:
     if row is None:
         return {}
     outfit = get_looks(actor).outfit
-    told = {
+    record = {
         "pose": "ride" if is_rider(actor) else Pose(int(actor.pose[row])).name.lower(),
         "age": get_age_group(actor.model),
         "top": _TOP_NAMES[outfit.top],
     }
     if outfit.top != "dress":
-        told["bottom"] = "a skirt" if outfit.bottom == "skirt" else outfit.bottom
+        record["bottom"] = "a skirt" if outfit.bottom == "skirt" else outfit.bottom
     if outfit.hood or outfit.hat != "none":
-        told["hat"] = "a hood" if outfit.hood else _HAT_NAMES[outfit.hat]
+        record["hat"] = "a hood" if outfit.hood else _HAT_NAMES[outfit.hat]
     if outfit.bag in _BAG_NAMES:
-        told["bag"] = _BAG_NAMES[outfit.bag]
+        record["bag"] = _BAG_NAMES[outfit.bag]
     if outfit.vest:
-        told["vest"] = "a high-visibility vest"
+        record["vest"] = "a high-visibility vest"
     item = select_item(actor, row)
     if item:
-        told["holds"] = _ITEM_NAMES[item]
+        record["holds"] = _ITEM_NAMES[item]
     if abs(float(actor.gaze[row])) > 0.3:
-        told["looks"] = "left" if actor.gaze[row] > 0 else "right"
-    return told
+        record["looks"] = "left" if actor.gaze[row] > 0 else "right"
+    return record

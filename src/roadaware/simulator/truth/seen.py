@@ -101,21 +101,19 @@ class SeenCollector:
     bodies: bool = True
     _parts: list[Seen] = field(default_factory=list)
 
-    def add(
-        self, frame: int, camera: Camera, picture: Picture | Ints32, soups: Soup | Sequence[Soup]
-    ) -> Seen:
+    def add(self, frame: int, camera: Camera, image: Picture | Ints32, soups: Soup | Sequence[Soup]) -> Seen:
         """Take one frame; frames come in order.
 
         Args:
             frame: of the scene.
             camera: that looked.
-            picture: what it saw, or the (h, w) instance mask alone.
+            image: what it saw, or the (h, w) instance mask alone.
             soups: the triangles of the frame, marked by instance.
 
         Returns:
             What is seen in this frame.
         """
-        mask = picture if isinstance(picture, np.ndarray) else picture.instance
+        mask = image if isinstance(image, np.ndarray) else image.instance
         count = len(self.episode.actors) + len(self.episode.signals)
         shown = instance_boxes(mask, count)
         shapes = compute_projected_boxes(camera, [soups] if isinstance(soups, Soup) else soups, count)

@@ -112,11 +112,11 @@ class Cutter(Protocol):
             size_px: (m, 2) of the images.
         """
 
-    def cut(self, picture: npt.NDArray[Any], region: Ints) -> Bytes:
+    def cut(self, image: npt.NDArray[Any], region: Ints) -> Bytes:
         """(*shape) bytes.
 
         Args:
-            picture: (h, w) or (h, w, 3) the whole frame.
+            image: (h, w) or (h, w, 3) the whole frame.
             region: (8,) a row of `regions`.
         """
 
@@ -149,10 +149,10 @@ class Crop:
         around = box if self.form == "box" else add_box_context(corners_px, size_px, self.config.enlarge)
         return np.concatenate([around, box], axis=1)
 
-    def cut(self, picture: npt.NDArray[Any], region: Ints) -> Bytes:
+    def cut(self, image: npt.NDArray[Any], region: Ints) -> Bytes:
         """(side, side, 3) of an image (h, w, 3)."""
         x1, y1, x2, y2, *box = region.tolist()
-        held = picture[y1:y2, x1:x2]
+        held = image[y1:y2, x1:x2]
         if self.form == "surround":
             # A view of the frame, of which other boxes are still to be cut.
             held = held.copy()
@@ -194,12 +194,12 @@ class CategoryMap:
         around = add_box_context(corners_px, size_px, self.enlarge)
         return np.concatenate([around, clip_to_image(corners_px, size_px)], axis=1)
 
-    def cut(self, picture: npt.NDArray[Any], region: Ints) -> Bytes:
+    def cut(self, image: npt.NDArray[Any], region: Ints) -> Bytes:
         """(categories, side, side) shares times 255 of a mask (h, w)."""
-        if picture.ndim != 2 or picture.dtype != np.uint8:
-            raise InputError(f"expected a mask of 8 bits, found {picture.dtype} {picture.shape}")
+        if image.ndim != 2 or image.dtype != np.uint8:
+            raise InputError(f"expected a mask of 8 bits, found {image.dtype} {image.shape}")
         x1, y1, x2, y2 = region[:4].tolist()
-        held = self._category[picture[y1:y2, x1:x2]]
+        held = self._category[image[y1:y2, x1:x2]]
         planes = [
             pad_to_square(np.where(held == k, np.uint8(255), np.uint8(0)), self.side, "box")
             for k in range(len(CATEGORIES))
@@ -572,24 +572,26 @@ class Cuttings:
             if frame != before:
                 if stop.is_set():
                     raise StoppedError
-                picture, before = self._picture(reel, place), frame
+                image, before = self._picture(reel, place), frame
             for name in names:
-                made[name][place - low] = self._cutters[name].cut(picture, self._regions[name][place])
+                made[name][place - low] = self._cutters[name].cut(image, self._regions[name][place])
         return made
 
     def _picture(self, reel: Reel, place: int) -> npt.NDArray[np.uint8]:
         """The frame that shows a box."""
         frame, video = int(self._frame[place]), self._names[self._video[place]]
         try:
-            picture = reel.frame(frame)
+            image = reel.frame(frame)
         except UsageError as error:
             raise InputError(f"a box stands in frame {frame}: {error}", where=video) from error
-        size = (picture.shape[1], picture.shape[0])
-        told = tuple(self._size[place].tolist())
-        if size != told:
-            message = f"boxes are in pixels of {told[0]}x{told[1]}, images are {size[0]}x{size[1]}"
+        size = (image.shape[1], image.shape[0])
+        known_size = tuple(self._size[place].tolist())
+        if size != known_size:
+            message = (
+                f"boxes are in pixels of {known_size[0]}x{known_size[1]}, images are {size[0]}x{size[1]}"
+            )
             raise InputError(message, where=video, hint="give the original videos")
-        return picture
+        return image
 
 
 class _Reels:

@@ -71,9 +71,9 @@ def compute_dynamics(seen: Observations) -> Floats:
     """
     _ensure_column(seen, "ego_speed_kmh", "ego:dynamics", _SPEED)
     speed_mps = seen.at_frames("ego_speed_kmh") / KMH_PER_MPS
-    told = seen.at_frames("ego_acceleration_mps2")
-    change = np.diff(speed_mps, axis=1, prepend=np.nan) / (seen.steps_frames / _rate(seen, told)[:, None])
-    acceleration = np.where(np.isnan(told), change, told)
+    measured = seen.at_frames("ego_acceleration_mps2")
+    change = np.diff(speed_mps, axis=1, prepend=np.nan) / (seen.steps_frames / _rate(seen, measured)[:, None])
+    acceleration = np.where(np.isnan(measured), change, measured)
     known = (~np.isnan(speed_mps)).astype(np.float64)
     return np.stack([speed_mps, acceleration, seen.at_frames("ego_yaw_rate_radps"), known], axis=-1)
 
@@ -123,19 +123,19 @@ def _ensure_column(seen: Observations, column: str, name: str, needed: str) -> N
     frames = seen.scenes.frames
     if not has_values(frames, column):
         others = {"ego_speed_kmh": "ego:speed", "vehicle_action": "ego:action"}
-        has = [name for told, name in others.items() if has_values(frames, told)]
+        has = [name for other, name in others.items() if has_values(frames, other)]
         message = f"{name} read {needed}; these scenes tell no {column}"
         raise InputError(message, hint=f"of the own vehicle they know {', '.join(has) or 'nothing'}")
 
 
-def _rate(seen: Observations, told: Floats) -> Floats:
+def _rate(seen: Observations, values: Floats) -> Floats:
     """(n,) frames per second, where something is to be worked out from it.
 
     Args:
         seen: n observations.
-        told: (n, t) what is known without it, else NaN.
+        values: (n, t) what is known without it, else NaN.
     """
-    lost = np.isnan(seen.fps) & np.isnan(told).any(axis=1)
+    lost = np.isnan(seen.fps) & np.isnan(values).any(axis=1)
     if lost.any():
         message = f"the frame rate of {seen.video_names(lost)} is unknown; changes of speed need it"
         raise InputError(message, hint="give videos.fps")
@@ -163,8 +163,8 @@ def encode_traffic(seen: Observations) -> Floats:
         InputError: if frames and videos lack it.
     """
     frames, videos = seen.scenes.frames, seen.scenes.videos
-    told = [c for c in (*SIGHTS, "traffic_light") if has_values(frames, c)]
-    if not told and not has_values(videos, "road_type"):
+    columns = [c for c in (*SIGHTS, "traffic_light") if has_values(frames, c)]
+    if not columns and not has_values(videos, "road_type"):
         raise InputError(f"traffic reads {TRAFFIC_NEEDS}; these scenes tell none")
     flags = np.stack([seen.at_frames(column) for column in SIGHTS], axis=-1)
     light = one_hot(seen.at_frames("traffic_light", LIGHTS), len(LIGHTS))
@@ -224,13 +224,13 @@ def encode_behaviour(seen: Observations, *, leaks: bool) -> Floats:
         raise UsageError(
             "behaviour tags are refused. Annotators who had seen the whole video gave them, in JAAD only to "
             "those who interact with the driver, and everybody who crosses is among these. "
-            f"{_told_by(seen, tagged.mean(axis=1))} samples.leaks: true in a "
+            f"{_name_source(seen, tagged.mean(axis=1))} samples.leaks: true in a "
             "recipe, leaks=True in Python, gives them all the same"
         )
     return np.stack([walking, looking, tagged.astype(np.float64)], axis=-1)
 
 
-def _told_by(seen: Observations, share: Floats) -> str:
+def _name_source(seen: Observations, share: Floats) -> str:
     """How well the presence of tags predicts the labels of these samples, in words.
 
     Args:

@@ -183,8 +183,8 @@ def _merge_poses(parts: list[Poses], where: str) -> Poses:
         raise InputError(
             f"the pickles have poses of {widths} numbers; expected the same in each", where=where
         )
-    told = [part.video for part in parts]
-    video = None if any(v is None for v in told) else [name for v in told if v is not None for name in v]
+    videos = [part.video for part in parts]
+    video = None if any(v is None for v in videos) else [name for v in videos if v is not None for name in v]
     return Poses(
         video=video,
         name=[name for part in parts for name in part.name],
@@ -300,9 +300,9 @@ def convert_to_openpose(values: Floats, where: str) -> Floats:
     width = values.shape[1]
     if width not in _LAYOUTS:
         ways = [f"{width // each} joints of {each}" for each in (2, 3) if width % each == 0]
-        told = f"{width} numbers" + (f", {' or '.join(ways)} each" if ways else "")
+        text = f"{width} numbers" + (f", {' or '.join(ways)} each" if ways else "")
         raise InputError(
-            f"expected 18 joints of OpenPose or 17 of COCO, found {told}",
+            f"expected 18 joints of OpenPose or 17 of COCO, found {text}",
             where=where,
             hint="joints of other bodies (BODY_25, 133 of the whole body) must be cut down to these first",
         )

@@ -264,11 +264,11 @@ def judge_predictions(predictions: Mapping[Task, Predictions], scenes: Scenes) -
         scenes: the ground truth.
     """
     found: dict[str, float] = {}
-    for task, claims in predictions.items():
+    for task, predicted in predictions.items():
         metric = importlib.import_module(f"roadaware.metrics.{task}")
         config = metric.CONFIGS["default"]()
         try:
-            result = metric.evaluate(claims, scenes, config)
+            result = metric.evaluate(predicted, scenes, config)
         except InputError as error:
             _log.warning("%s cannot be judged: %s", task, error.message)
             continue
@@ -283,10 +283,10 @@ def keep_looked_at(scenes: Scenes, of: CrowdSet) -> Scenes:
         (video.film.video, int(frame)) for video in of.videos for frame in np.unique(video.frame[video.key])
     ]
     looked = pl.DataFrame(keys, schema={"video": pl.String, "frame": pl.Int64}, orient="row")
-    told = scenes.frames.with_columns(pl.col("video").cast(pl.String))
-    told = told.select(c for c in ("video", "frame", "annotated") if c in told.columns)
+    rows = scenes.frames.with_columns(pl.col("video").cast(pl.String))
+    rows = rows.select(c for c in ("video", "frame", "annotated") if c in rows.columns)
     there = scenes.boxes.select(pl.col("video").cast(pl.String), "frame").unique()
-    frames = pl.concat([told, there], how="diagonal").unique(
+    frames = pl.concat([rows, there], how="diagonal").unique(
         ["video", "frame"], keep="first", maintain_order=True
     )
     if "annotated" not in frames.columns:
@@ -405,8 +405,10 @@ class CrowdRun(Run[CrowdRecipe]):
         paths, entropy = finder.paths(), finder.entropy()
         if self._paths is None:
             # Those that the last line tells, of a run that goes on.
-            told = [line["paths"] for line in read_log(self.out) if "paths" in line]
-            self._paths = {task: tuple(path) for task, path in told[-1].items()} if told else paths
+            path_tables = [line["paths"] for line in read_log(self.out) if "paths" in line]
+            self._paths = (
+                {task: tuple(path) for task, path in path_tables[-1].items()} if path_tables else paths
+            )
         switches = count_switches(self._paths, paths)
         self._paths = paths
         return {
@@ -482,8 +484,8 @@ class CrowdRun(Run[CrowdRecipe]):
         """What the network that was kept says of what it is judged on, a saved set for each task."""
         judged.footing.use(network)
         found = Answerer(network, judged.footing, self.recipe.clips).answer(judged.scenes)
-        for task, claims in found.items():
-            save(claims, self.out / PREDICTIONS / task, overwrite=True)
+        for task, predictions in found.items():
+            save(predictions, self.out / PREDICTIONS / task, overwrite=True)
 
     def _card(self, metrics: Mapping[str, float]) -> str:
         """What the network is, for people."""

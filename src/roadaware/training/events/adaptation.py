@@ -134,16 +134,19 @@ def fit_tubes(
                 student.step(x[chosen], truth[chosen], share, max(lr, 1e-9))
             else:
                 asked = other[rng.integers(0, len(other), how.batch)]
-                told = _probabilities(asked, teacher)
+                targets = _probabilities(asked, teacher)
                 seen = np.concatenate([x[chosen], asked])
                 # Noise on all boxes, so that the student cannot tell the sets apart by it.
                 seen = seen + np.float32(how.noise) * rng.standard_normal(seen.shape, np.float32)
                 say = how.consistency * float(
                     np.exp(-_RAMP * (1 - min(1.0, done / max(1.0, how.ramp * total))) ** 2)
                 )
-                agree = np.full(told.shape, say / how.batch, np.float32)
+                agree = np.full(targets.shape, say / how.batch, np.float32)
                 student.step(
-                    seen, np.concatenate([truth[chosen], told]), np.concatenate([share, agree]), max(lr, 1e-9)
+                    seen,
+                    np.concatenate([truth[chosen], targets]),
+                    np.concatenate([share, agree]),
+                    max(lr, 1e-9),
                 )
                 # In the first steps the mean is that of what there is.
                 keep = np.float32(min(how.decay, done / (done + 1)))

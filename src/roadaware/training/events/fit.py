@@ -56,9 +56,9 @@ def fit_head(
     weight = np.where(rows.parked, _PARKED, 1.0).astype(np.float32)
     extra = None
     if logic is not None:
-        told = np.where(np.eye(len(ROAD_AGENTS))[rows.told] > 0, _SURE, -_SURE)
+        top = np.where(np.eye(len(ROAD_AGENTS))[rows.top_agent] > 0, _SURE, -_SURE)
         real = (rows.agent >= 0) & ~rows.parked
-        extra = logic, torch.from_numpy(told.astype(np.float32)), torch.from_numpy(real)
+        extra = logic, torch.from_numpy(top.astype(np.float32)), torch.from_numpy(real)
     tubes = _fit(
         rows.x, target, weight, WIDTHS, range(seed, seed + networks), epochs, columns, one=False, extra=extra
     )
@@ -134,8 +134,8 @@ def _train(
             logits = network(x[chosen])
             loss = (_losses(logits, y[chosen], one) * weight[chosen]).mean()
             if extra is not None:
-                logic, told, real = extra
-                held = torch.cat([told[chosen], logits], dim=1)[real[chosen]]
+                logic, top_agent, real = extra
+                held = torch.cat([top_agent[chosen], logits], dim=1)[real[chosen]]
                 loss = loss + logic(held) / len(chosen)
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]

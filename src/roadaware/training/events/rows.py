@@ -243,7 +243,7 @@ class Rows:
         action: (n, 23) ground-truth ones.
         location: (n, 15) ground-truth one.
         agent: (n,) true agent, -1 of ghosts.
-        told: (n,) agent with the highest score.
+        top_agent: (n,) agent with the highest score.
         scene: (n,) number of the scene.
         parked: (n,) of a parked vehicle.
         height_px: (n,) of the box.
@@ -256,7 +256,7 @@ class Rows:
     action: Bools
     location: Bools
     agent: Ints
-    told: Ints
+    top_agent: Ints
     scene: Ints
     parked: Bools
     height_px: Floats32
@@ -426,7 +426,7 @@ def make_rows(
         action=truth.action[source] & real[:, None],
         location=location,
         agent=np.where(real, truth.agent[source], -1),
-        told=found.scores[rows].argmax(axis=1),
+        top_agent=found.scores[rows].argmax(axis=1),
         scene=np.full(len(rows), number),
         parked=truth.parked[source] & real,
         height_px=(found.box[rows, 3] - found.box[rows, 1]).astype(np.float32),

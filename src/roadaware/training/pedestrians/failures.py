@@ -31,8 +31,8 @@ def format_error(error: Exception) -> str:
     Args:
         error: what was raised.
     """
-    told = str(error) if isinstance(error, RoadawareError) else f"{type(error).__name__}: {error}"
-    return told.replace("\n  ", "; ")
+    text = str(error) if isinstance(error, RoadawareError) else f"{type(error).__name__}: {error}"
+    return text.replace("\n  ", "; ")
 
 
 def group_seed_errors(failed: Mapping[int, str]) -> dict[str, str]:

@@ -239,11 +239,11 @@ class Fitter:
         self.chance = torch.Generator().manual_seed(seed)
         self._at, self._began_s = _Progress(), time.process_time()
 
-    def fit(self, told: Epoch | None = None, keeper: Keeper | None = None) -> Fitted:
+    def fit(self, report: Epoch | None = None, keeper: Keeper | None = None) -> Fitted:
         """Train to the end or until it gets no better, and leave the network as it was at its best.
 
         Args:
-            told: called after every epoch.
+            report: called after every epoch.
             keeper: saves the fit on its way, and knows where it stood.
 
         Raises:
@@ -264,8 +264,8 @@ class Fitter:
                 at.kept, at.chosen = copy.deepcopy(dict(state)), epoch
             at.curve.append(dict(vars(score)))
             at.done, at.losses, at.label_losses = 0, [], []
-            if told is not None:
-                told(score)
+            if report is not None:
+                report(score)
         self.network.load_state_dict(at.kept)
         self.network.eval()
         return Fitted(tuple(Score(**each) for each in at.curve), at.chosen, self._cpu_s)
@@ -350,9 +350,9 @@ class Fitter:
         """
         if epoch == 1:
             return
-        told = self._at.label_losses
+        losses = self._at.label_losses
         guess = label_loss(torch.zeros_like(self.wanted), self.wanted, self.weight, self.recipe.loss)
-        mean, guessing = float(np.mean(told)) if told else 0.0, float(guess.mean())
+        mean, guessing = float(np.mean(losses)) if losses else 0.0, float(guess.mean())
         if mean > WORSE * guessing:
             self._diverged(
                 f"the loss of seed {self.seed} is {mean:.3g} in epoch {epoch}, "

@@ -150,11 +150,11 @@ def fit_hazard(
             progress(epoch + 1, recipe.epochs, f"epochs, negative log-likelihood {worth:.4f}")
     network.load_state_dict(kept)
     network.eval()
-    told = {
+    record = {
         "edges_s": list(recipe.edges_s), "seed": seed, "criterion": "likelihood", "validation": best, "curve": curve,
         "version": __version__, **(facts or {}),
     }  # fmt: skip
-    return Predictor(network, recipe.network, TIME, labels, told)
+    return Predictor(network, recipe.network, TIME, labels, record)
 
 
 def measure_likelihood(network: CrossingNet, of: TimedTracks, spans: Bools, batch: int = 4096) -> float:

@@ -38,8 +38,8 @@ def get_task_weights(recipe: PedestrianRecipe) -> dict[str, float]:
     weights = {}
     for task, asked in (("trajectory", recipe.tasks.trajectory), ("grid", recipe.tasks.grid)):
         if asked and task not in known:
-            told = f"it tells {', '.join(known)}" if known else "it tells the label alone"
-            raise UsageError(f"tasks.{task}: {recipe.network.name} has no head for it; {told}")
+            text = f"it tells {', '.join(known)}" if known else "it tells the label alone"
+            raise UsageError(f"tasks.{task}: {recipe.network.name} has no head for it; {text}")
         weight = float(task in known) if asked is None else asked
         if weight:
             weights[task] = weight

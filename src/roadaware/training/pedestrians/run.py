@@ -284,11 +284,13 @@ def evaluate_run(
         said["mean"] = np.asarray(np.mean(list(said.values()), axis=0))
     chosen = config or _metrics(recipe)
     meta = Meta(dataset=held.meta.dataset, notes={"model": recipe.network.name})
-    claims = {name: build_sample_predictions(held.samples, scores, meta) for name, scores in said.items()}
+    predictions = {
+        name: build_sample_predictions(held.samples, scores, meta) for name, scores in said.items()
+    }
     return Judged(
         held,
-        claims,
-        {name: evaluate(claim, held, chosen, draws=draws, seed=seed) for name, claim in claims.items()},
+        predictions,
+        {name: evaluate(claim, held, chosen, draws=draws, seed=seed) for name, claim in predictions.items()},
         {} if fold.ahead is None else _ahead(trained.predictors, fold.inputs, fold.ahead),
         list_missing_labels(material, split),
     )
@@ -367,8 +369,8 @@ def build_crossing_network(
     except (ValueError, TypeError, ArithmeticError, AssertionError, RuntimeError) as error:
         if not wanted.fields:
             raise  # the usual fields are not the user's fault
-        told = f"{wanted.name} cannot be made with network.fields {wanted.fields}"
-        raise UsageError(f"{told}: {format_error(error)}") from error
+        text = f"{wanted.name} cannot be made with network.fields {wanted.fields}"
+        raise UsageError(f"{text}: {format_error(error)}") from error
     if wanted.weights:
         load_initial_weights(network, wanted.name, Path(wanted.weights))
     return replace_last_layer(network, recipe.doubt)

@@ -138,11 +138,11 @@ def fit_paths(
         if progress is not None:
             progress(update, recipe.updates, f"updates, negative log-likelihood {worth:.3f}")
     network.load_state_dict(kept)
-    told = {
+    record = {
         "seed": seed, "recipe": to_dict(recipe), "validation": best, "curve": curve, "windows": len(train),
         "version": __version__, **(facts or {}),
     }  # fmt: skip
-    return PathPredictor(network.eval(), told)
+    return PathPredictor(network.eval(), record)
 
 
 def measure_loss(network: MixtureNetwork, past: Tensor, position: Tensor, future: Tensor) -> float:

@@ -129,11 +129,11 @@ class Steady(CrossingNet):
         """The last frame, from what it needs of the others."""
         entered, frames = self._entered(x), self.config.frames
         if entered.shape[1] < frames:
-            return Looked(self._told(self._frames(entered, None)[:, -1], x, -1), {})
+            return Looked(self._join_features(self._frames(entered, None)[:, -1], x, -1), {})
         entered = entered[:, -frames:]
         for at, layer in enumerate(self._layers()):
             entered = layer.at(entered, self.get_buffer(f"taps_{at}"), self.get_buffer(f"kept_{at}"))
-        return Looked(self._told(self.norm(entered[:, 0]), x, -1), {})
+        return Looked(self._join_features(self.norm(entered[:, 0]), x, -1), {})
 
     def every_frame(self, x: Mapping[str, Tensor], valid: Tensor | None = None) -> Tensor:
         """(B, T, n_scores) the answer at each frame, from that frame and those before it.
@@ -144,7 +144,9 @@ class Steady(CrossingNet):
                 at missing frames mean nothing. All of them if None.
         """
         frames = {name: self._standard(name, x[name]) for name in self.shapes}
-        answers: Tensor = self.last(self._told(self._frames(self._entered(frames), valid), frames, None))
+        answers: Tensor = self.last(
+            self._join_features(self._frames(self._entered(frames), valid), frames, None)
+        )
         return answers
 
     def start(self, pedestrians: int) -> State:
@@ -170,9 +172,9 @@ class Steady(CrossingNet):
         for layer, before in zip(self._layers(), state, strict=True):
             x, kept = layer.step(x, before)
             after.append(kept)
-        return tuple(after), self._told(self.norm(x), given, None)
+        return tuple(after), self._join_features(self.norm(x), given, None)
 
-    def _told(self, embedding: Tensor, x: Mapping[str, Tensor], frame: int | None) -> Tensor:
+    def _join_features(self, embedding: Tensor, x: Mapping[str, Tensor], frame: int | None) -> Tensor:
         """The embedding, followed by the whereabouts where they are asked for.
 
         Args:

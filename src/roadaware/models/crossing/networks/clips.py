@@ -135,11 +135,11 @@ class ConvLSTM2d(nn.Module):
         open_forget = torch.tensor([0.0, 1.0, 0.0, 0.0]).repeat_interleave(filters)
         self.input.bias = nn.Parameter(open_forget)
 
-    def forward(self, pictures: Tensor) -> Tensor:
+    def forward(self, images: Tensor) -> Tensor:
         """The state behind the last image."""
         state: Tensor | None = None
         cell: Tensor | None = None
-        for frame in pictures.unbind(1):
+        for frame in images.unbind(1):
             sums = self.input(frame)
             if state is not None:
                 sums = sums + self.state(state)
@@ -368,9 +368,9 @@ _SMOOTH = 5
 _LUMA = (0.299, 0.587, 0.114)
 
 
-def convert_to_grey(pictures: Tensor) -> Tensor:
+def convert_to_grey(images: Tensor) -> Tensor:
     """Brightness (..., H, W) of images (..., 3, H, W), red first."""
-    return (pictures * pictures.new_tensor(_LUMA)[:, None, None]).sum(-3)
+    return (images * images.new_tensor(_LUMA)[:, None, None]).sum(-3)
 
 
 def estimate_lucas_kanade_flow(
@@ -403,13 +403,13 @@ def estimate_lucas_kanade_flow(
     return flow
 
 
-def warp_by_flow(picture: Tensor, flow: Tensor) -> Tensor:
+def warp_by_flow(image: Tensor, flow: Tensor) -> Tensor:
     """(B, C, H, W) read at each place plus its flow (B, 2, H, W) pixels, the edge continued."""
-    rows, columns = picture.shape[-2:]
+    rows, columns = image.shape[-2:]
     across = torch.arange(columns, device=flow.device) + flow[:, 0]
     down = torch.arange(rows, device=flow.device)[:, None] + flow[:, 1]
     grid = torch.stack([across * (2 / max(columns - 1, 1)) - 1, down * (2 / max(rows - 1, 1)) - 1], -1)
-    return functional.grid_sample(picture, grid, padding_mode="border", align_corners=True)
+    return functional.grid_sample(image, grid, padding_mode="border", align_corners=True)
 
 
 def _within(flow: Tensor) -> Tensor:
@@ -441,10 +441,10 @@ def _step(before: Tensor, after: Tensor, within: Tensor, window: int) -> Tensor:
     return step.clamp(-_STEP_PX, _STEP_PX)
 
 
-def _downsample_by_two(picture: Tensor) -> Tensor:
+def _downsample_by_two(image: Tensor) -> Tensor:
     """(B, 1, H, W) blurred, at half the size; each pixel stands in the middle of four."""
-    taps = picture.new_tensor([1.0, 3.0, 3.0, 1.0]) / 8
-    wide = functional.pad(picture, (1, 1, 1, 1), mode="replicate")
+    taps = image.new_tensor([1.0, 3.0, 3.0, 1.0]) / 8
+    wide = functional.pad(image, (1, 1, 1, 1), mode="replicate")
     return functional.conv2d(wide, (taps[:, None] * taps)[None, None], stride=2)
 
 
@@ -487,8 +487,8 @@ class TwoStreamNet(PictureNet):
         stacks = stack_flow_windows(self.flow(clip), self.config.stack)
         # The image in the middle of each stack of flows.
         start = (self.config.stack - 1) // 2
-        pictures = self.normalise(clip[:, start : start + stacks.shape[1]])
-        streams = ((self.trunk, pictures), (self.motion, stacks))
+        images = self.normalise(clip[:, start : start + stacks.shape[1]])
+        streams = ((self.trunk, images), (self.motion, stacks))
         found = [trunk(seen.flatten(0, 1)).reshape(*seen.shape[:2], -1).mean(1) for trunk, seen in streams]
         return Looked(torch.cat(found, 1), {})
 

@@ -265,9 +265,9 @@ class PedFormer(MultiTaskNet):
         """(B, T, context) of every observed frame."""
         encoded = [encoder(one) for encoder, one in zip(self.encoders, self.numbers(x), strict=True)]
         pairs = zip(self.across, self._pairs, strict=True)
-        told = [across(encoded[one], encoded[other]) for across, (one, other) in pairs]
+        attended = [across(encoded[one], encoded[other]) for across, (one, other) in pairs]
         # One input alone makes no pairs and stands for itself.
-        joined = self.join(torch.cat(told or encoded, -1)).relu()
+        joined = self.join(torch.cat(attended or encoded, -1)).relu()
         motion = torch.cat([one[:, -1] for one in encoded], -1)
         around = [self.around(x[name], motion)[:, None].expand_as(joined) for name in self.maps]
         return torch.cat([joined, *around], -1)

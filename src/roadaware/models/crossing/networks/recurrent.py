@@ -69,10 +69,10 @@ class FrameReader(nn.Module):
                     self.trunk, self.normalise(torch.cat([x[name][:, -1] for name in self._crops]))
                 )
 
-    def _seen(self, pictures: Tensor) -> Tensor:
+    def _seen(self, images: Tensor) -> Tensor:
         """(B, T, width) of images (B, T, 3, H, W)."""
-        found: Tensor = self.trunk(self.normalise(pictures.flatten(0, 1)))
-        return found.reshape(*pictures.shape[:2], -1)
+        found: Tensor = self.trunk(self.normalise(images.flatten(0, 1)))
+        return found.reshape(*images.shape[:2], -1)
 
 
 class _Recurrent(CrossingNet):
@@ -268,8 +268,8 @@ class Attending(nn.Module):
             asked: (B, S, width).
             hidden: (T, S), whether an element of `asked` must not be seen.
         """
-        told = self.attention(asking, asked, asked, attn_mask=hidden, need_weights=False)[0]
-        answer: Tensor = self.norm(asking + self.drop(told))
+        attended = self.attention(asking, asked, asked, attn_mask=hidden, need_weights=False)[0]
+        answer: Tensor = self.norm(asking + self.drop(attended))
         return answer
 
 
@@ -349,12 +349,12 @@ class PCPA(CrossingNet):
     def look(self, x: dict[str, Tensor]) -> Looked:
         """The answer of the last attention."""
         clips = [self.normalise(x[name]).transpose(1, 2) for name in self._crops]
-        told = [self.seen(self.c3d(clip)).sigmoid() for clip in clips]
+        features = [self.seen(self.c3d(clip)).sigmoid() for clip in clips]
         for name, gru, attention in zip(self.sequences, self.grus, self.over_time, strict=True):
-            told.append(self.drop(attention(gru(x[name])[0])))
-        if len(told) == 1:
-            return Looked(told[0], {})
-        return Looked(self.over_inputs(torch.stack(told, 1)), {})
+            features.append(self.drop(attention(gru(x[name])[0])))
+        if len(features) == 1:
+            return Looked(features[0], {})
+        return Looked(self.over_inputs(torch.stack(features, 1)), {})
 
 
 class _Layer(nn.Module):

@@ -66,10 +66,10 @@ class ChannelDropout(nn.Module):
         super().__init__()
         self.drop = nn.Dropout(dropout)
 
-    def forward(self, picture: Tensor) -> Tensor:
+    def forward(self, image: Tensor) -> Tensor:
         """The image without some channels."""
-        kept: Tensor = self.drop(picture.new_ones(*picture.shape[:2], 1, 1))
-        return picture * kept
+        kept: Tensor = self.drop(image.new_ones(*image.shape[:2], 1, 1))
+        return image * kept
 
 
 # SPI-Net: distances between joints, and joints as an image; imports torch.
@@ -111,8 +111,8 @@ class SpiNet(PoseNet):
         """Both branches side by side."""
         flat = [compute_joint_distances(x[self.pose]), *(x[name] for name in self._others)]
         geometry = self.geometry(torch.cat([values.flatten(1) for values in flat], -1))
-        picture = as_picture(x[self.pose])
-        seen = torch.cat([self.high(picture), self.low(picture), self.average(picture)], 1)
+        image = as_picture(x[self.pose])
+        seen = torch.cat([self.high(image), self.low(image), self.average(image)], 1)
         return Looked(torch.cat([geometry, self.dense(self.behind(seen).mean((-2, -1)))], -1), {})
 
     def _stack(self, kernel: int) -> nn.Sequential:
@@ -180,13 +180,13 @@ class PlaceAttention(nn.Module):
         # Of 7 x 7 cells as in the paper.
         self.of_places = nn.Conv2d(2, 1, 7, padding=3)
 
-    def forward(self, picture: Tensor) -> Tensor:
+    def forward(self, image: Tensor) -> Tensor:
         """(B, C, H, W)."""
         # Mean and maximum go through the same layers, as in Equation 2.
-        channels = self.of_channels(picture.mean((-2, -1))) + self.of_channels(picture.amax((-2, -1)))
-        picture = picture * channels.sigmoid()[..., None, None]
-        places = torch.stack([picture.mean(1), picture.amax(1)], 1)
-        weighted: Tensor = picture * self.of_places(places).sigmoid()
+        channels = self.of_channels(image.mean((-2, -1))) + self.of_channels(image.amax((-2, -1)))
+        image = image * channels.sigmoid()[..., None, None]
+        places = torch.stack([image.mean(1), image.amax(1)], 1)
+        weighted: Tensor = image * self.of_places(places).sigmoid()
         return weighted
 
 
@@ -214,13 +214,13 @@ class TrouSpiNet(PoseNet):
 
     def look(self, x: dict[str, Tensor]) -> Looked:
         """The answer of the last attention."""
-        picture = as_picture(x[self.pose])
-        seen = torch.cat([branch(picture).mean((-2, -1)) for branch in self.branches], -1)
-        told = [self.seen(seen).relu()]
+        image = as_picture(x[self.pose])
+        seen = torch.cat([branch(image).mean((-2, -1)) for branch in self.branches], -1)
+        features = [self.seen(seen).relu()]
         sequences = [compute_joint_distances(x[self.pose]), *(x[name] for name in self._others)]
         for gru, attention, sequence in zip(self.grus, self.over_time, sequences, strict=True):
-            told.append(self.drop(attention(gru(sequence))))
-        return Looked(self.over_inputs(torch.stack(told, 1)), {})
+            features.append(self.drop(attention(gru(sequence))))
+        return Looked(self.over_inputs(torch.stack(features, 1)), {})
 
     def _branch(self, rate: int) -> nn.Sequential:
         layers: list[nn.Module] = []

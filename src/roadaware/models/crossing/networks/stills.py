@@ -65,11 +65,11 @@ class Normalise(nn.Module):
         self.register_buffer("scale", scale[:, None, None], persistent=False)
         self.register_buffer("offset", offset[:, None, None], persistent=False)
 
-    def forward(self, picture: Tensor) -> Tensor:
+    def forward(self, image: Tensor) -> Tensor:
         """Images (..., 3, H, W) in the same shape."""
         if self.order is not None:
-            picture = picture[..., self.order, :, :]
-        return picture * cast(Tensor, self.scale) + cast(Tensor, self.offset)
+            image = image[..., self.order, :, :]
+        return image * cast(Tensor, self.scale) + cast(Tensor, self.offset)
 
 
 def _rule(pixels: Pixels) -> tuple[Tensor, Tensor, list[int]]:
@@ -88,7 +88,7 @@ def _rule(pixels: Pixels) -> tuple[Tensor, Tensor, list[int]]:
 
 
 @torch.no_grad()
-def normalize_initial_weights(trunk: nn.Module, pictures: Tensor) -> None:
+def normalize_initial_weights(trunk: nn.Module, images: Tensor) -> None:
     """Scale and shift first weights so that each channel of each convolution has mean 0 and deviation 1.
 
     Gates behind a trunk stay shut for good where its features are large and all alike, as those of dark
@@ -96,7 +96,7 @@ def normalize_initial_weights(trunk: nn.Module, pictures: Tensor) -> None:
 
     Args:
         trunk: convolutions, one after another.
-        pictures: (B, C, H, W) as the trunk takes them.
+        images: (B, C, H, W) as the trunk takes them.
 
     Source: Krähenbühl et al., "Data-dependent initializations of convolutional neural networks", ICLR 2016.
     """
@@ -114,7 +114,7 @@ def normalize_initial_weights(trunk: nn.Module, pictures: Tensor) -> None:
     layers = [layer for layer in trunk.modules() if isinstance(layer, nn.Conv2d)]
     hooks = [layer.register_forward_hook(settle) for layer in layers]
     try:
-        trunk(pictures)
+        trunk(images)
     finally:
         for hook in hooks:
             hook.remove()
@@ -198,9 +198,9 @@ class ResNet50Trunk(nn.Module):
         self.width = before
         initialize_relu_weights(self)
 
-    def forward(self, picture: Tensor) -> Tensor:
+    def forward(self, image: Tensor) -> Tensor:
         """(B, `width`)."""
-        x = self.maxpool(self.bn1(self.conv1(picture)).relu())
+        x = self.maxpool(self.bn1(self.conv1(image)).relu())
         for stage in range(self.stages):
             x = getattr(self, f"layer{stage + 1}")(x)
         out: Tensor = x.mean((-2, -1))
@@ -274,9 +274,9 @@ class VGG16Trunk(nn.Module):
                 self.width = width
         initialize_relu_weights(self)
 
-    def forward(self, picture: Tensor) -> Tensor:
+    def forward(self, image: Tensor) -> Tensor:
         """(B, `width`)."""
-        found: Tensor = self.features(picture)
+        found: Tensor = self.features(image)
         if self.classifier is None:
             return found.mean((-2, -1))
         behind: Tensor = self.classifier(found.flatten(1))
