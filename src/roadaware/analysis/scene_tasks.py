@@ -232,8 +232,7 @@ def evaluate_predictions(
     Raises:
         InputError: if every score is 0 and a usual mistake, such as boxes in another scale, explains it.
     """
-    module = importlib.import_module(f"roadaware.metrics.{task.name}")
-    result: SceneResult = module.evaluate(predictions, scenes, config, **how)
+    result: SceneResult = _open_metric(task).evaluate(predictions, scenes, config, **how)
     metrics = [value for value in result.values().values() if value is not None]
     if metrics and not any(metrics):
         from roadaware.analysis.doctor.data import reject_zero_score
@@ -298,5 +297,11 @@ def _value(text: str) -> Any:
 
 
 def _configs(task: SceneTask) -> dict[str, Any]:
-    found: dict[str, Any] = importlib.import_module(f"roadaware.metrics.{task.name}").CONFIGS
+    found: dict[str, Any] = _open_metric(task).CONFIGS
     return found
+
+
+def _open_metric(task: SceneTask) -> Any:
+    """The module with `CONFIGS` and `evaluate` of a task; that of corner cases is one of several of its package."""
+    part = ".evaluate" if task is CORNER_CASES else ""
+    return importlib.import_module(f"roadaware.metrics.{task.name}{part}")

@@ -30,6 +30,7 @@ from roadaware.metrics.corner_cases.matching import (
     list_group_classes,
     match_group,
 )
+from roadaware.metrics.corner_cases.matching import CONFIGS as CONFIGS
 from roadaware.metrics.metric_state import (
     Judged,
     Measured,
