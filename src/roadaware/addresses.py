@@ -262,9 +262,17 @@ def is_same_host(address: str, target: str) -> bool:
 
     >>> [is_same_host("https://a/x", target) for target in ("/y", "https://a/y", "http://a/y", "https://b/x", "//b/x")]
     [True, True, False, False, False]
+    >>> [is_same_host("http://a/x", target) for target in ("https://a/x", "http://a:81/x", "http://a:80/x")]
+    [True, False, True]
     """
     asked, found = urlsplit(address), urlsplit(urljoin(address, target))
-    return found.hostname == asked.hostname and found.scheme in ("https", asked.scheme)
+    usual = {"http": 80, "https": 443}
+    try:
+        ports = [each.port or usual.get(each.scheme) for each in (asked, found)]
+    except ValueError:
+        return False
+    safe = found.scheme in ("https", asked.scheme)
+    return found.hostname == asked.hostname and safe and (ports[0] == ports[1] or ports == [80, 443])
 
 
 def holds_secret(text: str) -> bool:

@@ -274,6 +274,30 @@ def test_http_is_read_and_leads_to_no_other_machine(server: str, tmp_path: Path)
         Publication(f"{server}/out", folder=True)
 
 
+def test_what_others_keep_in_a_place_stays_there() -> None:
+    put(run__uv_dot_lock=b"locked", run__notes_dot_txt=b"ours", run___dot_git__config=b"hidden")
+    before = held()
+    with pytest.raises(RuntimeError), publish("memory://b/run"):
+        raise RuntimeError("refused before any work")
+    assert held() == before
+    with publish("memory://b/run") as folder:
+        write(folder, found="new")
+    assert {name: data for name, data in held().items() if not name.startswith("run/_roadaware")} == {
+        **before,
+        "run/found": b"new",
+    }
+
+
+@pytest.mark.parametrize("address", ["file://results/run", "file://host/run", "file:///"[:-1]])
+def test_a_file_address_of_another_machine_is_refused(address: str) -> None:
+    with pytest.raises(UsageError, match="three slashes"):
+        fetch_path(address)
+
+
+def test_a_file_address_keeps_what_its_name_holds(tmp_path: Path) -> None:
+    assert fetch_path(f"file://{tmp_path}/a%20b#c?d") == tmp_path / "a b#c?d"
+
+
 def test_a_signature_is_kept_in_no_file(server: str, tmp_path: Path) -> None:
     url = f"{server}/film.mp4?X-Amz-Signature=abcdef0123456789"
     path = fetch_path(url)

@@ -330,7 +330,7 @@ def open_stores(
             raise failure
 
 
-_IN_WORDS = re.compile(rf"(?:{'|'.join(STORES)})://[^,\s]+")
+_IN_WORDS = re.compile(rf"(?<![\w+.-])(?:{'|'.join(STORES)})://[^,\s]+")
 """An address within an option that names inputs in words; of http it would be a camera."""
 
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from roadaware.addresses import STORES, is_same_host, keep_secret, show_place
 from roadaware.errors import NOTE, DiskError, InputError, RoadawareError, UsageError, raise_interrupt
@@ -70,6 +70,7 @@ class _RedirectError(OSError):
 
 
 _FINAL = (
+    ValueError,
     FileNotFoundError,
     PermissionError,
     NotADirectoryError,
@@ -214,7 +215,8 @@ async def _open_http_client(**how: Any) -> Any:
     rule = aiohttp.TraceConfig()
 
     async def check(_session: Any, _context: Any, asked: Any) -> None:
-        target = asked.response.headers.get("Location", "")
+        # aiohttp follows either of them.
+        target = asked.response.headers.get("Location") or asked.response.headers.get("URI") or "//"
         if not is_same_host(str(asked.url), target):
             raise _RedirectError("it redirects to another machine, where nothing is asked")
 
@@ -297,7 +299,7 @@ def _list_tree(store: _Store) -> _Tree:
         above, ours, _ = f"/{name}".partition(f"/{OURS}/")
         if ours:
             logs.add(above.lstrip("/"))
-        elif not any(part.startswith(".") or part == ".." for part in name.split("/")):
+        elif not any(_is_left_alone(part) for part in name.split("/")):
             found.files[name] = _read_facts(facts)
     for above in logs:
         inner = _read_tree(_Store(f"{store.url}/{above}"))
@@ -311,9 +313,25 @@ def _list_tree(store: _Store) -> _Tree:
     return found
 
 
+def _is_left_alone(name: str) -> bool:
+    """Whether a file or folder is no result: hidden, unfinished or a lock. It is neither fetched, written nor removed."""
+    return not name or name.startswith(".") or name.endswith(".lock") or is_temporary(name)
+
+
 def _read_facts(facts: Mapping[str, Any]) -> _Entry:
-    when = facts.get("LastModified") or facts.get("mtime") or facts.get("created") or facts.get("updated")
-    text = f"{facts.get('ETag') or facts.get('etag') or ''} {when or ''}"
+    # As the clients of S3, GCS, local files, http and zip archives call them.
+    named = (
+        "ETag",
+        "etag",
+        "CRC",
+        "LastModified",
+        "Last-Modified",
+        "mtime",
+        "created",
+        "updated",
+        "date_time",
+    )
+    text = " ".join(str(facts.get(name) or "") for name in named)
     # Whatever tells one content from another, as a time that files can have.
     stamp = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big") * 1000
     return _Entry(int(facts.get("size") or 0), stamp)
@@ -442,7 +460,7 @@ def _walk(folder: Path) -> Iterator[Path]:
     """Files below a folder that have their final names: nothing hidden, unfinished or a lock."""
     with suppress(FileNotFoundError):
         for entry in sorted(os.scandir(folder), key=lambda each: each.name):
-            if entry.name.startswith(".") or entry.name.endswith(".lock") or is_temporary(entry.name):
+            if _is_left_alone(entry.name):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 yield from _walk(Path(entry.path))
@@ -569,7 +587,7 @@ def _most_bytes() -> float:
         most = float(text) * 1e9
     except ValueError:
         most = -1.0
-    if not most >= 0:
+    if not 0 <= most < float("inf"):
         raise UsageError(f"{GIGABYTES} is a number of gigabytes, not {text!r}")
     return most
 
@@ -588,7 +606,10 @@ def fetch_path(url: str) -> Path:
         InputError: if nothing is there, or it cannot be read.
     """
     if url.lower().startswith("file://"):
-        return Path(unquote(urlsplit(url).path))
+        host, slash, rest = url[len("file://") :].partition("/")
+        if host not in ("", "localhost") or not slash:
+            raise UsageError(f"{url}: expected file:///PATH with three slashes, or the path alone")
+        return Path(unquote(f"/{rest}"))
     store = _Store(url)
     # A path inside a folder that roadaware wrote is what the log of that folder says.
     above, _, rest = store.url.partition("://")[2].partition("/")
@@ -782,7 +803,11 @@ class Publication:
                     f"{self._store.url} was taken over by process {self._lost}; nothing more was written"
                 )
             if self.path.is_file():
-                if self.path.stat() != self._there:
+                now, before = self.path.stat(), self._there
+                if before is None or any(
+                    getattr(now, name) != getattr(before, name)
+                    for name in ("st_ino", "st_size", "st_mtime_ns")
+                ):
                     self._upload(self.path, "")
             elif self.path.is_dir():
                 self._commit(whole=True)
@@ -825,7 +850,8 @@ class Publication:
                     sent = pool.map(lambda name: self._send(name, seen[name], before.get(name)), due)
                     added = {name: entry for name, entry in zip(due, sent, strict=True) if entry is not None}
                 self._log(added, removed)
-            if whole:
+            # A place in which nothing was written is left as it was: a command that is refused changes nothing.
+            if whole and (due or removed or self._is_unsettled() or self._tree.version):
                 self._settle()
             self._shrink(seen)
 
