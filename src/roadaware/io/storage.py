@@ -315,7 +315,7 @@ def _list_tree(store: _Store) -> _Tree:
 
 def _is_left_alone(name: str) -> bool:
     """Whether a file or folder is no result: hidden, unfinished or a lock. It is neither fetched, written nor removed."""
-    return not name or name.startswith(".") or name.endswith(".lock") or is_temporary(name)
+    return not name or name.startswith(".") or name.endswith(".lock") or is_temporary(name) is not None
 
 
 def _read_facts(facts: Mapping[str, Any]) -> _Entry:
