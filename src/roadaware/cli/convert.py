@@ -62,7 +62,7 @@ _TRUTH = (
 )
 _Form = Literal[
     "rrd", "coco", "yolo", "mot", "cvat", "voc", "cvat_images", "csv", "kitti", "kitti_tracking", "bdd100k", "openlabel",
-    "via", "via_csv", "vott", "activitynet", "ava", "mmaction2",
+    "via", "via_csv", "vott", "fiftyone", "activitynet", "ava", "mmaction2",
     "vidvrd", "hcstvg", "vggss"
 ]  # fmt: skip
 
@@ -90,8 +90,8 @@ def convert(
     cannot hold is listed before anything is written, and `--lossy` agrees to it.
 
     With --predictions or --truth the boxes are predictions with scores: saved ones, COCO results, MOT text, detections and
-    tubes of ROAD, AVA's csv, or YOLO, csv, KITTI, BDD100K, VIA and ActivityNet with scores. Of what --to has no place for
-    scores they are written as if they were annotations, with --lossy.
+    tubes of ROAD, AVA's csv, or YOLO, csv, KITTI, BDD100K, VIA, FiftyOne and ActivityNet with scores. Of what --to has no
+    place for scores they are written as if they were annotations, with --lossy.
 
     Annotations of any dataset or of synthetic scenes are written as AVA, VidVRD, HC-STVG or VGG-SS have them, so that
     what learns from those can learn from these; what the form cannot hold is counted.

@@ -44,6 +44,7 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
             ("vid_list", "metadata", "attribute"),
         ),
     ),
+    ("fiftyone", (("media_type", "default_classes"), ("samples", "filepath"))),
     ("activitynet", (("database", "segment"), ("database", "subset"), ("results", "external_data"))),
     ("openlabel", (("openlabel",), ("vcd", "schema_version"))),
     ("bdd100k", (("labels", "category", "box2d"), ("name", "labels", "videoName", "frameIndex"))),
@@ -84,8 +85,8 @@ def detect_dataset_format(path: Path) -> str:
     raise InputError(
         f"expected annotations of a known format, found {seen or 'no .json, .csv or .xml file'}",
         where=to_printable(str(path)),
-        hint="COCO, YOLO, MOT, CVAT, Pascal VOC, csv of boxes, BDD100K, OpenLABEL, VIA, VoTT, ActivityNet, KITTI, nuScenes, "
-        "AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
+        hint="COCO, YOLO, MOT, CVAT, Pascal VOC, csv of boxes, BDD100K, OpenLABEL, VIA, VoTT, FiftyOne, ActivityNet, "
+        "KITTI, nuScenes, AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
         "Flickr-SoundNet XML and synthetic scenes are known by what is in them; `roadaware read NAME PATH` says which",
     )
 

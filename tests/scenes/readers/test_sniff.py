@@ -56,6 +56,10 @@ KNOWN = {
         json.dumps({"a.jpg7": {"regions": [{"shape_attributes": {}, "region_attributes": {}}]}}),
         "#filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes\na,1,{},0,0,{},{}\n",
     ],
+    "fiftyone": [
+        json.dumps({"name": "a", "media_type": "video", "default_classes": []}),
+        json.dumps({"samples": [{"filepath": "a.mp4"}]}),
+    ],
     "vott": [json.dumps({"frames": {"1": []}, "inputTags": "a,b"}), json.dumps({"asset": {}, "regions": []})],
     "nuscenes": [json.dumps([{"token": "a", "sensor_token": "b", "camera_intrinsic": []}])],
     "cvat": ["<?xml version='1.0'?>\n<annotations><version>1.1</version><meta/></annotations>"],
