@@ -10,7 +10,6 @@ from typing import Any
 FORMAT = "sensor json"
 MAIN = "frames/street.json"
 VIDEO = "street"
-OTHERS = ("metadata.json", "samples.json")
 BAD_ROW = "upside down"
 MEMBER = "frames"
 WARNS = False
@@ -38,6 +37,11 @@ def make(root: Path, *, frames: int = 3) -> Path:
     held = {"name": "tiny", "media_type": "video", "default_classes": ["person", "car"], "info": {}}
     (root / "metadata.json").write_text(json.dumps(held))
     return root
+
+
+def others_in(root: Path) -> tuple[str, ...]:
+    """The files without which no frame has a meaning; no damage of them leaves the videos."""
+    return ("metadata.json", "samples.json")
 
 
 def sample(video: str, frames: int) -> dict[str, Any]:
