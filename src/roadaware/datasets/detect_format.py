@@ -11,7 +11,7 @@ from pathlib import Path
 from roadaware.datasets import get_reader
 from roadaware.datasets.tracker_csv import is_box_header
 from roadaware.errors import DatasetNotFoundError, InputError, UsageError
-from roadaware.io.sources import Source, open_source, to_printable
+from roadaware.io.sources import FolderSource, Source, open_source, resolve_inside, to_printable
 from roadaware.io.storage import locate_content
 
 # Keys that tell may stand behind megabytes of boxes: the end of a file is looked at, too.
@@ -197,11 +197,7 @@ def _files(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
     """Files with how they begin and end: the file itself, or some of those in a folder or archive."""
     try:
         if path.is_file():
-            with locate_content(path).open("rb") as file:
-                head = file.read(_HEAD)
-                size = path.stat().st_size
-                file.seek(max(len(head), size - _TAIL))
-                tail = file.read(_TAIL)
+            head, tail = _read_ends(path)
             if not head.startswith(_ZIP):
                 yield path.name, head, tail
                 return
@@ -213,8 +209,18 @@ def _files(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
         raise DatasetNotFoundError(f"there is nothing at {to_printable(str(path))}; check the path")
     with open_source(path) as source:
         for name in islice(_names(source), _MOST_FILES):
-            data = source.read(name)
-            yield name, data, b""
+            if isinstance(source, FolderSource) and source.measure(name) > _HEAD + _TAIL:
+                yield name, *_read_ends(resolve_inside(source.path, name))
+            else:
+                yield name, source.read(name), b""
+
+
+def _read_ends(path: Path) -> tuple[bytes, bytes]:
+    """How a file begins and ends."""
+    with locate_content(path).open("rb") as file:
+        head = file.read(_HEAD)
+        file.seek(max(len(head), path.stat().st_size - _TAIL))
+        return head, file.read(_TAIL)
 
 
 def _names(source: Source) -> Iterator[str]:
