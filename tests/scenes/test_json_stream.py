@@ -33,9 +33,9 @@ def read_streamed(path: Path) -> tuple[Any, list[Any] | None]:
     with open_file(path) as stream:
         around = read_around(stream, "annotations", path.name)
         assert around.digest == digest(path.read_bytes())
-        if around.span is None:
+        if around.parts is None:
             return around.rest, None
-        return around.rest, [each for part in iterate_parts(stream, around.span, path.name) for each in part]
+        return around.rest, [each for part in iterate_parts(stream, around.parts, path.name) for each in part]
 
 
 @QUIET

@@ -34,12 +34,12 @@ class Surroundings:
 
     Args:
         rest: the document, with an empty list in the place of the long one.
-        span: where the list's elements begin and end, in bytes; None where there is no such list.
+        parts: where parts of some thousand elements of the list begin and end, in bytes; None where there is no such list.
         digest: of the whole file: blake2b, as sources keep it.
     """
 
     rest: Any
-    span: tuple[int, int] | None
+    parts: tuple[tuple[int, int], ...] | None
     digest: str
 
 
@@ -56,7 +56,7 @@ def read_around(stream: FileIO, name: str, where: str) -> Surroundings:
     """
     pattern = re.compile(rb'"' + name.encode() + rb'"[ \t\r\n]{0,64}:[ \t\r\n]{0,64}\[')
     held, place, depth, inside = b"", 0, 0, False
-    rest, spans, begin, seen = bytearray(), [], -1, hashlib.blake2b(digest_size=16)
+    rest, parts, begin, seen = bytearray(), list[tuple[int, int]](), -1, hashlib.blake2b(digest_size=16)
     last = False
     while not last:
         block = stream.read(BLOCK) or b""
@@ -69,10 +69,14 @@ def read_around(stream: FileIO, name: str, where: str) -> Surroundings:
             if begin >= 0:
                 # Within the list brackets are two deep at least.
                 ends = np.flatnonzero(depths[at:] == 1)
+                high = at + int(ends[0]) if len(ends) else limit
+                if (cut := _find_last_comma(held, depths, texts, at, high)) is not None:
+                    parts.append((begin, place + cut))
+                    begin = place + cut + 1
                 if not len(ends):
                     break
-                at += int(ends[0])
-                spans.append((begin, place + at))
+                at = high
+                parts.append((begin, place + at))
                 begin = -1
             found = next(
                 (m for m in pattern.finditer(held, at) if m.start() < limit and depths[m.start()] == 1
@@ -98,50 +102,47 @@ def read_around(stream: FileIO, name: str, where: str) -> Surroundings:
             where=where,
             hint="the file is cut off: fetch it again",
         )
-    return Surroundings(
-        parse(decode(bytes(rest), where), where), spans[0] if spans else None, seen.hexdigest()
-    )
+    return Surroundings(parse(decode(bytes(rest), where), where), tuple(parts) or None, seen.hexdigest())
 
 
-def iterate_parts(stream: FileIO, span: tuple[int, int], where: str) -> Iterator[list[Any]]:
+def iterate_parts(stream: FileIO, parts: tuple[tuple[int, int], ...], where: str) -> Iterator[list[Any]]:
     """The elements of a long list, some thousands at a time.
 
     Args:
         stream: the file.
-        span: where the elements begin and end, in bytes.
+        parts: where they begin and end, in bytes.
         where: names the file in errors.
 
     Raises:
         InputError: if they are no strict JSON, one of them is too large for memory, or the file is shorter by now.
     """
-    place, end = span
-    stream.seek(place)
-    held, first, last = b"", True, False
-    while not last:
-        block = stream.read(min(BLOCK, end - place - len(held))) or b""
-        held += block
-        last = place + len(held) >= end
-        if not block and not last:
-            raise InputError("the file changed while it was read", where=where)
-        cut = len(held)
-        if not last:
-            limit = _settle(held, len(held))
-            depths, texts = _follow(held[:limit], 0, inside=False)
-            commas = np.flatnonzero(
-                (np.frombuffer(held[:limit], np.uint8) == _COMMA) & (depths == 0) & ~texts
-            )
-            if not len(commas):
-                if len(held) > MAX_FILE_BYTES:
-                    raise InputError(
-                        f"an element of more than {MAX_FILE_BYTES} bytes, from byte {place}", where=where
-                    )
-                continue
-            cut = int(commas[-1])
-        if held[:cut].strip():
-            yield parse(decode(b"[" + held[:cut] + b"]", where), f"{where}, counted from byte {place - 1}")
-        elif not (first and last):
-            raise InputError(f"not strict JSON: an element is missing at byte {place + cut}", where=where)
-        held, place, first = held[cut + 1 :], place + cut + 1, False
+    for begin, end in parts:
+        if end - begin > MAX_FILE_BYTES:
+            raise InputError(f"an element of {end - begin} bytes, from byte {begin}", where=where)
+        stream.seek(begin)
+        held = bytearray()
+        while len(held) < end - begin:
+            block = stream.read(end - begin - len(held))
+            if not block:
+                raise InputError("the file changed while it was read", where=where)
+            held += block
+        if held.strip():
+            yield parse(decode(b"[%b]" % bytes(held), where), f"{where}, counted from byte {begin - 1}")
+        elif len(parts) > 1:
+            raise InputError(f"not strict JSON: an element is missing at byte {begin}", where=where)
+
+
+def _find_last_comma(
+    held: bytes, depths: npt.NDArray[np.int32], texts: Bools, low: int, high: int
+) -> int | None:
+    """The last place between two elements of the list, which is two deep; None where there is none."""
+    # Nearly always it lies close to the end.
+    for start in (max(low, high - (1 << 14)), low):
+        marks = np.frombuffer(held, np.uint8, max(0, high - start), start) == _COMMA
+        commas = np.flatnonzero(marks & (depths[start:high] == 2) & ~texts[start:high])
+        if len(commas):
+            return start + int(commas[-1])
+    return None
 
 
 def _settle(held: bytes, limit: int) -> int:
