@@ -352,7 +352,9 @@ def read(
     progress: Progress | None = None,
     **options: Any,
 ) -> Scenes:
-    """A dataset as Scenes; what could not be taken is in `rejected`, oddities in `meta.notes["warnings"]`.
+    """A dataset as plain Scenes; what could not be taken is in `rejected`, oddities in `meta.notes["warnings"]`.
+
+    `roadaware.read` gives the same with bridges to other libraries.
 
     Args:
         name: a key of `READERS`.

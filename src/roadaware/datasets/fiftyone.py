@@ -392,7 +392,8 @@ def _take_video(
         reason = _UNSIZED
     if reason is not None:
         findings.reject("videos", SAMPLES, f"{item} {to_printable(video, 60)}", reason)
-    count, seen = parse_int(about.get("total_frame_count"), 0, MOST_FRAMES), set()
+    count = parse_int(about.get("total_frame_count"), 0, MOST_FRAMES)
+    seen: set[int] = set()
     for n, frame in enumerate(frames):
         number = parse_int(frame.get("frame_number"), 1, MOST_FRAMES + 1) if isinstance(frame, dict) else None
         held = frame.get(field) if isinstance(frame, dict) else None
@@ -405,6 +406,8 @@ def _take_video(
                 format_value(frame.get("frame_number")) if isinstance(frame, dict) else describe_type(frame)
             )
             fault = f"frame_number should be a whole number from 1 and is {given}"
+        elif reason is None and count and (number or 0) > count:
+            fault = f"frame {number} is behind the end of its video of {count} frames"
         elif reason is None and number in seen:
             fault = f"frame {number} stands twice"
         elif reason is None and not isinstance(listed, list):
@@ -412,14 +415,15 @@ def _take_video(
         place = f"{to_printable(video, 60)} frame {n + 1 if number is None else number}"
         if fault is not None:
             findings.reject("frames", file, place, fault)
-        else:
+        elif number is not None:
             seen.add(number)
         if isinstance(listed, list):
             at = None if number is None else number - 1
             boxes.take(listed, place, (file, video, at), size or (1, 1), fault and "its frame is refused")
     if reason is not None:
         return
-    rate, tags = about.get("frame_rate"), sample.get("tags")
+    rate: Any = about.get("frame_rate")
+    tags = sample.get("tags")
     split = next((tag for tag in tags if tag in SPLITS), None) if isinstance(tags, list) else None
     numbers = sorted(number - 1 for number in seen)
     found.videos.append(
