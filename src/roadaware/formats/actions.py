@@ -172,9 +172,9 @@ def _read_proposals(data: bytes, file: str, where: str, findings: Findings) -> p
         array = isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind in "fiu"
         if match is None or not array or value.shape[1] != len(names):
             shape = f"an array of {value.shape}" if isinstance(value, np.ndarray) else "no array"
-            reason = f"expected VIDEO,SECOND and an array of (n, 5), found {shape}"
+            fault = f"expected VIDEO,SECOND and an array of (n, 5), found {shape}"
             for _ in range(max(1, len(value) if isinstance(value, np.ndarray) and value.ndim else 1)):
-                findings.reject("boxes", file, to_printable(str(key), 100), reason)
+                findings.reject("boxes", file, to_printable(str(key), 100), fault)
             continue
         numbers = pl.DataFrame(value.astype(np.float64), schema=names)
         said = {"video": pl.lit(to_printable(match[1], 255)), "frame": pl.lit(int(match[2]), pl.Int64)}
