@@ -27,6 +27,7 @@ from roadaware.datasets.sensor_tables import KIND, RowError, Sensed, flatten_pos
 from roadaware.errors import InputError
 from roadaware.geometry.poses import find_pose_error, invert_pose
 from roadaware.io.sources import Source, find_source
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 # KITTI's files: the calibration of one image, and one line of its labels.
@@ -66,7 +67,9 @@ UNKNOWN = {
     "rotation_y_rad": -10,
 }
 """What KITTI writes for "not known", above all in lines of DontCare."""
-_UNKNOWN, _NOWHERE = tuple(map(UNKNOWN.get, OWN)), dict.fromkeys(_IN_SPACE)
+_NOWHERE = dict.fromkeys(_IN_SPACE)
+_IN_IMAGE = [(name, UNKNOWN[name]) for name in ("truncated_share", "alpha_rad")]
+_COLUMNS = (*CORNERS, "occlusion", "ignore", *OWN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +150,24 @@ def parse_label(line: str) -> tuple[str, dict[str, Any]]:
     x1, y1, x2, y2 = numbers[3:7]
     if x1 > x2 or y1 > y2:
         raise RowError(f"the box {numbers[3:7]} is upside down")
-    row: dict[str, Any] = {
-        "x1_px": x1, "y1_px": y1, "x2_px": x2, "y2_px": y2, "occlusion": _OCCLUSION.get(words[2]),
-        "ignore": words[0] == "DontCare",
-    }  # fmt: skip
-    for name, unknown, number in zip(OWN, _UNKNOWN, (numbers[0], numbers[2], *numbers[7:]), strict=True):
-        row[name] = None if number == unknown else number
-    if row["x_m"] is None:
+    said = (
+        x1,
+        y1,
+        x2,
+        y2,
+        _OCCLUSION.get(words[2]),
+        words[0] == "DontCare",
+        numbers[0],
+        numbers[2],
+        *numbers[7:],
+    )
+    row: dict[str, Any] = dict(zip(_COLUMNS, said, strict=True))
+    nowhere = row["x_m"] == UNKNOWN["x_m"]
+    if nowhere:
         row.update(_NOWHERE)
+    for name, unknown in _IN_IMAGE if nowhere else UNKNOWN.items():
+        if row[name] == unknown:
+            row[name] = None
     return words[0], row
 
 
