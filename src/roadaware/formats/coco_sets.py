@@ -42,8 +42,8 @@ from roadaware.scenes.tables import Scenes
 VERSION = 2
 _PLACES = ("annotations", "", "train", "valid", "val", "test")
 _FOLDER_NAME = re.compile(r".*[^/]/(?:.*?)(\d{1,9})\.[^./]+", re.DOTALL | re.ASCII)
-LARGEST_WHOLE = 1 << 27
-"""Larger files are read in parts, and may have any size; smaller ones at once, which is a fifth faster and takes 1 GB."""
+LARGEST_WHOLE = 3 << 26
+"""Larger files are read in parts, and may have any size; smaller ones at once: a fifth faster, in up to 1.4 GB."""
 _WANTED = "COCO needs its annotations, files '*.json' with 'images', 'categories' and 'annotations',"
 _HINT = "Point at the JSON file, or at the folder that holds it."
 
