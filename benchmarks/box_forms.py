@@ -1,21 +1,28 @@
-"""Processor seconds to write and read boxes in the forms of tools: `python benchmarks/box_forms.py 1000000 mot yolo coco`."""
+"""Processor seconds to write and read boxes in the forms of tools: `python benchmarks/box_forms.py 1000000 mot yolo coco`.
+
+`--beside PYTHON` has Datumaro and supervision read the same files right after us, in the venv of that interpreter.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 import resource
-import sys
+import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from PIL import Image
 
 from roadaware.datasets import read
 from roadaware.formats.boxes.forms import FORMS, write_boxes
 from roadaware.scenes.tables import Meta, Scenes
 
 BOXES_PER_IMAGE, VIDEOS = 200, 50
+COCO = "annotations/instances_all.json"
 
 
 def build_scenes(count: int) -> Scenes:
@@ -31,7 +38,10 @@ def build_scenes(count: int) -> Scenes:
     wide, high = rng.uniform(1, 100, count).astype(np.float32), rng.uniform(1, 80, count).astype(np.float32)
     sizes = {"width_px": [1920] * VIDEOS, "height_px": [1080] * VIDEOS, "n_frames": [frames] * VIDEOS}
     return Scenes(
-        videos=pl.DataFrame({"video": names, **sizes, "fps": pl.Series([10.0] * VIDEOS, dtype=pl.Float32)}),
+        videos=pl.DataFrame(
+            {"video": names, **sizes, "fps": pl.Series([10.0] * VIDEOS, dtype=pl.Float32),
+             "splits": [["default/train"]] * VIDEOS}
+        ),
         frames=pl.DataFrame(
             {"video": np.repeat(names, frames), "frame": np.tile(np.arange(frames), VIDEOS)}
         ).with_columns(annotated=pl.lit(value=True)),
@@ -48,10 +58,35 @@ def build_scenes(count: int) -> Scenes:
     )  # fmt: skip
 
 
+def put_images(folder: Path) -> None:
+    """One grey image under the names of all, without which Datumaro and supervision find nothing."""
+    grey = folder / "grey.jpg"
+    Image.new("RGB", (1920, 1080)).save(grey)
+    names = (
+        [each["file_name"] for each in json.loads((folder / COCO).read_text())["images"]]
+        if (folder / COCO).is_file()
+        else []
+    )
+    targets = [folder / "images" / "all" / name for name in names]
+    targets += [folder / "JPEGImages" / f"{each.stem}.jpg" for each in folder.glob("Annotations/*.xml")]
+    targets += [
+        folder / "images" / each.relative_to(folder / "labels").with_suffix(".jpg")
+        for each in folder.glob("labels/*/*.txt")
+    ]
+    for target in targets:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.hardlink_to(grey)
+
+
 def main() -> None:
-    """Print a line for each form."""
-    scenes = build_scenes(int(sys.argv[1]))
-    for form in sys.argv[2:]:
+    """Print a line for each form, and one for each library that reads it too."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("boxes", type=int)
+    parser.add_argument("forms", nargs="+", choices=FORMS)
+    parser.add_argument("--beside", help="an interpreter that has datumaro and supervision")
+    asked = parser.parse_args()
+    scenes = build_scenes(asked.boxes)
+    for form in asked.forms:
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder) / "out"
             started = time.process_time()
@@ -59,6 +94,10 @@ def main() -> None:
             written = time.process_time()
             back = read(FORMS[form].reader, place, cache=False)
             ended = time.process_time()
+            if asked.beside:
+                put_images(place)
+                script = Path(__file__).with_name("box_form_peers.py")
+                subprocess.run([asked.beside, "-W", "ignore", script, form, place], check=True)
         assert len(back.boxes) == len(scenes.boxes)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(

@@ -515,24 +515,29 @@ def test_what_fiftyone_exports_is_read(tmp_path: Path) -> None:
     scenes = ra.Scenes.from_fiftyone(tmp_path)
     assert scenes.boxes.select("video", "frame", *CORNERS).row(0) == ("drive", 1, 16, 24, 48, 36)
     assert scenes.tubes["name"].to_list() == ["3"]
-    with pytest.raises(InputError, match="no frame has the field 'predictions'"):
+    with pytest.raises(InputError, match="no sample or frame has the field 'predictions'"):
         ra.Predictions.from_fiftyone(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("metadata.json", {"media_type": "image"}, "of videos"),
-        ("samples.json", {"samples": [3]}, "filepath"),
-        ("samples.json", {"samples": [{"filepath": "a.mp4"}]}, "size of the video"),
-        ("frames/a.json", {"frames": {"1": {}}}, "frame_number"),
-        ("frames/a.json", {"frames": {"1": {"frame_number": 1, "ground_truth": 3}}}, "no Detections"),
+        ("metadata.json", {"media_type": "group"}, "of videos or images"),
+        ("samples.json", {"samples": [3]}, "a sample should be an object"),
+        ("samples.json", {"samples": [{"frames": "frames/a.json"}]}, "filepath"),
+        (
+            "samples.json",
+            {"samples": [{"filepath": "a.mp4", "frames": "frames/a.json"}]},
+            "size is not known",
+        ),
+        ("frames/a.json", {"frames": {"1": {"ground_truth": {"detections": []}}}}, "frame_number"),
+        ("frames/a.json", {"frames": {"1": {"frame_number": 1, "ground_truth": 3}}}, "should be Detections"),
         (
             "frames/a.json",
             {"frames": {"1": {"frame_number": 1, "ground_truth": {"detections": [{}]}}}},
             "bounding_box",
         ),
-        ("frames/a.json", [], "JSON object"),
+        ("frames/a.json", [], "should be an object"),
     ],
 )
 def test_a_damaged_fiftyone_dataset_is_refused(tmp_path: Path, name: str, content: Any, says: str) -> None:

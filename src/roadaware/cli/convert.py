@@ -38,7 +38,7 @@ _PATHS = (
 _TO = (
     f"What is written: `rrd`, a recording of Rerun; boxes and tracks as {', '.join(f'`{form}`' for form in FORMS)}; or the "
     "annotations in the form of `ava` (csv), `mmaction2` (AVA's csv with a pickle of proposals), `vidvrd`, `hcstvg` (as "
-    "TubeDETR prepares it) or `vggss` (JSON)."
+    "TubeDETR prepares it), `vggss` (JSON) or `label_studio` (tasks with their labelling config)."
 )
 _OUT = "The file, such as run.rrd; for annotations a folder."
 _MEDIA = "Videos, or folders in which videos and images lie, where tables do not say."
@@ -62,8 +62,8 @@ _TRUTH = (
 )
 _Form = Literal[
     "rrd", "coco", "yolo", "mot", "cvat", "voc", "cvat_images", "csv", "kitti", "kitti_tracking", "bdd100k", "openlabel",
-    "via", "via_csv", "vott", "activitynet", "ava", "mmaction2",
-    "vidvrd", "hcstvg", "vggss"
+    "via", "via_csv", "vott", "fiftyone", "activitynet", "ava", "mmaction2",
+    "vidvrd", "hcstvg", "vggss", "label_studio"
 ]  # fmt: skip
 
 
@@ -90,11 +90,11 @@ def convert(
     cannot hold is listed before anything is written, and `--lossy` agrees to it.
 
     With --predictions or --truth the boxes are predictions with scores: saved ones, COCO results, MOT text, detections and
-    tubes of ROAD, AVA's csv, or YOLO, csv, KITTI, BDD100K, VIA and ActivityNet with scores. Of what --to has no place for
-    scores they are written as if they were annotations, with --lossy.
+    tubes of ROAD, AVA's csv, or YOLO, csv, KITTI, BDD100K, VIA, FiftyOne and ActivityNet with scores. Of what --to has no
+    place for scores they are written as if they were annotations, with --lossy.
 
-    Annotations of any dataset or of synthetic scenes are written as AVA, VidVRD, HC-STVG or VGG-SS have them, so that
-    what learns from those can learn from these; what the form cannot hold is counted.
+    Annotations of any dataset or of synthetic scenes are written as AVA, VidVRD, HC-STVG, VGG-SS or Label Studio have them,
+    so that what learns from those can learn from these; what the form cannot hold is counted.
 
     A recording holds boxes with their classes, an entity for each tube, scores, events, forecasts of crossing, LiDAR
     points and boxes in space, of ground truth and predictions. Nothing is sent anywhere, and no viewer is started:
@@ -127,7 +127,7 @@ def convert(
         if predicted:
             if embed or media or (videos and to not in FORMS):
                 raise UsageError(
-                    "--embed, --media and, of `ava` and `mmaction2`, --videos are not of predictions"
+                    "--embed, --media and, of `ava`, `mmaction2` and `label_studio`, --videos are not of predictions"
                 )
             return _convert_predictions(
                 paths[0],
@@ -230,10 +230,11 @@ def _convert_predictions(
     from roadaware.analysis.evaluation.box_predictions import open_box_predictions
     from roadaware.formats.actions import write_action_claims
     from roadaware.formats.coco import read_index
+    from roadaware.formats.label_studio import write_label_studio
     from roadaware.formats.truth_files import write_proposals
 
-    if to not in FORMS and to not in ("ava", "mmaction2"):
-        listed = ", ".join((*PREDICTED, "ava", "mmaction2"))
+    if to not in FORMS and to not in ("ava", "mmaction2", "label_studio"):
+        listed = ", ".join((*PREDICTED, "ava", "mmaction2", "label_studio"))
         raise UsageError(f"predictions are not written as {to}; they are as {listed}")
     known = None if truth is None else _open(truth, None, (), ())
     index = (
@@ -256,6 +257,8 @@ def _convert_predictions(
     if known is not None and to == "ava":
         write_action_claims(found, known, out)
         rows = {"labels": len(found.labels)}
+    elif to == "label_studio":
+        rows = {"tasks": write_label_studio(found, out, videos=None if known is None else known.videos).tasks}
     else:
         rows = {"proposals": write_proposals(found, known, out)}
     data = {"file": str(out), "form": to, "rows": rows}

@@ -307,6 +307,20 @@ READERS: dict[str, Reader] = {
         },
         predicted=True,
     ),
+    "fiftyone": Reader(
+        module="roadaware.datasets.fiftyone",
+        datasets=("FiftyOne",),
+        title="FiftyOne (FiftyOneDataset in JSON, of videos or images)",
+        licence="that of whoever drew the boxes",
+        summary="Detections of videos or images with class, track and score, as FiftyOne exports them",
+        options={
+            "field": "the field with the boxes; default: ground_truth, of predictions `predictions`, or the only one",
+            "fps": "frames a second of every video whose sample does not say it",
+            "size": "width and height of images whose sample does not say it, such as 1920x1080",
+            "first_frame": "number of a video's first frame in names of images: 1, or 0; seen from them unless given",
+        },
+        predicted=True,
+    ),
     "activitynet": Reader(
         module="roadaware.datasets.activitynet",
         datasets=("ActivityNet",),
@@ -338,7 +352,9 @@ def read(
     progress: Progress | None = None,
     **options: Any,
 ) -> Scenes:
-    """A dataset as Scenes; what could not be taken is in `rejected`, oddities in `meta.notes["warnings"]`.
+    """A dataset as plain Scenes; what could not be taken is in `rejected`, oddities in `meta.notes["warnings"]`.
+
+    `roadaware.read` gives the same with bridges to other libraries.
 
     Args:
         name: a key of `READERS`.

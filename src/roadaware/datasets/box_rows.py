@@ -26,6 +26,8 @@ LONGEST_PATH = 1000
 FACTS = "dataset.toml"
 """The file in a folder of annotations that says what the annotations do not."""
 LARGEST_SIDE = 1 << 20
+MOST_IN_ALL = 50_000_000
+"""Frames of a whole set: nineteen days at thirty a second, some 3 GB as a table."""
 _FAR = 1e9
 _FACT_KEYS = ("fps", "size", "classes", "first_frame", "columns")
 ROWS: dict[str, Any] = {
@@ -300,14 +302,27 @@ def _list_videos(found: BoxSource) -> pl.DataFrame:
 
 
 def _list_frames(found: BoxSource, videos: pl.DataFrame) -> pl.DataFrame:
-    """`video`, `frame` and, where known, `path` of frames that were looked at: listed ones, else all of a known length."""
+    """`video`, `frame` and, where known, `path` of frames that were looked at: listed ones, else all of a known length.
+
+    Raises:
+        InputError: if they are so many that their table would not fit into memory.
+    """
     parts = []
-    for video, count in videos.select("video", "n_frames").iter_rows():
-        listed = found.frames.get(video)
+    spans = [
+        (video, found.frames.get(video, range(count or 0)))
+        for video, count in videos.select("video", "n_frames").iter_rows()
+    ]
+    # A file of a hundred lines may claim a thousand million frames.
+    if (total := sum(len(listed) for _, listed in spans)) > MOST_IN_ALL:
+        raise InputError(
+            f"{total:,} frames in {len(spans):,} videos; at most {MOST_IN_ALL:,} are listed in one set",
+            hint="is the number of a frame, or the length of a video, wrong? Else read the videos in parts",
+        )
+    for video, listed in spans:
         own = (
-            pl.Series("frame", sorted(listed), dtype=pl.Int64)
-            if listed is not None
-            else pl.int_range(0, count or 0, eager=True, dtype=pl.Int64).alias("frame")
+            pl.int_range(listed.start, listed.stop, eager=True, dtype=pl.Int64).alias("frame")
+            if isinstance(listed, range)
+            else pl.Series("frame", sorted(listed), dtype=pl.Int64)
         )
         parts.append(pl.DataFrame({"frame": own}).select(video=pl.lit(video), frame="frame"))
     schema = {"video": pl.String, "frame": pl.Int64}

@@ -11,7 +11,7 @@ from pathlib import Path
 from roadaware.datasets import get_reader
 from roadaware.datasets.tracker_csv import is_box_header
 from roadaware.errors import DatasetNotFoundError, InputError, UsageError
-from roadaware.io.sources import Source, open_source, to_printable
+from roadaware.io.sources import FolderSource, Source, open_source, resolve_inside, to_printable
 from roadaware.io.storage import locate_content
 
 # Keys that tell may stand behind megabytes of boxes: the end of a file is looked at, too.
@@ -29,6 +29,7 @@ _HEADER = re.compile(rb"[A-Za-z_]")
 # Any of these groups of keys, all of them present, tells the reader; the first that fits counts.
 _KEYS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("simulator", (("roadaware-simulation",),)),
+    ("road", (("db", "agent_labels"), ("db", "all_agent_labels"))),
     ("label_studio", (("from_name", "result"), ("data", "annotations", "result"), ("data", "predictions"))),
     ("vidstg", (("used_segment",), ("temporal_gt",), ("videos", "trajectories"), ("qtype", "trajectories"))),
     ("vidvrd", (("relation_instances",), ("subject/objects",))),
@@ -44,6 +45,7 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
             ("vid_list", "metadata", "attribute"),
         ),
     ),
+    ("fiftyone", (("media_type", "default_classes"), ("samples", "filepath"))),
     ("activitynet", (("database", "segment"), ("database", "subset"), ("results", "external_data"))),
     ("openlabel", (("openlabel",), ("vcd", "schema_version"))),
     ("bdd100k", (("labels", "category", "box2d"), ("name", "labels", "videoName", "frameIndex"))),
@@ -62,6 +64,13 @@ _CLAIMS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
 )
 
 
+_PLACES = re.compile(
+    r"(?:^|/)annotations(?:_attributes|_vehicle|_appearance|_traffic)?/(?P<set>set\d\d/)?video_\d{4}(?:_\w+)?\.xml$",
+    re.ASCII,
+)
+"""Where the files of JAAD and PIE lie, whose XML is that of CVAT."""
+
+
 def detect_dataset_format(path: Path) -> str:
     """The name of the reader of what lies at a path.
 
@@ -75,6 +84,8 @@ def detect_dataset_format(path: Path) -> str:
     seen = ""
     for name, head, tail in _files(path):
         found = match_reader(head, tail)
+        if found in (None, "cvat", "voc") and (place := _PLACES.search(name)) is not None:
+            return "pie" if place["set"] else "jaad"
         if found is not None:
             return found
         seen = seen or f"{to_printable(name)} {_looks(head, tail)}"
@@ -84,18 +95,27 @@ def detect_dataset_format(path: Path) -> str:
     raise InputError(
         f"expected annotations of a known format, found {seen or 'no .json, .csv or .xml file'}",
         where=to_printable(str(path)),
-        hint="COCO, YOLO, MOT, CVAT, Pascal VOC, csv of boxes, BDD100K, OpenLABEL, VIA, VoTT, ActivityNet, KITTI, nuScenes, "
-        "AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
+        hint="ROAD, JAAD, PIE, UCF101-24, "
+        "COCO, YOLO, MOT, CVAT, Pascal VOC, csv of boxes, BDD100K, OpenLABEL, VIA, VoTT, FiftyOne, ActivityNet, "
+        "KITTI, nuScenes, AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
         "Flickr-SoundNet XML and synthetic scenes are known by what is in them; `roadaware read NAME PATH` says which",
     )
 
 
 def _by_layout(path: Path) -> str | None:
-    """KITTI, MOT and YOLO, whose text says nothing of itself: known by the folders that hold it."""
+    """UCF101-24, KITTI, MOT and YOLO, whose files say nothing of themselves: known by their names and folders."""
+    if path.name.lower().endswith(".pkl"):
+        return "ucf24" if path.name.lower().startswith("pyannot") else None
     if not path.is_dir() and path.suffix.lower() != ".zip":
         return None
     # The files of KITTI's drives have no other sign than their names, which those of YOLO may have too.
-    for name, fields in (("kitti", ()), ("kitti_tracking", (17, 18)), ("mot", ()), ("yolo", ())):
+    for name, fields in (
+        ("ucf24", ()),
+        ("kitti", ()),
+        ("kitti_tracking", (17, 18)),
+        ("mot", ()),
+        ("yolo", ()),
+    ):
         if _opens(name, path) and (not fields or _count_fields(name, path) in fields):
             return name
     return None
@@ -130,6 +150,8 @@ def _by_elements(start: bytes) -> str | None:
     """CVAT says its version, Pascal VOC has objects with a <bndbox>; Flickr-SoundNet has blocks of annotators."""
     if b"<annotation" not in start:
         return None
+    if b"@text=old_id:" in start:
+        return "jaad"
     if b"<annotations" in start and re.search(rb"<version>\s*1\.[01]\s*</version>", start):
         return "cvat"
     return (
@@ -196,11 +218,7 @@ def _files(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
     """Files with how they begin and end: the file itself, or some of those in a folder or archive."""
     try:
         if path.is_file():
-            with locate_content(path).open("rb") as file:
-                head = file.read(_HEAD)
-                size = path.stat().st_size
-                file.seek(max(len(head), size - _TAIL))
-                tail = file.read(_TAIL)
+            head, tail = _read_ends(path)
             if not head.startswith(_ZIP):
                 yield path.name, head, tail
                 return
@@ -212,8 +230,18 @@ def _files(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
         raise DatasetNotFoundError(f"there is nothing at {to_printable(str(path))}; check the path")
     with open_source(path) as source:
         for name in islice(_names(source), _MOST_FILES):
-            data = source.read(name)
-            yield name, data, b""
+            if isinstance(source, FolderSource) and source.measure(name) > _HEAD + _TAIL:
+                yield name, *_read_ends(resolve_inside(source.path, name))
+            else:
+                yield name, source.read(name), b""
+
+
+def _read_ends(path: Path) -> tuple[bytes, bytes]:
+    """How a file begins and ends."""
+    with locate_content(path).open("rb") as file:
+        head = file.read(_HEAD)
+        file.seek(max(len(head), path.stat().st_size - _TAIL))
+        return head, file.read(_TAIL)
 
 
 def _names(source: Source) -> Iterator[str]:

@@ -27,6 +27,7 @@ from roadaware.datasets.sensor_tables import KIND, RowError, Sensed, flatten_pos
 from roadaware.errors import InputError
 from roadaware.geometry.poses import find_pose_error, invert_pose
 from roadaware.io.sources import Source, find_source
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 # KITTI's files: the calibration of one image, and one line of its labels.
@@ -66,6 +67,9 @@ UNKNOWN = {
     "rotation_y_rad": -10,
 }
 """What KITTI writes for "not known", above all in lines of DontCare."""
+_NOWHERE = dict.fromkeys(_IN_SPACE)
+_IN_IMAGE = [(name, UNKNOWN[name]) for name in ("truncated_share", "alpha_rad")]
+_COLUMNS = (*CORNERS, "occlusion", "ignore", *OWN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,19 +138,37 @@ def parse_label(line: str) -> tuple[str, dict[str, Any]]:
         raise RowError(f"the class '{words[0][:40]}' is none of {', '.join(CLASSES)}")
     if words[2] not in (*_OCCLUSION, "-1"):
         raise RowError(f"occlusion is 0 to 3, or -1, not '{words[2][:40]}'")
-    numbers = [_number(word) for word in words[1:]]
+    try:
+        numbers = list(map(float, words[1:]))
+    except ValueError:
+        numbers = []
+    # All at once, since lines are many; a sum shows NaN, which a comparison may miss. One that is odd is named by itself.
+    if not numbers or "_" in line or not (
+        sum(numbers) == sum(numbers) and min(numbers) >= -_LARGEST and max(numbers) <= _LARGEST
+    ):  # fmt: skip
+        numbers = [_number(word) for word in words[1:]]
     x1, y1, x2, y2 = numbers[3:7]
     if x1 > x2 or y1 > y2:
         raise RowError(f"the box {numbers[3:7]} is upside down")
-    height, width, length, x, y, z, turn = numbers[7:]
-    known: dict[str, Any] = dict(
-        zip(OWN, (numbers[0], numbers[2], height, width, length, x, y, z, turn), strict=True)
+    said = (
+        x1,
+        y1,
+        x2,
+        y2,
+        _OCCLUSION.get(words[2]),
+        words[0] == "DontCare",
+        numbers[0],
+        numbers[2],
+        *numbers[7:],
     )
-    if known["x_m"] == UNKNOWN["x_m"]:
-        known |= dict.fromkeys(_IN_SPACE)
-    known = {name: None if value == UNKNOWN.get(name) else value for name, value in known.items()}
-    row = {"x1_px": x1, "y1_px": y1, "x2_px": x2, "y2_px": y2, "occlusion": _OCCLUSION.get(words[2])}
-    return words[0], {**row, "ignore": words[0] == "DontCare", **known}
+    row: dict[str, Any] = dict(zip(_COLUMNS, said, strict=True))
+    nowhere = row["x_m"] == UNKNOWN["x_m"]
+    if nowhere:
+        row.update(_NOWHERE)
+    for name, unknown in _IN_IMAGE if nowhere else UNKNOWN.items():
+        if row[name] == unknown:
+            row[name] = None
+    return words[0], row
 
 
 def split_score(line: str, fields: int) -> tuple[str, float]:

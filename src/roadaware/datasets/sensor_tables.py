@@ -58,7 +58,6 @@ _SWEEPS: dict[str, Any] = {
     "world_SE3_ego": pl.List(pl.Float32),
 }
 _TUBES: dict[str, Any] = {"tube": pl.Int64, **dict.fromkeys(("video", "name"), pl.String)}
-_LABELS: dict[str, Any] = {"box": pl.Int64, "kind": pl.String, "label": pl.Int64}
 
 
 class RowError(Exception):
@@ -101,16 +100,19 @@ class Sensed:
             labels: the vocabulary of what boxes are.
         """
         places = {label: place for place, label in enumerate(labels)}
-        numbered = [{"box": number, **row} for number, row in enumerate(self.boxes)]
-        of = [{"box": row["box"], "kind": KIND, "label": places[row["label"]]} for row in numbered]
+        for number, row in enumerate(self.boxes):
+            row["box"] = number
+        of = pl.DataFrame(
+            {"label": [places[row["label"]] for row in self.boxes]}, schema={"label": pl.Int64}
+        ).select(box=pl.int_range(pl.len(), dtype=pl.Int64), kind=pl.lit(KIND), label="label")
         tubes = [
             {"tube": number, "video": video, "name": name} for (video, name), number in self._tubes.items()
         ]
         found = {
             "videos": _table("videos", self.videos, {**_VIDEOS, **self.more}),
             "frames": _table("frames", self.frames, _FRAMES),
-            "boxes": _table("boxes", numbered, {**_BOXES, **self.own}),
-            "labels": _table("labels", of, _LABELS),
+            "boxes": _table("boxes", self.boxes, {**_BOXES, **self.own}),
+            "labels": of if len(of) else create_empty_table("labels"),
             "tubes": _table("tubes", tubes, _TUBES),
             "sensors": _table("sensors", self.sensors, _SENSORS),
             "sweeps": _table("sweeps", self.sweeps, _SWEEPS),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from roadaware.datasets.ava import (
@@ -21,6 +23,7 @@ from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, build_all_rejec
 from roadaware.errors import InputError
 from roadaware.io.csv import format_csv, from_sheets, is_blank
 from roadaware.io.files import write_atomically
+from roadaware.io.pickles import load
 from roadaware.io.sources import read_file, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
@@ -33,6 +36,12 @@ _UNSCORED = "rows without a score, taken as 1 as the published evaluators do"
 _PERSONS = "scores that are all 0 or 1: numbers of persons, read as scores?"
 _SHARED = ("unit_pictures", "first_frame", "label_ids")
 _SECONDS = "timestamps are seconds and stand for the frames shown then"
+
+
+_MOMENT = re.compile(r"(.{1,255}),([0-9]{1,9})", re.ASCII | re.DOTALL)
+"""The name of an array of proposals: video and second."""
+_FAR_SHARE = 2.0
+"""Shares beyond it are pixels."""
 
 
 def read_action_claims(path: Path, scenes: Scenes) -> Predictions:
@@ -104,13 +113,14 @@ def _build_predictions(rows: pl.DataFrame, scenes: Scenes, findings: Findings) -
 
 
 def read_person_boxes(path: Path, scenes: Scenes | None = None) -> Predictions:
-    """Boxes of persons that a detector proposes, in the csv that AVA's models take them from.
+    """Boxes of persons that a detector proposes, in the csv or the pickle that AVA's models take them from.
 
-    A row is `video,timestamp,x1,y1,x2,y2,label,score`; the label is empty or a number and says nothing. Boxes
-    come in the order of the file, one for each row.
+    A row of csv is `video,timestamp,x1,y1,x2,y2,label,score`; the label is empty or a number and says nothing. A pickle
+    (of MMAction2, `*.pkl`) has `VIDEO,SECOND` to an array of `x1, y1, x2, y2, score`; it is read as data, nothing of it is
+    run. Boxes come in the order of the file, one for each row.
 
     Args:
-        path: the csv.
+        path: the csv or the pickle.
         scenes: the ground truth, for sizes of videos and the count of frames; without it a video is one pixel wide
             and high, and a frame a second.
 
@@ -121,8 +131,12 @@ def read_person_boxes(path: Path, scenes: Scenes | None = None) -> Predictions:
     path, findings = Path(os.path.realpath(path)), Findings()
     scenes = scenes or Scenes(meta=Meta(dataset="AVA", notes={"unit_pictures": True}))
     where = to_printable(str(path))
-    rows = read_rows(read_file(path, where, MOST_BYTES), path.name, where, findings)
-    rows = _parse_scores(rows, path.name, where, findings, action_due=False)
+    data = read_file(path, where, MOST_BYTES)
+    if path.suffix.lower() == ".pkl":
+        rows = _read_proposals(data, path.name, where, findings)
+    else:
+        rows = read_rows(data, path.name, where, findings)
+        rows = _parse_scores(rows, path.name, where, findings, action_due=False)
     rows = _in_pixels(_with_frames(rows, scenes, path.name, findings), scenes)
     findings.read["boxes"] += len(rows)
     notes = {name: scenes.meta.notes[name] for name in _SHARED if name in scenes.meta.notes}
@@ -138,6 +152,46 @@ def read_person_boxes(path: Path, scenes: Scenes | None = None) -> Predictions:
             notes={**findings.notes(), **notes},
         ),
     )
+
+
+def _read_proposals(data: bytes, file: str, where: str, findings: Findings) -> pl.DataFrame:
+    """`line` (null), `video`, `frame` (a second), corners in shares and `score` of a pickle's arrays that can be taken.
+
+    Raises:
+        InputError: if it is no pickle of arrays by `VIDEO,SECOND`, or nothing in it can be taken.
+    """
+    held = load(data, where)
+    if not isinstance(held, dict) or not held:
+        raise InputError(
+            "expected proposals: a dictionary of VIDEO,SECOND to arrays of x1, y1, x2, y2, score", where=where
+        )
+    names = [*CORNERS, "score"]
+    parts = [pl.DataFrame(schema={"video": pl.String, "frame": pl.Int64, **dict.fromkeys(names, pl.Float64)})]
+    for key, value in held.items():
+        match = _MOMENT.fullmatch(key) if isinstance(key, str) else None
+        array = isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind in "fiu"
+        if match is None or not array or value.shape[1] != len(names):
+            shape = f"an array of {value.shape}" if isinstance(value, np.ndarray) else "no array"
+            fault = f"expected VIDEO,SECOND and an array of (n, 5), found {shape}"
+            for _ in range(max(1, len(value) if isinstance(value, np.ndarray) and value.ndim else 1)):
+                findings.reject("boxes", file, to_printable(str(key), 100), fault)
+            continue
+        numbers = pl.DataFrame(value.astype(np.float64), schema=names)
+        said = {"video": pl.lit(to_printable(match[1], 255)), "frame": pl.lit(int(match[2]), pl.Int64)}
+        parts.append(numbers.with_columns(**said))
+    rows = pl.concat([part.select(parts[0].columns) for part in parts])
+    good = pl.all_horizontal(pl.col(name).is_finite() & (pl.col(name).abs() <= _FAR_SHARE) for name in names)
+    upright = (pl.col("x1_px") <= pl.col("x2_px")) & (pl.col("y1_px") <= pl.col("y2_px"))
+    right = good & upright & pl.col("score").is_between(0, 1)
+    reason = pl.lit("a proposal is x1, y1, x2, y2 in shares of the image, upright, and a score from 0 to 1")
+    text = pl.format("{},{}: {}", "video", "frame", pl.concat_str(*names, separator=", "))
+    bad = rows.filter(~right).select(line=pl.lit(None, pl.Int64), file=pl.lit(file), item=text, reason=reason)
+    findings.read["boxes"] += len(bad)
+    findings.reject_rows("boxes", bad)
+    kept = rows.filter(right)
+    if kept.is_empty() and (bad.height or findings.read["boxes"]):
+        raise build_all_rejected_error(findings, where, "proposals", "write shares of the image, not pixels")
+    return kept.with_columns(line=pl.lit(None, pl.Int64))
 
 
 def write_action_claims(predictions: Predictions, scenes: Scenes, path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Ints
 from roadaware.datasets.issues import Findings
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, UsageError
 from roadaware.formats.known_scenes import refuse_findings
@@ -400,11 +401,17 @@ def read_annotations(
     return scenes
 
 
-def build_coco_scenes(listed: list[Any], index: CocoIndex, file: str, *, unnamed: bool = False) -> Scenes:
+def build_coco_scenes(
+    listed: list[Any] | Callable[[], Iterable[list[Any]]],
+    index: CocoIndex,
+    file: str,
+    *,
+    unnamed: bool = False,
+) -> Scenes:
     """Annotations as Scenes, see `read_annotations`.
 
     Args:
-        listed: the annotations.
+        listed: the annotations, or what gives them in parts, each time from the first on.
         index: of their images and categories.
         file: where they stand, for what is rejected.
         unnamed: whether an annotation may name no category (null): a box without a label.
@@ -413,17 +420,23 @@ def build_coco_scenes(listed: list[Any], index: CocoIndex, file: str, *, unnamed
         the scenes; an annotation that is no object, whose id stands twice or is no whole number, or that cannot be taken
         otherwise is in `rejected`.
     """
-    findings = Findings()
-    places = _places(index) | ({None: _UNNAMED} if unnamed else {})
-    rows = _taken(listed, index, _annotation, file, findings, places, _check_ids(listed))
-    boxes, labels = _tables(rows, index)
+    parts = listed if callable(listed) else lambda: (listed,)
+    ids, places = _Ids(), _places(index) | ({None: _UNNAMED} if unnamed else {})
+    if callable(listed):
+        held, findings, odd = _take_parts(parts(), index, file, places, {}, ids)
+        # Whether an id stands twice is known at the end: then, which is rare, what was read in parts is read again.
+        if wrong := ids.find_wrong():
+            held, findings, odd = _take_parts(parts(), index, file, places, wrong, None)
+    else:
+        ids.add(listed)
+        held, findings, odd = _take_parts(parts(), index, file, places, ids.find_wrong(), None)
+    boxes, labels = held
     findings.warn("a box reaches out of its image", index.where, _outside(boxes, index))
-    for what, count in rows.odd.items():
+    for what, count in odd.items():
         findings.warn(what, index.where, count)
-    flags = pl.DataFrame(rows.flags, schema=_FLAGS)
-    if not flags["corner_case"].count():
-        flags = flags.drop("corner_case")
-    boxes, tubes = _follow(pl.concat([boxes, flags], how="horizontal"), index.where, findings)
+    if not boxes["corner_case"].count():
+        boxes = boxes.drop("corner_case")
+    boxes, tubes = _follow(boxes, index.where, findings)
     return Scenes(
         videos=index.videos(),
         frames=index.frames(truth=True),
@@ -433,6 +446,31 @@ def build_coco_scenes(listed: list[Any], index: CocoIndex, file: str, *, unnamed
         rejected=findings.table(),
         meta=_meta(index, findings),
     )
+
+
+def _take_parts(
+    parts: Iterable[list[Any]],
+    index: CocoIndex,
+    file: str,
+    places: dict[Any, int],
+    wrong: Mapping[int, str],
+    ids: _Ids | None,
+) -> tuple[tuple[pl.DataFrame, pl.DataFrame], Findings, Counter[str]]:
+    """Boxes with their flags, and labels, of annotations part by part; what was found, and what was odd how often."""
+    findings, odd, known = Findings(), Counter[str](), _ImagePlaces(index)
+    boxes, labels, start, count = [], [], 0, 0
+    for part in parts:
+        if ids is not None:
+            ids.add(part)
+        rows = _taken(part, index, _annotation, file, findings, places, wrong, start)
+        own, words = _tables(rows, known, count)
+        boxes.append(pl.concat([own, pl.DataFrame(rows.flags, schema=_FLAGS)], how="horizontal"))
+        labels.append(words)
+        odd.update(rows.odd)
+        start, count = start + len(part), count + len(own)
+    if not boxes:
+        return _take_parts([[]], index, file, places, wrong, None)
+    return (pl.concat(boxes), pl.concat(labels)), findings, odd
 
 
 def _follow(boxes: pl.DataFrame, where: str, findings: Findings) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -480,7 +518,7 @@ def read_results(
     findings = Findings()
     places = None if agnostic else _places(index)
     rows = _taken(listed, index, _result, path.name, findings, places)
-    boxes, _ = _tables(rows, index)
+    boxes, _ = _tables(rows, _ImagePlaces(index))
     score = pl.Series("score", rows.score, dtype=pl.Float64)
     videos = index.videos()
     order = pl.Enum(videos["video"].to_list())
@@ -504,27 +542,45 @@ def read_results(
 _CHUNK = 20_000
 
 
-def _check_ids(listed: list[Any]) -> dict[int, str]:
-    """Why the id of an annotation is none, by its place in the list; the first of two that are the same is right."""
-    ids: list[Any] = [each.get("id") if type(each) is dict else _NO_OBJECT for each in listed]
-    if (
-        set(map(type, ids)) <= {int}
-        and len(set(ids)) == len(ids)
-        and (not ids or 0 <= min(ids) <= max(ids) <= _LARGEST)
-    ):
-        return {}
-    found: dict[int, str] = {}
-    seen: set[int] = set()
-    for number, mark in enumerate(ids):
-        if mark is _NO_OBJECT:
-            continue
-        plain = parse_int(mark, 0, _LARGEST)
-        if plain is None or plain in seen:
-            text = "stands twice" if plain is not None else "is no whole number from 0 on"
-            found[number] = f"id {format_value(mark)} of annotation {number} {text}"
-        else:
-            seen.add(plain)
-    return found
+class _Ids:
+    """Ids of annotations, kept as numbers, which says of millions whether one stands twice."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.plain: list[Ints] = []
+        self.numbers: list[Ints] = []
+        self.odd: dict[int, str] = {}
+
+    def add(self, listed: list[Any]) -> None:
+        """Take the ids of the next annotations; those that are no objects are refused for that."""
+        ids: list[Any] = [each.get("id") if type(each) is dict else _NO_OBJECT for each in listed]
+        numbers = np.arange(self.count, self.count + len(ids), dtype=np.int64)
+        if not (set(map(type, ids)) <= {int} and (not ids or 0 <= min(ids) <= max(ids) <= _LARGEST)):
+            good = [parse_int(mark, 0, _LARGEST) is not None for mark in ids]
+            for number, mark, fits in zip(numbers.tolist(), ids, good, strict=True):
+                if not fits and mark is not _NO_OBJECT:
+                    text = f"id {format_value(mark)} of annotation {number} is no whole number from 0 on"
+                    self.odd[number] = text
+            numbers = numbers[np.array(good, dtype=np.bool_)]
+            ids = [mark for mark, fits in zip(ids, good, strict=True) if fits]
+        self.plain.append(np.array(ids, dtype=np.int64))
+        self.numbers.append(numbers)
+        self.count += len(listed)
+
+    def find_wrong(self) -> dict[int, str]:
+        """Why the id of an annotation is none, by its place in the list; the first of two that are the same is right."""
+        plain = np.concatenate([np.zeros(0, np.int64), *self.plain])
+        first = np.unique(plain, return_index=True)[1]
+        if len(first) == len(plain):
+            return self.odd
+        again = np.ones(len(plain), dtype=np.bool_)
+        again[first] = False
+        numbers = np.concatenate(self.numbers)
+        found = {
+            number: f"id {mark} of annotation {number} stands twice"
+            for number, mark in zip(numbers[again].tolist(), plain[again].tolist(), strict=True)
+        }
+        return dict(sorted({**self.odd, **found}.items()))
 
 
 _NO_OBJECT = object()
@@ -538,8 +594,12 @@ def _taken(
     findings: Findings,
     place_of: dict[Any, int] | None,
     wrong: Mapping[int, str] | None = None,
+    first: int = 0,
 ) -> _Rows:
-    """The rows whose image, category and box are right; the others are refused with the first reason."""
+    """The rows whose image, category and box are right; the others are refused with the first reason.
+
+    `first` is the number of the first of them among all.
+    """
     rows = _Rows()
     for start in range(0, len(listed), _CHUNK):
         chunk = listed[start : start + _CHUNK]
@@ -551,7 +611,7 @@ def _taken(
             and _take_plain(chunk, index, rows, place_of)
         ):
             continue
-        for number, row in enumerate(chunk, start):
+        for number, row in enumerate(chunk, first + start):
             reason = (wrong or {}).get(number) or _reason(row, index, rows, place_of, take)
             if reason:
                 rows.refused.append((f"entry {number}", reason))
@@ -688,20 +748,27 @@ def _format_box(box: Any) -> str:
     )
 
 
-def _tables(rows: _Rows, index: CocoIndex) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Boxes in the order of the file, and the label of each."""
-    videos = list(dict.fromkeys(video for video, _ in index.images.values()))
-    numbers = {video: number for number, video in enumerate(videos)}
-    where = {image: place for place, image in enumerate(index.images)}
-    places = np.array([(numbers[video], frame) for video, frame in index.images.values()], np.int64).reshape(
-        -1, 2
-    )
-    own = places[np.fromiter(map(where.__getitem__, rows.image), np.int64, len(rows.image))]
+class _ImagePlaces:
+    """Video and frame of images by their ids, for rows in any number of parts."""
+
+    def __init__(self, index: CocoIndex) -> None:
+        self.kind = index.kind
+        videos = list(dict.fromkeys(video for video, _ in index.images.values()))
+        numbers = {video: number for number, video in enumerate(videos)}
+        self.videos = pl.Series(videos, dtype=pl.String)
+        self.at = {image: place for place, image in enumerate(index.images)}
+        held = [(numbers[video], frame) for video, frame in index.images.values()]
+        self.places = np.array(held, np.int64).reshape(-1, 2)
+
+
+def _tables(rows: _Rows, known: _ImagePlaces, first: int = 0) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Boxes in the order of the file, numbered from `first`, and the label of each."""
+    own = known.places[np.fromiter(map(known.at.__getitem__, rows.image), np.int64, len(rows.image))]
     sides = np.array(rows.sides, dtype=np.float64).reshape(-1, 4)
     left, top, width, height = sides.T
     boxes = pl.DataFrame(
         {
-            "video": pl.Series(videos, dtype=pl.String).gather(own[:, 0]),
+            "video": known.videos.gather(own[:, 0]),
             "frame": own[:, 1],
             # The product of the given sides is kept: differences of the corners may miss it in the last digit.
             **dict(
@@ -710,9 +777,9 @@ def _tables(rows: _Rows, index: CocoIndex) -> tuple[pl.DataFrame, pl.DataFrame]:
                 )
             ),
         }
-    ).with_columns(box=pl.int_range(pl.len()))
+    ).with_columns(box=pl.int_range(pl.len()) + first)
     labels = pl.DataFrame({"box": boxes["box"], "label": rows.label}, schema={"box": int, "label": int})
-    return boxes, labels.filter(pl.col("label") != _UNNAMED).with_columns(kind=pl.lit(index.kind))
+    return boxes, labels.filter(pl.col("label") != _UNNAMED).with_columns(kind=pl.lit(known.kind))
 
 
 def _outside(boxes: pl.DataFrame, index: CocoIndex) -> int:

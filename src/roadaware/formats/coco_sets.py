@@ -6,12 +6,14 @@ CocoVID, TAO and CVAT have them; `videos` with `id`, `name`.
 Boxes are left, top, width and height in pixels of the image, edges from 0: left + width is the right edge, excluded.
 Frames: `frame_id` counts from 0; without videos `VIDEO/NUMBER.jpg` counts from 1 (from 0 where some is 0), and other
 images are one video called as the file, its frames in the order of the list.
+A file in a folder may be larger than memory: its annotations are read in parts.
 Holds: class, box, track (a number), ignored boxes (`iscrowd`), sizes, rate (`fps` of a video).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -32,13 +34,16 @@ from roadaware.io.json import (
     parse,
     pause_garbage_collection,
 )
-from roadaware.io.sources import FileSource, Source, find_source, to_printable
+from roadaware.io.json_stream import iterate_parts, read_around
+from roadaware.io.sources import FileSource, FolderSource, Source, find_source, to_printable
 from roadaware.scenes.concatenation import concat
 from roadaware.scenes.tables import Scenes
 
 VERSION = 2
 _PLACES = ("annotations", "", "train", "valid", "val", "test")
 _FOLDER_NAME = re.compile(r".*[^/]/(?:.*?)(\d{1,9})\.[^./]+", re.DOTALL | re.ASCII)
+LARGEST_WHOLE = 3 << 26
+"""Larger files are read in parts, and may have any size; smaller ones at once: a fifth faster, in up to 1.4 GB."""
 _WANTED = "COCO needs its annotations, files '*.json' with 'images', 'categories' and 'annotations',"
 _HINT = "Point at the JSON file, or at the folder that holds it."
 
@@ -102,7 +107,9 @@ def read(
     for done, name in enumerate(names, 1):
         try:
             with pause_garbage_collection():
-                part = _read_file(source, name, facts.first_frame, facts.fps)
+                part = _read_file(
+                    source, name, facts.first_frame, facts.fps, progress if len(names) == 1 else None
+                )
             own = set(part.videos["video"].to_list())
             if again := sorted(seen & own):
                 raise InputError(
@@ -139,14 +146,32 @@ def read(
     )
 
 
-def _read_file(source: Source, name: str, first_frame: int | None, fps: float | None) -> Scenes:
-    """One file.
+def _read_file(
+    source: Source, name: str, first_frame: int | None, fps: float | None, progress: Progress | None
+) -> Scenes:
+    """One file, of which annotations are read part by part where it is large.
 
     Raises:
         InputError: if it is no COCO file, or its ids contradict themselves.
     """
     where = source.where(name)
-    content = ensure_object(parse(decode(source.read(name), where), where), where, "a COCO file")
+    annotations: Callable[[], Iterator[list[Any]]] | None = None
+    if isinstance(source, FolderSource) and (size := source.measure(name)) > LARGEST_WHOLE:
+        with source.open(name) as stream:
+            around = read_around(stream, "annotations", where)
+        content, spans = ensure_object(around.rest, where, "a COCO file"), around.parts
+        source.digests[name] = around.digest
+
+        def iterate() -> Iterator[list[Any]]:
+            with source.open(name) as stream:
+                for part in iterate_parts(stream, spans or (), where):
+                    if progress is not None:
+                        progress(min(stream.tell() >> 20, size >> 20), size >> 20, "MiB")
+                    yield part
+
+        annotations = iterate if spans is not None else None
+    else:
+        content = ensure_object(parse(decode(source.read(name), where), where), where, "a COCO file")
     images = ensure_list(content.get("images"), where, "'images'")
     files = [each.get("file_name") for each in images if isinstance(each, dict)]
     numbers = [_FOLDER_NAME.fullmatch(file) if isinstance(file, str) else None for file in files]
@@ -174,7 +199,9 @@ def _read_file(source: Source, name: str, first_frame: int | None, fps: float | 
         raise InputError(f"a frame_id beyond {MOST_FRAMES:,}", where=where)
     if any(len(label.encode()) > LONGEST_NAME for label in index.labels):
         raise InputError(f"a category's name has more than {LONGEST_NAME} bytes", where=where)
-    scenes = build_coco_scenes(ensure_list(content.get("annotations"), where, "'annotations'"), index, name)
+    scenes = build_coco_scenes(
+        annotations or ensure_list(content.get("annotations"), where, "'annotations'"), index, name
+    )
     boxes = scenes.boxes.drop("sides_px2", "area_px2", "crowd", strict=False)
     if not boxes["ignore"].any():
         boxes = boxes.drop("ignore")

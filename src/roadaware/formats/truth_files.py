@@ -1,4 +1,4 @@
-"""Annotations of scenes as the files of AVA, VidVRD, HC-STVG and VGG-SS, which readers of those read back."""
+"""Annotations of scenes as the files of AVA, VidVRD, HC-STVG, VGG-SS and Label Studio, which readers of those read back."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from roadaware.arrays import Floats, Ints
 from roadaware.datasets.ava import KIND
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.actions import label_map
+from roadaware.formats.label_studio import write_label_studio
 from roadaware.io.csv import format_csv
 from roadaware.io.files import build_disk_error, write_atomically
 from roadaware.io.folders import make_folder
@@ -28,7 +29,7 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.sensors import find_video_path
 from roadaware.scenes.tables import Predictions, Scenes
 
-PROPOSALS = "proposals.pkl"
+PROPOSALS, TASKS = "proposals.pkl", "tasks.json"
 FILMS = "videos"
 """The folder beside the annotations that videos are put in, by their names."""
 _PEOPLE = {"Ped": "person"}
@@ -57,7 +58,7 @@ def write_truth(
     """Write the annotations of scenes in the form of another toolbox.
 
     Args:
-        form: ava, mmaction2, vidvrd, hcstvg or vggss; see `WRITERS`.
+        form: ava, mmaction2, vidvrd, hcstvg, vggss or label_studio; see `WRITERS`.
         scenes: with the tables that the form is about.
         folder: where to; made if it is not there.
         media: the folder that paths of videos start at; videos are then put beside the annotations, in `videos`,
@@ -538,12 +539,30 @@ def write_vggss(scenes: Scenes, folder: Path, written: WrittenTruth) -> None:
     _write(folder, "vggss.json", json.dumps(items, allow_nan=False), written)
 
 
+def write_label_studio_tasks(scenes: Scenes, folder: Path, written: WrittenTruth) -> None:
+    """Label Studio: `tasks.json`, a task for each video or image, and `config.xml`, the project's labelling config.
+
+    Args:
+        scenes: with sizes of videos.
+        folder: where to.
+        written: takes what was written.
+
+    Raises:
+        UsageError: as `write_label_studio`.
+    """
+    held = write_label_studio(scenes, folder / TASKS, config=folder / "config.xml")
+    written.files += [TASKS, "config.xml"]
+    written.rows.update(tasks=held.tasks, regions=held.regions, boxes=held.boxes, keyframes=held.keyframes)
+    written.left_out.update(held.left_out)
+
+
 WRITERS: Mapping[str, Callable[[Scenes, Path, WrittenTruth], None]] = {
     "ava": write_ava,
     "mmaction2": write_mmaction2,
     "vidvrd": write_vidvrd,
     "hcstvg": write_hcstvg,
     "vggss": write_vggss,
+    "label_studio": write_label_studio_tasks,
 }
 """The forms, and what writes each."""
 

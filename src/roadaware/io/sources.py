@@ -238,6 +238,23 @@ class FolderSource(Source):
         """Whether something of that name is there, readable or not."""
         return os.path.lexists(self.path / name)
 
+    def open(self, name: str) -> FileIO:
+        """A file of any size, open to be read in parts.
+
+        Raises:
+            InputError: if it is no regular file or cannot be opened.
+        """
+        return open_file(resolve_inside(self.path, name), self.where(name), most=sys.maxsize)
+
+    def measure(self, name: str) -> int:
+        """The size of a file in bytes.
+
+        Raises:
+            InputError: as `open`.
+        """
+        with self.open(name) as stream:
+            return os.fstat(stream.fileno()).st_size
+
     def _read(self, name: str) -> bytes:
         return read_file(resolve_inside(self.path, name), self.where(name), self.most_bytes)
 

@@ -17,7 +17,7 @@ from roadaware.analysis.corrected_scores import (
     Source,
     correct_file,
 )
-from roadaware.analysis.doctor.documents import FORMS
+from roadaware.analysis.doctor.documents import FORMS, _find_shift
 from roadaware.demo_data.chaos import write_chaos
 from roadaware.errors import InputError
 
@@ -210,3 +210,18 @@ def test_files_that_are_no_predictions_are_refused(
             continue
         with pytest.raises(InputError):
             correct_file(Source(sources[task].task, sources[task].truth, tmp_path / "pred.json"))
+
+
+@pytest.mark.parametrize("shift", [0, 3, -12, 30])
+def test_late_spans_are_found_to_the_frame_though_ends_are_off(shift: int) -> None:
+    """Four hundred spans whose ends are off by four frames: the middles' mean has a standard error of .16."""
+    rng = np.random.default_rng(abs(shift))
+    begin = rng.integers(0, 100, 400)
+    true = np.stack([begin, begin + rng.integers(20, 60, 400)], axis=1).astype(np.float64)
+    mine = np.round(true + rng.normal(0, 4, true.shape)) + shift
+    wrong = rng.random(400) < 0.1
+    mine[wrong] = np.array([0.0, 10.0]) + rng.integers(0, 100, (int(wrong.sum()), 1))
+    step, error, before, after = _find_shift(mine, true)
+    assert step == -shift
+    assert 0.1 < error < 0.25
+    assert after >= before

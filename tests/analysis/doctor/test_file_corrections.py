@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from roadaware.analysis.corrected_scores import CorrectedTask, Source, correct_file
 from roadaware.analysis.corrected_scores import _open as open_raw
+from roadaware.analysis.doctor.corrections import TrueBoxes, find_corrections
 from roadaware.demo_data.chaos import write_chaos
 from roadaware.demo_data.corner_files import write_corner_demo
 from roadaware.demo_data.detector import Detector
@@ -227,3 +229,85 @@ def test_detections_without_scores_are_refused(sources: dict[str, Source], tmp_p
     (place / "00001.pkl").write_bytes(encode_pickle({"ego": np.zeros(0), "main": np.ones((2, 4))}))
     with pytest.raises(InputError, match="four corners, agentness"):
         correct_file(replace(sources["road"], predictions=tmp_path / "detections"))
+
+
+def noisy_rows(
+    shift: int, noise: float, kept: float, extra: float, seed: int
+) -> tuple[RawPredictions, TrueBoxes]:
+    """Tracks of eighty road users in ten videos, and detections of them that are jittered, missing, beside false ones."""
+    rng = np.random.default_rng(seed)
+    video, frame, corners, tracks = [], [], [], []
+    for track in range(80):
+        place, speed, side = rng.uniform(100, 1000, 2), rng.normal(0, 3, 2), rng.uniform(40, 200, 2)
+        begin, end = int(rng.integers(0, 100)), int(rng.integers(130, 200))
+        middle = place + speed * np.arange(end - begin)[:, None]
+        video += [f"v{track % 10}"] * (end - begin)
+        frame += range(begin, end)
+        tracks += [track] * (end - begin)
+        corners.append(np.hstack([middle - side / 2, middle + side / 2]))
+    boxes = pl.DataFrame({"video": video, "frame": frame}).with_columns(
+        pl.DataFrame(np.concatenate(corners), schema=["x1_px", "y1_px", "x2_px", "y2_px"])
+    )
+    some = boxes.filter(pl.Series(rng.random(len(boxes)) < kept))
+    found = some.select("x1_px", "y1_px", "x2_px", "y2_px").to_numpy()
+    found = found + np.tile(found[:, 2:] - found[:, :2], 2) * rng.normal(0, noise, found.shape)
+    at = rng.integers(0, len(some), int(extra * len(some)))
+    false = rng.uniform(0, 1000, (len(at), 2))
+    found = np.vstack([found, np.hstack([false, false + rng.uniform(40, 200, (len(at), 2))])])
+    frames = np.concatenate([some["frame"].to_numpy(), some["frame"].to_numpy()[at]]) + shift
+    image = np.tile([1920.0, 1080.0], (len(found), 1))
+    raw = RawPredictions(
+        pl.concat([some["video"], some["video"].gather(at)]), frames, found, rng.random((len(found), 1)), None,
+        np.ones_like(image), image, lambda rows, path: None,
+    )  # fmt: skip
+    return raw, TrueBoxes(boxes, np.array(tracks))
+
+
+@pytest.mark.parametrize(("noise", "kept", "extra"), [(0.05, 1.0, 0.0), (0.1, 0.7, 0.5), (0.2, 0.4, 1.0)])
+@pytest.mark.parametrize("shift", [0, 1, -2, 7, -25])
+def test_frames_of_noisy_detections_are_found_to_the_frame(
+    shift: int, noise: float, kept: float, extra: float
+) -> None:
+    raw, truth = noisy_rows(shift, noise, kept, extra, seed=abs(shift))
+    found, rows = find_corrections(raw, truth, boxes_alone=True)
+    assert (rows.frame == raw.frame - shift).all()
+    assert len(found) == (shift != 0)
+
+
+@pytest.mark.parametrize("shift", [2, -5])
+def test_images_whose_detections_are_mostly_missing_are_found_too(
+    shift: int, sources: dict[str, Source]
+) -> None:
+    raw, truth, _ = open_raw(sources["corner-cases"])
+    kept = np.random.default_rng(0).random(len(raw.frame)) < 0.5
+    half = raw.with_changes(
+        video=raw.video.filter(pl.Series(kept)), frame=raw.frame[kept] + shift, corners=raw.corners[kept],
+        scores=raw.scores[kept], label=None if raw.label is None else raw.label[kept],
+        unit_px=raw.unit_px[kept], image_px=raw.image_px[kept],
+    )  # fmt: skip
+    _, rows = find_corrections(half, truth, boxes_alone=True)
+    assert (rows.frame == half.frame - shift).all()
+
+
+def test_the_corrected_score_of_noisy_late_detections_is_that_of_the_file_without_the_mistake(
+    sources: dict[str, Source], tmp_path: Path
+) -> None:
+    raw, _, _ = open_raw(sources["actions"])
+    rng = np.random.default_rng(1)
+    kept = rng.random(len(raw.frame)) < 0.6
+    side = np.tile(raw.corners[:, 2:] - raw.corners[:, :2], 2)
+    noisy = raw.with_changes(
+        video=raw.video.filter(pl.Series(kept)), frame=raw.frame[kept],
+        corners=(raw.corners + side * rng.normal(0, 0.08, side.shape))[kept],
+        scores=raw.scores[kept], label=None if raw.label is None else raw.label[kept],
+        unit_px=raw.unit_px[kept], image_px=raw.image_px[kept],
+    )  # fmt: skip
+    found = {}
+    for name, rows in (("right", noisy), ("late", _moved(3)(noisy))):
+        (tmp_path / name).mkdir()
+        planted = tmp_path / name / sources["actions"].predictions.name
+        rows.write(rows, planted)
+        found[name] = correct_file(replace(sources["actions"], predictions=planted))
+    assert [each.code for each in found["late"].findings] == ["frames"]
+    assert found["late"].after == pytest.approx(found["right"].before, abs=1e-12)
+    assert found["right"].findings == ()

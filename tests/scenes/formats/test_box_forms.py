@@ -273,6 +273,11 @@ def test_names_that_are_no_utf8_are_read_and_escaped(form: str, tmp_path: Path) 
             '"width": 5, "height": 5}, "region_attributes": {"class": "car"}}]}}',
             b"d\xff.json",
         ),
+        "fiftyone": (
+            '{"samples": [{"filepath": "data/a\\udcff_1.jpg", "metadata": {"width": 50, "height": 50}, "ground_truth": '
+            '{"detections": [{"bounding_box": [0.1, 0.1, 0.5, 0.5], "label": "car"}]}}]}',
+            b"samples.json",
+        ),
         "via_csv": (
             "filename,region_shape_attributes,region_attributes\n"
             '"a\u202e_1.jpg","{""name"":""rect"",""x"":1,""y"":1,""width"":5,""height"":5}","{""class"":""car""}"\n',
@@ -290,6 +295,8 @@ def test_names_that_are_no_utf8_are_read_and_escaped(form: str, tmp_path: Path) 
     path.write_text(text)
     if form == "yolo":
         (tmp_path / "set/classes.txt").write_text("car\n")
+    if form == "fiftyone":
+        (tmp_path / "set/metadata.json").write_text('{"media_type": "image"}')
     scenes = read(FORMS[form].reader, tmp_path / "set", cache=False)
     assert len(scenes.boxes) == 1
     assert scenes.videos["video"].cast(pl.String)[0].isascii()

@@ -6,7 +6,9 @@ import json
 import zipfile
 from pathlib import Path
 
+import damage
 import pytest
+from sets import SETS
 
 from roadaware.datasets.detect_format import detect_dataset_format, match_reader
 from roadaware.errors import DatasetNotFoundError, InputError
@@ -55,6 +57,15 @@ KNOWN = {
         json.dumps({"_via_settings": {}, "_via_img_metadata": {}}),
         json.dumps({"a.jpg7": {"regions": [{"shape_attributes": {}, "region_attributes": {}}]}}),
         "#filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes\na,1,{},0,0,{},{}\n",
+    ],
+    "road": [json.dumps({"label_types": [], "all_agent_labels": ["Ped"], "agent_labels": ["Ped"], "db": {}})],
+    "jaad": [
+        "<annotations><version>1.1</version><meta><task><labels><label><name>pedestrian</name><attributes>"
+        "<attribute>@text=old_id:</attribute></attributes></label></labels></task></meta></annotations>"
+    ],
+    "fiftyone": [
+        json.dumps({"name": "a", "media_type": "video", "default_classes": []}),
+        json.dumps({"samples": [{"filepath": "a.mp4"}]}),
     ],
     "vott": [json.dumps({"frames": {"1": []}, "inputTags": "a,b"}), json.dumps({"asset": {}, "regions": []})],
     "nuscenes": [json.dumps([{"token": "a", "sensor_token": "b", "camera_intrinsic": []}])],
@@ -147,3 +158,10 @@ def test_a_json_that_breaks_off_is_named(tmp_path: Path) -> None:
         detect_dataset_format(tmp_path / "a.json")
     assert "--reader" not in str(caught.value)
     assert "roadaware read NAME PATH" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [name for name in SETS if name not in ("once", "simulator")])
+@pytest.mark.parametrize("packed", [False, True])
+def test_every_native_set_is_known_as_a_folder_and_as_a_zip(name: str, packed: bool, tmp_path: Path) -> None:
+    root = SETS[name].make(tmp_path / "set")
+    assert detect_dataset_format(damage.packed(root, tmp_path / "set.zip") if packed else root) == name

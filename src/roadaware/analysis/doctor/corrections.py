@@ -35,8 +35,9 @@ _SIZES = (
 """Images that people give to networks; beside them shares of the image and per cent."""
 _LEAST, _CLEARLY, _TIMES = 0.15, 0.05, 1.25
 """Another reading has to reach this mean IoU, and to raise it by so much and so many times."""
-_SHIFT_GAIN, _SHIFT_Z = 0.005, 3.0
-"""Frames are called late where that raises the mean IoU by so much, and so many standard errors."""
+_SHIFT_GAIN, _SHIFT_Z, _SHIFT_TIMES = 0.005, 3.0, 2.0
+"""Frames are called late where that raises the mean IoU by so much, and so many standard errors; where too few boxes meet a
+true one to say anything, as of noisy detections of which many are missing, also so many times."""
 _MATCHED, _FEW, _SHARE = 0.5, 20, 0.1
 """Rows meet a true box by half; fewer of them than these, or a smaller share of all, say nothing."""
 _INVERTED = 0.25
@@ -348,7 +349,8 @@ def _find_places(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
             )
         )
     moved = replace(best, shift=0, rate=None)
-    if (best.shift or best.rate is not None) and held.share(best) >= _SHARE and held.is_better(best, moved):
+    said = held.share(best) >= _SHARE or held.mean(best) >= _SHIFT_TIMES * held.mean(moved)
+    if (best.shift or best.rate is not None) and said and held.is_better(best, moved):
         fits = f"{held.mean(moved):.3f} as written and {held.mean(best):.3f} if moved"
         evidence = f"boxes meet true ones with a mean IoU of {fits}"
         says = f"{raw.moments} are {abs(best.shift)} {'late' if best.shift < 0 else 'early'}."

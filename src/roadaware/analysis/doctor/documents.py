@@ -46,6 +46,8 @@ _INVERTED, _PAIRS = 0.25, 20
 _SHIFTS, _SHIFT_GAIN, _SHIFT_Z = range(-50, 51), 0.02, 4.0
 """Spans are moved by so many frames where that raises their mean overlap by so much, and so many standard errors: 4 since the
 best of a hundred is taken."""
+_SPAN_MET, _TRIM = 0.3, 0.1
+"""Spans that meet the true one by so much say how far they are off; of these the outermost tenth at either end does not."""
 _LOGIT = -1.5
 """Cosine similarities end at -1; what goes below is a logit."""
 
@@ -629,12 +631,15 @@ def _find_spans(content: Any, truth: Scenes, judge: Judge) -> list[Alternative]:
         code = "span_unit"
         spans[rows] = np.round(read)
     else:
-        step, before, after = _find_shift(mine - begin, true)
+        step, error, before, after = _find_shift(mine - begin, true)
         if step == 0:
             return []
         says = f"Spans are {abs(step)} frames {'late' if step < 0 else 'early'}."
         remedy = f"Add {step:+d} to starts and ends."
-        evidence = f"spans meet the true ones by {before:.3f} as written and by {after:.3f} if moved"
+        evidence = (
+            f"spans meet the true ones by {before:.3f} as written and by {after:.3f} if moved; the number of frames has a "
+            f"standard error of {error:.1f}"
+        )
         code = "span_shift"
         spans[rows] = mine + step
     changed = _build_sentences(held, held.names, spans, held.frames, held.boxes)
@@ -663,15 +668,29 @@ def _compute_span_overlaps(mine: Floats, true: Floats) -> Floats:
     return found
 
 
-def _find_shift(mine: Floats, true: Floats) -> tuple[int, float, float]:
-    """Frames to add to all spans, and the mean temporal IoU without and with it; 0 where nothing is clearly better."""
+def _find_shift(mine: Floats, true: Floats) -> tuple[int, float, float, float]:
+    """Frames to add to all spans, their standard error, and the mean temporal IoU without and with them.
+
+    The shift of the highest IoU follows whichever spans happen to be off, and is wrong by a frame or two: it only says which
+    spans meet, and their middles say by how much (a trimmed mean). 0 frames where nothing is clearly better.
+
+    Args:
+        mine: (n, 2) half-open spans in frames.
+        true: (n, 2) those of the ground truth.
+    """
     as_is = _compute_span_overlaps(mine, true)
+    if len(mine) < _PAIRS:
+        return 0, 0.0, float(as_is.mean()), float(as_is.mean())
     best = max(_SHIFTS, key=lambda step: (_compute_span_overlaps(mine + step, true).mean(), -abs(step)))
+    off = np.sort((true - mine).mean(axis=1)[_compute_span_overlaps(mine + best, true) >= _SPAN_MET])
+    off = off[int(_TRIM * len(off)) : len(off) - int(_TRIM * len(off))]
+    error = float("inf")
+    if len(off) >= _FEW:
+        best, error = int(np.floor(off.mean() + 0.5)), float(off.std() / np.sqrt(len(off)))
     gain = _compute_span_overlaps(mine + best, true) - as_is
-    error = gain.std() / np.sqrt(len(gain))
-    if len(gain) < _PAIRS or gain.mean() < max(_SHIFT_GAIN, _SHIFT_Z * error):
+    if gain.mean() < max(_SHIFT_GAIN, _SHIFT_Z * gain.std() / np.sqrt(len(gain))):
         best = 0
-    return best, float(as_is.mean()), float(as_is.mean() + gain.mean())
+    return best, error, float(as_is.mean()), float(as_is.mean() + gain.mean())
 
 
 def _find_sentence_boxes(content: Any, truth: Scenes, judge: Judge) -> list[Alternative]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
+
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, detect_form, open_predictions, parse_size
 from roadaware.datasets import READERS, read_predictions
 from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.datasets.loading import add_columns, open_saved_predictions, parse_reader_options, require_path
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.actions import read_action_claims
+from roadaware.formats import label_studio
+from roadaware.formats.actions import read_action_claims, read_person_boxes
 from roadaware.formats.boxes.flat import choose_kind
 from roadaware.formats.coco import CocoIndex, build_scenes_index, read_results
 from roadaware.formats.mot import read_tracks
@@ -31,7 +34,8 @@ def open_box_predictions(
 
     Args:
         path: saved tables, a file or a folder.
-        reader: a reader that reads predictions, or coco (results), mot, ava, or detections of ROAD (default: by the content).
+        reader: a reader that reads predictions, or coco (results), mot, ava, mmaction2 (proposals),
+            label_studio, or detections of ROAD (default: by the content).
         truth: the annotations, which name frames and classes where predictions do not.
         index: images and categories of the annotations where they are COCO JSON, by whose numbers results go.
         option: of the reader, such as fps=25.
@@ -51,7 +55,7 @@ def open_box_predictions(
             reader = detect_dataset_format(path)
         except InputError:
             reader = ""
-        if reader != "ava" and not (reader in READERS and READERS[reader].predicted):
+        if reader not in ("ava", "label_studio") and not (reader in READERS and READERS[reader].predicted):
             form = detect_form(path)
             reader = "detections" if form in ("detections", "tubes") else form
     title = READERS[reader].title if reader in READERS else "detections or tubes of ROAD"
@@ -68,10 +72,31 @@ def open_box_predictions(
         if not files:
             raise UsageError(f"{path} holds no text of MOT, such as VIDEO.txt")
         return read_tracks(files, truth), title
+    if reader == "label_studio":
+        found = label_studio.read_predictions(path)
+        # A region has one score, which is that of each of its boxes.
+        scores = (
+            found.tubes.select("tube", "score")
+            if "score" in found.tubes.columns
+            else found.tubes.select("tube", score=None)
+        )
+        return found.with_tables(boxes=found.boxes.drop("score", strict=False).join(
+            scores, on="tube", how="left", maintain_order="left")), title  # fmt: skip
+    if reader == "mmaction2":
+        proposed = read_person_boxes(path, truth)
+        names = proposed.boxes["video"].cast(pl.String).unique(maintain_order=True)
+        # Shares of the image and seconds, where no annotations say more.
+        videos = (
+            pl.DataFrame({"video": names}).with_columns(width_px=1, height_px=1, fps=pl.lit(1, pl.Float32))
+            if truth is None
+            else truth.videos.filter(pl.col("video").cast(pl.String).is_in(names.implode()))
+        )
+        return proposed.with_tables(videos=videos), "MMAction2's proposals"
     if reader not in ("coco", "ava", "detections"):
         known = [name for name, each in READERS.items() if each.predicted]
         raise UsageError(
-            f"no predictions are read from {reader}; they are from {', '.join(known)}, mot, coco, ava, detections"
+            f"no predictions are read from {reader}; they are from {', '.join(known)}, mot, coco, ava, mmaction2, "
+            "label_studio, detections"
         )
     if truth is None:
         raise UsageError(

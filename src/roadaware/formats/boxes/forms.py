@@ -17,6 +17,7 @@ from roadaware.formats.boxes.coco import write_coco
 from roadaware.formats.boxes.csv import write_csv
 from roadaware.formats.boxes.cvat import write_cvat
 from roadaware.formats.boxes.cvat_images import write_cvat_images
+from roadaware.formats.boxes.fiftyone import write_fiftyone
 from roadaware.formats.boxes.flat import Files, Form, flatten
 from roadaware.formats.boxes.kitti import (
     OBJECT_COLUMNS,
@@ -159,6 +160,15 @@ FORMS: Mapping[str, Form] = {
         "VIDEO.json",
         adapt=adapt_regions,
     ),
+    "fiftyone": Form(
+        "FiftyOneDataset in JSON",
+        "fiftyone",
+        _ANY
+        | {"track", "zero", "untracked", "class", "unclassed", "ignore", "rate", "size", "length", "split"},
+        write_fiftyone,
+        "metadata.json, samples.json, frames/VIDEO.json",
+        needs=("width_px", "height_px"),
+    ),
     "activitynet": Form(
         "ActivityNet JSON",
         "activitynet",
@@ -172,7 +182,17 @@ FORMS: Mapping[str, Form] = {
 PREDICTED: Mapping[str, Form] = {
     **{
         form: replace(FORMS[form], holds=FORMS[form].holds - {"ignore", "occluded"} | {"score"})
-        for form in ("coco", "yolo", "csv", "kitti", "kitti_tracking", "bdd100k", "via", "via_csv")
+        for form in (
+            "coco",
+            "yolo",
+            "csv",
+            "kitti",
+            "kitti_tracking",
+            "bdd100k",
+            "via",
+            "via_csv",
+            "fiftyone",
+        )
     },
     "mot": Form(
         "MOT results",
