@@ -152,7 +152,8 @@ def a_recipe(folder: Path, **changes: Any) -> CrowdRecipe:
             "reader": "saved", "roots": [str(folder / "tables")], "media": str(folder / "films"),
             "validation_roots": [str(folder / "tables")],
         },
-        "clips": {"fps": 5, "size_px": [64, 96], "frames": 4, "batch": 2, "maps": str(folder / "maps")},
+        "clips": {"fps": 5, "size_px": [64, 96], "frames": 4, "batch": 2, "maps": str(folder / "maps"),
+                  "motion_steps": 1, "walks": 2},
         "schedule": {"steps": 6, "optimizer": "adamw", "lr": 1e-3, "decay": "cosine", "ema": 0.9, "clip_norm": 5},
         "machine": {"accelerator": "cpu", "threads": 1, "tensorboard": False},
     }  # fmt: skip

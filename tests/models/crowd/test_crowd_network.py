@@ -288,7 +288,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
     path.write_bytes(raw.replace(b'\\"blocks\\": 2', b'\\"blocks\\": 3'))
     with pytest.raises(DamagedError, match="does not fit"):
         open_crowd(path)
-    path.write_bytes(raw.replace(b"roadaware-crowd-1", b"roadaware-crowd-9"))
+    path.write_bytes(raw.replace(b"roadaware-crowd-2", b"roadaware-crowd-9"))
     with pytest.raises(InputError, match="no crowd network of this version"):
         open_crowd(path)
     with pytest.raises(InputError, match="found none"):
