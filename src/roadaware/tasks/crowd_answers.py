@@ -631,7 +631,10 @@ class Answerer:
         around = self._scaled(
             number,
             np.stack(
-                [video.track_around(tubes, tracks[:, n], slot, frames) for n, slot in enumerate(slots.tolist())],
+                [
+                    video.track_around(tubes, tracks[:, n], slot, frames)
+                    for n, slot in enumerate(slots.tolist())
+                ],
                 axis=1,
             ),
         )

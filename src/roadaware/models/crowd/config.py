@@ -25,7 +25,8 @@ DYNAMIC_LAYERS: dict[str, tuple[str, ...]] = {
 
 _LIMITS: dict[str, tuple[float, float]] = {
     "base_width": (8, 1024), "stage_widths": (1, 4096), "stage_blocks": (1, 100), "blocks": (0, 64),
-    "task_width": (1, 4096), "width": (4, 8192), "roi": (1, 32), "window": (0, 4096), "dropout": (0, 0.99), "cells_share": (0, 1),
+    "task_width": (1, 4096), "width": (4, 8192), "roi": (1, 32), "window": (0, 4096), "dropout": (0, 0.99),
+    "cells_share": (0, 1),
     "relation_width": (4, 8192), "tree_width": (1, 8192), "attention_width": (1, 8192), "tree_groups": (1, 64),
     "tree_height": (1, 64), "pair_heights": (1e-3, 1e6), "max_pairs": (1, 1_000_000),
     "grounding_width": (4, 8192), "attention_heads": (1, 64), "encoder_layers": (0, 64),
@@ -60,7 +61,7 @@ class CrowdConfig:
         window: frames around that of a box whose mean is the scene of an action; 0 for the whole clip.
         dropout: inside transformers.
         cells_share: of the compact heads of actions and relations, what the scores of the map's cells count beside those of
-            tracks. Cells of the scenes that were learnt are soon known by heart, so that a sum trusts them too much.
+            tracks; 0.2 is about the best share of the cells of the bundled network beside tracks alone (docs/crowd_models.md).
 
     Relations:
         relation_width: numbers of a person and of a region.

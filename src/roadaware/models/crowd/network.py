@@ -276,7 +276,7 @@ class IntelliCare(nn.Module):
         Returns:
             None where the network has no compact head of actions.
         """
-        head = self.heads["actions"] if "actions" in self.heads else None
+        head = dict(self.heads.items()).get("actions")
         if not isinstance(head, ActionHead) or head.motion is None:
             return None
         with torch.no_grad():

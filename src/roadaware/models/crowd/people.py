@@ -27,7 +27,7 @@ _FAR = 8
 """The longest of them over which two people are compared: longer ones say what each does for itself."""
 _NEIGHBOURS = 2
 _PER_STEP, _SMALL_CHANGE = 5.0, 4.0
-"""Factors that bring motion (in heights a frame) and changes of shape (in logarithms) to about 1, as layers like their input."""
+"""Factors that bring motion (in heights a frame) and changes of shape (logarithms) to about 1, as layers like their input."""
 MOTION_FEATURES = 5 + 15 * len(_REACHES) + 7 * _NEIGHBOURS + 3
 PAIR_MOTION_FEATURES = 7 + 15 * len([reach for reach in _REACHES if reach <= _FAR])
 
@@ -183,10 +183,9 @@ class ActionHead(nn.Module):
 
 
 def build_motion_layers(features: int, width: int, last: int) -> nn.Sequential:
-    """Three layers from what boxes say to `last` numbers; half of what lies between is dropped in training.
+    """Three layers from what tracks say to `last` numbers.
 
-    Tracks of some hundred scenes are soon known by heart: with a tenth dropped, as elsewhere, the answers to scenes that were
-    not learnt grow worse long before the loss is low.
+    Three tenths of what lies between them are dropped in training: the acts of a hundred scenes are some hundreds.
     """
     return nn.Sequential(
         nn.Linear(features, width), nn.ReLU(), nn.Dropout(0.3),
@@ -219,6 +218,8 @@ def describe_motion(tracks: Tensor, moment: Tensor, image: Tensor) -> Tensor:
         raise UsageError(
             f"{tuple(tracks.shape)} tracks: give each person a box in an odd number of frames, the middle one asked about"
         )
+    if not len(tracks):
+        return tracks.new_zeros(0, MOTION_FEATURES)
     middle = tracks.shape[1] // 2
     size = (tracks[..., 2:] - tracks[..., :2]).clamp(min=1)
     centre, height = (tracks[..., :2] + tracks[..., 2:]) / 2, size[:, middle, 1:]
@@ -253,9 +254,9 @@ def describe_motion(tracks: Tensor, moment: Tensor, image: Tensor) -> Tensor:
 
 
 def _describe_neighbours(centre: Tensor, size: Tensor, moment: Tensor) -> Tensor:
-    """(n, 17) the nearest people of the same moment: of each of two the offset (2), distance, the logarithm of its height over
-    one's own, its motion against one's own over three frames (2) and how much of that is apart; how many are within 1.5
-    heights, within 3, and how many there are, as logarithms. Zeros where there is nobody.
+    """(n, 17) people of the same moment: how many are within 1.5 heights, within 3, and how many there are, as logarithms; of
+    the nearest two the offset (2), distance, the logarithm of its height over one's own, its motion against one's own over
+    three frames on either side (2) and how much of that is apart. Zeros where there is nobody.
 
     Args:
         centre, size: (n, K, 2) of tracks.
@@ -264,8 +265,6 @@ def _describe_neighbours(centre: Tensor, size: Tensor, moment: Tensor) -> Tensor
     middle = centre.shape[1] // 2
     low, high = max(0, middle - 3), min(centre.shape[1] - 1, middle + 3)
     moved, height = centre[:, high] - centre[:, low], size[:, middle, 1]
-    if not len(centre):
-        return centre.new_zeros(0, 7 * _NEIGHBOURS + 3)
     _, group, counts = torch.unique(moment, return_inverse=True, return_counts=True)
     # A row of places for each moment, so that people are compared within their own alone.
     order = torch.argsort(group, stable=True)
@@ -295,7 +294,7 @@ def _describe_neighbours(centre: Tensor, size: Tensor, moment: Tensor) -> Tensor
 
 
 def describe_both(tracks: Tensor, moment: Tensor, pairs: Tensor, image: Tensor) -> Tensor:
-    """(m, 2 MOTION_FEATURES + PAIR_MOTION_FEATURES) what tracks say of subject, of object and of both; see `describe_motion`."""
+    """(m, 2 MOTION_FEATURES + PAIR_MOTION_FEATURES) what tracks say of subject, object and both; see `describe_motion`."""
     alone = describe_motion(tracks, moment, image)
     return torch.cat([alone[pairs[:, 0]], alone[pairs[:, 1]], describe_pair_motion(tracks, pairs)], dim=1)
 

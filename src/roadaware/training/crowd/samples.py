@@ -198,7 +198,9 @@ class CrowdClips(Dataset[CrowdItem]):
             alone = replace(self.cutting, questions=1)
             for place in rng.choice(len(self.asks[task]), self.recipe.clips.walks, p=chances).tolist():
                 number, row = self.asks[task][place].tolist()
-                item.walks.append(self._place(cut_samples(footing.of, task, (number, row), alone, rng)[0], rng))
+                item.walks.append(
+                    self._place(cut_samples(footing.of, task, (number, row), alone, rng)[0], rng)
+                )
         return item
 
     def describe_moments(self, task: Task, rng: np.random.Generator, most: int) -> tuple[Tensor, Tensor]:
@@ -212,7 +214,9 @@ class CrowdClips(Dataset[CrowdItem]):
             most: rows, about; moments are taken until there are as many.
         """
         asks, config = self.asks[task], self.recipe.build_config()
-        labels = self.footing.of.vocabulary.actions if task == "actions" else self.footing.of.vocabulary.predicates
+        labels = (
+            self.footing.of.vocabulary.actions if task == "actions" else self.footing.of.vocabulary.predicates
+        )
         rows, held, count = [], [torch.zeros(0, len(labels), dtype=torch.bool)], 0
         alone = replace(self.cutting, questions=1)
         for place in draw_pass(self.weights[task], rng).tolist() if len(asks) else []:
