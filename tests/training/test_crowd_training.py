@@ -446,6 +446,12 @@ def test_impossible_recipes_are_refused(
         train(a_recipe(made, **changes), tmp_path / "run")
 
 
+def test_a_task_of_which_everything_is_frozen_is_refused(made: Path, whole: Path, tmp_path: Path) -> None:
+    kept = {"weights": str(whole / "model.safetensors"), "freeze": ["trunk.", "heads.sound."]}
+    with pytest.raises(UsageError, match="nothing of the task sound can learn"):
+        train(a_recipe(made, model=kept), tmp_path / "run")
+
+
 def test_data_without_what_a_task_needs_are_refused(made: Path, tmp_path: Path) -> None:
     scenes = made_scenes()
     save(scenes.with_tables(queries=scenes.queries.clear()), tmp_path / "tables")

@@ -644,11 +644,13 @@ class Answerer:
         matched = self.network.heads["grounding"](
             map, words.ids, words.mask, self._scaled(number, tracks), owner, clip,
             colours=self.footing.colours(number, slots).unsqueeze(0),
-            tracks=around, doing=None if scores is None else scores.unflatten(0, tracks.shape[:2]),
+            tracks=around, doing=None if scores is None else scores.view(*tracks.shape[:2], -1),
         )  # fmt: skip
         inside = matched.inside.sigmoid()
+        # When it happens is asked of all people, each as far as the sentence may speak of them: who it is is often wrong.
+        expected = torch.einsum("qp,qpt->qt", matched.who.softmax(dim=1), inside).cpu().numpy()
         for number_asked, person in enumerate(matched.who.argmax(dim=1).tolist()):
-            span = choose_span(inside[number_asked, person].cpu().numpy())
+            span = choose_span(expected[number_asked])
             # How surely this person does it in these frames, whoever else may: low where nobody goes with the sentence.
             score = float(inside[number_asked, person, span[0] : span[1]].mean())
             found.append((tracks[person], span, score))

@@ -61,7 +61,7 @@ class CrowdConfig:
         window: frames around that of a box whose mean is the scene of an action; 0 for the whole clip.
         dropout: inside transformers.
         cells_share: of the compact heads of actions and relations, what the scores of the map's cells count beside those of
-            tracks; 0.2 is about the best share of the cells of the bundled network beside tracks alone (docs/crowd_models.md).
+            tracks (docs/crowd_models.md says what other shares gave).
 
     Relations:
         relation_width: numbers of a person and of a region.
