@@ -199,8 +199,8 @@ def learn_motion(
 ) -> bool:
     """Teach the compact heads of actions and relations what tracks alone say, before anything is seen; False if stopped.
 
-    Parts that are frozen stay as they are. On 144 scenes 2,000 steps of each of both heads took 56 s of one core, and as many of
-    words 24 s, while a step of the run, whose clips are seen, takes a second or more.
+    Parts that are frozen stay as they are. On 144 scenes 2,000 steps of each of both heads took 56 s of one core, and as
+    many of words 24 s, while a step of the run, whose clips are seen, takes a second or more.
 
     Args:
         network: is changed in place.
@@ -501,7 +501,7 @@ class CrowdRun(Run[CrowdRecipe]):
         for task in self.recipe.ordered_tasks:
             if not _learns(self.crowd.crowd, "trunk.", f"heads.{task}."):
                 raise UsageError(
-                    f"nothing of the task {task} can learn: model.freeze keeps the trunk and its head; leave it out of `tasks`"
+                    f"nothing of the task {task} can learn: model.freeze keeps the trunk and its head; take it out of `tasks`"
                 )
         if not self.recipe.model.train_trunk:
             count = len(self.footing.of.videos)
