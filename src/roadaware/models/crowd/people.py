@@ -645,8 +645,8 @@ class RelationHead(nn.Module):
         logits = logits + self.object_last(functional.relu(object))[second]
         logits = logits + self.geometry(describe_pairs(boxes, frame[clip], pairs))
         if self.motion is not None and tracks is not None:
-            told = self.judge_motion(tracks, clip, pairs, measure_image(map))
-            logits = self.config.cells_share * logits + told
+            by_motion = self.judge_motion(tracks, clip, pairs, measure_image(map))
+            logits = self.config.cells_share * logits + by_motion
         return logits + self.prior
 
     def _check_pairs(self, boxes: Tensor, clip: Tensor, pairs: Tensor, frames: int) -> None:

@@ -118,20 +118,20 @@ class CrowdTrainee(nn.Module):
         if task == "grounding":
             loss = losses.grounding(found, answer["target"], answer["span"], answer["mask"])
             return loss.total, torch.tensor(len(found.boxes[-1]))
-        judged: Any = losses.actions if task == "actions" else self._judge_relations
-        loss = judged(found, answer["targets"])
+        measure: Any = losses.actions if task == "actions" else self._measure_relations
+        loss = measure(found, answer["targets"])
         if "walks" in answer:
             head: Any = network.heads[task]
             known = (answer["walks"], answer["moment"])
             if task == "actions":
-                told = head.judge_motion(*known, answer["image"])
+                by_motion = head.judge_motion(*known, answer["image"])
             else:
-                told = head.judge_motion(*known, answer["pairs"], answer["image"]) + head.prior
-            if len(told):
-                loss = loss + judged(told, answer["walk_targets"])
+                by_motion = head.judge_motion(*known, answer["pairs"], answer["image"]) + head.prior
+            if len(by_motion):
+                loss = loss + measure(by_motion, answer["walk_targets"])
         return loss, torch.tensor(len(found))
 
-    def _judge_relations(self, logits: Tensor, targets: Tensor) -> Tensor:
+    def _measure_relations(self, logits: Tensor, targets: Tensor) -> Tensor:
         return losses.relations(logits, targets, self.pos_weight)
 
     def _answer(self, map: Tensor, question: Question) -> Any:

@@ -222,14 +222,14 @@ class CrowdClips(Dataset[CrowdItem]):
         for place in draw_pass(self.weights[task], rng).tolist() if len(asks) else []:
             number, row = asks[place].tolist()
             asked = self._place(cut_samples(self.footing.of, task, (number, row), alone, rng)[0], rng)
-            told = _tell_walks(task, [(asked, pad_size(self.footing.sizes[number]))], config)
-            known, targets = (told["walks"], told["moment"]), told["walk_targets"] > 0
+            walks = _build_walks(task, [(asked, pad_size(self.footing.sizes[number]))], config)
+            known, targets = (walks["walks"], walks["moment"]), walks["walk_targets"] > 0
             if task == "actions":
                 labelled = targets.any(dim=1)
-                rows.append(describe_motion(*known, told["image"])[labelled])
+                rows.append(describe_motion(*known, walks["image"])[labelled])
                 held.append(targets[labelled])
             else:
-                rows.append(describe_both(*known, told["pairs"], told["image"]))
+                rows.append(describe_both(*known, walks["pairs"], walks["image"]))
                 held.append(targets)
             count += len(rows[-1])
             if count >= most:
@@ -401,7 +401,7 @@ def build_question(
         asked["tracks"] = torch.from_numpy(np.concatenate([_tracks(each) for each in questions]))
         walks = [(each, item.size) for item in items for each in item.walks]
         if walks and config.form == "compact":
-            answer |= _tell_walks(task, walks, config)
+            answer |= _build_walks(task, walks, config)
     if task == "sound" and config.form == "compact":
         answer["ears"] = torch.cat([item.ears for item in items if item.ears is not None])
         answer["present"] = torch.cat([item.present for item in items if item.present is not None])
@@ -514,7 +514,7 @@ def _tracks(asked: Asked) -> Floats32:
     return asked.tracks
 
 
-def _tell_walks(
+def _build_walks(
     task: Task, walks: Sequence[tuple[Asked, tuple[int, int]]], config: CrowdConfig
 ) -> dict[str, Tensor]:
     """Moments of which the tracks alone are known: what `judge_motion` takes, and what it should say."""
