@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from torch.nn import functional
 
 from roadaware.cli import main
 from roadaware.errors import DamagedError, InputError, UsageError
@@ -31,12 +33,18 @@ from roadaware.tasks.crowd import (
     has_others,
     list_used,
 )
-from roadaware.tasks.crowd_answers import fit_size, predict_crowd
+from roadaware.tasks.crowd_answers import Footing, choose_span, fit_size, predict_crowd
 from roadaware.tasks.videos import find_videos
 from roadaware.training.checkpoints import LAST
 from roadaware.training.crowd import run
 from roadaware.training.crowd.recipe import CrowdRecipe
-from roadaware.training.crowd.run import PREDICTIONS, build_vocabulary, judge_predictions
+from roadaware.training.crowd.run import (
+    PREDICTIONS,
+    CrowdLearner,
+    build_vocabulary,
+    judge_predictions,
+    learn_motion,
+)
 from roadaware.training.crowd.run import train_crowd as train
 from roadaware.training.crowd.samples import CrowdClips, cover_cells, jitter
 from roadaware.training.logger import read_log
@@ -152,7 +160,8 @@ def a_recipe(folder: Path, **changes: Any) -> CrowdRecipe:
             "reader": "saved", "roots": [str(folder / "tables")], "media": str(folder / "films"),
             "validation_roots": [str(folder / "tables")],
         },
-        "clips": {"fps": 5, "size_px": [64, 96], "frames": 4, "batch": 2, "maps": str(folder / "maps")},
+        "clips": {"fps": 5, "size_px": [64, 96], "frames": 4, "batch": 2, "maps": str(folder / "maps"),
+                  "motion_steps": 1, "walks": 2},
         "schedule": {"steps": 6, "optimizer": "adamw", "lr": 1e-3, "decay": "cosine", "ema": 0.9, "clip_norm": 5},
         "machine": {"accelerator": "cpu", "threads": 1, "tensorboard": False},
     }  # fmt: skip
@@ -437,6 +446,12 @@ def test_impossible_recipes_are_refused(
         train(a_recipe(made, **changes), tmp_path / "run")
 
 
+def test_a_task_of_which_everything_is_frozen_is_refused(made: Path, whole: Path, tmp_path: Path) -> None:
+    kept = {"weights": str(whole / "model.safetensors"), "freeze": ["trunk.", "heads.sound."]}
+    with pytest.raises(UsageError, match="nothing of the task sound can learn"):
+        train(a_recipe(made, model=kept), tmp_path / "run")
+
+
 def test_data_without_what_a_task_needs_are_refused(made: Path, tmp_path: Path) -> None:
     scenes = made_scenes()
     save(scenes.with_tables(queries=scenes.queries.clear()), tmp_path / "tables")
@@ -524,3 +539,67 @@ def test_simulated_crowds_teach_all_tasks(tmp_path: Path) -> None:
             str(tmp_path / "run" / PREDICTIONS / task),
         ]
         assert main(["evaluate", task, *given]) == 0
+
+
+def test_tracks_around_a_slot_hold_the_box_that_is_asked_about(made: Path) -> None:
+    scenes = made_scenes()
+    films, _ = find_videos(scenes, made / "films")
+    of = build_crowd_set(
+        scenes, films, build_vocabulary(list_used(scenes), a_recipe(made).build_config()), 5.0
+    )
+    video = of.videos[0]
+    rows = video.people(2)
+    moved = video.corners[rows] + 1
+    found = video.track_around(np.array([*video.tube[rows][:1], -1]), moved[:2], 2, 7)
+    assert found.shape == (2, 7, 4)
+    # Slots -1 to 5: before the first slot its box stands, and in the middle the box that is given.
+    tube = int(video.tube[rows[0]])
+    wanted = video.track(tube, np.array([0, 0, 1, 2, 3, 4, 5]))
+    wanted[3] = moved[0]
+    assert np.array_equal(found[0], wanted)
+    assert np.array_equal(found[1], np.repeat(moved[1:2], 7, axis=0))
+
+
+def test_spans_overlap_most_by_the_definition() -> None:
+    rng = np.random.default_rng(0)
+    for length in (1, 2, 9):
+        for _ in range(20):
+            inside = rng.random(length).astype(np.float32) ** 3
+            start, end = choose_span(inside)
+
+            def overlap(a: int, b: int, p: np.ndarray = inside) -> float:
+                return float(p[a:b].sum() / (b - a + p[:a].sum() + p[b:].sum()))
+
+            best = max(overlap(a, b) for a in range(length) for b in range(a + 1, length + 1))
+            assert overlap(start, end) == pytest.approx(best, rel=1e-5)
+
+
+def test_tracks_are_learnt_before_anything_is_seen(made: Path) -> None:
+    """What tracks say of actions and relations, and words of actions, by steps that open no film."""
+    recipe = a_recipe(made, clips={"motion_steps": 150, "strange": 0.0})
+    scenes = made_scenes()
+    films, _ = find_videos(scenes, made / "films")
+    of = build_crowd_set(scenes, films, build_vocabulary(list_used(scenes), recipe.build_config()), 5.0)
+    learner = CrowdLearner(recipe, of)
+    clips = CrowdClips(Footing(of, None, (64, 96)), recipe)
+    before = copy.deepcopy(learner.crowd.state_dict())
+
+    def judge() -> list[float]:
+        found = []
+        for task in ("actions", "relations"):
+            head = learner.crowd.heads[task].eval()
+            given, targets = clips.describe_moments(task, np.random.default_rng(0), 500)
+            with torch.no_grad():
+                logits = head.motion(given) + (head.prior if task == "relations" else 0)
+            found.append(float(functional.binary_cross_entropy_with_logits(logits, targets.float())))
+        return found
+
+    first, state = judge(), torch.get_rng_state()
+    assert learn_motion(learner.crowd, clips)
+    assert all(after < 0.7 * loss for after, loss in zip(judge(), first, strict=True))
+    assert torch.equal(torch.get_rng_state(), state)
+    changed = {n for n, v in learner.crowd.state_dict().items() if not torch.equal(v, before[n])}
+    assert {".".join(n.split(".")[:3]) for n in changed} == {
+        "heads.actions.motion", "heads.relations.motion", "heads.grounding.deeds",
+    }  # fmt: skip
+    assert not learn_motion(learner.crowd, clips, lambda: True)

@@ -216,12 +216,14 @@ def _read_clips(facts: dict[str, Any]) -> ClipConfig:
 
     size = held.get("size_px")
     sides = size if isinstance(size, list) and len(size) == 2 else usual.size_px
+    around = int(number(held.get("track_frames"), 1, 1001, usual.track_frames))
     return ClipConfig(
         fps=number(held.get("fps"), 0.1, 120, usual.fps),
         size_px=(int(number(sides[0], 32, 4096, 360)), int(number(sides[1], 32, 4096, 640))),
         frames=int(number(held.get("frames"), 1, 1000, usual.frames)),
         most_frames=int(number(held.get("most_frames"), 1, 1000, usual.most_frames)),
         sentence_s=number(held.get("sentence_s"), 0.1, 3600, usual.sentence_s),
+        track_frames=around if around % 2 else usual.track_frames,
     )
 
 

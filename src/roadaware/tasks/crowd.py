@@ -112,6 +112,23 @@ class CrowdVideo:
         nearer = np.abs(held[before] - slots) < np.abs(held[after] - slots)
         return corners[np.where(nearer, before, after)]
 
+    def track_around(self, tubes: Ints, corners: Floats32, slot: int, frames: int) -> Floats32:
+        """(n, frames, 4) the boxes of people around a slot, in the middle those of the slot itself.
+
+        Args:
+            tubes: (n,) who they are; somebody who is unknown (-1) is taken to stand still.
+            corners: (n, 4) their boxes in that slot.
+            slot: the middle one.
+            frames: an odd number; before the first and behind the last slot these are repeated.
+        """
+        slots = np.clip(slot + np.arange(frames) - frames // 2, 0, len(self) - 1)
+        found = np.repeat(corners[:, None].astype(np.float32), frames, axis=1)
+        for row, tube in enumerate(tubes.tolist()):
+            if tube >= 0:
+                found[row] = self.track(tube, slots)
+                found[row, frames // 2] = corners[row]
+        return found
+
     def people(self, slot: int) -> Ints:
         """The rows of the people of a slot, in the frame nearest to it."""
         found: Ints = np.flatnonzero((self.slot == slot) & self.key & self.person)
@@ -438,6 +455,8 @@ class CrowdSample:
         asked: of sound, the class; -1 for any.
         heard: of sound, whether it is heard and its source seen.
         at_s: of sound, the moment on the clock of the film.
+        tracks: of actions and relations, (n, K, 4) the boxes of each person around the frame that is asked about, over a
+            longer time than the clip; of grounding, (n, T, K, 4) those of `people` around each frame.
         people: of grounding, (n, T, 4) everybody in the clip; the same of all questions about it.
         who: of grounding, who of them is spoken of; -1 for nobody, where the sentence is of another video.
     """
@@ -454,6 +473,7 @@ class CrowdSample:
     asked: int = -1
     heard: bool = False
     at_s: float = 0.0
+    tracks: Floats32 | None = None
     people: Floats32 | None = None
     who: int = -1
 
@@ -471,6 +491,7 @@ class Cutting:
         wrong: chance that a sound is asked for that is not heard.
         strange: chance that beside a sentence one of another video is asked, which nobody here goes with.
         questions: asked about the same clip, at most: moments of people, sentences, or classes of sound of a moment.
+        track_frames: of the tracks around each frame, an odd number.
     """
 
     frames: int = 8
@@ -481,6 +502,7 @@ class Cutting:
     wrong: float = 0.25
     strange: float = 0.0
     questions: int = 1
+    track_frames: int = 41
 
 
 def cut_samples(
@@ -558,12 +580,13 @@ def _cut_actions(
     within: Ints | None = None,
 ) -> CrowdSample:
     video = of.videos[number]
-    rows = video.people(slot)
-    # Who has no label counts for nothing.
-    rows = _some(rows[video.actions[rows].any(axis=1)], cutting.most_people, rng)
+    # Who has no label counts for nothing in the loss, but is somebody's neighbour.
+    rows = _some(video.people(slot), cutting.most_people, rng)
     slots, frame = _find_clip(video, slot, cutting, within)
     name = f"{video.film.video}, frame {video.to_table(slot)}"
-    return CrowdSample(name, "actions", number, slots, frame, video.corners[rows], video.actions[rows])
+    corners = video.corners[rows]
+    tracks = video.track_around(video.tube[rows], corners, slot, cutting.track_frames)
+    return CrowdSample(name, "actions", number, slots, frame, corners, video.actions[rows], tracks=tracks)
 
 
 def _cut_relations(
@@ -589,7 +612,8 @@ def _cut_relations(
         boxes[:, frame] = video.corners[rows[first]]
     name = f"{video.film.video}, frame {video.to_table(slot)}"
     targets = mark_relations(video, tubes, video.to_table(slot), len(of.vocabulary.predicates))
-    return CrowdSample(name, "relations", number, slots, frame, boxes, targets)
+    tracks = video.track_around(tubes, video.corners[rows[first]], slot, cutting.track_frames)
+    return CrowdSample(name, "relations", number, slots, frame, boxes, targets, tracks=tracks)
 
 
 def mark_relations(video: CrowdVideo, tubes: Ints, frame: int, predicates: int) -> Bools:
@@ -680,8 +704,16 @@ def _add_people(
         tubes = _some(tubes, cutting.most_people, rng)
     tubes = np.union1d(tubes, spoken_of).astype(np.int64)
     people = np.stack([video.track(int(tube), slots) for tube in tubes])
+    tracks = np.stack(
+        [
+            video.track_around(tubes, people[:, place], slot, cutting.track_frames)
+            for place, slot in enumerate(slots.tolist())
+        ],
+        axis=1,
+    )
     for sample, tube in zip(samples, spoken_of, strict=True):
-        sample.people, sample.who = people, int(np.searchsorted(tubes, tube))
+        sample.people, sample.tracks = people, tracks
+        sample.who = int(np.searchsorted(tubes, tube))
 
 
 def _draw_strange(

@@ -57,6 +57,8 @@ _AT_ONCE = 32
 _LONGEST_S = 4 * 3600.0
 _SLOTS_AT_ONCE, _BEFORE, _MOMENTS_AT_ONCE, _SENTENCES_AT_ONCE = 64, 8, 16, 16
 _PICTURE_CELL_PX = 8
+_SMOOTH_SLOTS = 4
+"""Scores of actions and relations are means over so many frames that are looked at on either side: acts last some seconds."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class ClipConfig:
         frames: of a clip, but for sentences.
         most_frames: of a clip that a sentence is looked for in, evenly spread over it.
         sentence_s: length of the clips of a film that a sentence is looked for in.
+        track_frames: around each frame, in which it is known where a person is; an odd number.
     """
 
     fps: float = 5.0
@@ -76,6 +79,7 @@ class ClipConfig:
     frames: int = 8
     most_frames: int = 100
     sentence_s: float = 12.0
+    track_frames: int = 41
 
 
 # What is seen: images, and the maps before the first dynamic layer.
@@ -515,6 +519,14 @@ class Answerer:
         boxes, slots = self._scaled(number, video.corners[rows]), torch.from_numpy(video.slot[rows])
         scores = [np.zeros((0, len(self.network.vocabulary.actions)), dtype=np.float32)]
         head = self.network.heads["actions"]
+        tracks = np.zeros((len(rows), self.clips.track_frames, 4), dtype=np.float32)
+        for slot in np.unique(video.slot[rows]).tolist():
+            own = np.flatnonzero(video.slot[rows] == slot)
+            there = rows[own]
+            tracks[own] = video.track_around(
+                video.tube[there], video.corners[there], slot, self.clips.track_frames
+            )
+        around, moment = self._scaled(number, tracks), torch.from_numpy(video.frame[rows])
         # By frames, so that few maps of scenes are held at a time; boxes come by rising frame.
         window = self.network.config.window
         for start in range(0, map.shape[2], _MOMENTS_AT_ONCE):
@@ -524,9 +536,17 @@ class Answerer:
                 low = max(0, start - window) if window else 0
                 end = start + _MOMENTS_AT_ONCE + window if window else map.shape[2]
                 clip = torch.zeros(len(held), dtype=torch.int64)
-                found = head(map[:, :, low:end], boxes[held], clip, slots[held] - low)
+                part = map[:, :, low:end]
+                found = head(part, boxes[held], clip, slots[held] - low, around[held], moment[held])
                 scores.append(found.sigmoid().float().cpu().numpy())
-        return video.box[rows], np.concatenate(scores)
+        whole = np.concatenate(scores)
+        if self.network.config.form == "compact":
+            for tube in np.unique(video.tube[rows]).tolist():
+                own = np.flatnonzero(video.tube[rows] == tube)
+                if tube >= 0:
+                    near = np.abs(video.slot[rows[own]][:, None] - video.slot[rows[own]]) <= _SMOOTH_SLOTS
+                    whole[own] = near.astype(np.float32) @ whole[own] / near.sum(axis=1, keepdims=True)
+        return video.box[rows], whole
 
     def _ask_relations(self, number: int, map: Tensor) -> dict[tuple[int, int], Floats32]:
         """Subject and object to (T, predicates) scores."""
@@ -551,11 +571,20 @@ class Answerer:
             pairs = choose_pairs(boxes[:, frame], clip, heights=config.pair_heights, most=config.max_pairs)
             self.left_out += pairs.left_out
             part = map[:, :, torch.from_numpy(slots)]
-            scores = self.network.heads["relations"](part, boxes, clip, pairs.index, torch.tensor([frame]))
+            tracks = video.track_around(tubes, video.corners[rows[first]], slot, self.clips.track_frames)
+            scores = self.network.heads["relations"](
+                part, boxes, clip, pairs.index, torch.tensor([frame]), self._scaled(number, tracks)
+            )
             for (subject, other), row in zip(pairs.index.tolist(), scores.sigmoid().numpy(), strict=True):
                 key = (int(tubes[subject]), int(tubes[other]))
                 series = found.setdefault(key, np.zeros((len(video), predicates), dtype=np.float32))
                 series[slot] = row
+        if config.form == "compact":
+            for series in found.values():
+                asked = series.any(axis=1)
+                slots = np.flatnonzero(asked)
+                near = (np.abs(slots[:, None] - slots) <= _SMOOTH_SLOTS).astype(np.float32)
+                series[slots] = near @ series[slots] / near.sum(axis=1, keepdims=True)
         return found
 
     def _ask_sentences(self, number: int, stem: Tensor) -> list[GroundedQuery]:
@@ -598,13 +627,30 @@ class Answerer:
         tracks = np.stack([video.track(int(tube), slots) for tube in tubes])
         owner = torch.zeros(len(tubes), dtype=torch.int64)
         clip = torch.zeros(len(words.ids), dtype=torch.int64)
+        frames = self.clips.track_frames
+        around = self._scaled(
+            number,
+            np.stack(
+                [
+                    video.track_around(tubes, tracks[:, n], slot, frames)
+                    for n, slot in enumerate(slots.tolist())
+                ],
+                axis=1,
+            ),
+        )
+        height, width = pad_size(self.footing.sizes[number])
+        moments = torch.arange(len(slots)).repeat(len(tubes))
+        scores = self.network.score_deeds(around.flatten(0, 1), moments, torch.tensor([width, height]))
         matched = self.network.heads["grounding"](
             map, words.ids, words.mask, self._scaled(number, tracks), owner, clip,
             colours=self.footing.colours(number, slots).unsqueeze(0),
+            tracks=around, doing=None if scores is None else scores.view(*tracks.shape[:2], -1),
         )  # fmt: skip
         inside = matched.inside.sigmoid()
+        # When it happens is asked of all people, each as far as the sentence may speak of them: who it is is often wrong.
+        expected = torch.einsum("qp,qpt->qt", matched.who.softmax(dim=1), inside).cpu().numpy()
         for number_asked, person in enumerate(matched.who.argmax(dim=1).tolist()):
-            span, _ = read_span(matched.spans[number_asked, person])
+            span = choose_span(expected[number_asked])
             # How surely this person does it in these frames, whoever else may: low where nobody goes with the sentence.
             score = float(inside[number_asked, person, span[0] : span[1]].mean())
             found.append((tracks[person], span, score))
@@ -647,6 +693,22 @@ class Answerer:
                 shown = shown * heard
             found.append(LocatedSound(sound["sound"], crop_map(shown[0], padded, size), heard))
         return found
+
+
+def choose_span(inside: Floats32) -> tuple[int, int]:
+    """The span whose expected overlap with the true one is greatest: first frame, and the one behind the last.
+
+    For a span S it is taken to be sum(p in S) / (|S| + sum(p outside S)): the expected intersection over the expected union.
+
+    Args:
+        inside: (T,) of each frame how likely it is to be inside, T at least 1.
+    """
+    sums = np.concatenate([[0.0], np.cumsum(inside, dtype=np.float64)])
+    held = sums[None, :] - sums[:, None]
+    length = np.arange(len(sums))[None, :] - np.arange(len(sums))[:, None]
+    share = np.where(length > 0, held / np.maximum(length + sums[-1] - held, 1e-9), -1.0)
+    start, end = np.unravel_index(int(share.argmax()), share.shape)
+    return int(start), int(end)
 
 
 def read_span(logits: Tensor) -> tuple[tuple[int, int], float]:

@@ -320,3 +320,25 @@ def test_tracks_are_described_in_parts_of_the_image() -> None:
     assert torch.allclose(found[:, 4:6], torch.tensor([[0.0, 0], [0.1, 0], [5 / 80, 10 / 80]]))
     assert torch.allclose(found[:, 6].exp(), torch.tensor([1.0, 1, 2]))
     assert torch.allclose(found[:, 7].exp(), torch.tensor([4.0, 4, 4]))
+
+
+def test_words_weigh_what_people_do() -> None:
+    """Of two people the one who does what the sentence says, in the frames in which it is done."""
+    torch.manual_seed(0)
+    head = PeopleGroundingHead(CrowdConfig.tiny(), WORDS, 16, actions=3).eval()
+    map, (boxes, owner) = torch.randn(1, 16, 5, 2, 3), _people((2,))
+    doing = torch.zeros(2, 5, 3)
+    doing[1, 2:4, 2] = 0.81
+    without = _match(head, map, SENTENCES[:1], boxes, owner)
+    unread = _match(head, map, SENTENCES[:1], boxes, owner, None, None, None, None, doing)
+    # A network that has not learnt takes no notice of deeds.
+    assert torch.equal(unread.inside, without.inside)
+    with torch.no_grad():
+        head.deeds.weight[WORDS.index("throws"), 2] = 10
+    found = _match(head, map, SENTENCES[:1], boxes, owner, None, None, None, None, doing)
+    gained = found.inside - without.inside
+    assert torch.allclose(gained[0, 1], torch.tensor([0, 0, 9.0, 9, 0]), atol=1e-4)
+    assert torch.allclose(gained[0, 0], torch.zeros(5), atol=1e-4)
+    assert torch.allclose(found.who - without.who, torch.tensor([[0.0, 9.0]]), atol=1e-4)
+    other = _match(head, map, SENTENCES[1:2], boxes, owner, None, None, None, None, doing)
+    assert torch.allclose(other.inside, _match(head, map, SENTENCES[1:2], boxes, owner).inside, atol=1e-5)

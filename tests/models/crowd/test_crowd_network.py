@@ -288,9 +288,11 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
     path.write_bytes(raw.replace(b'\\"blocks\\": 2', b'\\"blocks\\": 3'))
     with pytest.raises(DamagedError, match="does not fit"):
         open_crowd(path)
-    path.write_bytes(raw.replace(b"roadaware-crowd-1", b"roadaware-crowd-9"))
-    with pytest.raises(InputError, match="no crowd network of this version"):
-        open_crowd(path)
+    for other in (b"roadaware-crowd-1", b"roadaware-crowd-9"):
+        path.write_bytes(raw.replace(b"roadaware-crowd-2", other))
+        with pytest.raises(InputError, match="no crowd network of this version") as refused:
+            open_crowd(path)
+        assert "train it again" in str(refused.value.hint)
     with pytest.raises(InputError, match="found none"):
         open_crowd(tmp_path / "nothing.safetensors")
     bundled = Path(__file__).parents[3] / "src/roadaware/weights/compact-road.safetensors"

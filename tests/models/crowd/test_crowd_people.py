@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -237,3 +239,109 @@ def test_the_context_is_the_lowest_common_ancestor() -> None:
         forest.place[1][int(trees[1].lca([0], [3])[0])],
     ]
     assert found[:2].tolist() == [int(each) for each in wanted]
+
+
+# Motion of tracks: against loops over people, written from the docstrings.
+
+
+def _plain_motion(tracks: np.ndarray, moment: list[int], image: tuple[float, float]) -> np.ndarray:
+    found, middle = [], tracks.shape[1] // 2
+    size = np.maximum(tracks[..., 2:] - tracks[..., :2], 1)
+    centre, tall = (tracks[..., :2] + tracks[..., 2:]) / 2, np.log(size[..., 1])
+    shape = np.log(size[..., 1] / size[..., 0])
+    for n in range(len(tracks)):
+        h, now = size[n, middle, 1], centre[n, middle]
+        row = [shape[n, middle], *np.log(size[n, middle] / image), *(2 * now / image - 1)]
+        for reach in (1, 3, 8, 20):
+            low, high = max(0, middle - reach), min(tracks.shape[1] - 1, middle + reach)
+            way, span = high - low, slice(low, high + 1)
+            walked = sum(np.linalg.norm(centre[n, k + 1] - centre[n, k]) for k in range(low, high)) / h
+            row += [
+                *(5 / way * (centre[n, high] - centre[n, low]) / h),
+                5 / way * (tall[n, high] - tall[n, low]),
+            ]
+            row += [*((now - centre[n, low]) / h), *((centre[n, high] - now) / h), 5 / way * walked]
+            s, t = shape[n, span], tall[n, span]
+            changes = [s.std(), t.std(), s.mean() - shape[n, middle], s.min() - shape[n, middle]]
+            changes += [s.max() - shape[n, middle], t.max() - tall[n, middle], np.abs(np.diff(s)).mean()]
+            row += [4 * c for c in changes]
+        others = [k for k in range(len(tracks)) if moment[k] == moment[n] and k != n]
+        away = {k: (centre[k, middle] - now) / h for k in others}
+        far = {k: float(np.linalg.norm(away[k])) for k in others}
+        row += [math.log1p(sum(d < 1.5 for d in far.values())), math.log1p(sum(d < 3 for d in far.values()))]
+        row.append(math.log1p(len(others)))
+        low, high = max(0, middle - 3), min(tracks.shape[1] - 1, middle + 3)
+        for k in sorted(others, key=lambda k: far[k])[:2]:
+            against = ((centre[k, high] - centre[k, low]) - (centre[n, high] - centre[n, low])) / h
+            row += [*away[k], far[k], math.log(size[k, middle, 1] / h), *against]
+            row.append(float(against @ away[k]) / max(far[k], 0.1))
+        row += [0.0] * (people.MOTION_FEATURES - len(row))
+        found.append(np.clip(row, -5, 5))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("frames", [3, 41])
+def test_motion_of_tracks_is_the_plain_one(frames: int) -> None:
+    tracks = _people(7, 3, frames).double()
+    moment = [0, 1, 0, 0, 2, 1, 0]
+    image = torch.tensor([128.0, 96.0], dtype=torch.float64)
+    found = people.describe_motion(tracks, torch.tensor(moment), image)
+    assert found.shape == (7, people.MOTION_FEATURES)
+    assert np.allclose(found.numpy(), _plain_motion(tracks.numpy(), moment, (128.0, 96.0)), atol=1e-9)
+    # Whoever is alone is described alike without the others; in another order all are.
+    alone = people.describe_motion(tracks[4:5], torch.tensor([7]), image)
+    assert torch.allclose(alone[0], found[4])
+    turned = people.describe_motion(tracks.flip(0), torch.tensor(moment).flip(0), image)
+    assert torch.allclose(turned.flip(0), found)
+    assert people.describe_motion(tracks[:0], torch.zeros(0, dtype=torch.int64), image).shape[0] == 0
+
+
+def test_a_person_in_one_frame_stands_still() -> None:
+    found = people.describe_motion(_people(2, 0, 1), torch.tensor([0, 1]), torch.tensor([128.0, 96.0]))
+    assert bool((found[:, 5:] == 0).all())
+    for bad in (torch.zeros(2, 4), torch.zeros(2, 4, 4), torch.zeros(2, 3, 5)):
+        with pytest.raises(UsageError, match="odd number of frames"):
+            people.describe_motion(bad, torch.tensor([0, 1]), torch.tensor([128.0, 96.0]))
+
+
+def test_motion_of_pairs_is_the_plain_one() -> None:
+    tracks, pairs = _people(4, 5, 9).double(), torch.tensor([[0, 1], [3, 2], [1, 0]])
+    found = people.describe_pair_motion(tracks, pairs).numpy()
+    assert found.shape == (3, people.PAIR_MOTION_FEATURES)
+    boxes = tracks.numpy()
+    centre, size = (boxes[..., :2] + boxes[..., 2:]) / 2, np.maximum(boxes[..., 2:] - boxes[..., :2], 1)
+    for row, (s, o) in zip(found, pairs.tolist(), strict=True):
+        mean = (size[s, 4, 1] + size[o, 4, 1]) / 2
+        apart = (centre[o] - centre[s]) / mean
+        distance = np.linalg.norm(apart, axis=1)
+        inner = np.minimum(boxes[s, 4, 2:], boxes[o, 4, 2:]) - np.maximum(boxes[s, 4, :2], boxes[o, 4, :2])
+        shared = float(np.clip(inner, 0, None).prod())
+        wanted = [*apart[4], distance[4], *np.log(size[o, 4] / size[s, 4])]
+        wanted.append(shared / (size[s, 4].prod() + size[o, 4].prod() - shared))
+        wanted.append((boxes[o, 4, 3] - boxes[s, 4, 3]) / mean)
+        line = apart[4] / max(distance[4], 0.05)
+        for reach in (1, 3, 8):
+            low, high = max(0, 4 - reach), min(8, 4 + reach)
+            ways = [5 / (high - low) * (centre[k, high] - centre[k, low]) / mean for k in (s, o)]
+            ways.append(ways[1] - ways[0])
+            wanted += [*np.concatenate(ways), *(np.linalg.norm(w) for w in ways), *(w @ line for w in ways)]
+            near = distance[low : high + 1]
+            wanted += [near.min(), near.max(), near.mean()]
+        assert np.allclose(row, np.clip(wanted, -5, 5), atol=1e-9)
+
+
+def test_cells_count_as_much_as_the_config_says_beside_tracks() -> None:
+    map, boxes, clip = _map(2), _people(5, 0), torch.tensor([1, 0, 1, 1, 0])
+    tracks = boxes[:, None].expand(-1, 5, -1)
+    for share in (0.0, 0.5):
+        torch.manual_seed(0)
+        head = people.ActionHead(CrowdConfig.tiny(cells_share=share), 7, 16).eval()
+        with torch.no_grad():
+            told = head.judge_motion(tracks, clip, torch.tensor([128.0, 96.0]))
+            found = head(map, boxes, clip, tracks=tracks)
+            assert torch.allclose(found, told + share * head(map, boxes, clip), atol=1e-5)
+    published = people.ActionHead(CrowdConfig.tiny(form="published"), 7, 16).eval()
+    with torch.no_grad():
+        assert torch.equal(published(map, boxes, clip, tracks=tracks), published(map, boxes, clip))
+    with pytest.raises(UsageError, match="no motion"):
+        published.judge_motion(tracks, clip, torch.tensor([128.0, 96.0]))

@@ -26,6 +26,7 @@ DYNAMIC_LAYERS: dict[str, tuple[str, ...]] = {
 _LIMITS: dict[str, tuple[float, float]] = {
     "base_width": (8, 1024), "stage_widths": (1, 4096), "stage_blocks": (1, 100), "blocks": (0, 64),
     "task_width": (1, 4096), "width": (4, 8192), "roi": (1, 32), "window": (0, 4096), "dropout": (0, 0.99),
+    "cells_share": (0, 1),
     "relation_width": (4, 8192), "tree_width": (1, 8192), "attention_width": (1, 8192), "tree_groups": (1, 64),
     "tree_height": (1, 64), "pair_heights": (1e-3, 1e6), "max_pairs": (1, 1_000_000),
     "grounding_width": (4, 8192), "attention_heads": (1, 64), "encoder_layers": (0, 64),
@@ -59,6 +60,8 @@ class CrowdConfig:
         roi: cells of RoIAlign in each direction; 8 for the published head of actions, whatever this says.
         window: frames around that of a box whose mean is the scene of an action; 0 for the whole clip.
         dropout: inside transformers.
+        cells_share: of the compact heads of actions and relations, what the scores of the map's cells count beside those of
+            tracks (docs/crowd_models.md says what other shares gave).
 
     Relations:
         relation_width: numbers of a person and of a region.
@@ -112,6 +115,7 @@ class CrowdConfig:
     roi: int = 7
     window: int = 5
     dropout: float = 0.1
+    cells_share: float = 0.2
     relation_width: int = 128
     tree_width: int = 128
     attention_width: int = 32

@@ -19,7 +19,7 @@ from torch.nn import functional
 from roadaware.errors import UsageError
 from roadaware.io.sources import to_printable
 from roadaware.models.crowd.config import STRIDE_PX, CrowdConfig
-from roadaware.models.crowd.people import check_people, pool_boxes
+from roadaware.models.crowd.people import MOTION_FEATURES, check_people, describe_motion, pool_boxes
 from roadaware.models.folder_configs import encode_texts, load_tokenizer
 
 # Words: a sentence to numbers of its pieces.
@@ -453,16 +453,24 @@ class PeopleGroundingHead(nn.Module):
     and a trunk that learnt actions hardly keeps them), its place, size and motion. Tokens look at the other frames of the
     person, at the other people of the frame, and then at the words; behind that at the frames again. A track is
     looked for, in place of a box in each frame: two cores learn that from some thousand sentences, and not the other.
+    When it happens is told by what somebody does: each word has a weight for each action, and their sum over the words times
+    the scores of the actions in a frame, by the head of actions, is added to the logit of that frame.
 
     Args:
         config: of the network.
         words: pieces of words, as `Vocabulary.words`.
         channels: of the trunk's map.
         text: reads sentences in place of a small RoBERTa (`open_text`).
+        actions: how many the head of actions scores; 0 where there is no such head.
     """
 
     def __init__(
-        self, config: CrowdConfig, words: Sequence[str], channels: int, text: TextEncoder | None = None
+        self,
+        config: CrowdConfig,
+        words: Sequence[str],
+        channels: int,
+        text: TextEncoder | None = None,
+        actions: int = 0,
     ) -> None:
         super().__init__()
         width, narrow = config.grounding_width, max(1, config.grounding_width // 2)
@@ -473,6 +481,13 @@ class PeopleGroundingHead(nn.Module):
         self.from_map = nn.Conv2d(channels, narrow, 1)
         self.body = nn.Linear((narrow + COLOURS) * self.cells**2, width)
         self.place = nn.Sequential(nn.Linear(_PLACE_FEATURES, width), nn.ReLU(), nn.Linear(width, width))
+        self.motion = nn.Sequential(nn.Linear(MOTION_FEATURES, width), nn.ReLU(), nn.Linear(width, width))
+        self.doing = nn.Linear(actions, width) if actions else None
+        for layer in (self.motion[-1], self.doing):
+            if isinstance(layer, nn.Linear):
+                # What tracks add is learnt beside cells and colours: at first it is nothing.
+                nn.init.zeros_(layer.weight)
+                nn.init.zeros_(layer.bias)
         self.norm = nn.LayerNorm(width)
         self.over_frames = nn.ModuleList(EncoderLayer(config) for _ in range(max(1, config.encoder_layers)))
         self.over_people = EncoderLayer(config)
@@ -485,6 +500,13 @@ class PeopleGroundingHead(nn.Module):
         )
         self.look = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
         self.likeness = nn.Parameter(torch.tensor(10.0))
+        self.deeds: nn.EmbeddingBag | None = None
+        if actions:
+            self.deeds = nn.EmbeddingBag(
+                max(len(words), 1), actions, mode="sum", padding_idx=_PAD_PLACE if words else None
+            )
+            # At first words say nothing of actions: drawn at random they would speak of fifty at once.
+            nn.init.zeros_(self.deeds.weight)
         self.when = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 3))
 
     def forward(
@@ -497,6 +519,8 @@ class PeopleGroundingHead(nn.Module):
         clip: Tensor | None = None,
         frames: Tensor | None = None,
         colours: Tensor | None = None,
+        tracks: Tensor | None = None,
+        doing: Tensor | None = None,
     ) -> Matched:
         """How well each person goes with each sentence.
 
@@ -509,6 +533,9 @@ class PeopleGroundingHead(nn.Module):
             clip: (Q,) int64, which clip each sentence is asked of (default: one each, in their order).
             frames: (B, T) bool, which frames are of the clip (default: all).
             colours: (B, 12, T, H, W) as `measure_colours` gives them (default: grey).
+            tracks: (n, T, K, 4) the boxes of each person around each frame, see `people.describe_motion` (default: their
+                motion is not known).
+            doing: (n, T, actions) scores in [0, 1] of what each does in each frame (default: not known).
 
         Raises:
             UsageError: if a clip has no frame or more than `max_frames`, boxes, colours or clips are none, or a sentence
@@ -539,7 +566,7 @@ class PeopleGroundingHead(nn.Module):
             raise UsageError(
                 f"{tuple(colours.shape)} colours of a map {tuple(map.shape)}: give (B, {COLOURS}, T, H, W)"
             )
-        tokens, there, looks = self._see(map, colours, boxes, owner, frames)
+        tokens, there, looks, acts = self._see(map, colours, boxes, owner, frames, tracks, doing)
         words = self.text_dropout(self.text_norm(self.from_text(self.text(ids, mask))))
         people = tokens.shape[1]
         # (Q, P * T, width): every person of its clip in every frame, beside its sentence.
@@ -555,21 +582,37 @@ class PeopleGroundingHead(nn.Module):
         most = asked.masked_fill(~frames[clip][:, None, :, None], -math.inf).amax(dim=2)
         who = self.who(torch.cat([mean, most], dim=2)).squeeze(2)
         # Pieces of other vocabularies, which a given RoBERTa reads, have no meaning of their own here.
-        said = functional.normalize(self.meaning(ids.clamp(max=self.meaning.num_embeddings - 1)), dim=1)
+        pieces = ids.clamp(max=self.meaning.num_embeddings - 1)
+        said = functional.normalize(self.meaning(pieces), dim=1)
         alike = self.likeness * torch.einsum("qd,qptd->qpt", said, functional.normalize(looks[clip], dim=3))
         kept = frames[clip][:, None].to(alike)
         who = who + (alike * kept).sum(dim=2) / kept.sum(dim=2)
-        return Matched(who.masked_fill(~there[clip], -math.inf), when[..., :2], when[..., 2] + alike)
+        inside = when[..., 2] + alike
+        if self.deeds is not None and acts is not None:
+            done = torch.einsum("qa,qpta->qpt", self.deeds(pieces), acts[clip])
+            inside = inside + done
+            # Whoever is spoken of does it at some time of the clip, not in all of it.
+            who = who + done.masked_fill(~frames[clip][:, None], -math.inf).amax(dim=2)
+        return Matched(who.masked_fill(~there[clip], -math.inf), when[..., :2], inside)
 
     def _see(
-        self, map: Tensor, colours: Tensor, boxes: Tensor, owner: Tensor, frames: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, P, T, width) tokens of people in frames, (B, P) which people there are, and (B, P, T, width) how they look."""
+        self,
+        map: Tensor,
+        colours: Tensor,
+        boxes: Tensor,
+        owner: Tensor,
+        frames: Tensor,
+        tracks: Tensor | None,
+        doing: Tensor | None,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """(B, P, T, width) tokens of people in frames, (B, P) which people there are, (B, P, T, width) how they look, and
+        (B, P, T, actions) the square roots of the scores of what they do.
+        """
         batch, _, time, height, width = map.shape
         if not len(boxes):
             nobody = torch.zeros(batch, 1, dtype=torch.bool, device=map.device)
             empty = map.new_zeros(batch, 1, time, self.config.grounding_width)
-            return empty, nobody, empty
+            return empty, nobody, empty, None
         maps = self.from_map(map.transpose(1, 2).flatten(0, 1))
         maps = torch.cat([maps, colours.transpose(1, 2).flatten(0, 1)], dim=1)
         moments = (owner[:, None] * time + torch.arange(time, device=map.device)).flatten()
@@ -578,6 +621,13 @@ class PeopleGroundingHead(nn.Module):
         each = functional.relu(self.body(bodies)).view(len(boxes), time, -1)
         each = self.norm(each + self.place(describe_tracks(boxes, image)))
         look = self.look(each)
+        if tracks is not None:
+            moving = describe_motion(tracks.flatten(0, 1), moments, image[:2])
+            each = each + self.motion(moving).view_as(each)
+        # Of rare actions a score of a tenth says much: roots bring it nearer to that of a sure one.
+        acts = None if doing is None or self.doing is None else doing.clamp(0, 1).sqrt()
+        if acts is not None and self.doing is not None:
+            each = each + self.doing(acts)
         lost = ~frames[owner]
         for layer in self.over_frames:
             each = layer(each, time_sines(time, each.shape[2], map.device), lost)
@@ -588,6 +638,8 @@ class PeopleGroundingHead(nn.Module):
         people = max(1, int(counts.max()))
         room = each.new_zeros(batch, people, time, each.shape[2])
         tokens, looks = (room.index_put((owner, row), values) for values in (each, look))
+        if acts is not None:
+            acts = acts.new_zeros(batch, people, *acts.shape[1:]).index_put((owner, row), acts)
         there = torch.arange(people, device=map.device)[None] < counts[:, None]
         nobody = (~there).clone()
         nobody[:, 0] = False
@@ -595,7 +647,7 @@ class PeopleGroundingHead(nn.Module):
         beside = self.over_people(
             frame_by_frame, torch.zeros_like(frame_by_frame[:1, :1]), nobody.repeat_interleave(time, dim=0)
         )
-        return beside.unflatten(0, (batch, time)).transpose(1, 2), there, looks
+        return beside.unflatten(0, (batch, time)).transpose(1, 2), there, looks, acts
 
 
 class WordLayer(nn.Module):

@@ -40,7 +40,7 @@ from roadaware.models.weights import digest_tensors, load_published, open_networ
 
 BUNDLED = Path(__file__).resolve().parents[2] / "weights" / "compact-road.safetensors"
 """The bundled detector, whose trunk the compact one begins with."""
-_FORMAT = "roadaware-crowd-1"
+_FORMAT = "roadaware-crowd-2"
 
 # Trunks: images to a map whose cells span 16 pixels.
 
@@ -227,11 +227,14 @@ class IntelliCare(nn.Module):
         # A network without dynamic layers is cut where one with them is, so that kept maps serve both.
         self.trunk.cut_before(config.dynamic_layers or replace(config, blocks=1).dynamic_layers)
         channels = self.trunk.channels
-        reading = PeopleGroundingHead if config.grounding == "people" else GroundingHead
         makers: dict[str, Callable[[], nn.Module]] = {
             "actions": lambda: ActionHead(config, len(vocabulary.actions), channels),
             "relations": lambda: RelationHead(config, len(vocabulary.predicates), channels),
-            "grounding": lambda: reading(config, vocabulary.words, channels, text),
+            "grounding": lambda: (
+                PeopleGroundingHead(config, vocabulary.words, channels, text, len(vocabulary.actions))
+                if config.grounding == "people"
+                else GroundingHead(config, vocabulary.words, channels, text)
+            ),
             "sound": lambda: SoundHead(config, len(vocabulary.sounds), channels),
         }
         self.heads = nn.ModuleDict({task: makers[task]() for task in config.tasks})
@@ -263,6 +266,26 @@ class IntelliCare(nn.Module):
         if self.config.dynamic_layers:
             self.pathfinder.set_task(task)
         return self.trunk.tail(map)
+
+    def score_deeds(self, tracks: Tensor, moment: Tensor, image: Tensor) -> Tensor | None:
+        """(n, actions) scores in [0, 1] of actions by tracks alone, which the head of sentences takes as `doing`.
+
+        Args:
+            tracks, moment, image: as of `people.describe_motion`.
+
+        Returns:
+            None where the network has no compact head of actions.
+        """
+        head = dict(self.heads.items()).get("actions")
+        if not isinstance(head, ActionHead) or head.motion is None:
+            return None
+        with torch.no_grad():
+            # Without dropout, also while others learn: what sentences are compared with is not to flicker.
+            was = head.motion.training
+            head.motion.eval()
+            found: Tensor = head.judge_motion(tracks, moment, image).sigmoid()
+            head.motion.train(was)
+        return found
 
     def answer(self, map: Tensor, task: Task, **question: Any) -> Any:
         """The answer of a task to a question, from the map that all tasks share.
@@ -394,7 +417,10 @@ def open_crowd(path: Path | str, vocabulary: Vocabulary | None = None) -> tuple[
     facts = parse_facts(about, FACTS, where)
     if facts.get("format") != _FORMAT:
         said = to_printable(repr(facts.get("format")), 60)
-        raise InputError(f"no crowd network of this version: its format is {said}", where=where)
+        raise InputError(
+            f"no crowd network of this version: its format is {said}, not '{_FORMAT}'", where=where,
+            hint="networks of before know nothing of the motion of tracks; train it again with this version",
+        )  # fmt: skip
     try:
         config = configs.from_dict(CrowdConfig, facts["config"])
         own = configs.from_dict(Vocabulary, facts["vocabulary"])

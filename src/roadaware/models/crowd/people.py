@@ -18,6 +18,18 @@ from roadaware.models.roi import roi_align
 _SLOPE = 0.1
 _PAIR_FEATURES = 14
 _ACRN_CELLS = 8
+MOTION_FRAMES = 41
+"""Boxes of a track by which the compact heads know how somebody moves: that of the frame that is asked about, and those of 20
+frames (4 s of the bundled recipes) on either side."""
+_REACHES = (1, 3, 8, 20)
+"""Frames on either side over which motion is measured: a step, a gesture, an act, and the way of a person."""
+_FAR = 8
+"""The longest of them over which two people are compared: longer ones say what each does for itself."""
+_NEIGHBOURS = 2
+_PER_STEP, _SMALL_CHANGE = 5.0, 4.0
+"""Factors that bring motion (in heights a frame) and changes of shape (logarithms) to about 1, as layers like their input."""
+MOTION_FEATURES = 5 + 15 * len(_REACHES) + 7 * _NEIGHBOURS + 3
+PAIR_MOTION_FEATURES = 7 + 15 * len([reach for reach in _REACHES if reach <= _FAR])
 
 
 def pool_boxes(maps: Tensor, boxes: Tensor, owner: Tensor, cells: int, samples: int = 2) -> Tensor:
@@ -65,7 +77,8 @@ class ActionHead(nn.Module):
     every cell; a 1x1 and a 3x3 convolution relate them; the largest values of the result are classified.
     Compact form: of the map of the frame and of the mean around it, brought to a few channels, and related at half
     their cells in each direction; beside the relations stand the cells of the body itself and its place and size in
-    the image.
+    the image. What the track of a person says (`describe_motion`) is scored for itself; beside it the scores of the cells
+    count as much as `cells_share` says.
 
     Args:
         config: of the network.
@@ -81,12 +94,15 @@ class ActionHead(nn.Module):
         published = config.form == "published"
         inner = channels if published else config.width
         self.window, self.cells = config.window, _ACRN_CELLS if published else config.roi
+        self.cells_share = config.cells_share
         self.reduce: nn.Module | None = None
         self.body: nn.Module | None = None
+        self.motion: nn.Module | None = None
         last = inner
         if not published:
+            self.motion = build_motion_layers(MOTION_FEATURES, inner, classes)
             self.reduce = nn.Sequential(nn.Conv2d(2 * channels, inner, 1), nn.ReLU())
-            narrow = max(1, inner // 4)
+            narrow = max(1, inner // 16)
             self.body = nn.Sequential(
                 nn.Conv2d(inner, narrow, 1),
                 nn.Flatten(),
@@ -103,7 +119,15 @@ class ActionHead(nn.Module):
         self.dropout = nn.Dropout(0.5 if published else config.dropout)
         self.last = nn.Linear(last, classes)
 
-    def forward(self, map: Tensor, boxes: Tensor, clip: Tensor, frame: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        map: Tensor,
+        boxes: Tensor,
+        clip: Tensor,
+        frame: Tensor | None = None,
+        tracks: Tensor | None = None,
+        moment: Tensor | None = None,
+    ) -> Tensor:
         """(n, classes) logits of every action of every person, each for itself.
 
         Args:
@@ -111,6 +135,10 @@ class ActionHead(nn.Module):
             boxes: (n, 4) x1, y1, x2, y2 in pixels of the network's image.
             clip: (n,) int64, which of the B clips each person is in.
             frame: (n,) int64, the frame of each box (default: the middle one of its clip).
+            tracks: (n, K, 4) of each person the boxes around that frame, see `describe_motion` (default: their motion is not
+                known). The published form has no use for them.
+            moment: (n,) int64, whose tracks are compared: people of the same one are neighbours (default: those of the same
+                clip and frame).
 
         Raises:
             UsageError: if boxes or clips are none.
@@ -122,10 +150,10 @@ class ActionHead(nn.Module):
         if not 0 <= int(frame.min()) <= int(frame.max()) < map.shape[2]:
             raise UsageError(f"boxes lie in frames 0 to {map.shape[2] - 1} of their clips")
         # People of the same frame share its maps.
-        moment, owner = torch.unique(clip * map.shape[2] + frame, return_inverse=True)
-        scene = mean_around(map, moment // map.shape[2], moment % map.shape[2], self.window)
+        used, owner = torch.unique(clip * map.shape[2] + frame, return_inverse=True)
+        scene = mean_around(map, used // map.shape[2], used % map.shape[2], self.window)
         if self.reduce is not None:
-            now = map.transpose(1, 2).flatten(0, 1)[moment]
+            now = map.transpose(1, 2).flatten(0, 1)[used]
             scene = self.reduce(torch.cat([scene, now], dim=1))
         people = pool_boxes(scene, boxes, owner, self.cells)
         if self.reduce is not None:
@@ -141,7 +169,181 @@ class ActionHead(nn.Module):
             place = describe_boxes(boxes, map)
             found = torch.cat([found, self.body(people), place], dim=1)
         logits: Tensor = self.last(found)
+        if self.motion is not None and tracks is not None:
+            moment = owner if moment is None else moment
+            logits = self.cells_share * logits + self.judge_motion(tracks, moment, measure_image(map))
         return logits
+
+    def judge_motion(self, tracks: Tensor, moment: Tensor, image: Tensor) -> Tensor:
+        """(n, classes) what tracks alone say; of the compact form. Arguments as of `describe_motion`."""
+        if self.motion is None:
+            raise UsageError("the published head of actions knows no motion of tracks")
+        logits: Tensor = self.motion(describe_motion(tracks, moment, image))
+        return logits
+
+
+def build_motion_layers(features: int, width: int, last: int) -> nn.Sequential:
+    """Three layers from what tracks say to `last` numbers.
+
+    Three tenths of what lies between them are dropped in training: the acts of a hundred scenes are some hundreds.
+    """
+    return nn.Sequential(
+        nn.Linear(features, width), nn.ReLU(), nn.Dropout(0.3),
+        nn.Linear(width, width), nn.ReLU(), nn.Dropout(0.3),
+        nn.Linear(width, last),
+    )  # fmt: skip
+
+
+def measure_image(map: Tensor) -> Tensor:
+    """(2,) width and height in pixels of the image under a map (..., H, W)."""
+    return map.new_tensor([map.shape[-1], map.shape[-2]]) * STRIDE_PX
+
+
+def describe_motion(tracks: Tensor, moment: Tensor, image: Tensor) -> Tensor:
+    """(n, MOTION_FEATURES) shape, place and motion of people, and of the two who stand nearest to each; each about 1.
+
+    Everything is in heights of the person. Motion and change of shape are measured over 1, 3, 8 and 20 frames on either
+    side, as far as tracks reach.
+
+    Args:
+        tracks: (n, K, 4) x1, y1, x2, y2 in pixels, in the middle the box of the frame that is asked about, around it those of
+            the frames before and after; where somebody is not seen, the box of the nearest frame.
+        moment: (n,) int64, people of the same one are neighbours.
+        image: (2,) its width and height in pixels.
+
+    Raises:
+        UsageError: if `tracks` are none, or of an even number of frames.
+    """
+    if tracks.ndim != 3 or tracks.shape[1] % 2 == 0 or tracks.shape[2] != 4:
+        raise UsageError(
+            f"{tuple(tracks.shape)} tracks: give each person a box in an odd number of frames, the middle one asked about"
+        )
+    if not len(tracks):
+        return tracks.new_zeros(0, MOTION_FEATURES)
+    middle = tracks.shape[1] // 2
+    size = (tracks[..., 2:] - tracks[..., :2]).clamp(min=1)
+    centre, height = (tracks[..., :2] + tracks[..., 2:]) / 2, size[:, middle, 1:]
+    tall, shape = size[..., 1].log(), (size[..., 1] / size[..., 0]).log()
+    now, own_shape, own_tall = centre[:, middle], shape[:, middle, None], tall[:, middle, None]
+    parts = [own_shape, (size[:, middle] / image).log(), 2 * now / image - 1]
+    for reach in _REACHES:
+        low, high = max(0, middle - reach), min(tracks.shape[1] - 1, middle + reach)
+        rate = _PER_STEP / max(1, high - low)
+        steps = (centre[:, low + 1 : high + 1] - centre[:, low:high]) / height[:, None]
+        shapes, sizes = shape[:, low : high + 1], tall[:, low : high + 1]
+        if high == low:
+            steps = torch.zeros_like(centre[:, :1])
+        changes = torch.cat(
+            [
+                shapes.std(dim=1, unbiased=False, keepdim=True), sizes.std(dim=1, unbiased=False, keepdim=True),
+                shapes.mean(dim=1, keepdim=True) - own_shape, shapes.amin(dim=1, keepdim=True) - own_shape,
+                shapes.amax(dim=1, keepdim=True) - own_shape, sizes.amax(dim=1, keepdim=True) - own_tall,
+                (shapes[:, 1:] - shapes[:, :-1]).abs().sum(dim=1, keepdim=True) / max(1, high - low),
+            ],
+            dim=1,
+        )  # fmt: skip
+        parts += [
+            steps.sum(dim=1) * rate,
+            (tall[:, high, None] - tall[:, low, None]) * rate,
+            (now - centre[:, low]) / height,
+            (centre[:, high] - now) / height,
+            torch.linalg.vector_norm(steps, dim=2).sum(dim=1, keepdim=True) * rate,
+            changes * _SMALL_CHANGE,
+        ]
+    return torch.cat([*parts, _describe_neighbours(centre, size, moment)], dim=1).clamp(-5, 5)
+
+
+def _describe_neighbours(centre: Tensor, size: Tensor, moment: Tensor) -> Tensor:
+    """(n, 17) people of the same moment: how many are within 1.5 heights, within 3, and how many there are, as logarithms; of
+    the nearest two the offset (2), distance, the logarithm of its height over one's own, its motion against one's own over
+    three frames on either side (2) and how much of that is apart. Zeros where there is nobody.
+
+    Args:
+        centre, size: (n, K, 2) of tracks.
+        moment: (n,) int64.
+    """
+    middle = centre.shape[1] // 2
+    low, high = max(0, middle - 3), min(centre.shape[1] - 1, middle + 3)
+    moved, height = centre[:, high] - centre[:, low], size[:, middle, 1]
+    _, group, counts = torch.unique(moment, return_inverse=True, return_counts=True)
+    # A row of places for each moment, so that people are compared within their own alone.
+    order = torch.argsort(group, stable=True)
+    row = torch.empty_like(order)
+    row[order] = torch.arange(len(order), device=order.device) - (counts.cumsum(0) - counts)[group[order]]
+    room = torch.full((len(counts), int(counts.max())), -1, device=order.device)
+    room[group, row] = torch.arange(len(order), device=order.device)
+    others = room[group]
+    there = (others >= 0) & (others != torch.arange(len(order), device=order.device)[:, None])
+    offset = (centre[others.clamp(min=0), middle] - centre[:, None, middle]) / height[:, None, None]
+    distance = torch.linalg.vector_norm(offset, dim=2).masked_fill(~there, math.inf)
+    near = [(distance < 1.5).sum(dim=1), (distance < 3).sum(dim=1), counts[group] - 1]
+    parts = [torch.stack(near, dim=1).to(centre).log1p()]
+    nearest, place = distance.sort(dim=1, stable=True)
+    for number in range(_NEIGHBOURS):
+        if number >= others.shape[1]:
+            parts.append(centre.new_zeros(len(centre), 7))
+            continue
+        far, who = nearest[:, number, None], others.gather(1, place[:, number, None])[:, 0].clamp(min=0)
+        away = offset[torch.arange(len(who), device=who.device), place[:, number]]
+        against = (moved[who] - moved) / height[:, None]
+        apart = (against * away).sum(dim=1, keepdim=True) / far.clamp(min=0.1)
+        taller = (height[who] / height).log()[:, None]
+        described = torch.cat([away, far, taller, against, apart], dim=1)
+        parts.append(torch.where(torch.isfinite(far), described, torch.zeros_like(described)))
+    return torch.cat(parts, dim=1)
+
+
+def describe_both(tracks: Tensor, moment: Tensor, pairs: Tensor, image: Tensor) -> Tensor:
+    """(m, 2 MOTION_FEATURES + PAIR_MOTION_FEATURES) what tracks say of subject, object and both; see `describe_motion`."""
+    alone = describe_motion(tracks, moment, image)
+    return torch.cat([alone[pairs[:, 0]], alone[pairs[:, 1]], describe_pair_motion(tracks, pairs)], dim=1)
+
+
+def describe_pair_motion(tracks: Tensor, pairs: Tensor) -> Tensor:
+    """(m, PAIR_MOTION_FEATURES) how two people stand and move to each other, in means of their two heights; each about 1.
+
+    Args:
+        tracks: (n, K, 4) as of `describe_motion`.
+        pairs: (m, 2) int64, subject and object.
+
+    Returns:
+        Offset of the object (2) and its length, logarithms of its two sizes over those of the subject (2), overlap (IoU),
+        and how much lower the object stands; then over 1, 3 and 8 frames on either side the motion of each (4), of the object
+        against the subject (2), the lengths of these three, how much of them lies along the line between both (3), and the
+        least, greatest and mean distance.
+    """
+    middle = tracks.shape[1] // 2
+    size = (tracks[..., 2:] - tracks[..., :2]).clamp(min=1)
+    centre = (tracks[..., :2] + tracks[..., 2:]) / 2
+    s, o = pairs[:, 0], pairs[:, 1]
+    mean = (size[s, middle, 1:] + size[o, middle, 1:]) / 2
+    apart = (centre[o] - centre[s]) / mean[:, None]
+    offset, lengths = apart[:, middle], torch.linalg.vector_norm(apart, dim=2)
+    one, other = tracks[s, middle], tracks[o, middle]
+    inner = (torch.minimum(one[:, 2:], other[:, 2:]) - torch.maximum(one[:, :2], other[:, :2])).clamp(min=0)
+    shared = inner.prod(dim=1, keepdim=True)
+    union = size[s, middle].prod(dim=1, keepdim=True) + size[o, middle].prod(dim=1, keepdim=True) - shared
+    line = offset / lengths[:, middle, None].clamp(min=0.05)
+    parts = [
+        offset, lengths[:, middle, None], (size[o, middle] / size[s, middle]).log(), shared / union,
+        (other[:, 3:] - one[:, 3:]) / mean,
+    ]  # fmt: skip
+    for reach in _REACHES:
+        if reach > _FAR:
+            break
+        low, high = max(0, middle - reach), min(tracks.shape[1] - 1, middle + reach)
+        rate = _PER_STEP / max(1, high - low)
+        moved = (centre[:, high] - centre[:, low]) * rate
+        ways = [moved[s] / mean, moved[o] / mean]
+        ways.append(ways[1] - ways[0])
+        within = lengths[:, low : high + 1]
+        parts += [
+            *ways,
+            *(torch.linalg.vector_norm(way, dim=1, keepdim=True) for way in ways),
+            *((way * line).sum(dim=1, keepdim=True) for way in ways),
+            within.amin(dim=1, keepdim=True), within.amax(dim=1, keepdim=True), within.mean(dim=1, keepdim=True),
+        ]  # fmt: skip
+    return torch.cat(parts, dim=1).clamp(-5, 5)
 
 
 def mean_around(map: Tensor, clip: Tensor, frame: Tensor, window: int) -> Tensor:
@@ -267,6 +469,8 @@ class RelationHead(nn.Module):
        values are weighed); the region that holds both, their lowest common ancestor, stands for the context.
     4. Every predicate is scored for itself, by both views, by subject and object alone, and by the geometry of
        their boxes and motion.
+    5. In the compact form what their tracks say (`describe_motion` of both, `describe_pair_motion`) is scored for itself;
+       beside it all the others count as much as `cells_share` says.
 
     The detector's features of the published system are those of the map here, brought to 256 channels as its
     pyramid does (a quarter of `width` in the compact form, where subject and object have the
@@ -331,6 +535,10 @@ class RelationHead(nn.Module):
             nn.LeakyReLU(_SLOPE),
             nn.Linear(64, predicates),
         )
+        self.motion: nn.Module | None = None
+        if not published:
+            seen = 2 * MOTION_FEATURES + PAIR_MOTION_FEATURES
+            self.motion = build_motion_layers(seen, width, predicates)
         self.register_buffer("prior", torch.zeros(predicates))
 
     def set_prior(self, frequency: Tensor) -> None:
@@ -343,8 +551,26 @@ class RelationHead(nn.Module):
         """
         self.prior.copy_((frequency.to(self.prior) + 1e-3).log())
 
+    def judge_motion(self, tracks: Tensor, moment: Tensor, pairs: Tensor, image: Tensor) -> Tensor:
+        """(m, predicates) what tracks alone say, before the frequency of predicates; of the compact form.
+
+        Args:
+            tracks, moment, image: as of `describe_motion`.
+            pairs: (m, 2) int64, subject and object.
+        """
+        if self.motion is None:
+            raise UsageError("the published head of relations knows no motion of tracks")
+        logits: Tensor = self.motion(describe_both(tracks, moment, pairs, image))
+        return logits
+
     def forward(
-        self, map: Tensor, boxes: Tensor, clip: Tensor, pairs: Tensor, frame: Tensor | None = None
+        self,
+        map: Tensor,
+        boxes: Tensor,
+        clip: Tensor,
+        pairs: Tensor,
+        frame: Tensor | None = None,
+        tracks: Tensor | None = None,
     ) -> Tensor:
         """(m, predicates) logits of every predicate of every pair, each for itself.
 
@@ -355,6 +581,8 @@ class RelationHead(nn.Module):
             clip: (n,) int64, which of the B clips each person is in, rising.
             pairs: (m, 2) int64, subject and object among the n, both of one clip; `choose_pairs` finds them.
             frame: (B,) int64, the frame that is asked about (default: the middle one).
+            tracks: (n, K, 4) of each person the boxes around that frame, over a longer time than the clip, see
+                `describe_motion` (default: their motion is not known). The published form has no use for them.
 
         Raises:
             UsageError: if boxes, clips or pairs are none.
@@ -415,8 +643,11 @@ class RelationHead(nn.Module):
         object = plain if self.object is None else self.object(cells[:people])
         logits = logits + self.subject_last(functional.relu(subject))[first]
         logits = logits + self.object_last(functional.relu(object))[second]
-        total: Tensor = logits + self.geometry(describe_pairs(boxes, frame[clip], pairs)) + self.prior
-        return total
+        logits = logits + self.geometry(describe_pairs(boxes, frame[clip], pairs))
+        if self.motion is not None and tracks is not None:
+            by_motion = self.judge_motion(tracks, clip, pairs, measure_image(map))
+            logits = self.config.cells_share * logits + by_motion
+        return logits + self.prior
 
     def _check_pairs(self, boxes: Tensor, clip: Tensor, pairs: Tensor, frames: int) -> None:
         if boxes.ndim != 3 or boxes.shape[1] != frames:

@@ -87,6 +87,10 @@ class CrowdClipsRecipe(ClipConfig):
             that compare sentences with people.
         ears: moments of any film that are only heard, beside each clip of a sound: which classes are heard there is learnt
             too, since a moment that is seen costs a hundred times more.
+        motion_steps: steps before the first one of the schedule, in which the compact heads of actions and of relations
+            learn what tracks alone say.
+        walks: moments of any film whose tracks alone are known, beside each clip of actions and relations: what tracks say of
+            them is learnt on, for the same reason as with `ears`; of the compact form.
         mono: chance that one channel of a sound takes the place of both.
         balance_share: questions with rarer labels are drawn more often, sqrt(balance_share / their share).
         balance_most: at most so often.
@@ -103,6 +107,8 @@ class CrowdClipsRecipe(ClipConfig):
     wrong: float = 0.25
     strange: float = 0.25
     ears: int = 8
+    motion_steps: int = 2000
+    walks: int = 16
     mono: float = 0.2
     balance_share: float = 0.1
     balance_most: float = 4.0
@@ -184,6 +190,8 @@ class CrowdRecipe:
             (all(32 <= side <= 4096 for side in clips.size_px), "clips.size_px lies in 32 to 4096"),
             (min(counts) >= 1, "clips.frames, most_frames, most_people, batch, questions and accumulate are at least 1"),
             (min(clips.crop_frames, clips.ears) >= 0, "clips.crop_frames and ears are at least 0"),
+            (min(clips.walks, clips.motion_steps) >= 0, "clips.walks and motion_steps are at least 0"),
+            (clips.track_frames >= 1 and clips.track_frames % 2 == 1, "clips.track_frames is odd"),
             (all(0 <= p < 1 for p in chances), "clips.jitter, crop, wrong, strange and mono lie in [0, 1)"),
             (clips.balance_share > 0 and clips.balance_most >= 1, "clips.balance_share is above 0, balance_most at least 1"),
             (schedule.steps > 0 or schedule.epochs > 0, "schedule.steps or schedule.epochs is above 0"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.errors import InputError
 from roadaware.models.crowd.config import STRIDE_PX, CrowdConfig, Task
 from roadaware.models.crowd.grounding import WordReader
-from roadaware.models.crowd.people import choose_pairs
+from roadaware.models.crowd.people import choose_pairs, describe_both, describe_motion
 from roadaware.models.crowd.sound import RATE, SECONDS, hear
 from roadaware.tasks.crowd import (
     CrowdSample,
@@ -44,12 +45,14 @@ class Asked:
         boxes: those of the sample, in pixels of the network's image.
         examples: (2, S, 96, 64) log-mels.
         people: those of the sample, in pixels of the network's image.
+        tracks: the same.
     """
 
     sample: CrowdSample
     boxes: Floats32
     examples: Tensor | None
     people: Floats32 | None = None
+    tracks: Floats32 | None = None
 
 
 @dataclass(eq=False)
@@ -63,6 +66,7 @@ class CrowdItem:
         ears: (E, 2, S, 96, 64) log-mels of moments that are only heard, of sound.
         present: (E, sounds) bool, which classes are heard there.
         colours: (12, T, h, w) of cells, where sentences are compared with people.
+        walks: moments of which the tracks alone are known, of actions and relations.
     """
 
     asked: list[Asked]
@@ -71,11 +75,34 @@ class CrowdItem:
     ears: Tensor | None = None
     present: Tensor | None = None
     colours: Tensor | None = None
+    walks: list[Asked] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         """For messages."""
         return f"{self.asked[0].sample.task}: {self.asked[0].sample.name}"
+
+
+class SpokenTracks(NamedTuple):
+    """Q sentences about a clip of T frames and P people.
+
+    Args:
+        ids: (Q, L) pieces of words.
+        tracks: (P * T, K, 4) in pixels of the network's image.
+        moment: (P * T,) the frame of each.
+        image: (2,) width and height in pixels.
+        person: (Q,) who is spoken of; -1 for nobody.
+        span: (Q, 2) first and last frame inside.
+        mask: (Q, T) all true.
+    """
+
+    ids: Tensor
+    tracks: Tensor
+    moment: Tensor
+    image: Tensor
+    person: Tensor
+    span: Tensor
+    mask: Tensor
 
 
 class CrowdClips(Dataset[CrowdItem]):
@@ -149,15 +176,14 @@ class CrowdClips(Dataset[CrowdItem]):
                 examples = hear(np.zeros((RATE * SECONDS, 2), dtype=np.float32), RATE)
         asked = []
         for sample in samples:
-            boxes = scale_boxes(sample.boxes, footing.scale(sample.video))
             if task in ("actions", "relations"):
-                boxes = jitter(boxes, self.recipe.clips.jitter, rng)
-            asked.append(Asked(sample, boxes, examples))
-        if first.people is not None:
-            people = scale_boxes(first.people, footing.scale(first.video))
-            people = jitter(people, self.recipe.clips.jitter, rng)
+                asked.append(self._place(sample, rng))
+            else:
+                asked.append(Asked(sample, scale_boxes(sample.boxes, footing.scale(sample.video)), examples))
+        if first.people is not None and first.tracks is not None:
+            people, tracks = self._vary(first.video, first.people, first.tracks, rng)
             for each in asked:
-                each.people = people
+                each.people, each.tracks = people, tracks
         if self.recipe.model.train_trunk:
             seen = footing.pictures(first.video, first.slots)
         else:
@@ -167,7 +193,91 @@ class CrowdClips(Dataset[CrowdItem]):
             self._listen(item, first, examples, rng)
         if first.people is not None and self.recipe.build_config().grounding == "people":
             item.colours = footing.colours(first.video, first.slots)
+        if task in ("actions", "relations"):
+            chances = self.weights[task] / self.weights[task].sum()
+            alone = replace(self.cutting, questions=1)
+            for place in rng.choice(len(self.asks[task]), self.recipe.clips.walks, p=chances).tolist():
+                number, row = self.asks[task][place].tolist()
+                item.walks.append(
+                    self._place(cut_samples(footing.of, task, (number, row), alone, rng)[0], rng)
+                )
         return item
+
+    def describe_moments(self, task: Task, rng: np.random.Generator, most: int) -> tuple[Tensor, Tensor]:
+        """(n, features) what tracks say of people (actions) or near pairs (relations), and (n, labels) bool what holds.
+
+        People without a label are left out.
+
+        Args:
+            task: `actions` or `relations`.
+            rng: draws the moments, those with rarer labels first, and varies boxes.
+            most: rows, about; moments are taken until there are as many.
+        """
+        asks, config = self.asks[task], self.recipe.build_config()
+        labels = (
+            self.footing.of.vocabulary.actions if task == "actions" else self.footing.of.vocabulary.predicates
+        )
+        rows, held, count = [], [torch.zeros(0, len(labels), dtype=torch.bool)], 0
+        alone = replace(self.cutting, questions=1)
+        for place in draw_pass(self.weights[task], rng).tolist() if len(asks) else []:
+            number, row = asks[place].tolist()
+            asked = self._place(cut_samples(self.footing.of, task, (number, row), alone, rng)[0], rng)
+            walks = _build_walks(task, [(asked, pad_size(self.footing.sizes[number]))], config)
+            known, targets = (walks["walks"], walks["moment"]), walks["walk_targets"] > 0
+            if task == "actions":
+                labelled = targets.any(dim=1)
+                rows.append(describe_motion(*known, walks["image"])[labelled])
+                held.append(targets[labelled])
+            else:
+                rows.append(describe_both(*known, walks["pairs"], walks["image"]))
+                held.append(targets)
+            count += len(rows[-1])
+            if count >= most:
+                break
+        return torch.cat(rows) if rows else torch.zeros(0, 0), torch.cat(held)
+
+    def describe_sentences(
+        self, ask: tuple[int, int], rng: np.random.Generator, reader: WordReader
+    ) -> SpokenTracks:
+        """Sentences about a clip and the tracks of its people, without what is seen.
+
+        Args:
+            ask: a row of `CrowdSet.asks` of sentences.
+            rng: cuts the clip and varies boxes.
+            reader: of sentences.
+        """
+        samples = cut_samples(self.footing.of, "grounding", ask, self.cutting, rng)
+        first = samples[0]
+        if first.people is None or first.tracks is None:
+            raise InputError("a sentence has no people", where=first.name)
+        _, tracks = self._vary(first.video, first.people, first.tracks, rng)
+        height, width = pad_size(self.footing.sizes[first.video])
+        frames = len(first.slots)
+        return SpokenTracks(
+            reader.encode([each.sentence for each in samples]).ids,
+            torch.from_numpy(tracks).flatten(0, 1),
+            torch.arange(frames).repeat(len(tracks)),
+            torch.tensor([width, height], dtype=torch.float32),
+            torch.tensor([each.who for each in samples]),
+            torch.tensor([each.span for each in samples]),
+            torch.ones(len(samples), frames, dtype=torch.bool),
+        )
+
+    def _place(self, sample: CrowdSample, rng: np.random.Generator) -> Asked:
+        """A question about people with boxes and tracks in pixels of the network's image, varied by chance."""
+        if sample.tracks is None:
+            raise InputError("a question about people has no tracks", where=sample.name)
+        boxes, tracks = self._vary(sample.video, sample.boxes, sample.tracks, rng)
+        return Asked(sample, boxes, None, tracks=tracks)
+
+    def _vary(
+        self, video: int, boxes: Floats32, tracks: Floats32, rng: np.random.Generator
+    ) -> tuple[Floats32, Floats32]:
+        """Boxes and tracks of people (n, ..., 4), in pixels of the network's image, jittered alike in all frames."""
+        whole = np.concatenate([each.reshape(len(each), -1, 4) for each in (boxes, tracks)], axis=1)
+        whole = jitter(scale_boxes(whole, self.footing.scale(video)), self.recipe.clips.jitter, rng)
+        cut = whole.shape[1] - int(np.prod(tracks.shape[1:-1]))
+        return whole[:, :cut].reshape(boxes.shape), whole[:, cut:].reshape(tracks.shape)
 
     def _listen(self, item: CrowdItem, first: CrowdSample, own: Tensor, rng: np.random.Generator) -> None:
         """Add moments that are only heard: that of the clip, and some of any film with sound."""
@@ -216,6 +326,7 @@ class Question:
         clip: (Q,) of each question its clip.
         asked: what the head takes beside the map.
         answer: what its loss takes.
+        image: (2,) width and height in pixels of the network's image.
     """
 
     task: Task
@@ -224,6 +335,7 @@ class Question:
     clip: Tensor
     asked: dict[str, Tensor]
     answer: dict[str, Tensor]
+    image: Tensor
 
 
 def build_question(
@@ -282,7 +394,14 @@ def build_question(
             ]
         )
         asked["frames"] = torch.stack([torch.arange(frames) < len(each.sample.slots) for each in firsts])
+        held_tracks = [_fill_frames(each.tracks, frames) for each in firsts]
+        asked["tracks"] = torch.cat(held_tracks)
         clip = list(range(len(items)))
+    if task in ("actions", "relations"):
+        asked["tracks"] = torch.from_numpy(np.concatenate([_tracks(each) for each in questions]))
+        walks = [(each, item.size) for item in items for each in item.walks]
+        if walks and config.form == "compact":
+            answer |= _build_walks(task, walks, config)
     if task == "sound" and config.form == "compact":
         answer["ears"] = torch.cat([item.ears for item in items if item.ears is not None])
         answer["present"] = torch.cat([item.present for item in items if item.present is not None])
@@ -293,6 +412,7 @@ def build_question(
         torch.tensor(clip, device=device),
         {name: value.to(device) for name, value in asked.items()},
         {name: value.to(device) for name, value in answer.items()},
+        torch.tensor([size[1], size[0]], dtype=torch.float32, device=device),
     )
 
 
@@ -383,9 +503,33 @@ def _ask_people(
 
 
 def _fill_frames(people: Floats32 | None, frames: int) -> Tensor:
-    """(n, frames, 4) tracks of a clip, whose last box stands for the frames that fill it up."""
+    """(n, frames, ...) boxes of a clip, of which those of the last frame stand for the frames that fill it up."""
     held = np.zeros((0, frames, 4), np.float32) if people is None else people
     return torch.from_numpy(held[:, np.minimum(np.arange(frames), held.shape[1] - 1)])
+
+
+def _tracks(asked: Asked) -> Floats32:
+    if asked.tracks is None:
+        raise InputError("a question about people has no tracks", where=asked.sample.name)
+    return asked.tracks
+
+
+def _build_walks(
+    task: Task, walks: Sequence[tuple[Asked, tuple[int, int]]], config: CrowdConfig
+) -> dict[str, Tensor]:
+    """Moments of which the tracks alone are known: what `judge_motion` takes, and what it should say."""
+    asked = [each for each, _ in walks]
+    moment = _owners(asked)
+    found = {
+        "walks": torch.from_numpy(np.concatenate([_tracks(each) for each in asked])),
+        "moment": moment,
+        "image": torch.tensor([[size[1], size[0]] for _, size in walks], dtype=torch.float32)[moment],
+    }
+    if task == "actions":
+        targets = np.concatenate([each.sample.targets for each in asked])
+        return {**found, "walk_targets": torch.from_numpy(targets).float()}
+    question, answer = _ask_relations(asked, config, None, (1, 1), 1)
+    return {**found, "pairs": question["pairs"], "walk_targets": answer["targets"]}
 
 
 def _ask_sounds(
