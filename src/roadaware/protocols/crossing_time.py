@@ -236,21 +236,25 @@ def _fit_trees(train: TimedTracks, dataset: str, out: Path) -> HazardTrees:
     return held
 
 
-def fit_same_classifier(train: TimedTracks) -> HazardTrees:
+def fit_same_classifier(
+    train: TimedTracks, config: HazardTreesConfig | None = None, seed: int = 0
+) -> HazardTrees:
     """Trees that say who crosses, of the same features and settings as those of the time: the probability of their one span.
 
     They learn as classifiers of crossing do: people who cross, 1 to 3 s before the event, from everybody else.
 
     Args:
         train: what they learn from.
+        config, seed: as of `HazardTrees.fit`.
     """
     asked = ~train.event | ((train.time_s >= NEAR_S[0]) & (train.time_s <= NEAR_S[1]))
     rows = np.flatnonzero(asked)
     event = train.event[rows]
     # A single span of a second: who crosses does so within it, everybody else outlives it.
     return HazardTrees.fit(
-        train.inputs.some(rows), np.where(event, 0.5, 2.0), event, ("crosses", "does not"), {"edges_s": [1.0]}
-    )
+        train.inputs.some(rows), np.where(event, 0.5, 2.0), event, ("crosses", "does not"), {"edges_s": [1.0]},
+        config, seed,
+    )  # fmt: skip
 
 
 def _fit(
@@ -308,7 +312,7 @@ def _judge_all(
             classifier.probabilities(test.inputs)[:, -1],
         ),
         (SAME, same.probabilities(val.inputs)[:, 0], same.probabilities(test.inputs)[:, 0]),
-        (VELOCITY, -estimate_lane_time(val, RATE_FPS), -estimate_lane_time(test, RATE_FPS)),
+        (VELOCITY, -estimate_lane_time(val.inputs, RATE_FPS), -estimate_lane_time(test.inputs, RATE_FPS)),
     ):
         ways[name] = (curve_by_score(of_val, val, of_test, edges), of_test, of_test)
     prior = np.tile(kaplan_meier(train.time_s, train.event, edges), (len(test), 1))
