@@ -18,6 +18,7 @@ from roadaware.models.crossing.inputs import Held, InputSet, parse_input_name
 from roadaware.models.crossing.networks.causal_tcn import Steady
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.crossing.streaming_inference import Stepper
+from roadaware.models.crossing.tabular import TabularPredictor
 from roadaware.models.crossing.uncertainty import sample_last_weights
 from roadaware.models.loading import digest_model_files
 from roadaware.online.camera_motion import find_strictest_limits
@@ -474,7 +475,7 @@ class _Member:
     share: float
 
 
-def _members(model: Model | HazardTrees, share: float = 1.0) -> list[_Member]:
+def _members(model: Model | HazardTrees | TabularPredictor, share: float = 1.0) -> list[_Member]:
     if isinstance(model, EnsemblePredictor):
         each = share / len(model.members)
         return [found for one in model.members for found in _members(one, each)]
@@ -482,6 +483,8 @@ def _members(model: Model | HazardTrees, share: float = 1.0) -> list[_Member]:
         raise UsageError(
             "hazard trees read two seconds of whole tracks and cannot be asked of a stream: roadaware crossing takes them"
         )
+    if isinstance(model, TabularPredictor):
+        raise UsageError("models on hand features are not asked of a stream: roadaware crossing takes them")
     return [_Member(model, share)]
 
 

@@ -32,6 +32,7 @@ from roadaware.metrics.time_to_event import (
 from roadaware.models.crossing.hazard_trees import HazardTrees, HazardTreesConfig
 from roadaware.scenes.sampling import get_protocol
 from roadaware.statistics.intervals import Units
+from roadaware.tasks.crossing_inputs.history import FEATURES
 from roadaware.tasks.crossing_time import EDGES_S, TimedTracks, collect_times, estimate_lane_time, name_spans
 from roadaware.tasks.crossing_tracks import Moments, survive
 
@@ -227,9 +228,12 @@ def _fit_trees(train: TimedTracks, dataset: str, out: Path) -> HazardTrees:
     """
     config, path = HazardTreesConfig(), out / TREES_FILE
     if not path.is_file():
-        HazardTrees.fit(
-            train.inputs, train.time_s, train.event, name_spans(), _describe(dataset), config
-        ).save(path)
+        # As `measure_limits`: smaller than 99 of 100 boxes that were learnt from is unknown.
+        share = np.exp(
+            train.inputs.columns["history"].take(np.arange(len(train)))[:, -1, FEATURES.index("log_height")]
+        )
+        facts = {**_describe(dataset), "limits": {"height": round(float(np.quantile(share, 0.01)), 4)}}
+        HazardTrees.fit(train.inputs, train.time_s, train.event, name_spans(), facts, config).save(path)
     held = HazardTrees.open(path)
     if held.config != config:
         raise InputError("other settings made these trees", where=str(path), hint="name another folder")

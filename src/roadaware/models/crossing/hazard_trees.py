@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ from roadaware.io.npz import open_arrays, save_arrays
 from roadaware.io.sources import to_printable
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.tabular import Arrays, compute_raw_scores, export, limit_to_one_thread
+from roadaware.models.crossing.uncertainty_config import DoubtConfig
 
 _NAME = "hazard-trees"
 
@@ -65,6 +66,7 @@ class HazardTrees:
     labels: tuple[str, ...]
     facts: dict[str, Any]
     task: str = "time"
+    doubt: DoubtConfig = field(default_factory=DoubtConfig)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -200,6 +202,16 @@ class HazardTrees:
         except (KeyError, TypeError, ValueError, UsageError) as error:
             message = f"the facts of the model do not fit: {to_printable(str(error))}"
             raise DamagedError(message, where=str(path)) from error
+
+
+def is_hazard_trees(path: Path) -> bool:
+    """Whether an archive of arrays holds trees of the time, and not another model.
+
+    Raises:
+        DamagedError: if the file is not whole.
+        InputError: if there is none.
+    """
+    return open_arrays(path)[1].get("model") == _NAME
 
 
 def stack_newest(given: InputSet, names: tuple[str, ...]) -> Floats:
