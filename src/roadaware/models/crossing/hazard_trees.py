@@ -19,6 +19,7 @@ from roadaware.models.crossing.tabular import Arrays, compute_raw_scores, export
 from roadaware.models.crossing.uncertainty_config import DoubtConfig
 
 _NAME = "hazard-trees"
+_BLOCK = 4096
 
 
 @dataclass(frozen=True)
@@ -147,12 +148,14 @@ class HazardTrees:
             raise InputError(f"the {_NAME} does not fit: it reads {wanted} features, not {x.shape[1]}")
         alive = np.zeros((len(x), len(edges)))
         try:
-            for trees in self.trees:
-                held = np.ones(len(x))
-                for place, edge in enumerate(edges):
-                    raw = compute_raw_scores(trees, np.column_stack([x, np.full(len(x), edge)]))[:, 0]
-                    held = held * expit(-raw)  # one less the hazard
-                    alive[:, place] += held / len(self.trees)
+            # All spans at once, moments in blocks: a stream asks of few people, a set of 100,000 moments and more.
+            for first in range(0, len(x), _BLOCK):
+                some = x[first : first + _BLOCK]
+                rows = np.column_stack([np.repeat(some, len(edges), axis=0), np.tile(edges, len(some))])
+                for trees in self.trees:
+                    outlived = expit(-compute_raw_scores(trees, rows)[:, 0])  # one less the hazard
+                    held = np.cumprod(outlived.reshape(len(some), len(edges)), axis=1)
+                    alive[first : first + _BLOCK] += held / len(self.trees)
         except (IndexError, ValueError, KeyError, TypeError) as error:
             message = f"the {_NAME} does not fit these moments: {to_printable(str(error))}"
             raise InputError(
