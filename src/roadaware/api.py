@@ -685,7 +685,7 @@ def load_model(
     """A model by its name or path: a detector, or a predictor of pedestrians.
 
     Args:
-        name_or_path: `compact-road` (the bundled detector), `crossing-jaad` or `risk-jaad` (the bundled
+        name_or_path: `compact-road` (the bundled detector), `crossing-jaad`, `risk-jaad` or `crossing-time-jaad` (the bundled
             predictors), an installed name of `roadaware models list`, a file that `roadaware train` wrote, or
             the folder of an object detector of transformers.
         size: of a detector of any size, longer side that images are brought to, in pixels, a multiple of 32;
@@ -707,7 +707,11 @@ def load_model(
     from roadaware.online import setup
 
     path = _find_model(name_or_path)
-    if is_predictor(path) or (path.is_dir() and not (path / "config.json").is_file()):
+    if (
+        path.suffix == ".npz"
+        or is_predictor(path)
+        or (path.is_dir() and not (path / "config.json").is_file())
+    ):
         found = EnsemblePredictor.open([path])
         facts = getattr(found.members[0], "facts", {})  # an ensemble of several runs has none
         text = str(facts.get("data") or facts.get("protocol") or "")
@@ -725,11 +729,12 @@ def load_model(
 def _find_model(given: str | Path) -> Path:
     """The file or folder of a model that is named, or lies there."""
     from roadaware.models.catalogue.entries import read_catalogue, resolve_weights
-    from roadaware.online.setup import CROWDS, HEADS, WEIGHTS
+    from roadaware.online.setup import CROWDS, HEADS, WEIGHTS, WHEN
 
     # The event head and the network of crowds are asked by `watch`, beside a detector.
     beside = (*HEADS, CROWDS)
-    bundled = {path.stem: path for path in sorted(WEIGHTS.glob("*.safetensors")) if path.name not in beside}
+    files = sorted([*WEIGHTS.glob("*.safetensors"), WEIGHTS / WHEN])
+    bundled = {path.stem: path for path in files if path.name not in beside}
     if str(given) in bundled and not Path(given).exists():
         return bundled[str(given)]
     path = resolve_weights(parse_path("a model", given))
@@ -747,6 +752,7 @@ def predict_crossing(
     size: tuple[int, int] | None = None,
     every_s: float | None = None,
     steady_s: float | None = None,
+    when: bool = True,
 ) -> pl.DataFrame:
     """How likely each person is to cross, at every moment of its track; as `roadaware crossing` says it.
 
@@ -759,10 +765,13 @@ def predict_crossing(
         every_s: seconds from one question about somebody to the next (default: every frame of the predictor).
         steady_s: seconds over which trembling boxes are smoothed, looking back only (default: 0.5 for what was detected, 0
             for ground truth).
+        when: also say when, by the bundled `crossing-time-jaad`, beside a predictor of who crosses.
 
     Returns:
         A row for each moment: `video`, `name`, `frame`, `t_s`, the box in pixels, `probability` with `low` and `high` (of
         risk `region` and its probability), and `within_limits`, false for boxes smaller than any that it learnt from.
+        With `when` the probability `within_1s`, ... of beginning to cross within so many seconds, and `seconds`, the median
+        time until then, null beyond six.
         Where the tracks say who crosses, `crossing` and `seconds_to_event`.
 
     Raises:
@@ -770,8 +779,10 @@ def predict_crossing(
         InputError: if tracks cannot be read, or nobody is in them.
     """
     from roadaware.formats.track_tables import FILES_OF_TRACKERS, TrackSource, open_tracks
+    from roadaware.online.setup import open_when
     from roadaware.tasks.crossing_tracks import (
         DETECTED_STEADY_S,
+        add_times,
         add_truth,
         cut_moments,
         predict_tracks,
@@ -790,7 +801,10 @@ def predict_crossing(
         steady_s = 0.0 if truth else DETECTED_STEADY_S
     moments = read_moments(held.network, every_s, steady_s=steady_s)
     asked = cut_moments(tracks, moments, fps)
-    return add_truth(predict_tracks(held.network, asked), tracks, fps)
+    table = predict_tracks(held.network, asked)
+    if when and len(table) and (trees := open_when(held.task, moments.rate_fps)):
+        table = add_times(table, trees, asked)
+    return add_truth(table, tracks, fps)
 
 
 def watch(

@@ -27,12 +27,14 @@ from roadaware.online.crossing_tables import build_forecast_table
 from roadaware.online.events import read_events
 from roadaware.online.forecast_event import Outlook, OutlookRule
 from roadaware.online.run_folder import RunFolder, prepare
+from roadaware.online.setup import PREDICTORS, WEIGHTS, WHEN
 from roadaware.online.tubes import LabelRule
 from roadaware.online.watch import watch
 from roadaware.online.watcher import warm_up_linker
 from roadaware.scenes.dense_scores import Layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
+from roadaware.tasks.crossing_tracks import Moments, cut_moments, predict_tracks
 
 SIZE = (640, 480)
 QUICK = OutlookRule(smooth_s=0.0, steady_s=0.0)
@@ -164,6 +166,46 @@ def test_intervals_hold_the_probability_and_one_answer_has_none() -> None:
     for outlook in followed(Foresight(predictor(doubt=DROPPED)), walk(60))[6:]:
         assert outlook is not None
         assert outlook.low <= outlook.crossing <= outlook.high
+
+
+def test_a_stream_says_when_as_tracks_do() -> None:
+    """Trees of the time, of two seconds of boxes and of others in the image, one of whom comes later."""
+    trees = EnsemblePredictor.open([WEIGHTS / WHEN])
+    people = {"0": walk(100), "1": walk(100, 1) + 60, "2": walk(50, 2)}
+    begins = {"0": 0, "1": 0, "2": 50}
+    rows = [
+        (int(name), "v", begins[name] + n, *box.tolist())
+        for name, boxes in people.items() for n, box in enumerate(boxes)
+    ]  # fmt: skip
+    scenes = Scenes(
+        videos=pl.DataFrame({"video": ["v"], "fps": [30.0], "width_px": [1920], "height_px": [1080]}),
+        boxes=pl.DataFrame(rows, schema=["tube", "video", "frame", *CORNERS], orient="row").with_row_index(
+            "box"
+        ),
+        tubes=pl.DataFrame({"tube": [0, 1, 2], "video": ["v"] * 3, "name": list(people)}),
+    )
+    tracks = predict_tracks(trees, cut_moments(scenes, Moments()))
+    wanted = {(row["name"], row["frame"]): row for row in tracks.iter_rows(named=True)}
+    follower, found = Follower(open_foresight([WEIGHTS / name for name in PREDICTORS]), QUICK), {}
+    for frame in range(100):
+        here = [name for name in people if frame >= begins[name]]
+        boxes = np.stack([people[name][frame - begins[name]] for name in here])
+        for name, outlook in zip(
+            here, follower.look([*map(int, here)], boxes, frame / 30, (1920, 1080)), strict=True
+        ):
+            if outlook is not None:
+                found[name, frame] = outlook
+    assert found.keys() == wanted.keys()
+    for key, outlook in found.items():
+        assert outlook.within_2s == pytest.approx(wanted[key]["within_2s"], abs=1e-4), key
+        assert outlook.seconds == (
+            None if wanted[key]["seconds"] is None else pytest.approx(wanted[key]["seconds"])
+        )
+    said = next(iter(found.values())).fields()
+    assert set(said) == {"crossing", "risk", "when"}
+    for files in ([WHEN], [WHEN, WHEN, PREDICTORS[0]]):
+        with pytest.raises(UsageError, match=r"nobody is asked|asks one predictor of when"):
+            open_foresight([WEIGHTS / name for name in files])
 
 
 def test_a_pause_begins_the_past_anew_and_a_short_one_is_bridged() -> None:

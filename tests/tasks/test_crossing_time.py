@@ -90,7 +90,7 @@ def test_moments_know_their_time_or_how_long_it_is_at_least() -> None:
     assert np.isnan(found.event_s[1])
     assert found.hours == pytest.approx(4 * 4 / 3600)
     assert found.inputs.shapes["centre"] == (15, 8)
-    lane = estimate_lane_time(found, 30.0)
+    lane = estimate_lane_time(found.inputs, 30.0)
     # From x to the middle third at 640 px with 120 px/s; who stands at the right never comes.
     x = found.table["x1_px"].to_numpy() + 30
     assert lane[walker] == pytest.approx(np.maximum(640 - x[walker], 0) / 120, abs=1e-3)

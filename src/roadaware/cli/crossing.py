@@ -24,7 +24,7 @@ from roadaware.cli.results import write_result
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folders
 from roadaware.io.sources import to_printable
-from roadaware.online.setup import PREDICTORS, WEIGHTS
+from roadaware.online.setup import PREDICTORS, WEIGHTS, open_when
 from roadaware.reports import terminal
 
 if TYPE_CHECKING:
@@ -40,9 +40,10 @@ _TRACKS = (
     "is watched first."
 )
 _WEIGHTS = (
-    "The predictor: crossing-jaad or risk-jaad, which come along, a model.safetensors of `train`, or the folder of a run, "
-    "whose seeds are averaged. Several are averaged."
+    "The predictor: crossing-jaad, risk-jaad or crossing-time-jaad, which come along, a model.safetensors or model.npz of "
+    "`train`, or the folder of a run, whose seeds are averaged. Several are averaged."
 )
+_WHEN = "Also say when: seconds until somebody begins to cross, by crossing-time-jaad, beside a predictor of who crosses."
 _READER = "What the dataset is: jaad, pie, or another reader of `read`."
 _COLUMNS = (
     "Columns of a table whose names are not guessed: video, frame, t, id, label, x1, y1, x2, y2 or left, top, width, height, "
@@ -77,6 +78,7 @@ def crossing(
     every: Annotated[float | None, Parameter(help=_EVERY)] = None,
     bridge: Annotated[float, Parameter(help=_BRIDGE)] = 0.5,
     steady: Annotated[float | None, Parameter(help=_STEADY)] = None,
+    when: Annotated[bool, Parameter(help=_WHEN, negative="--no-when")] = True,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     top: Annotated[int, Parameter(help=_TOP, validator=validate_range(0, 100))] = 6,
     threads: Annotated[
@@ -114,7 +116,9 @@ def crossing(
     from roadaware.models.crossing.ensemble import EnsemblePredictor
     from roadaware.tasks.crossing_tracks import (
         DETECTED_STEADY_S,
+        add_times,
         add_truth,
+        count_contradictions,
         cut_moments,
         predict_tracks,
         rank_people,
@@ -136,13 +140,18 @@ def crossing(
     with console.log_step("bringing tracks to the rate of the predictor"):
         asked = cut_moments(tables, moments, fps)
     with console.log_step(f"asking about {len(asked.scenes.samples):,} moments"):
-        table = add_truth(predict_tracks(predictor, asked), tables, fps)
+        table = predict_tracks(predictor, asked)
+        if when and len(table) and (trees := open_when(predictor.task, moments.rate_fps)):
+            table = add_times(table, trees, asked)
+        table = add_truth(table, tables, fps)
     if not len(table):
         raise InputError(
             f"nobody is followed for {moments.frames} boxes at {moments.rate_fps:g} frames a second, which the predictor "
             f"looks back at ({len(asked.short):,} people are shorter)",
-            hint="a tracker that loses people less often, or --bridge with more seconds",
+            hint="a tracker that loses people less often, or --bridge with more seconds: boxes that are further apart than "
+            f"{moments.bridge_s:g} s begin anew",
         )
+    contradictions = count_contradictions(tables)
     people = rank_people(table)
     data: dict[str, Any] = {
         "predictor": ", ".join(path.stem for path in weights),
@@ -158,7 +167,13 @@ def crossing(
         "too_short": len(asked.short),
         "too_small_moments": int((~table["within_limits"]).sum()),
         "refused_rows": len(tables.rejected),
+        "refused": _count_reasons(tables.rejected),
+        "left_out_boxes": asked.left_out,
+        "begun_anew": asked.anew,
+        "contradicting_labels": contradictions,
         "columns": str(tables.meta.notes.get("columns", "")),
+        "columns_not_read": str(tables.meta.notes.get("columns_not_read", "")),
+        "contradicting_classes": str(tables.meta.notes.get("contradicting_classes", "")),
         "most_urgent": people.head(10).to_dicts() if predictor.task != "risk" else [],
     }
     with console.log_step("drawing the page"):
@@ -184,9 +199,9 @@ def _find_predictor(given: Path) -> Path:
     """A file or folder, or a predictor that comes along by its name."""
     if given.exists():
         return given
-    bundled = [name.removesuffix(".safetensors") for name in PREDICTORS]
+    bundled = {Path(name).stem: WEIGHTS / name for name in PREDICTORS}
     if str(given) in bundled:
-        return WEIGHTS / f"{given}.safetensors"
+        return bundled[str(given)]
     raise UsageError(
         f"there is no predictor {to_printable(str(given), 100)}; those that come along are {', '.join(bundled)}"
     )
@@ -390,8 +405,26 @@ def _encode(table: pl.DataFrame, people: pl.DataFrame) -> dict[str, bytes]:
     }
 
 
+def _count_reasons(rejected: pl.DataFrame) -> dict[str, int]:
+    """Why rows were refused, without what differs from row to row, to how many; the most frequent first."""
+    import polars as pl
+
+    if rejected.is_empty():
+        return {}
+    # Messages end with what stands in the row, behind a colon or in quotes.
+    short = pl.col("reason").cast(pl.String).str.replace(r"(: | and is )['\d\-].*$", "")
+    found = (
+        rejected.group_by(short.alias("why"), maintain_order=True)
+        .len()
+        .sort("len", descending=True, maintain_order=True)
+    )
+    return dict(found.iter_rows())
+
+
 def _text(data: dict[str, Any]) -> str:
     lines = [f"columns: {data['columns']}"] if data["columns"] else []
+    if data["columns_not_read"]:
+        lines.append(f"not read: {data['columns_not_read']}")
     lines += [
         f"{data['people']:,} people in {data['videos']:,} videos asked about at {data['moments']:,} moments by "
         f"{data['predictor']}"
@@ -400,15 +433,25 @@ def _text(data: dict[str, Any]) -> str:
         lines.append(
             f"{data['too_short']:,} people have fewer than {data['frames']} boxes in a row, and are not asked about"
         )
+    lines += [f"{count:,} people {why}: their tracks begin anew" for why, count in data["begun_anew"].items()]
+    lines += [f"{count:,} boxes {why} are not asked about" for why, count in data["left_out_boxes"].items()]
     if data["too_small_moments"]:
         lines.append(
             f"{data['too_small_moments']:,} moments have a box smaller than any that it learnt from (within_limits)"
         )
     if data["refused_rows"]:
-        lines.append(f"{data['refused_rows']:,} rows of the tracks were refused")
+        reasons = "; ".join(f"{why} ({count:,})" for why, count in list(data["refused"].items())[:5])
+        lines.append(f"{data['refused_rows']:,} rows of the tracks were refused: {reasons}")
+    if data["contradicting_classes"]:
+        lines.append(data["contradicting_classes"])
+    lines += [f"labels: {count:,} people {why}" for why, count in data["contradicting_labels"].items()]
     if data["most_urgent"]:
         lines.append("most urgent:")
         for row in data["most_urgent"][:5]:
             who = f"{terminal.format_cell(row['video'])}, {terminal.format_cell(row['name'])}"
-            lines.append(f"  {who}: {row['peak']:.2f} at {row['t_s']:.1f} s")
+            soon = row.get("seconds")
+            lines.append(
+                f"  {who}: {row['peak']:.2f} at {row['t_s']:.1f} s"
+                + (f", in {soon:.1f} s" if soon is not None else "")
+            )
     return "\n".join(lines)

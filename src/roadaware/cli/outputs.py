@@ -149,6 +149,7 @@ ABLATION = Output(folder=True, rule=_record("ablation.json", "roadaware-ablation
 ABLATED_CROWDS = Output(folder=True, rule=_record("study.json", "roadaware-crowd-ablation"))
 TIMES = Output(folder=True, rule=_record("study.json", "roadaware-crossing-time"))
 PATHS = Output(folder=True, rule=_record("study.json", "roadaware-trajectory-study"))
+CONTEST = Output(folder=True, rule=_record("study.json", "roadaware-contest"))
 ABROAD = Output(folder=True, rule=_record("study.json", "roadaware-abroad"))
 CONTINUAL = Output(folder=True, rule=_record("study.json", "roadaware-continual"))
 COUNTRIES = Output(folder=True, rule=_record("study.json", "roadaware-countries"))

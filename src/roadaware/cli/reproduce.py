@@ -26,6 +26,7 @@ from roadaware.cli.options import (
 from roadaware.cli.outputs import (
     ABLATED_CROWDS,
     ABROAD,
+    CONTEST,
     CONTINUAL,
     COUNTRIES,
     DECISIONS,
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
     from roadaware.tasks.pedestrians import Baseline
 
 _DATA = (
-    "Folder that holds jaad/ and pie/; when, minds: JAAD itself; trajectories: folder of jaad/ and kitti_tracking/, or JAAD "
-    "itself; abroad: the folder of a `cross-dataset`. [default: ROADAWARE_DATA_DIR]"
+    "Folder that holds jaad/ and pie/; when, contest, minds: JAAD itself; trajectories: folder of jaad/ and kitti_tracking/, "
+    "or JAAD itself; abroad: the folder of a `cross-dataset`. [default: ROADAWARE_DATA_DIR]"
 )
 _BASELINES = "Train the models without pixels and show them beside."
 _SCENES = (
@@ -62,14 +63,18 @@ _OUT = (
     "All but iv2024: folder of the study; the same command goes on there. [default: "
     "runs/crowd-ablation, else runs/ and the name of the experiment]"
 )
-_SEEDS = "crowd, when, trajectories, continual, countries, decisions, minds: trainings of each row."
+_SEEDS = "crowd, when, contest, trajectories, continual, countries, decisions, minds: trainings of each row."
 _DOMAINS = (
     "continual, countries: tables in place of simulated towns, NAME=FOLDER with commas between: what `roadaware read` saved, "
     "or `roadaware simulate` made. The stream of continual takes them in this order; countries takes two."
 )
 _MEMORY = "continual: tubes that the reservoir of replay holds."
 _STEPS = "crowd: steps of each task."
-_ROWS = "crowd: rows with commas: alone,shared,blocks-2,blocks-4,random-paths,shuffled. [default: all]"
+_ROWS = (
+    "crowd: rows with commas: alone,shared,blocks-2,blocks-4,random-paths,shuffled. contest: predictors with commas, such as "
+    "'logistic,boosting,hazard trees,steady'. [default: all]"
+)
+_BUDGET = "contest: configurations that each predictor tries on validation."
 _PROCESSES = "crowd: trainings side by side. [default: 1; of a cluster as many as it has processors]"
 _SET = "crowd: fields of the recipe configs/crowd/intellicare.yaml, such as model.weights=trunk.safetensors."
 
@@ -80,6 +85,7 @@ def reproduce(
             "iv2024",
             "crowd",
             "when",
+            "contest",
             "trajectories",
             "abroad",
             "continual",
@@ -107,6 +113,7 @@ def reproduce(
     ] = None,
     spread: Spread = LOCAL,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
+    budget: Annotated[int, Parameter(help=_BUDGET, validator=validate_range(1, 10))] = 8,
     domains: Annotated[str | None, Parameter(help=_DOMAINS)] = None,
     memory: Annotated[int, Parameter(help=_MEMORY, validator=validate_range(1, 100_000))] = 400,
     common: Common = USUAL,
@@ -124,6 +131,10 @@ def reproduce(
     `when` asks at every moment of every track of JAAD, or of streets of a town that was not learnt from, when somebody begins
     to cross: trees and networks of the time (fitted here in some minutes), the bundled classifier, one of the trees' own
     features, constant velocity and the prior, with intervals and warning times.
+
+    `contest` lets predictors of crossing choose among equally many configurations each on JAAD's validation split, asks the
+    best of each on test, once, and shows them with intervals and paired differences: constant velocity, logistic regression,
+    boosting, trees of two seconds of boxes that learn who or when, and small networks. Interrupted, the same command goes on.
 
     `trajectories` predicts where pedestrians of JAAD, KITTI tracking and simulated streets will be in the next one and a half
     seconds, from half a second of their boxes: a mixture network (fitted here in some minutes), constant velocity, a linear
@@ -156,6 +167,8 @@ def reproduce(
         roadaware reproduce crowd --scenes crowds --output runs/crowd-ablation
 
         roadaware reproduce when --data JAAD-JAAD_2.0.zip --output runs/when
+
+        roadaware reproduce contest --data JAAD-JAAD_2.0.zip --budget 4 --rows 'logistic,boosting,hazard trees,steady'
 
         roadaware reproduce trajectories --data DATA --scenes town --unseen other-town --output runs/trajectories
 
@@ -192,6 +205,13 @@ def reproduce(
             raise UsageError("no study: say --data DIR, the folder of a `roadaware cross-dataset`")
         check_paths(reproduce, {"data": data, "out": folder, "html": html, "common": common})
         return _study_abroad(data, folder, draws, html)
+    if experiment == "contest":
+        folder = out or Path("runs/contest")
+        CONTEST.check(folder)
+        source = _find_jaad(data)
+        check_paths(reproduce, {"data": source, "out": folder, "html": html, "common": common})
+        names = [name.strip() for name in rows.split(",") if name.strip()] if rows is not None else None
+        return _hold_contest(source, names, folder, budget, seeds, draws, html)
     if experiment == "trajectories":
         folder = out or Path("runs/trajectories")
         PATHS.check(folder)
@@ -272,6 +292,44 @@ def _study_time(
         folders.write_text(path, page)
     text = f"{format_time_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
     return Outcome(text, {"folder": str(out), **found.as_dict()})
+
+
+def _hold_contest(
+    source: Path, names: list[str] | None, out: Path, budget: int, seeds: int, draws: int, html: Path | None
+) -> Outcome:
+    """The contest of predictors; its page, trials and answers of test lie in its folder."""
+    from roadaware.config import to_dict
+    from roadaware.protocols.contest import run_contest
+    from roadaware.reports.contest import build_contest_section, format_contest
+    from roadaware.reports.page import report
+    from roadaware.training.pedestrians.results import group_results
+
+    with console.show_progress("contest") as progress:
+        found = run_contest(
+            "jaad",
+            source,
+            out,
+            names=names,
+            budget=budget,
+            seeds=tuple(range(seeds)),
+            draws=draws,
+            progress=progress,
+        )
+    with console.log_step("comparing in pairs"):
+        page = report(
+            [build_contest_section(found, draws)],
+            title="Fair contest of crossing predictors",
+            subtitle="JAAD, test split",
+        )
+        text = format_contest(found, draws)
+    for path in filter(None, (out / "report.html", html)):
+        folders.write_text(path, page)
+    told = {
+        "folder": str(out), "budget": found.budget, "chosen": found.chosen, "order_on_validation": found.order,
+        "trials": {name: [to_dict(trial) for trial in tried] for name, tried in found.trials.items()},
+        "results": group_results(found.rows),
+    }  # fmt: skip
+    return Outcome(f"{text}\n\nwrote {out} (report: {out / 'report.html'})", told)
 
 
 def _study_trajectories(

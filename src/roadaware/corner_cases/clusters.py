@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.arrays import Floats, Floats32, Ints32
+from roadaware.arrays import Floats, Floats32, Ints32, allocate
 from roadaware.corner_cases.range_image import Grid
 from roadaware.errors import UsageError
 
@@ -95,7 +95,7 @@ def label(
         up[step:, step - 1] = compute_min_range_ratio(elevations[:-step] - elevations[step:], theta_deg)
     # Columns are evenly spaced, so that one ratio a step serves all of them; rows are not.
     left = compute_min_range_ratio(2 * np.pi / columns * np.arange(1, reach_columns + 1), theta_deg)
-    labels, parent = np.empty(image.shape, np.int32), np.empty(image.size, np.int32)
+    labels, parent = allocate(image.shape, np.int32), allocate(image.size, np.int32)
     count = join(np.ascontiguousarray(image), up.astype(np.float32), left.astype(np.float32), parent, labels)
     return labels, int(count)
 
@@ -126,7 +126,7 @@ def find_clusters(
     labels, count = label(
         image, grid.elevations, theta_deg=theta_deg, reach_rows=grid.reach, reach_columns=reach_columns
     )
-    found = np.empty(len(points), dtype=np.int32)
+    found = allocate(len(points), np.int32)
     assign_cluster_labels(grid.row, grid.column, np.ascontiguousarray(solid), labels, found)
     return measure_clusters(points, grid, labels, found, count, heights=heights)
 
@@ -161,12 +161,12 @@ def find_reach_clusters(
     from roadaware.corner_cases.kernels import assign_cluster_labels, fill_spots, label_within_reach
 
     solid, image = np.ascontiguousarray(solid), np.ascontiguousarray(image)
-    spots = np.empty((*grid.shape, 3), np.float32)
+    spots = allocate((*grid.shape, 3), np.float32)
     fill_spots(grid.row, grid.column, grid.ranges, points, solid, image, spots)
-    parent = np.empty(image.size + 1, np.int32)
+    parent = allocate(image.size + 1, np.int32)
     made = []
     for reach in reaches:
-        labels, found = np.empty(grid.shape, np.int32), np.empty(len(points), np.int32)
+        labels, found = allocate(grid.shape, np.int32), allocate(len(points), np.int32)
         count = label_within_reach(image, spots, np.float32(reach), WIDE, TALL, parent, labels)
         assign_cluster_labels(grid.row, grid.column, solid, labels, found)
         made.append(measure_clusters(points, grid, labels, found, int(count), heights=heights))

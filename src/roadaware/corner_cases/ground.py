@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.arrays import Floats, Floats32, Ints32
+from roadaware.arrays import Floats, Floats32, Ints32, allocate
 from roadaware.errors import InputError, UsageError
 
 # Farther than any LiDAR on a vehicle sees; such numbers mark missing returns, or another unit.
@@ -38,8 +38,7 @@ class PointCheck:
     @property
     def usable(self) -> npt.NDArray[np.bool_]:
         """(n,) which returns are used."""
-        found: npt.NDArray[np.bool_] = self.judged == 0
-        return found
+        return np.equal(self.judged, 0, out=allocate(len(self.judged), np.bool_))
 
 
 def validate_lidar_points(points: npt.NDArray[np.floating]) -> Floats32:
@@ -72,7 +71,7 @@ def check(points: Floats32, *, min_range_m: float = 0.0) -> PointCheck:
     """
     from roadaware.corner_cases.kernels import label_points
 
-    judged, tallied = np.empty(len(points), dtype=np.uint8), np.zeros(len(_NAMES), dtype=np.int64)
+    judged, tallied = allocate(len(points), np.uint8), np.zeros(len(_NAMES), dtype=np.int64)
     label_points(points, float(min_range_m), FARTHEST_M, judged, tallied)
     found = PointCheck(judged, {name: int(n) for name, n in zip(_NAMES, tallied, strict=True) if n})
     _refuse_other_units(points, found)
@@ -204,9 +203,16 @@ def find_ground(
         return Ground(None, None, nothing, share, reason)
     from roadaware.corner_cases.kernels import compute_heights
 
-    heights = np.empty(len(points), dtype=np.float32)
+    heights = allocate(len(points), np.float32)
     compute_heights(points, checked.judged, plane, heights)
-    return Ground(plane, heights, (heights < within_m) & checked.usable, share)
+    return Ground(plane, heights, _find_below(heights, within_m, checked), share)
+
+
+def _find_below(heights: Floats32, within_m: float, checked: PointCheck) -> npt.NDArray[np.bool_]:
+    """(n,) usable returns less than so high."""
+    found = np.less(heights, within_m, out=allocate(len(heights), np.bool_))
+    found &= checked.usable
+    return found
 
 
 def _plane(
@@ -271,6 +277,6 @@ def follow_ground(
     find_local_ground(
         column, ranges, ground.heights, columns, BIN_M, RISE, MOST_RISE_M, SLACK_M, levels, known
     )
-    heights = np.empty(len(ranges), dtype=np.float32)
+    heights = allocate(len(ranges), np.float32)
     subtract_local_ground(column, ranges, ground.heights, columns, BIN_M, levels, heights)
-    return replace(ground, heights=heights, removed=(heights < within_m) & checked.usable)
+    return replace(ground, heights=heights, removed=_find_below(heights, within_m, checked))

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.arrays import Floats, Floats32, Ints32
+from roadaware.arrays import Floats, Floats32, Ints32, allocate
 from roadaware.corner_cases.ground import PointCheck
 from roadaware.errors import InputError, UsageError
 
@@ -173,7 +173,7 @@ def assign_grid_cells(
     """
     from roadaware.corner_cases.kernels import assign_columns, assign_rows, compute_polar
 
-    ranges, slopes, azimuth = np.empty((3, len(points)), dtype=np.float32)
+    ranges, slopes, azimuth = (allocate(len(points), np.float32) for _ in range(3))
     compute_polar(points, checked.judged, ranges, slopes, azimuth)
     if ring is None:
         numbered, how = _turns(azimuth, slopes, checked), RECOVERED
@@ -184,12 +184,12 @@ def assign_grid_cells(
     if columns is None:
         in_turns = found is not None and how == RECOVERED
         columns = _columns(azimuth, checked, layout, in_turns=in_turns)
-    column = np.empty(len(points), np.int32)
+    column = allocate(len(points), np.int32)
     assign_columns(azimuth, checked.judged, columns, column)
     if found is not None:
         return Grid(ranges, found[0], column, found[1], columns, how, reach_rows)
     edges, elevations = _bins(slopes, checked, layout, rows)
-    row = np.empty(len(points), np.int32)
+    row = allocate(len(points), np.int32)
     assign_rows(slopes, column, edges, row)
     how = BEAMS if layout is not None and layout.elevations_deg else BINS
     return Grid(ranges, row, column, elevations, columns, how, max(reach_rows, repair_rows))
@@ -207,7 +207,8 @@ def fill(grid: Grid, solid: npt.NDArray[np.bool_] | None = None) -> Floats32:
     """
     from roadaware.corner_cases.kernels import fill as write
 
-    image = np.zeros(grid.shape, dtype=np.float32)
+    image = allocate(grid.shape, np.float32)
+    image.fill(0.0)
     kept = np.ones(len(grid.row), dtype=np.bool_) if solid is None else np.ascontiguousarray(solid)
     write(grid.row, grid.column, grid.ranges, kept, image)
     return image
@@ -248,7 +249,7 @@ def _turns(azimuth: Floats32, slopes: Floats32, checked: PointCheck) -> tuple[In
     best: tuple[Ints32, RingSums] | None = None
     least = np.inf
     for seam in (float(azimuth[first]) - early, float(azimuth[last]) + early):
-        found = np.empty(len(azimuth), dtype=np.int32)
+        found = allocate(len(azimuth), np.int32)
         sums, squares, counts = np.zeros(MOST_RINGS), np.zeros(MOST_RINGS), np.zeros(MOST_RINGS, np.int64)
         count = assign_rings(azimuth, checked.judged, slopes, seam, clockwise, found, sums, squares, counts)
         if not _FEWEST_RINGS <= count <= MOST_RINGS:

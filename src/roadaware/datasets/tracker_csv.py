@@ -306,6 +306,37 @@ def find_columns(
     return found
 
 
+def name_columns(first: Sequence[str], named: Mapping[str, str], where: str) -> tuple[list[str], bool]:
+    """The names of columns, and whether the first row holds them; without a header they are numbers from 1.
+
+    Args:
+        first: cells of the first row.
+        named: as of `find_columns`; a file without a header needs it.
+        where: names the file.
+
+    Raises:
+        InputError: if cells are not separated by commas, or there is no header and no numbers of columns.
+
+    >>> name_columns(["0", "4", "300"], {"frame": "1", "id": "2"}, "tracks.csv")
+    (['1', '2', '3'], False)
+    """
+    if len(first) == 1 and re.search(r"[;\t]", first[0]):
+        raise InputError(
+            f"expected commas between cells, found {first[0][:60]!r}",
+            where=where,
+            hint="write it again with commas",
+        )
+    if any(_WORD.search(cell) for cell in first):
+        return list(first), True
+    if not all(column.isdigit() for column in named.values()) or not named:
+        raise InputError(
+            f"the names of columns are missing: the first row is {to_printable(', '.join(first), 120)}",
+            where=where,
+            hint="add a header, or give the numbers of columns: --columns frame=1 id=2 left=3 top=4 width=5 height=6",
+        )
+    return [str(n) for n in range(1, len(first) + 1)], False
+
+
 def is_box_header(names: Sequence[str]) -> bool:
     """Whether names of columns, in lower case, are those of boxes of a tracker: a frame or time and a corner among them.
 
@@ -415,22 +446,8 @@ def _read_file(
     if width > _MOST_COLUMNS:
         raise InputError(f"a header of {width:,} columns; at most {_MOST_COLUMNS:,} are read", where=where)
     cells = pl.concat([split_cells(part, where, width) for part in lines])
-    if width == 1 and re.search(r"[;\t]", header[0]):
-        raise InputError(
-            f"expected commas between cells, found {header[0][:60]!r}",
-            where=where,
-            hint="write it again with commas",
-        )
-    if any(_WORD.search(cell) for cell in header):
-        cells = cells.slice(1)
-    elif not all(column.isdigit() for column in named.values()) or not named:
-        raise InputError(
-            f"the names of columns are missing: the first row is {to_printable(', '.join(header), 120)}",
-            where=where,
-            hint="add a header, or give the numbers of columns: --columns frame=1 id=2 left=3 top=4 width=5 height=6",
-        )
-    else:
-        header = [str(n) for n in range(1, width + 1)]
+    header, has_names = name_columns(header, named, where)
+    cells = cells.slice(int(has_names))
     found = find_columns(header, named, where)
     # What is not read is not said to be taken for anything: times beside frames, scores of ground truth.
     if "frame" in found:

@@ -7,13 +7,21 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
 from roadaware.datasets.issues import Findings
 from roadaware.datasets.loading import open_dataset
-from roadaware.datasets.tracker_csv import LARGEST_SHARE, PLACES, describe_columns, find_columns, parse_boxes
+from roadaware.datasets.tracker_csv import (
+    LARGEST_SHARE,
+    PLACES,
+    describe_columns,
+    find_columns,
+    list_unread,
+    name_columns,
+    parse_boxes,
+)
 from roadaware.errors import FindingsError, InputError, UsageError
 from roadaware.formats.coco import read_annotations
 from roadaware.formats.mot import read_sequences, read_tracks
@@ -28,6 +36,13 @@ T = TypeVar("T", Scenes, Predictions)
 
 FILES_OF_TRACKERS = ("tracks", "MOT")
 """What `meta.dataset` says of tracks that a tracker wrote, whose boxes tremble."""
+_MOST = 0.5
+_LONGEST_STEP_S = 5.0
+"""From one box of somebody to the next: times further apart are no seconds, or nobody is followed."""
+_LATEST_S = 1e6
+"""Later times are those of a calendar; 1e6 seconds are eleven days of video."""
+_ROOM, _MANY = 0.05, 0.1
+"""Boxes reach out of an image by so much of its side, and so many of them may, before its size is doubted."""
 _TABLES, _MOT, _JSON = (".csv", ".parquet"), (".txt",), (".json",)
 
 
@@ -132,14 +147,15 @@ def _read_table(path: Path, source: TrackSource, *, strict: bool) -> Scenes:
     where = to_printable(str(path))
     rows = read_cells(path, header=True)
     try:
-        _, header = next(rows)
+        first = next(rows)
     except StopIteration:
         raise InputError("expected a header and rows of boxes, found nothing", where=where) from None
+    header, named = name_columns(first[1], source.columns or {}, where)
     found = find_columns(header, source.columns or {}, where, tracked=True)
     found = {
         what: n for what, n in found.items() if what != "score" and not (what == "t" and "frame" in found)
     }
-    kept = [(line, cells) for line, cells in rows]
+    kept = [*([] if named else [first]), *rows]
     findings = Findings()
     findings.read["boxes"] += len(kept)
     text = {
@@ -155,7 +171,7 @@ def _read_table(path: Path, source: TrackSource, *, strict: bool) -> Scenes:
         raise UsageError(
             "the table has times and no frames: say how many frames a second they are counted in (--fps)"
         )
-    table = parse_boxes(table, source.fps)
+    table = parse_boxes(_count_times(table, where) if "t" in found else table, source.fps)
     again = ~pl.struct("video", "frame", "track").is_first_distinct()
     table = table.with_columns(
         reason=pl.coalesce(
@@ -178,7 +194,7 @@ def _read_table(path: Path, source: TrackSource, *, strict: bool) -> Scenes:
         )
         raise FindingsError(f"{where}: {len(refused):,} rows were refused: {listed}")
     table = table.filter(pl.col("reason") == "")
-    table = _keep_people(table, where)
+    table, contradicting = _keep_people(table, where)
     if table.is_empty():
         raise InputError(
             f"none of {len(kept):,} rows is a box of a person", where=where,
@@ -200,32 +216,75 @@ def _read_table(path: Path, source: TrackSource, *, strict: bool) -> Scenes:
     table = table.join(
         tubes, left_on=["video", "track"], right_on=["video", "id"], how="left", maintain_order="left"
     )
+    notes: dict[str, Any] = {"columns": describe_columns(header, found)}
+    if unread := list_unread(header, found):
+        notes["columns_not_read"] = unread
+    if contradicting:
+        notes["contradicting_classes"] = contradicting
     return Scenes(
         videos=table.select("video").unique(maintain_order=True),
         boxes=table.select("box", "video", "frame", "tube", *CORNERS),
         tubes=tubes.select("tube", "video", name="id"),
         rejected=findings.table(),
-        meta=Meta(
-            "tracks", rows_read=dict(findings.read), notes={"columns": describe_columns(header, found)}
-        ),
+        meta=Meta("tracks", rows_read=dict(findings.read), notes=notes),
     )
 
 
-def _keep_people(table: pl.DataFrame, where: str) -> pl.DataFrame:
-    """The rows of people, where a column of words says who is one; all of them where it has numbers."""
+def _count_times(table: pl.DataFrame, where: str) -> pl.DataFrame:
+    """The rows with times in seconds from the first of their video, where they are those of a calendar.
+
+    Raises:
+        InputError: if a track steps by so much time that they are no seconds.
+    """
+    number = pl.col("t").cast(pl.Float64, strict=False)
+    times = table.with_columns(number=number).filter(pl.col("number").is_finite())
+    step = times.sort("video", "id", "number").select(pl.col("number").diff().over("video", "id"))["number"]
+    usual = step.filter(step > 0).median()
+    if isinstance(usual, float) and usual > _LONGEST_STEP_S:
+        raise InputError(
+            f"times of a track are {usual:g} apart: seconds are expected", where=where,
+            hint="divide milliseconds by 1,000, or name the column as frames: --columns frame=...",
+        )  # fmt: skip
+    lowest = times["number"].min()
+    if not isinstance(lowest, float) or lowest <= _LATEST_S:
+        return table
+    _log.warning("%s: times are counted from the first of each video, %.3f", where, lowest)
+    first = number.filter(number.is_finite()).min().over("video")
+    return table.with_columns(t=pl.coalesce((number - first).cast(pl.String), "t"))
+
+
+def _keep_people(table: pl.DataFrame, where: str) -> tuple[pl.DataFrame, str]:
+    """The rows of people, where a column of words says who is one; all of them where it has numbers.
+
+    A track whose rows are called different things is what most of them say.
+
+    Returns:
+        the rows, and how many tracks contradict themselves, in words; empty where none does.
+    """
     words = table["label"].str.to_lowercase()
     if not words.is_in([""]).not_().any():
-        return table
+        return table, ""
     if not words.is_in(list(PEOPLE)).any():
         known = ", ".join(words.unique(maintain_order=True).head(8).to_list())
         _log.warning(
             "%s: no class is one of people (%s); every track is asked about", where, to_printable(known, 200)
         )
-        return table
-    kept = table.filter(words.is_in(list(PEOPLE)))
+        return table, ""
+    share = words.is_in(list(PEOPLE)).cast(pl.Float64).alias("share")
+    table = table.with_columns(share).with_columns(pl.col("share").mean().over("video", "track"))
+    mixed = table.filter((pl.col("share") > 0) & (pl.col("share") < 1))
+    contradicting = ""
+    if len(mixed):
+        tracks = mixed.select("video", "track", "share").unique()
+        people = int((tracks["share"] >= _MOST).sum())
+        contradicting = (
+            f"{len(tracks):,} tracks are called people in some rows and other things in others: {people:,} are taken for "
+            f"people by most of their rows, {len(tracks) - people:,} are not"
+        )
+    kept = table.filter(pl.col("share") >= _MOST).drop("share")
     if len(kept) < len(table):
         _log.info("%s: %d rows that are no people are left out", where, len(table) - len(kept))
-    return kept
+    return kept, contradicting
 
 
 def _fill_videos(tables: T, source: TrackSource) -> T:
@@ -252,6 +311,7 @@ def _complete_videos(scenes: Scenes, source: TrackSource, path: Path) -> Scenes:
     Raises:
         UsageError: if one is known neither by the file nor by `source`.
     """
+    stated = "width_px" in scenes.videos.columns and not scenes.videos["width_px"].null_count()
     scenes, where = _fill_videos(scenes, source), to_printable(str(path))
     if scenes.videos["width_px"].null_count() or scenes.videos["height_px"].null_count():
         raise UsageError(
@@ -261,4 +321,23 @@ def _complete_videos(scenes: Scenes, source: TrackSource, path: Path) -> Scenes:
         raise UsageError(
             f"{where} does not say how many frames a second it has, which predictors need: --fps 30"
         )
+    if source.size_px is not None and not stated and len(scenes.boxes):
+        _warn_of_size(scenes.boxes, source.size_px, where)
     return scenes
+
+
+def _warn_of_size(boxes: pl.DataFrame, size_px: tuple[int, int], where: str) -> None:
+    """Say that boxes do not suit the size of the image that somebody stated."""
+    width, height = size_px
+    beyond = (pl.col("x2_px") > width * (1 + _ROOM)) | (pl.col("y2_px") > height * (1 + _ROOM))
+    out = int(boxes.select(beyond.sum()).item())
+    right, lower = boxes.select(pl.col("x2_px").max(), pl.col("y2_px").max().alias("y")).row(0)
+    if out > _MANY * len(boxes):
+        what = f"{out:,} of {len(boxes):,} boxes reach out of an image of {width}x{height}"
+    elif right <= width / 2 and lower <= height / 2:
+        what = (
+            f"no box of {len(boxes):,} reaches beyond {right:.0f}x{lower:.0f} of an image of {width}x{height}"
+        )
+    else:
+        return
+    _log.warning("%s: %s: is --size that of the image in whose pixels the boxes are?", where, what)

@@ -152,6 +152,10 @@ class Follower:
         now = np.array([0.0 if crossing is None else crossing, *regions])
         who.smoothed = self.rule.smooth(now, who.smoothed, t_s - who.t_s)
         who.t_s, smoothed = t_s, None if crossing is None else float(who.smoothed[0])
+        within, seconds = (
+            None if held is None or np.isnan(held[at]) else float(held[at])
+            for held in (found.within_2s, found.seconds)
+        )
         who.outlook = Outlook(
             crossing=crossing,
             low=low,
@@ -161,6 +165,8 @@ class Follower:
             regions=regions,
             region=self.rule.region(who.smoothed[1:], before.region) if regions else None,
             words=self.foresight.regions,
+            within_2s=within,
+            seconds=seconds,
         )
 
 

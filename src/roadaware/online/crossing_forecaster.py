@@ -18,12 +18,15 @@ from roadaware.models.crossing.inputs import Held, InputSet, parse_input_name
 from roadaware.models.crossing.networks.causal_tcn import Steady
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.crossing.streaming_inference import Stepper
+from roadaware.models.crossing.tabular import TabularPredictor
 from roadaware.models.crossing.uncertainty import sample_last_weights
 from roadaware.models.loading import digest_model_files
 from roadaware.online.camera_motion import find_strictest_limits
 from roadaware.online.forecast_event import Answers
 from roadaware.statistics.conformal import compute_quantile_interval
 from roadaware.tasks.crossing_inputs.boxes import FORMS, GivenBoxes
+from roadaware.tasks.crossing_inputs.history import Tracks, count_history_frames, describe_newest
+from roadaware.tasks.crossing_tracks import estimate_median_time, survive
 
 # Recurrent state of predictors for the pedestrians that they follow; imports torch.
 
@@ -217,6 +220,7 @@ USUAL_FPS = 30.0
 """The rate of JAAD and PIE, taken where a predictor does not say what it learnt from."""
 # From the 5th to the 95th percentile.
 _WITHIN = 0.9
+_SOON_S = 2.0
 _NOBODY_PX, _SIZE_PX = (300.0, 200.0, 330.0, 290.0), (640, 480)
 """The box and the image that predictors are warmed up with."""
 _TASKS = {"action": "crossing", "risk": "risk"}
@@ -237,6 +241,8 @@ class Foresight:
     Args:
         crossing: predicts the probability of crossing (task `action`); None to leave it out.
         risk: predicts the region of the image where the pedestrian will be (task `risk`); None to leave it out.
+        when: trees that say when somebody begins to cross (task `time`), of the pedestrian's newest two seconds and of those
+            who are followed beside it; None to leave it out.
         window: show every predictor windows, even those that can remember.
         files: what they were read from, for the record.
 
@@ -250,6 +256,7 @@ class Foresight:
         crossing: Model | None = None,
         risk: Model | None = None,
         *,
+        when: HazardTrees | None = None,
         window: bool = False,
         files: Sequence[Path] = (),
     ) -> None:
@@ -260,14 +267,19 @@ class Foresight:
             raise UsageError("nobody is asked: name a predictor of crossing, of risk, or both")
         for task, model in asked.items():
             _check(task, model)
-        rates = {float(each.facts.get("fps") or USUAL_FPS) for each in every}
+        if when is not None and when.inputs != ("history",):
+            raise UsageError(
+                f"trees of the time are asked of a stream by history alone; these read {', '.join(when.inputs)}"
+            )
+        self._when = when
+        rates = {float(each.facts.get("fps") or USUAL_FPS) for each in (*every, *([when] if when else []))}
         if len(rates) > 1:
             raise UsageError(
                 f"these predictors learnt from different rates ({sorted(rates)} frames a second)"
             )
         self.rate_fps = rates.pop()
         self.frames = max(shape[0] for each in every for shape in each.network.shapes.values())
-        self.asks_crossing = crossing is not None
+        self.asks_crossing, self.asks_when = crossing is not None, when is not None
         self.regions: tuple[str, ...] = risk.labels if risk is not None else ()
         self._memories = build_memories(every, window=window)
         self._weight = {task: _weights(held) for task, held in self._members.items()}
@@ -275,7 +287,12 @@ class Foresight:
         self.limits = find_strictest_limits(every)
         # The newest boxes of each, which a camera that turns moves: as many as an answer depends on.
         # One more than an answer sees: steps between frames need the box before the first.
-        self._past: Floats = np.zeros((0, self.frames + 1, 4))
+        self._kept = max(self.frames + 1, count_history_frames(self.rate_fps) if when else 0)
+        self._past: Floats = np.zeros((0, self._kept, 4))
+        # Own heights by which each has moved across the image since it was first seen, to the right.
+        self._way: Floats = np.zeros(0)
+        # Those of the newest frame: somebody who is not asked about yet moves beside the others all the same.
+        self._present: Ints = np.zeros(0, np.int64)
         self._moved: Bools = np.zeros(0, np.bool_)
         self._count: Ints = np.zeros(0, np.int64)
 
@@ -287,7 +304,8 @@ class Foresight:
         more = rows - len(self)
         for memory in self._memories:
             memory.grow(rows)
-        self._past = np.concatenate([self._past, np.zeros((more, self.frames + 1, 4))])
+        self._past = np.concatenate([self._past, np.zeros((more, self._kept, 4))])
+        self._way = np.concatenate([self._way, np.zeros(more)])
         self._moved = np.concatenate([self._moved, np.zeros(more, np.bool_)])
         self._count = np.concatenate([self._count, np.zeros(more, np.int64)])
 
@@ -306,7 +324,7 @@ class Foresight:
     def begin(self, rows: Ints) -> None:
         """Reset some rows."""
         if len(rows):
-            self._count[rows], self._moved[rows] = 0, False
+            self._count[rows], self._moved[rows], self._way[rows] = 0, False, 0.0
             for memory in self._memories:
                 memory.begin(rows)
 
@@ -323,10 +341,17 @@ class Foresight:
         anew = self._moved[rows] & (self._count[rows] > 0)
         new = {place: frames[place] for place in np.flatnonzero(~anew).tolist()}
         self._take(rows, new, size, self._past[rows, -1], self._count[rows] > 0)
-        for place in range(len(rows)):
-            some = np.concatenate([self._past[rows[place]], frames[place]])
-            self._past[rows[place]] = some[-(self.frames + 1) :]
-        self._count[rows], self._moved[rows] = counts, False
+        for place, row in enumerate(rows.tolist()):
+            some = np.concatenate([self._past[row], frames[place]])
+            if self._when is not None and len(frames[place]):
+                seen = some[-min(len(frames[place]) + 1, int(counts[place])) :]
+                moved, height = (
+                    np.diff((seen[:, 0] + seen[:, 2]) / 2),
+                    np.maximum(seen[1:, 3] - seen[1:, 1], 1.0),
+                )
+                self._way[row] += float((moved / height).sum())
+            self._past[row] = some[-self._kept :]
+        self._count[rows], self._moved[rows], self._present = counts, False, rows
         if anew.any():
             self._look_again(rows[anew], size)
 
@@ -368,7 +393,7 @@ class Foresight:
         past = {
             place: self._past[rows[place], -min(n, self.frames) :] for place, n in enumerate(held.tolist())
         }
-        self._take(rows, past, size, self._past[rows, 0], known)
+        self._take(rows, past, size, self._past[rows, -(self.frames + 1)], known)
 
     def ready(self, rows: Ints) -> Bools:
         """(n,) whether enough frames of a pedestrian were seen for a forecast.
@@ -393,15 +418,43 @@ class Foresight:
         }
         crossing, regions = self._joined("action", said), self._joined("risk", said)
         mean = None if regions is None else _mean(self._weight["risk"], regions)
+        within, seconds = self._ask_when(rows, size)
         if crossing is None:
-            return Answers(regions=mean)
+            return Answers(regions=mean, within_2s=within, seconds=seconds)
         weight, passes = self._weight["action"], crossing[..., 0]
         likely = np.asarray(weight @ passes)
         if len(weight) == 1:
-            return Answers(likely, regions=mean)
+            return Answers(likely, regions=mean, within_2s=within, seconds=seconds)
         low, high = compute_quantile_interval(passes, weight, _WITHIN)
         # Quantiles of few passes need not hold their weighted mean.
-        return Answers(likely, np.minimum(low, likely), np.maximum(high, likely), mean)
+        return Answers(likely, np.minimum(low, likely), np.maximum(high, likely), mean, within, seconds)
+
+    def _ask_when(self, rows: Ints, size: Floats) -> tuple[Floats | None, Floats | None]:
+        """(n,) probability of an event within two seconds and median time until then, of the trees; None without them."""
+        if self._when is None:
+            return None, None
+        asked, rows = rows, np.union1d(rows, self._present)
+        counts = np.minimum(self._count[rows], self._kept)
+        corners = np.concatenate(
+            [self._past[row, -n:] for row, n in zip(rows.tolist(), counts.tolist(), strict=True)]
+        )
+        first = np.concatenate([[0], np.cumsum(counts)])
+        # Everybody's newest box counts as of one frame: that of the stream.
+        frame = np.concatenate([np.arange(self._kept - n, self._kept) for n in counts.tolist()])
+        newest = first[1:][np.searchsorted(rows, asked)] - 1
+        sizes = np.broadcast_to(size, (len(corners), 2))
+        heights = np.maximum(corners[:, 3] - corners[:, 1], 1.0)
+        step = np.diff((corners[:, 0] + corners[:, 2]) / 2, prepend=0.0) / heights
+        step[first[:-1]] = 0.0
+        within = np.add.reduceat(step, first[:-1])
+        tracks = Tracks(
+            corners, frame, first, np.zeros(len(corners), np.int64), sizes,
+            (self._count[rows] - counts) / self.rate_fps, self._way[rows] - within,
+        )  # fmt: skip
+        history = describe_newest(tracks, newest, self.rate_fps)[:, None].astype(np.float32)
+        edges = [float(edge) for edge in self._when.facts["edges_s"]]
+        came = 1 - survive(self._when.probabilities(InputSet({"history": Held(history)}, len(asked))))
+        return came[:, edges.index(_SOON_S)], estimate_median_time(came, edges)
 
     def about(self) -> dict[str, Any]:
         """JSON-ready facts of the predictors."""
@@ -416,6 +469,12 @@ class Foresight:
                     "labels": list(first.labels),
                     "facts": first.facts,
                 }
+        if self._when is not None:
+            said["when"] = {
+                "model": "hazard-trees",
+                "inputs": list(self._when.inputs),
+                "facts": self._when.facts,
+            }
         return {
             **said,
             "files": {path.name: digest_model_files(path) for path in self._files if path.is_file()},
@@ -423,7 +482,10 @@ class Foresight:
 
     def members(self) -> list[tuple[str, Path | None, dict[str, Any]]]:
         """The ensemble members of each task: its name, a file, and the facts of the predictor in it."""
-        held = [(_TASKS[task], one.predictor) for task, some in self._members.items() for one in some]
+        held: list[tuple[str, Any]] = [
+            (_TASKS[task], one.predictor) for task, some in self._members.items() for one in some
+        ]
+        held += [("when", self._when)] if self._when is not None else []
         paths: list[Path | None] = [*self._files]
         paths += [None] * (len(held) - len(paths))
         return [(task, path, each.facts) for (task, each), path in zip(held, paths, strict=False)]
@@ -448,9 +510,15 @@ def open_foresight(paths: Sequence[Path], *, window: bool = False) -> Foresight:
         InputError: if one cannot be read, or is no predictor.
     """
     held: dict[str, list[Model]] = {}
+    trees: list[HazardTrees] = []
     for path in paths:
         model = EnsemblePredictor.open([path])
-        held.setdefault(model.task, []).append(model)
+        if isinstance(model.members[0], HazardTrees) and len(model.members) == 1:
+            trees.append(model.members[0])
+        else:
+            held.setdefault(model.task, []).append(model)
+    if len(trees) > 1:
+        raise UsageError("a stream asks one predictor of when; several are named")
     other = [task for task in held if task not in _TASKS]
     if other:
         raise UsageError(
@@ -458,7 +526,9 @@ def open_foresight(paths: Sequence[Path], *, window: bool = False) -> Foresight:
             "action and of risk"
         )
     joined = {task: EnsemblePredictor(tuple(models)) for task, models in held.items()}
-    return Foresight(joined.get("action"), joined.get("risk"), window=window, files=paths)
+    return Foresight(
+        joined.get("action"), joined.get("risk"), when=trees[0] if trees else None, window=window, files=paths
+    )
 
 
 def _mean(weight: Floats, passes: Floats) -> Floats:
@@ -474,14 +544,16 @@ class _Member:
     share: float
 
 
-def _members(model: Model | HazardTrees, share: float = 1.0) -> list[_Member]:
+def _members(model: Model | HazardTrees | TabularPredictor, share: float = 1.0) -> list[_Member]:
     if isinstance(model, EnsemblePredictor):
         each = share / len(model.members)
         return [found for one in model.members for found in _members(one, each)]
     if isinstance(model, HazardTrees):
         raise UsageError(
-            "hazard trees read two seconds of whole tracks and cannot be asked of a stream: roadaware crossing takes them"
+            "trees of the time say when, beside a predictor of who crosses; they are none themselves"
         )
+    if isinstance(model, TabularPredictor):
+        raise UsageError("models on hand features are not asked of a stream: roadaware crossing takes them")
     return [_Member(model, share)]
 
 

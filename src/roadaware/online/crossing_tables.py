@@ -39,18 +39,19 @@ class OutlookTable:
         folder: of the parts; made, must not exist.
         crossing: whether there are probabilities of crossing.
         regions: how many regions there are.
+        when: whether there are times until somebody begins to cross.
 
     Raises:
         DiskError: if the folder cannot be made.
     """
 
-    def __init__(self, folder: Path, *, crossing: bool, regions: int) -> None:
-        self.folder, self._crossing, self._regions = folder, crossing, regions
+    def __init__(self, folder: Path, *, crossing: bool, regions: int, when: bool = False) -> None:
+        self.folder, self._crossing, self._regions, self._when = folder, crossing, regions, when
         try:
             folder.mkdir()
         except OSError as error:
             raise build_disk_error(folder, 1, error) from error
-        schema = _WHERE | _schema(crossing=crossing, regions=regions)
+        schema = _WHERE | _schema(crossing=crossing, regions=regions, when=when)
         self._parts = Parts(folder, "outlooks", schema)
 
     def add(self, seen: Seen) -> None:
@@ -63,7 +64,10 @@ class OutlookTable:
         if found:
             n = len(found)
             columns = build_forecast_columns(
-                [outlook for _, outlook in found], crossing=self._crossing, regions=self._regions
+                [outlook for _, outlook in found],
+                crossing=self._crossing,
+                regions=self._regions,
+                when=self._when,
             )
             where = {
                 "tube": np.array([number for number, _ in found]),
@@ -89,15 +93,16 @@ class OutlookTable:
 
 
 def build_forecast_columns(
-    outlooks: Sequence[Outlook], *, crossing: bool, regions: int = 0
+    outlooks: Sequence[Outlook], *, crossing: bool, regions: int = 0, when: bool = False
 ) -> dict[str, npt.NDArray[Any]]:
-    """Columns of n forecasts: (n) `crossing`, `low`, `high` and `probable`; (n) `region` and (n, r) `regions`;
-    (n) `unknown`, empty where something is known. What nobody says is NaN or -1.
+    """Columns of n forecasts: (n) `crossing`, `low`, `high` and `probable`; (n) `within_2s` and `seconds`; (n) `region` and
+    (n, r) `regions`; (n) `unknown`, empty where something is known. What nobody says is NaN or -1.
 
     Args:
         outlooks: of pedestrians.
         crossing: whether there are probabilities of crossing.
         regions: how many regions there are.
+        when: whether there are times until somebody begins to cross.
     """
     found: dict[str, npt.NDArray[Any]] = {}
     if crossing:
@@ -105,6 +110,10 @@ def build_forecast_columns(
             said = [getattr(outlook, name) for outlook in outlooks]
             found[name] = np.array([np.nan if value is None else value for value in said], np.float32)
         found["probable"] = np.array([outlook.probable for outlook in outlooks], np.bool_)
+    if when:
+        for name in ("within_2s", "seconds"):
+            said = [getattr(outlook, name) for outlook in outlooks]
+            found[name] = np.array([np.nan if value is None else value for value in said], np.float32)
     if regions:
         places = [-1 if outlook.region is None else outlook.region for outlook in outlooks]
         unsaid = (math.nan,) * regions
@@ -140,7 +149,9 @@ def build_forecast_table(
     Raises:
         InputError: if the size of an image is unknown.
     """
-    schema = _schema(crossing=foresight.asks_crossing, regions=len(foresight.regions))
+    schema = _schema(
+        crossing=foresight.asks_crossing, regions=len(foresight.regions), when=foresight.asks_when
+    )
     empty = pl.DataFrame(schema={"video": pl.String, **_WHERE, **schema})
     walked = _collect_pedestrian_boxes(scenes, tubes, foresight.rate_fps)
     each = [_of_video(video, foresight, rule or OutlookRule(), empty) for video in _videos(walked)]
@@ -161,17 +172,21 @@ def _of_video(
     if not found:
         return empty
     where = pl.DataFrame(rows, schema=dict(list(empty.schema.items())[: len(_WHERE) + 1]), orient="row")
-    held = build_forecast_columns(found, crossing=foresight.asks_crossing, regions=len(foresight.regions))
+    held = build_forecast_columns(
+        found, crossing=foresight.asks_crossing, regions=len(foresight.regions), when=foresight.asks_when
+    )
     said = pl.DataFrame(
         [pl.Series(name, held[name], dtype=kind) for name, kind in empty.schema.items() if name in held]
     )
     return _mask_unknown(where.hstack(said).lazy()).collect()
 
 
-def _schema(*, crossing: bool, regions: int) -> dict[str, Any]:
+def _schema(*, crossing: bool, regions: int, when: bool) -> dict[str, Any]:
     said: dict[str, Any] = {}
     if crossing:
         said = {**dict.fromkeys(("crossing", "low", "high"), pl.Float32), "probable": pl.Boolean}
+    if when:
+        said |= dict.fromkeys(("within_2s", "seconds"), pl.Float32)
     if regions:
         said |= {"region": pl.Int64, "regions": pl.Array(pl.Float32, regions)}
     return {**said, "unknown": pl.String}
@@ -180,7 +195,7 @@ def _schema(*, crossing: bool, regions: int) -> dict[str, Any]:
 def _mask_unknown(table: pl.LazyFrame) -> pl.LazyFrame:
     """Null for unknown values."""
     schema = table.collect_schema()
-    numbers = [name for name in ("crossing", "low", "high") if name in schema]
+    numbers = [name for name in ("crossing", "low", "high", "within_2s", "seconds") if name in schema]
     said = [pl.col(name).fill_nan(None) for name in numbers]
     reason = pl.col("unknown").replace("", None)
     asked = reason.is_null()

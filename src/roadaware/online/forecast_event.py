@@ -35,12 +35,16 @@ class Answers:
         low, high: (n,) the 5th and 95th percentile of passes, widened to hold the probability; None where
             there is only one pass.
         regions: (n, r) probabilities; None where nobody is asked.
+        within_2s: (n,) probability of beginning to cross within two seconds; None where nobody is asked.
+        seconds: (n,) median time until then, NaN beyond the last edge; None where nobody is asked.
     """
 
     crossing: Floats | None = None
     low: Floats | None = None
     high: Floats | None = None
     regions: Floats | None = None
+    within_2s: Floats | None = None
+    seconds: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class Outlook:
         regions: probability of each region of the image; empty where nobody was asked.
         region: the one that is reported; None where nobody was asked.
         words: the names of the regions.
+        within_2s: probability of beginning to cross within two seconds; None where nobody was asked.
+        seconds: median time until the pedestrian begins to cross; None where nobody was asked, and beyond six seconds.
         unknown: one of `UNKNOWN`, where nothing can be said; None where something is.
     """
 
@@ -66,6 +72,8 @@ class Outlook:
     regions: tuple[float, ...] = ()
     region: int | None = None
     words: tuple[str, ...] = ()
+    within_2s: float | None = None
+    seconds: float | None = None
     unknown: str | None = None
 
     def fields(self) -> dict[str, Any]:
@@ -78,6 +86,9 @@ class Outlook:
             numbers["smoothed"] = self.smoothed
             rounded = {name: value if value is None else round(value, 4) for name, value in numbers.items()}
             said["crossing"] = {"probable": self.probable, **rounded}
+        if self.within_2s is not None:
+            seconds = None if self.seconds is None else round(self.seconds, 2)
+            said["when"] = {"seconds": seconds, "within_2s": round(self.within_2s, 4)}
         if self.region is not None:
             likely = round(self.regions[self.region], 4)
             said["risk"] = {"region": self.words[self.region], "probability": likely}

@@ -94,7 +94,10 @@ class RunFolder:
         if crossing is not None:
             foresight = crossing.foresight
             self._outlooks = OutlookTable(
-                folder / CROSSING_PARTS, crossing=foresight.asks_crossing, regions=len(foresight.regions)
+                folder / CROSSING_PARTS,
+                crossing=foresight.asks_crossing,
+                regions=len(foresight.regions),
+                when=foresight.asks_when,
             )
         self._film: Film | None = None
         if draw is not None:

@@ -35,6 +35,7 @@ from roadaware.tasks.events import EventDetector, warm_up_events
 
 if TYPE_CHECKING:
     from roadaware.models.catalogue.entries import Entry
+    from roadaware.models.crossing.hazard_trees import HazardTrees
     from roadaware.models.detector import Detector
     from roadaware.online.frames import Clock
 
@@ -42,8 +43,10 @@ WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
 """Where the networks lie that came with roadaware."""
 HEADS = ("events-simulated.safetensors", "anticipation-simulated.safetensors")
 """Those among them which are no detectors but heads on tubes: what they do now, and what they will do."""
-PREDICTORS = ("crossing-jaad.safetensors", "risk-jaad.safetensors")
-"""Those among them that say who will cross, and where."""
+WHEN = "crossing-time-jaad.npz"
+"""The one that says when somebody begins to cross."""
+PREDICTORS = ("crossing-jaad.safetensors", "risk-jaad.safetensors", WHEN)
+"""Those among them that say who will cross, where, and when."""
 CROWDS = "crowd.safetensors"
 """The one that answers questions about crowds, where it came along."""
 FIRST = "street-small"
@@ -312,6 +315,21 @@ def add_event_head(
 
 
 # Pedestrians who may cross: which predictors are asked, and of which detectors.
+
+
+def open_when(task: str, rate_fps: float) -> HazardTrees | None:
+    """The bundled predictor that says when, beside one of who crosses; None beside others, and where it did not come along.
+
+    Args:
+        task: of the predictor that it stands beside.
+        rate_fps: at which that is asked; None is also given where it is not that of the trees.
+    """
+    from roadaware.models.crossing.hazard_trees import HazardTrees
+
+    if task != "action" or not (WEIGHTS / WHEN).is_file():
+        return None
+    trees = HazardTrees.open(WEIGHTS / WHEN)
+    return trees if trees.facts["fps"] == rate_fps else None
 
 
 def build_annotator(

@@ -32,6 +32,7 @@ from roadaware.metrics.time_to_event import (
 from roadaware.models.crossing.hazard_trees import HazardTrees, HazardTreesConfig
 from roadaware.scenes.sampling import get_protocol
 from roadaware.statistics.intervals import Units
+from roadaware.tasks.crossing_inputs.history import FEATURES
 from roadaware.tasks.crossing_time import EDGES_S, TimedTracks, collect_times, estimate_lane_time, name_spans
 from roadaware.tasks.crossing_tracks import Moments, survive
 
@@ -227,30 +228,37 @@ def _fit_trees(train: TimedTracks, dataset: str, out: Path) -> HazardTrees:
     """
     config, path = HazardTreesConfig(), out / TREES_FILE
     if not path.is_file():
-        HazardTrees.fit(
-            train.inputs, train.time_s, train.event, name_spans(), _describe(dataset), config
-        ).save(path)
+        # As `measure_limits`: smaller than 99 of 100 boxes that were learnt from is unknown.
+        share = np.exp(
+            train.inputs.columns["history"].take(np.arange(len(train)))[:, -1, FEATURES.index("log_height")]
+        )
+        facts = {**_describe(dataset), "limits": {"height": round(float(np.quantile(share, 0.01)), 4)}}
+        HazardTrees.fit(train.inputs, train.time_s, train.event, name_spans(), facts, config).save(path)
     held = HazardTrees.open(path)
     if held.config != config:
         raise InputError("other settings made these trees", where=str(path), hint="name another folder")
     return held
 
 
-def fit_same_classifier(train: TimedTracks) -> HazardTrees:
+def fit_same_classifier(
+    train: TimedTracks, config: HazardTreesConfig | None = None, seed: int = 0
+) -> HazardTrees:
     """Trees that say who crosses, of the same features and settings as those of the time: the probability of their one span.
 
     They learn as classifiers of crossing do: people who cross, 1 to 3 s before the event, from everybody else.
 
     Args:
         train: what they learn from.
+        config, seed: as of `HazardTrees.fit`.
     """
     asked = ~train.event | ((train.time_s >= NEAR_S[0]) & (train.time_s <= NEAR_S[1]))
     rows = np.flatnonzero(asked)
     event = train.event[rows]
     # A single span of a second: who crosses does so within it, everybody else outlives it.
     return HazardTrees.fit(
-        train.inputs.some(rows), np.where(event, 0.5, 2.0), event, ("crosses", "does not"), {"edges_s": [1.0]}
-    )
+        train.inputs.some(rows), np.where(event, 0.5, 2.0), event, ("crosses", "does not"), {"edges_s": [1.0]},
+        config, seed,
+    )  # fmt: skip
 
 
 def _fit(
@@ -308,7 +316,7 @@ def _judge_all(
             classifier.probabilities(test.inputs)[:, -1],
         ),
         (SAME, same.probabilities(val.inputs)[:, 0], same.probabilities(test.inputs)[:, 0]),
-        (VELOCITY, -estimate_lane_time(val, RATE_FPS), -estimate_lane_time(test, RATE_FPS)),
+        (VELOCITY, -estimate_lane_time(val.inputs, RATE_FPS), -estimate_lane_time(test.inputs, RATE_FPS)),
     ):
         ways[name] = (curve_by_score(of_val, val, of_test, edges), of_test, of_test)
     prior = np.tile(kaplan_meier(train.time_s, train.event, edges), (len(test), 1))

@@ -55,7 +55,8 @@ def describe_forecast(outlook: Outlook | None) -> str | None:
         return f"crosses ? ({outlook.unknown})"
     if outlook is None or outlook.crossing is None:
         return None
-    return f"crosses {100 * outlook.crossing:.0f} %"
+    soon = "" if outlook.seconds is None else f", in {outlook.seconds:.1f} s"
+    return f"crosses {100 * outlook.crossing:.0f} %{soon}"
 
 
 def draw_gauge(pen: Any, box: Area, outlook: Outlook, size: tuple[int, int]) -> Area | None:

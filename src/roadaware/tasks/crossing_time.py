@@ -191,19 +191,20 @@ def _is_crossing_seen(asked: Scenes, table: pl.DataFrame) -> pl.Series:
     )
 
 
-def estimate_lane_time(of: TimedTracks, rate_fps: float) -> Floats:
-    """(n,) seconds until a box that goes on as observed enters the middle third of the image.
+def estimate_lane_time(given: InputSet, rate_fps: float, middle: float = 1 / 3) -> Floats:
+    """(n,) seconds until a box that goes on as observed enters the middle of the image.
 
-    0 inside, 60 where it never does. Nobody annotated where the kerb is: the middle third stands for the way of the vehicle.
+    0 inside, 60 where it never does. Nobody annotated where the kerb is: the middle stands for the way of the vehicle.
 
     Args:
-        of: with the input `centre`, whose first column is x in parts of the image.
+        given: n moments with the input `centre`, whose first column is x in parts of the image.
         rate_fps: of its steps.
+        middle: its width in parts of the image (default: a third).
     """
-    x = np.asarray(of.inputs.take(np.arange(len(of)))["centre"])[..., 0].astype(np.float64)
+    x = np.asarray(given.columns["centre"].take(np.arange(len(given))))[..., 0].astype(np.float64)
     speed = (x[:, -1] - x[:, 0]) * rate_fps / max(1, x.shape[1] - 1)
     centre = x[:, -1]
-    low, high = 1 / 3, 2 / 3
+    low, high = (1 - middle) / 2, (1 + middle) / 2
     away = np.where(centre < low, low - centre, np.where(centre > high, centre - high, 0.0))
     towards = np.where(centre < low, speed, -speed)
     with np.errstate(divide="ignore", invalid="ignore"):

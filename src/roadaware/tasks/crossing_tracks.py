@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,9 +25,15 @@ _SAME_RATE = 0.01
 """Rates that differ by no more are one: files round them."""
 DETECTED_STEADY_S = 0.5
 """Over which detected boxes are smoothed, as `watch` does."""
+FASTEST_HEIGHTS = 60.0
+"""Own heights a second (100 m/s of an adult): faster, an id has gone over to somebody else. In JAAD, whose cameras turn,
+nobody moves faster than 21."""
+LARGEST_IMAGES = 10.0
+"""Sides of an image that a box may have: larger is no box of a person."""
 _PASSES = 30
 _SOON_S = 2.0
 _INNER = 0.9
+_HALF = 0.5
 
 
 @dataclass(frozen=True)
@@ -73,12 +79,16 @@ class AskedTracks:
         source_frame: (boxes,) the frame of the source that is nearest to each box of `scenes`.
         owner: tube of `scenes` to the video and name of the person.
         short: people of whom no stretch is long enough, as video and name.
+        left_out: why boxes are not asked about, with how many.
+        anew: why tracks begin anew, with how many people: they come back after a gap, or their id goes over to another place.
     """
 
     scenes: Scenes
     source_frame: Ints
     owner: dict[int, tuple[str, str]]
     short: list[tuple[str, str]]
+    left_out: dict[str, int] = field(default_factory=dict)
+    anew: dict[str, int] = field(default_factory=dict)
 
 
 PUBLISHED_FPS = {"jaad": 30.0, "pie": 30.0}
@@ -98,18 +108,21 @@ def cut_moments(tables: Scenes | Predictions, moments: Moments, fps: float | Non
         fps: of videos whose rate the tables do not state (default: 30 for JAAD and PIE).
 
     Raises:
-        InputError: if nobody is there, or the rate of a video is unknown.
+        InputError: if nobody is there, no box lies in its image, or the rate of a video is unknown.
     """
-    people = people_in(tables)
+    people, left_out = _leave_out_unseen(people_in(tables), tables)
     fps = fps or PUBLISHED_FPS.get(tables.meta.dataset.lower())
     rates = _read_rates(tables, people["video"].unique(maintain_order=True).to_list(), fps)
     parts: list[pl.DataFrame] = []
     owner: dict[int, tuple[str, str]] = {}
     short: list[tuple[str, str]] = []
     pace = moments.build_pace()
+    jumped = returned = 0
     for (video, name), rows in people.group_by("video", "name", maintain_order=True):
         long_enough = False
-        for boxes in _resample(rows, rates[str(video)], pace):
+        stretches, jumps = _resample(rows, rates[str(video)], pace)
+        jumped, returned = jumped + (jumps > 0), returned + (len(stretches) - 1 > jumps)
+        for boxes in stretches:
             if len(boxes) < moments.frames:
                 continue
             long_enough = True
@@ -119,7 +132,45 @@ def cut_moments(tables: Scenes | Predictions, moments: Moments, fps: float | Non
         if not long_enough:
             short.append((str(video), str(name)))
     scenes, source = _build_scenes(tables, parts, owner, moments)
-    return AskedTracks(scenes, source, owner, short)
+    anew = {
+        f"come back after more than {moments.bridge_s:g} s": returned,
+        f"are suddenly elsewhere, faster than {FASTEST_HEIGHTS:g} own heights a second": jumped,
+    }
+    return AskedTracks(scenes, source, owner, short, left_out, {why: n for why, n in anew.items() if n})
+
+
+def _leave_out_unseen(
+    people: pl.DataFrame, tables: Scenes | Predictions
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The boxes that lie in their image at least in part, and why others do not count, with how many."""
+    wanted = [pl.col("video").cast(pl.String)]
+    for side in ("width_px", "height_px"):
+        known = side in tables.videos.columns
+        wanted.append(pl.col(side).cast(pl.Float64) if known else pl.lit(None, pl.Float64).alias(side))
+    sizes = tables.videos.select(wanted).unique("video", keep="first")
+    people = people.join(sizes, on="video", how="left", maintain_order="left")
+    x1, y1, x2, y2 = (pl.col(corner).cast(pl.Float64) for corner in CORNERS)
+    width, height = pl.col("width_px"), pl.col("height_px")
+    no_box = ~pl.all_horizontal(pl.col(*CORNERS).is_finite()) | ~(x2 > x1) | ~(y2 > y1)
+    reasons = {
+        f"that are no boxes, or larger than {LARGEST_IMAGES:g} images": no_box
+        | (x2 - x1 > LARGEST_IMAGES * width)
+        | (y2 - y1 > LARGEST_IMAGES * height),
+        "that lie outside of the image": (x2 <= 0) | (y2 <= 0) | (x1 >= width) | (y1 >= height),
+    }
+    left_out = {}
+    for why, due in reasons.items():
+        kept = people.filter(~due.fill_null(value=False))
+        if len(kept) < len(people):
+            left_out[why] = len(people) - len(kept)
+        people = kept
+    if people.is_empty():
+        counts = ", ".join(f"{n:,} {why}" for why, n in left_out.items())
+        raise InputError(
+            f"no box lies in its image: there are {counts}",
+            hint="is the size of the image right (--size), and are columns what they are taken for (--columns)?",
+        )
+    return people.drop("width_px", "height_px"), left_out
 
 
 def _read_rates(tables: Scenes | Predictions, videos: Sequence[str], fps: float | None) -> dict[str, float]:
@@ -138,30 +189,39 @@ def _read_rates(tables: Scenes | Predictions, videos: Sequence[str], fps: float 
     return {video: float(known[video] or 0) for video in videos}
 
 
-def _resample(rows: pl.DataFrame, fps: float, pace: Pace) -> Iterator[pl.DataFrame]:
+def _resample(rows: pl.DataFrame, fps: float, pace: Pace) -> tuple[list[pl.DataFrame], int]:
     """Stretches of one track at the predictor's rate, as a stream would have them: `frame`, `source_frame`, corners.
 
     Args:
         rows: with `frame` and corners.
         fps: of the source.
         pace: of the predictor.
+
+    Returns:
+        the stretches, and how many of them begin since the box is suddenly elsewhere.
     """
     # Files round rates: 29.97 frames a second are 30.
     fps = pace.rate_fps if abs(pace.rate_fps / fps - 1) <= _SAME_RATE else fps
     rows = rows.sort("frame").unique("frame", keep="first", maintain_order=True)
     times, corners = rows["frame"].to_numpy() / fps, rows.select(CORNERS).to_numpy().astype(np.float64)
-    paced = Paced(pace)
-    begin_s, held = 0.0, list[Floats]()
-    for t_s, box in zip(times.tolist(), corners, strict=True):
+    middle, height = (corners[:, :2] + corners[:, 2:]) / 2, corners[:, 3] - corners[:, 1]
+    moved = np.abs(np.diff(middle, axis=0)).max(axis=1, initial=0.0)
+    speed = moved / np.maximum(height[1:], height[:-1]) / np.diff(times)
+    sudden = np.concatenate([[False], speed > FASTEST_HEIGHTS])
+    found: list[pl.DataFrame] = []
+    paced, begin_s, held, jumps = Paced(pace), 0.0, list[Floats](), 0
+    for t_s, box, elsewhere in zip(times.tolist(), corners, sudden.tolist(), strict=True):
+        if elsewhere and paced.goes_on(t_s):
+            paced, jumps = Paced(pace), jumps + 1
         frames, anew = paced.add(t_s, box)
         if anew and held:
-            yield _build_stretch(held, begin_s, fps, pace.rate_fps)
+            found.append(_build_stretch(held, begin_s, fps, pace.rate_fps))
             held = []
         if anew:
             begin_s = t_s
         held.append(frames)
-    if held:
-        yield _build_stretch(held, begin_s, fps, pace.rate_fps)
+    found.append(_build_stretch(held, begin_s, fps, pace.rate_fps))
+    return found, jumps
 
 
 def _build_stretch(held: Sequence[Floats], begin_s: float, fps: float, rate: float) -> pl.DataFrame:
@@ -328,8 +388,8 @@ def predict_tracks(predictor: Asked, asked: AskedTracks, *, spread: bool = True)
 
         - of action and intention: `probability` of the second label, `low` and `high` (the middle 90 % of passes, null
           where all are equal);
-        - of the time: `within_1s` and others, the probability that the person begins to cross within so many seconds, and as
-          `probability` that of two seconds;
+        - of the time: `within_1s` and others, the probability that the person begins to cross within so many seconds,
+          `seconds` (see `describe_times`), and as `probability` that of two seconds;
         - of risk: `region` with the largest probability, counted from the left, and that probability.
 
         `within_limits` is false for boxes smaller than those that the predictor learnt from.
@@ -347,7 +407,14 @@ def predict_tracks(predictor: Asked, asked: AskedTracks, *, spread: bool = True)
             "within_limits": pl.Boolean,
         }
         return table.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in empty.items())
-    given = build_inputs(scenes, SPLIT, list(predictor.inputs))
+    try:
+        given = build_inputs(scenes, SPLIT, list(predictor.inputs))
+    except InputError as error:
+        raise InputError(
+            error.message, where=error.where,
+            hint="ask a predictor of boxes alone, such as crossing-jaad, or train one: roadaware train RECIPE --set "
+            "network.inputs=[boxes,centre]",
+        ) from error  # fmt: skip
     scores = np.asarray(predictor.probabilities(given))
     if predictor.task == "risk":
         best = scores.argmax(axis=1)
@@ -356,11 +423,10 @@ def predict_tracks(predictor: Asked, asked: AskedTracks, *, spread: bool = True)
         )
     elif predictor.task == TIME:
         edges = [float(edge) for edge in list_members(predictor)[0].facts["edges_s"]]
-        came = 1 - survive(scores)
-        within = {f"within_{edge:g}s": pl.Series(came[:, place]) for place, edge in enumerate(edges)}
+        table = table.with_columns(**describe_times(scores, edges))
         # The alarm of the study of it, and what people are ranked by: the next two seconds, or the first span behind them.
-        soon = next((place for place, edge in enumerate(edges) if edge >= _SOON_S), len(edges) - 1)
-        table = table.with_columns(**within, probability=pl.Series(came[:, soon]))
+        soon = next((edge for edge in edges if edge >= _SOON_S), edges[-1])
+        table = table.with_columns(probability=pl.col(f"within_{soon:g}s"))
     else:
         # Of two labels one column, that of the second; of three (intention with `unsure`) the last.
         table = table.with_columns(probability=pl.Series(scores[:, -1]))
@@ -374,6 +440,54 @@ def predict_tracks(predictor: Asked, asked: AskedTracks, *, spread: bool = True)
     heights = [float(one.facts.get("limits", {}).get("height") or 0.0) for one in list_members(predictor)]
     share = (pl.col("y2_px") - pl.col("y1_px")) / pl.col("height_px")
     return table.with_columns(within_limits=share >= max(heights, default=0.0)).drop("height_px")
+
+
+def describe_times(scores: Floats, edges_s: Sequence[float]) -> dict[str, pl.Series]:
+    """Columns of a predictor of the time: `within_1s` and others, and `seconds` until somebody begins to cross.
+
+    Args:
+        scores: (n, spans + 1) probabilities of the spans and of `later`.
+        edges_s: (spans,) their ends.
+
+    Returns:
+        `seconds` is the median: the probability that the person has begun to cross reaches a half then, on straight lines
+        between the ends of spans; null where it does not within the last of them.
+    """
+    came = 1 - survive(scores)
+    columns = {f"within_{edge:g}s": pl.Series(came[:, place]) for place, edge in enumerate(edges_s)}
+    return columns | {"seconds": pl.Series(estimate_median_time(came, edges_s)).fill_nan(None)}
+
+
+def estimate_median_time(came: Floats, edges_s: Sequence[float]) -> Floats:
+    """(n,) seconds until an event has come with a probability of one half; NaN where it has not by the last edge.
+
+    Args:
+        came: (n, m) probability of the event by each edge, rising.
+        edges_s: (m,) times, from 0.
+
+    >>> estimate_median_time(np.array([[0.25, 0.75], [0.1, 0.2]]), (1.0, 2.0)).tolist()
+    [1.5, nan]
+    """
+    held = np.concatenate([np.zeros((len(came), 1)), came], axis=1)
+    ends, rows = np.concatenate([[0.0], edges_s]), np.arange(len(came))
+    last = np.minimum((held < _HALF).sum(axis=1), len(edges_s))  # the first edge at which it has
+    below, above = held[rows, last - 1], held[rows, last]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        along = (_HALF - below) / (above - below)
+    found = ends[last - 1] + along * (ends[last] - ends[last - 1])
+    return np.where(held[:, -1] >= _HALF, found, np.nan)
+
+
+def add_times(table: pl.DataFrame, trees: Asked, asked: AskedTracks) -> pl.DataFrame:
+    """The moments of another predictor with what one of the time says of them; see `describe_times`.
+
+    Args:
+        table: of `predict_tracks`.
+        trees: a predictor of the time of the same rate; its own limits do not count.
+        asked: that `table` is about.
+    """
+    said = predict_tracks(trees, asked, spread=False)
+    return table.with_columns(said.select(name for name in said.columns if name not in table.columns))
 
 
 def survive(probabilities: Floats) -> Floats:
@@ -427,6 +541,37 @@ def add_truth(table: pl.DataFrame, tables: Scenes | Predictions, fps: float | No
     return found.with_columns(seconds_to_event=away).drop("event_frame", "rate")
 
 
+def count_contradictions(tables: Scenes | Predictions) -> dict[str, int]:
+    """What labels of who crosses contradict, with how many people; empty where nothing does, or nothing is said.
+
+    Args:
+        tables: with `crossing` and `event_frame` of tubes, and `cross` of boxes, where they are known.
+    """
+    found: dict[str, int] = {}
+    if not {"crossing", "event_frame"} <= set(tables.tubes.columns) or "tube" not in tables.boxes.columns:
+        return found
+    seen = pl.col("cross").cast(pl.String) if "cross" in tables.boxes.columns else pl.lit(None, pl.String)
+    spans = tables.boxes.group_by("tube").agg(
+        first=pl.col("frame").min(), last=pl.col("frame").max(), shown=(seen == "crossing").any(),
+        tagged=seen.is_not_null().any(),
+    )  # fmt: skip
+    people = tables.tubes.join(spans, on="tube")
+    crosses = pl.col("crossing").cast(pl.String)
+    reasons = {
+        "are said not to cross, and boxes show them crossing": (crosses == "not-crossing") & pl.col("shown"),
+        "are said to cross, and no box shows it": (crosses == "crossing")
+        & pl.col("tagged")
+        & ~pl.col("shown"),
+        "have an event outside of their track": ~pl.col("event_frame").is_between(
+            "first", pl.col("last") + 1
+        ),
+    }
+    for why, due in reasons.items():
+        if count := int(people.select(due.fill_null(value=False).sum()).item()):
+            found[why] = count
+    return found
+
+
 def rank_people(table: pl.DataFrame) -> pl.DataFrame:
     """People by how likely they are to cross at their most urgent moment, the most likely first.
 
@@ -436,7 +581,8 @@ def rank_people(table: pl.DataFrame) -> pl.DataFrame:
         table: of `predict_tracks`, of action or intention.
 
     Returns:
-        `video`, `name`, `moments`, `peak` with its `frame` and `t_s`, `last` and `height_px` of the box at the peak.
+        `video`, `name`, `moments`, `peak` with its `frame` and `t_s`, `last` and `height_px` of the box at the peak, and
+        `seconds` until the person begins to cross there, where the table says when.
     """
     counted = table.filter("within_limits").with_columns(height_px=pl.col("y2_px") - pl.col("y1_px"))
     first = counted.sort("probability", "height_px", descending=True, maintain_order=True)
@@ -447,5 +593,6 @@ def rank_people(table: pl.DataFrame) -> pl.DataFrame:
         t_s=pl.col("t_s").first(),
         height_px=pl.col("height_px").first(),
         last=pl.col("probability").sort_by("t_s").last(),
+        **({"seconds": pl.col("seconds").first()} if "seconds" in table.columns else {}),
     )
     return people.sort("peak", "height_px", descending=True, maintain_order=True)

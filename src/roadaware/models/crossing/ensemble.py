@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
-from roadaware.models.crossing.hazard_trees import HazardTrees
+from roadaware.models.crossing.hazard_trees import HazardTrees, is_hazard_trees
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.predictor import Predictor
+from roadaware.models.crossing.tabular import TabularPredictor
 from roadaware.models.crossing.uncertainty import refuse_without_dropout
 from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.statistics import conformal
@@ -100,7 +101,7 @@ def apply_mc_dropout(predictor: Predictor, passes: int = 30) -> Predictor:
     return replace(predictor, doubt=DoubtConfig("dropout", rate=before.rate, passes=passes))
 
 
-_FILES = "seed-*/model.safetensors"
+_FILES = ("seed-*/model.safetensors", "seed-*/model.npz")
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,7 @@ class EnsemblePredictor:
     Source: Lakshminarayanan et al., NeurIPS 2017; over training sets: Gesnouin et al., IV 2022, section III.
     """
 
-    members: tuple[Predictor | HazardTrees | EnsemblePredictor, ...]
+    members: tuple[Predictor | HazardTrees | TabularPredictor | EnsemblePredictor, ...]
 
     def __post_init__(self) -> None:
         """Refuse what has no mean."""
@@ -134,8 +135,8 @@ class EnsemblePredictor:
         """The ensemble of files of predictors and folders of runs; the seeds of a folder count as one member.
 
         Args:
-            paths: files of predictors (trees of the time: .npz), or folders that `roadaware train` wrote; the only folder's
-                seeds are the members themselves.
+            paths: files of predictors (.npz of trees of the time and of models on hand features), or folders that
+                `roadaware train` wrote; the only folder's seeds are the members themselves.
 
         Raises:
             InputError: if a path holds no predictor.
@@ -147,14 +148,20 @@ class EnsemblePredictor:
         return cls(tuple(held))
 
     @classmethod
-    def _opened(cls, path: Path) -> Predictor | HazardTrees | EnsemblePredictor:
+    def _opened(cls, path: Path) -> Predictor | HazardTrees | TabularPredictor | EnsemblePredictor:
         if not path.is_dir():
-            return HazardTrees.open(path) if path.suffix == ".npz" else Predictor.open(path)
+            if path.suffix != ".npz":
+                return Predictor.open(path)
+            return HazardTrees.open(path) if is_hazard_trees(path) else TabularPredictor.open(path)
         # By length first: seed-10 comes after seed-9.
-        found = sorted(path.glob(_FILES), key=lambda file: (len(file.parent.name), file.parent.name))
+        held = (
+            sorted(path.glob(kind), key=lambda file: (len(file.parent.name), file.parent.name))
+            for kind in _FILES
+        )
+        found = next(filter(None, held), None)
         if not found:
-            raise InputError(f"expected predictors ({_FILES}) and found none", where=str(path))
-        return cls(tuple(Predictor.open(file) for file in found))
+            raise InputError(f"expected predictors ({' or '.join(_FILES)}) and found none", where=str(path))
+        return cls(tuple(cls._opened(file) for file in found))
 
     @property
     def task(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,8 +16,10 @@ from roadaware.io.npz import open_arrays, save_arrays
 from roadaware.io.sources import to_printable
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.tabular import Arrays, compute_raw_scores, export, limit_to_one_thread
+from roadaware.models.crossing.uncertainty_config import DoubtConfig
 
 _NAME = "hazard-trees"
+_BLOCK = 4096
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class HazardTrees:
     labels: tuple[str, ...]
     facts: dict[str, Any]
     task: str = "time"
+    doubt: DoubtConfig = field(default_factory=DoubtConfig)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -145,12 +148,14 @@ class HazardTrees:
             raise InputError(f"the {_NAME} does not fit: it reads {wanted} features, not {x.shape[1]}")
         alive = np.zeros((len(x), len(edges)))
         try:
-            for trees in self.trees:
-                held = np.ones(len(x))
-                for place, edge in enumerate(edges):
-                    raw = compute_raw_scores(trees, np.column_stack([x, np.full(len(x), edge)]))[:, 0]
-                    held = held * expit(-raw)  # one less the hazard
-                    alive[:, place] += held / len(self.trees)
+            # All spans at once, moments in blocks: a stream asks of few people, a set of 100,000 moments and more.
+            for first in range(0, len(x), _BLOCK):
+                some = x[first : first + _BLOCK]
+                rows = np.column_stack([np.repeat(some, len(edges), axis=0), np.tile(edges, len(some))])
+                for trees in self.trees:
+                    outlived = expit(-compute_raw_scores(trees, rows)[:, 0])  # one less the hazard
+                    held = np.cumprod(outlived.reshape(len(some), len(edges)), axis=1)
+                    alive[first : first + _BLOCK] += held / len(self.trees)
         except (IndexError, ValueError, KeyError, TypeError) as error:
             message = f"the {_NAME} does not fit these moments: {to_printable(str(error))}"
             raise InputError(
@@ -200,6 +205,16 @@ class HazardTrees:
         except (KeyError, TypeError, ValueError, UsageError) as error:
             message = f"the facts of the model do not fit: {to_printable(str(error))}"
             raise DamagedError(message, where=str(path)) from error
+
+
+def is_hazard_trees(path: Path) -> bool:
+    """Whether an archive of arrays holds trees of the time, and not another model.
+
+    Raises:
+        DamagedError: if the file is not whole.
+        InputError: if there is none.
+    """
+    return open_arrays(path)[1].get("model") == _NAME
 
 
 def stack_newest(given: InputSet, names: tuple[str, ...]) -> Floats:

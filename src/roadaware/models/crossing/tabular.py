@@ -22,7 +22,7 @@ from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.geometry.boxes import compute_region_position
 from roadaware.io.npz import open_arrays, save_arrays
 from roadaware.io.sources import to_printable
-from roadaware.models import ModelCard
+from roadaware.models import MODELS, ModelCard, load_model_class
 from roadaware.models.crossing import features as choice
 from roadaware.models.crossing.features import (
     Criterion,
@@ -34,6 +34,8 @@ from roadaware.models.crossing.features import (
     extract_hand_features,
     extrapolate_centre_px,
 )
+from roadaware.models.crossing.inputs import InputSet
+from roadaware.models.crossing.uncertainty_config import DoubtConfig
 
 _MOST_LABELS = 1000
 Arrays = dict[str, npt.NDArray[Any]]
@@ -180,6 +182,110 @@ class TabularModel(ABC):
 
     @abstractmethod
     def _predict(self, fitted: Fitted, examples: Observed) -> Floats: ...
+
+
+@dataclass(frozen=True, eq=False)
+class _Windows:
+    """Observations of n samples, as `Observed` wants them."""
+
+    boxes: Floats
+    vehicle_action: Floats
+    width_px: Floats
+    height_px: Floats
+    traffic: Floats | None
+
+
+_TASKS = {
+    2: ("action", ("not-crossing", "crossing")),
+    3: ("intention", ("no-crossing", "unsure", "crossing")),
+}
+"""Question and words of the answers by their number; more labels are the regions of risk."""
+
+
+@dataclass(frozen=True, eq=False)
+class TabularPredictor:
+    """A fitted model on hand features that is asked by inputs, as networks are.
+
+    Its file says neither rate nor observation: it was fitted on half a second at 30 frames a second, as the published
+    protocols cut samples, and counts labels: two are crossing, three intention, more are regions.
+
+    Args:
+        model: fitted.
+    """
+
+    model: TabularModel
+    doubt: DoubtConfig = field(default_factory=DoubtConfig)
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """The predictor of a file that `TabularModel.save` wrote.
+
+        Raises:
+            DamagedError: if the file is not whole.
+            InputError: if it holds another model.
+        """
+        name = str(open_arrays(path)[1].get("model"))
+        if name not in MODELS:
+            raise InputError(
+                f"expected a predictor ({', '.join(MODELS)} or hazard-trees), found {to_printable(name, 60)}",
+                where=str(path),
+            )
+        return cls(load_model_class(name).open(path))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Rate and reach."""
+        return {"fps": 30.0, "protocol_config": {"observation_frames": 15}}
+
+    @property
+    def task(self) -> str:
+        """Action, intention or risk."""
+        return _TASKS.get(self.model.config.labels, ("risk", ()))[0]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The words of its answers."""
+        count = self.model.config.labels
+        return _TASKS[count][1] if count in _TASKS else tuple(f"region_{n}" for n in range(count))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What it reads."""
+        more = (("vehicle", "ego:code"), ("traffic", "traffic"))
+        return (
+            "boxes:pixels",
+            "boxes",
+            *(name for asked, name in more if getattr(self.model.config, asked, False)),
+        )
+
+    @property
+    def smallest(self) -> int:
+        """The fewest passes: its answers are all the same."""
+        return 1
+
+    def probabilities(self, given: InputSet) -> Floats:
+        """(n, k) its answers.
+
+        Raises:
+            InputError: if an input is missing or has another shape.
+        """
+        if missing := [name for name in self.inputs if name not in given.columns]:
+            raise InputError(
+                f"the inputs {', '.join(missing)} are missing; there are {', '.join(given.columns)}"
+            )
+        held = {
+            name: np.asarray(given.columns[name].take(np.arange(len(given))), np.float64)
+            for name in self.inputs
+        }
+        boxes, shares = held["boxes:pixels"], held["boxes"]
+        # Sizes are whole numbers of pixels: what 32 bits of a share lose is rounded away.
+        width_px, height_px = np.round(boxes[:, -1, 2:] / shares[:, -1, 2:]).T
+        code = held["ego:code"][..., 0] if "ego:code" in held else np.full(boxes.shape[:2], np.nan)
+        return self.model.predict(_Windows(boxes, code, width_px, height_px, held.get("traffic")))
+
+    def passes(self, given: InputSet, n: int, seed: int = 0) -> Floats:
+        """(passes, n, k) the one answer, again and again: nothing is drawn."""
+        return np.repeat(self.probabilities(given)[None], n, axis=0)
 
 
 def _check(name: str, part: Observed) -> None:

@@ -4,6 +4,9 @@ others in the image do, by which the camera's own motion can be told from theirs
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -37,6 +40,15 @@ FEATURES = (
 """The columns of `describe_history`."""
 
 
+def count_history_frames(rate: float) -> int:
+    """Boxes that `describe_newest` looks back at, so many that the first of them is no step's end.
+
+    >>> count_history_frames(30.0)
+    62
+    """
+    return math.ceil(max(*LOOKS_S, *_GAIT_S) * rate) + 2
+
+
 def describe_history(seen: Observations) -> Floats:
     """(n, 1, f) columns of `FEATURES` at the newest box of each sample; NaN where a track does not reach back so far.
 
@@ -50,25 +62,60 @@ def describe_history(seen: Observations) -> Floats:
     boxes = seen.scenes.boxes
     held = build_position_index(boxes)
     corners = boxes.select(CORNERS).to_numpy().astype(np.float64)[held.row]
-    # Each box of the set, by tube and frame, with what it is that its video says.
-    tube_of = np.repeat(np.arange(len(held.tube)), np.diff(held.first))
-    begin = held.first[:-1][tube_of]
     # Behind the last box of a tube that ended the newest one is repeated: the place of the row itself is meant.
     inverse = np.full(len(boxes), -1, dtype=np.int64)
     inverse[held.row] = np.arange(len(held.row))
-    newest = inverse[seen.box_row[:, -1]]
     rates = np.unique(seen.fps)
     if len(rates) != 1 or not np.isfinite(rates).all():
         raise InputError(f"history needs videos of one known frame rate, not of {rates.tolist()[:4]}")
-    rate = float(rates[0])
-    sizes = _spread_sizes(seen, boxes["video"].cast(str).to_numpy()[held.row])
+    names = boxes["video"].cast(str).to_numpy()[held.row]
+    _, video = np.unique(names, return_inverse=True)
+    tracks = Tracks(corners, held.frame, held.first, video, _spread_sizes(seen, names))
+    return describe_newest(tracks, inverse[seen.box_row[:, -1]], float(rates[0]))[:, None, :]
+
+
+@dataclass(frozen=True, eq=False)
+class Tracks:
+    """Boxes of tubes at one frame rate, m boxes of k tubes, by tube and frame.
+
+    Args:
+        corners_px: (m, 4) x1, y1, x2, y2.
+        frame: (m,).
+        first: (k + 1,) where each tube begins, and the end of the last.
+        video: (m,) number of the video: others are those in its frame.
+        size_px: (m, 2) width and height of the image.
+        watched_s: (k,) seconds for which a tube was watched before its first box here (default: 0).
+        way: (k,) own heights by which it moved across the image before that, to the right (default: 0).
+    """
+
+    corners_px: Floats
+    frame: Ints
+    first: Ints
+    video: Ints
+    size_px: Floats
+    watched_s: Floats | float = 0.0
+    way: Floats | float = 0.0
+
+
+def describe_newest(tracks: Tracks, newest: Ints, rate: float) -> Floats:
+    """(n, f) columns of `FEATURES` of n moments; see `describe_history`.
+
+    Args:
+        tracks: all boxes up to the moments.
+        newest: (n,) rows of the newest box of each.
+        rate: frames a second.
+    """
+    corners, sizes = tracks.corners_px, tracks.size_px
+    counts = np.diff(tracks.first)
+    # Each box of the set, by tube and frame, with what it is that its video says.
+    begin = np.repeat(tracks.first[:-1], counts)
     width, height = np.maximum(np.moveaxis(corners[:, 2:] - corners[:, :2], -1, 0), 1.0)
     x = (corners[:, 0] + corners[:, 2]) / 2 / sizes[:, 0]
     y = (corners[:, 1] + corners[:, 3]) / 2 / sizes[:, 1]
     log_height = np.log(height / sizes[:, 1])
     heights = sizes[:, 0] / height  # own heights in a width of the image
     aspect = width / height
-    frame = held.frame.astype(np.float64)
+    frame = tracks.frame.astype(np.float64)
 
     def look_back(values: Floats, seconds: float, rows: Ints) -> Floats:
         """The change of values a second over the last so many, NaN where the tube is younger."""
@@ -82,13 +129,15 @@ def describe_history(seen: Observations) -> Floats:
     from_middle = np.abs(x - 0.5)[newest]
     # The way across the image in own heights, box by box, summed from the first.
     step = np.diff(x, prepend=x[:1]) * heights
-    step[held.first[:-1]] = 0.0
+    step[tracks.first[:-1]] = 0.0
     way = np.cumsum(step)
+    way = way - way[begin] + np.repeat(np.broadcast_to(tracks.way, counts.shape), counts)
     watched = (frame - frame[begin]) / rate
+    watched = watched + np.repeat(np.broadcast_to(tracks.watched_s, counts.shape), counts)
     columns = [
         x[newest], y[newest], (corners[:, 3] / sizes[:, 1])[newest], np.log(width / sizes[:, 0])[newest],
         log_height[newest], aspect[newest], from_middle, from_middle * heights[newest], watched[newest],
-        inwards * (way - way[begin])[newest], np.abs(way - way[begin])[newest],
+        inwards * way[newest], np.abs(way)[newest],
     ]  # fmt: skip
     across = {}
     for look in LOOKS_S:
@@ -102,8 +151,7 @@ def describe_history(seen: Observations) -> Floats:
     # What everybody else in the frame does.
     every = np.arange(len(frame))
     motion = np.stack([look_back(values, _OTHERS_S, every) for values in (x, y, log_height)], axis=-1)
-    _, video = np.unique(boxes["video"].cast(str).to_numpy()[held.row], return_inverse=True)
-    _, place = np.unique(video * (held.frame.max(initial=0) + 1) + held.frame, return_inverse=True)
+    _, place = np.unique(tracks.video * (tracks.frame.max(initial=0) + 1) + tracks.frame, return_inverse=True)
     present = np.bincount(place)[place[newest]] - 1.0
     known = np.isfinite(motion[:, 0])
     count = np.bincount(place, weights=known)[place] - known
@@ -121,7 +169,7 @@ def describe_history(seen: Observations) -> Floats:
         for value, pace in ((from_middle, speed), (1.0, growth)):
             time = np.where(pace > 1e-4, np.minimum(value / pace, _LONGEST_S), _LONGEST_S)
             columns.append(np.where(np.isfinite(pace), time, np.nan))
-    return np.stack(columns, axis=-1)[:, None, :]
+    return np.stack(columns, axis=-1)
 
 
 def _spread_sizes(seen: Observations, video: npt.NDArray[np.object_]) -> Floats:
