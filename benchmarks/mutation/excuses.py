@@ -110,6 +110,7 @@ EXCUSES: dict[str, dict[str, str]] = {
         "find_triplets: high - low -> high + low": _WALK,
         "find_triplets: missing -= _take(truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, n, rank) -> "
         "missing += _take(truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, n, rank)": _WALK,
+        "_order_ties: row[c] < first[pair[c]] -> row[c] <= first[pair[c]]": "no two predictions are the same row",
         "_take: found += 1 -> found -= 1": _WALK,
         "_take: found += 1 -> found -= 1 #2": _WALK,
     },

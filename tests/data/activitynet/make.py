@@ -1,4 +1,4 @@
-"""Write a tiny set in the format of ActivityNet: files of one and of two videos with segments, and one of a video without any."""
+"""Write a tiny set in the format of ActivityNet: videos with segments, two of them in one file, and one without any."""
 
 from __future__ import annotations
 

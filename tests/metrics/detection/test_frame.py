@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_frame import frame_ap
 from random_events import KINDS, event_set
+from worked_cases import AWAY, HERE, Claim, claims, truth
 
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
@@ -18,6 +19,7 @@ from roadaware.geometry.boxes import iou
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.kernels import compute_frame_overlaps, keep_top_per_frame
 from roadaware.metrics.detection.matches import compute_average_precisions, match_frames, sort_descending
+from roadaware.metrics.detection.rows import collect_frames, extract_predicted_boxes
 
 CONFIGS = {
     "reference": DetectionConfig.reference(),
@@ -81,6 +83,36 @@ def test_the_first_claims_of_each_frame_are_kept() -> None:
     # By rank the frames are 1, 0, 0, 0, 1, 1.
     for most, kept in ((1, [0, 1]), (2, [0, 1, 2, 4]), (3, [0, 1, 2, 3, 4, 5])):
         assert keep_top_per_frame(ranked, frame, 2, most).tolist() == kept
+
+
+@pytest.mark.parametrize(
+    ("floor", "scores"), [(None, [0.5, 0.25]), (0.125, [0.5, 0.25]), (0.25, [0.5]), (0.5, [])]
+)
+def test_scores_up_to_the_floor_predict_nothing(floor: float | None, scores: list[float]) -> None:
+    predictions = claims([Claim(HERE, 0.25), Claim(AWAY, 0.5)])
+    config = replace(DetectionConfig.default(), min_score=floor)
+    matches = match_frames(predictions, truth([(0, HERE)], 1), config, (0.5,), ["agentness"]).ranked()
+    assert matches.score.tolist() == scores
+
+
+def test_boxes_of_unknown_videos_and_frames_are_told_apart() -> None:
+    scenes = truth([(0, HERE)], 2)
+    scenes = scenes.with_tables(frames=scenes.frames.with_columns(annotated=pl.col("frame") == 0))
+    predictions = claims([Claim(HERE, 0.5, frame=frame) for frame in (0, 1, 1, 2, 2, 2, 9)])
+    elsewhere = pl.when(pl.col("frame") == 9).then(pl.lit("w")).otherwise("video")
+    predictions = predictions.with_tables(
+        videos=pl.concat([predictions.videos, predictions.videos.with_columns(video=pl.lit("w"))]),
+        boxes=predictions.boxes.with_columns(video=elsewhere, tube=None),
+    )
+    found = extract_predicted_boxes(
+        predictions, [("agentness", "agent")], collect_frames(scenes), np.ones((1, 4)), interpolated=True
+    )
+    assert found.row.tolist() == [0]
+    assert found.left_out == {
+        "in videos that the truth does not have": 1,
+        "in frames that the truth does not have": 3,
+        "in frames that were not annotated": 2,
+    }
 
 
 def test_claims_are_brought_to_the_size_of_the_truth() -> None:
