@@ -220,6 +220,17 @@ def test_an_archive_is_a_folder(tmp_path: Path) -> None:
         Publication("zip://in::memory://b/set.zip", folder=True)
 
 
+@pytest.mark.parametrize(
+    "damage", [lambda data: b"no archive", lambda data: b"", lambda data: data[:-30], lambda data: data[40:]]
+)
+def test_an_archive_that_is_none_is_no_folder(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
+        archive.writestr("in/a.json", "1" * 1000)
+    MEMORY.pipe_file("/b/set.zip", damage((tmp_path / "set.zip").read_bytes()))
+    with pytest.raises(InputError, match=r"zip://in::memory://b/set\.zip: could not be (opened|fetched): "):
+        read_all(fetch_path("zip://in::memory://b/set.zip"))
+
+
 # http.
 
 

@@ -138,9 +138,11 @@ def crossing(
     with console.log_step(f"asking about {len(asked.scenes.samples):,} moments"):
         table = add_truth(predict_tracks(predictor, asked), tables, fps)
     if not len(table):
+        refused = len(tables.rejected)
+        why = f"; {refused:,} rows were refused, the first: {tables.rejected['reason'][0]}" if refused else ""
         raise InputError(
             f"nobody is followed for {moments.frames} boxes at {moments.rate_fps:g} frames a second, which the predictor "
-            f"looks back at ({len(asked.short):,} people are shorter)",
+            f"looks back at ({len(asked.short):,} people are shorter{why})",
             hint="a tracker that loses people less often, or --bridge with more seconds",
         )
     people = rank_people(table)

@@ -93,6 +93,7 @@ class _Store:
 
     Raises:
         UsageError: if the address holds a password, or its client is not installed.
+        InputError: if it cannot be opened, such as an archive that is none.
     """
 
     def __init__(self, url: str) -> None:
@@ -111,7 +112,10 @@ class _Store:
             self.fs, self.root = core.url_to_fs(url, **(http if self.scheme in ("http", "https") else how))
         except ImportError as error:
             raise UsageError(_EXTRA.format(self.scheme)) from error
-        except (OSError, ValueError) as error:
+        except (
+            Exception
+        ) as error:  # of whatever client: of archives it opens them, and damage has errors of its own
+            raise_interrupt(error)
             raise self.build_error(error, "opened") from error
         self.root = str(self.root).rstrip("/")
         self.writable = self.scheme in ("s3", "gs", "memory")
