@@ -112,9 +112,8 @@ class _Store:
             self.fs, self.root = core.url_to_fs(url, **(http if self.scheme in ("http", "https") else how))
         except ImportError as error:
             raise UsageError(_EXTRA.format(self.scheme)) from error
-        except (
-            Exception
-        ) as error:  # of whatever client: of archives it opens them, and damage has errors of its own
+        except Exception as error:
+            # Whatever the client raises: it opens archives itself, and their damage has errors of its own.
             raise_interrupt(error)
             raise self.build_error(error, "opened") from error
         self.root = str(self.root).rstrip("/")
