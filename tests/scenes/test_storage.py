@@ -192,6 +192,26 @@ def test_a_file_that_is_not_what_the_log_says_is_refused(
         "[]",
         '{"format": "x"}',
         '{"format": "roadaware-storage", "base": true, "removed": [], "files": {"a": 1}}',
+        *(
+            json.dumps({"format": "roadaware-storage", "base": True, "removed": [], "files": {name: entry}})
+            for name, entry in (
+                ("a", ["x", 0, "", ""]),
+                ("a", [None, 0, "", ""]),
+                ("a", [1, 0.5, "", ""]),
+                ("a", [1, 10**30, "", ""]),
+                ("a", [10**30, 0, "", ""]),
+                ("a", [-1, 0, "", ""]),
+                ("a", [True, 0, "", ""]),
+                ("a", [1, 0, 7, ""]),
+                ("a", [1, 0, "", 7]),
+                ("a", [1, 0, "", "../other/secret"]),
+                ("a", [1, 0, "", "_roadaware/files/../../a"]),
+                ("", [1, 0, "", ""]),
+                ("a\0b", [1, 0, "", ""]),
+                ("a" * 300, [1, 0, "", ""]),
+            )
+        ),
+        '{"format": "roadaware-storage", "base": true, "removed": [[1]], "files": 7}',
     ],
 )
 def test_a_damaged_log_is_said(said: str) -> None:
@@ -201,7 +221,7 @@ def test_a_damaged_log_is_said(said: str) -> None:
 
 
 def test_names_of_a_log_do_not_lead_out(tmp_path: Path) -> None:
-    entry = [1, 0, hashlib.blake2b(b"x", digest_size=16).hexdigest(), "a"]
+    entry = [1, 0, hashlib.blake2b(b"x", digest_size=16).hexdigest(), ""]
     said = {"format": "roadaware-storage", "base": True, "removed": [], "files": {"../../../out.json": entry}}
     put(run__a="x", run___roadaware__log__00000001_dot_json=json.dumps(said))
     with pytest.raises(InputError, match="leads out of its folder"):

@@ -274,6 +274,34 @@ class _Tree:
         self.gone = (self.gone | set(removed)) - set(added)
 
 
+_MOST_BYTES, _FARTHEST_NS = 1 << 50, 1 << 62
+"""What a file may say of itself: a petabyte, and the years that file systems know."""
+
+
+def _parse_name(name: str) -> str:
+    """A name in a log, as a file system takes it; whether it leads out is asked where it is written.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    if not name or "\0" in name or any(not 0 < len(part.encode()) <= 255 for part in name.split("/")):
+        raise ValueError(f"{name[:60]!r} is no name of a file")
+    return name
+
+
+def _parse_entry(facts: Any) -> _Entry:
+    """A file as a log says it: size, time, digest and where it lies.
+
+    Raises:
+        TypeError, ValueError: if it is none, or lies elsewhere than in the folder of what awaits its name.
+    """
+    size, stamp, digest, key = facts
+    numbers = type(size) is type(stamp) is int and 0 <= size <= _MOST_BYTES and abs(stamp) <= _FARTHEST_NS
+    if not (numbers and isinstance(digest, str) and re.fullmatch(rf"({OURS}/files/\w+)?", key)):
+        raise ValueError(f"{str(facts)[:80]} says no file")
+    return _Entry(size, stamp, digest, key)
+
+
 def _read_tree(store: _Store) -> _Tree | None:
     """What the log of a place says; None where there is none."""
     for _ in range(5):
@@ -285,8 +313,8 @@ def _read_tree(store: _Store) -> _Tree | None:
                 if not isinstance(said, dict) or said.get("format") != _FORMAT:
                     raise InputError(f"{OURS}/log/{name} is no log of roadaware", where=store.url)
                 found = _Tree() if said["base"] else found
-                added = {each: _Entry(*facts) for each, facts in said["files"].items()}
-                found.follow(int(name.partition(".")[0]), added, said["removed"])
+                added = {_parse_name(each): _parse_entry(facts) for each, facts in said["files"].items()}
+                found.follow(int(name.partition(".")[0]), added, [str(each) for each in said["removed"]])
         except FileNotFoundError:  # a writer has just put a new base in the place of earlier entries
             continue
         except (ValueError, KeyError, TypeError, AttributeError) as error:
