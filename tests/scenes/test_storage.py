@@ -229,6 +229,14 @@ def test_names_of_a_log_do_not_lead_out(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("out.json"))
 
 
+def test_a_name_that_is_a_file_and_a_folder_is_said() -> None:
+    files = dict.fromkeys(("a", "a/b"), [1, 0, "", ""])
+    said = {"format": "roadaware-storage", "base": True, "removed": [], "files": files}
+    put(run__a="x", run___roadaware__log__00000001_dot_json=json.dumps(said))
+    with pytest.raises(InputError, match="a disk holds one of both"):
+        fetch_path("memory://b/run")
+
+
 def test_an_archive_is_a_folder(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
         archive.writestr("in/a.json", "1")

@@ -458,9 +458,17 @@ class _Mirror:
 
     def _bring(self, name: str, entry: _Entry) -> None:
         path, other = self.tree / name, self._other / name
-        if not Path(os.path.normpath(path)).is_relative_to(self.tree):
+        if ".." in name.split("/") or not Path(os.path.normpath(path)).is_relative_to(self.tree):
             raise InputError(f"a name leads out of its folder: {name!r}", where=self.store.url)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            clash = path.is_dir()
+        except (FileExistsError, NotADirectoryError):
+            clash = True
+        if clash:  # which stores of objects allow
+            raise InputError(
+                f"{name!r} lies in a file, or is a folder too: a disk holds one of both", where=self.store.url
+            )
         # What was made or read here need not be fetched; files that may be added to are copied.
         if _matches(other, entry) and not _read_stand_in(other):
             copy = make_temporary_path(path)
