@@ -230,7 +230,7 @@ def test_names_of_a_log_do_not_lead_out(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_a_file_and_a_folder_is_said() -> None:
-    files = dict.fromkeys(("a", "a/b"), [1, 0, "", ""])
+    files = {name: [1, 0, "", ""] for name in ("a", "a/b")}
     said = {"format": "roadaware-storage", "base": True, "removed": [], "files": files}
     put(run__a="x", run___roadaware__log__00000001_dot_json=json.dumps(said))
     with pytest.raises(InputError, match="a disk holds one of both"):
