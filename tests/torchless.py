@@ -34,7 +34,7 @@ def run(
         [sys.executable, "-c", f"ABSENT = {absent!r}{_BLOCK}{code}", *arguments],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=900,  # against hanging alone: a loaded machine needs minutes for a whole demo
         env={**os.environ, **environment, "PYTHONWARNINGS": "error"},
         cwd=folder,
         check=False,

@@ -93,6 +93,9 @@ EXCUSES: dict[str, dict[str, str]] = {
         "_rows: 1 -> 2 #2": _SPARE,
         "_in_order: 0.0 -> 1.0": "the same of all that begin with no number",
     },
+    "metrics.corner_cases.evaluate": {
+        "JudgedCorners._recalls: 1 -> 2": "a further class without objects, which counts in no mean",
+    },
     "metrics.relation_kernels": {
         "find_first_from: frames[low] >= frame -> frames[low] > frame": "a search finds the same",
         "find_first_from: 1 -> 2 #2": "a search finds the same",
@@ -110,6 +113,7 @@ EXCUSES: dict[str, dict[str, str]] = {
         "find_triplets: high - low -> high + low": _WALK,
         "find_triplets: missing -= _take(truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, n, rank) -> "
         "missing += _take(truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, n, rank)": _WALK,
+        "_order_ties: row[c] < first[pair[c]] -> row[c] <= first[pair[c]]": "no two predictions are the same row",
         "_take: found += 1 -> found -= 1": _WALK,
         "_take: found += 1 -> found -= 1 #2": _WALK,
     },

@@ -118,4 +118,8 @@ def test_tracks_that_are_too_short_are_told(tmp_path: Path, capsys: pytest.Captu
     path.write_text("frame,id,x,y,w,h\n" + "".join(f"{f},1,10,10,30,90\n" for f in range(5)))
     assert ask(path, "--fps", 30, "--size", "320x180", "--output", tmp_path / "out") == 3
     assert "followed for 15 boxes" in capsys.readouterr().err
+    # Rows that were refused may be why.
+    path.write_text("frame,id,x,y,w,h\n" + "".join(f"{f - 30},1,10,10,30,90\n" for f in range(35)))
+    assert ask(path, "--fps", 30, "--size", "320x180", "--output", tmp_path / "out") == 3
+    assert "30 rows were refused, the first: the frame should be a whole number" in capsys.readouterr().err
     assert ask(tmp_path / "none.csv", "--output", tmp_path / "out") == 3

@@ -85,7 +85,7 @@ def test_commands_have_the_options_that_the_page_says_they_share() -> None:
     rows = [
         [re.findall("`([^`]+)`", cell) for cell in row.split("|")[1:3]] for row in shared.splitlines()[2:]
     ]
-    assert len(rows) == 9
+    assert len(rows) == 10
     for options, commands in rows:
         for command in commands:
             meant = [words for words in known if words[: len(command.split())] == tuple(command.split())]

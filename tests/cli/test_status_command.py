@@ -159,7 +159,18 @@ def test_finished_and_other_folders(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["status", str(tmp_path / "none")]) == 3
 
 
-@pytest.mark.parametrize("facts", [{"total": "x"}, {"reasons": 3}, {"began_s": None}, {"done": 1e400}])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"total": "x"},
+        {"reasons": 3},
+        {"began_s": None},
+        {"done": 1e400},
+        {"done": -1},
+        {"updated_s": 1e400},
+        {"updated_s": float("nan")},
+    ],
+)
 def test_a_damaged_ledger(tmp_path: Path, facts: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     ledger(tmp_path, **facts)
     assert main(["status", str(tmp_path)]) == 3

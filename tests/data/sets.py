@@ -186,6 +186,8 @@ def unnumbered(scenes: Scenes) -> dict[str, pl.DataFrame]:
             "frames": scenes.frames,
             "boxes": scenes.boxes.drop("box", "tube", "sound", strict=False),
         }
+    if "name" not in scenes.tubes.columns:  # segments, which nobody names and which have no boxes
+        return {"videos": scenes.videos, "frames": scenes.frames, "tubes": scenes.tubes.drop("tube")}
     named = scenes.tubes.select("tube", "name")
     boxes = scenes.boxes.join(named, on="tube", how="left", maintain_order="left").drop(
         "tube", "box", "sound", strict=False

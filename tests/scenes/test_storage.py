@@ -192,6 +192,26 @@ def test_a_file_that_is_not_what_the_log_says_is_refused(
         "[]",
         '{"format": "x"}',
         '{"format": "roadaware-storage", "base": true, "removed": [], "files": {"a": 1}}',
+        *(
+            json.dumps({"format": "roadaware-storage", "base": True, "removed": [], "files": {name: entry}})
+            for name, entry in (
+                ("a", ["x", 0, "", ""]),
+                ("a", [None, 0, "", ""]),
+                ("a", [1, 0.5, "", ""]),
+                ("a", [1, 10**30, "", ""]),
+                ("a", [10**30, 0, "", ""]),
+                ("a", [-1, 0, "", ""]),
+                ("a", [True, 0, "", ""]),
+                ("a", [1, 0, 7, ""]),
+                ("a", [1, 0, "", 7]),
+                ("a", [1, 0, "", "../other/secret"]),
+                ("a", [1, 0, "", "_roadaware/files/../../a"]),
+                ("", [1, 0, "", ""]),
+                ("a\0b", [1, 0, "", ""]),
+                ("a" * 300, [1, 0, "", ""]),
+            )
+        ),
+        '{"format": "roadaware-storage", "base": true, "removed": [[1]], "files": 7}',
     ],
 )
 def test_a_damaged_log_is_said(said: str) -> None:
@@ -201,12 +221,20 @@ def test_a_damaged_log_is_said(said: str) -> None:
 
 
 def test_names_of_a_log_do_not_lead_out(tmp_path: Path) -> None:
-    entry = [1, 0, hashlib.blake2b(b"x", digest_size=16).hexdigest(), "a"]
+    entry = [1, 0, hashlib.blake2b(b"x", digest_size=16).hexdigest(), ""]
     said = {"format": "roadaware-storage", "base": True, "removed": [], "files": {"../../../out.json": entry}}
     put(run__a="x", run___roadaware__log__00000001_dot_json=json.dumps(said))
     with pytest.raises(InputError, match="leads out of its folder"):
         fetch_path("memory://b/run")
     assert not list(tmp_path.rglob("out.json"))
+
+
+def test_a_name_that_is_a_file_and_a_folder_is_said() -> None:
+    files = {name: [1, 0, "", ""] for name in ("a", "a/b")}
+    said = {"format": "roadaware-storage", "base": True, "removed": [], "files": files}
+    put(run__a="x", run___roadaware__log__00000001_dot_json=json.dumps(said))
+    with pytest.raises(InputError, match="a disk holds one of both"):
+        fetch_path("memory://b/run")
 
 
 def test_an_archive_is_a_folder(tmp_path: Path) -> None:
@@ -218,6 +246,17 @@ def test_an_archive_is_a_folder(tmp_path: Path) -> None:
     assert fetch_path("zip://in/b.json::memory://b/set.zip").read_bytes() == b"2"
     with pytest.raises(UsageError, match="zip:// is read alone"):
         Publication("zip://in::memory://b/set.zip", folder=True)
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: b"no archive", lambda data: b"", lambda data: data[:-30], lambda data: data[40:]]
+)
+def test_an_archive_that_is_none_is_no_folder(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
+        archive.writestr("in/a.json", "1" * 1000)
+    MEMORY.pipe_file("/b/set.zip", damage((tmp_path / "set.zip").read_bytes()))
+    with pytest.raises(InputError, match=r"zip://in::memory://b/set\.zip: could not be (opened|fetched): "):
+        read_all(fetch_path("zip://in::memory://b/set.zip"))
 
 
 # http.

@@ -256,14 +256,30 @@ def _convert_predictions(
     make_folder(out.absolute().parent)
     if known is not None and to == "ava":
         write_action_claims(found, known, out)
-        rows = {"labels": len(found.labels)}
+        rows = {"labels": int((found.labels["kind"].cast(pl.String) == "action").sum())}
+        left = {"labels of other kinds than actions": len(found.labels) - rows["labels"]}
     elif to == "label_studio":
         rows = {"tasks": write_label_studio(found, out, videos=None if known is None else known.videos).tasks}
+        left = {}
     else:
         rows = {"proposals": write_proposals(found, known, out)}
-    data = {"file": str(out), "form": to, "rows": rows}
-    ((what, count),) = rows.items()
-    return Outcome(f"{count:,} {what}\nwrote {terminal.format_cell(str(out))}", data)
+        left = {"boxes at other times than whole seconds": len(found.boxes) - rows["proposals"]}
+    left = {what: n for what, n in left.items() if n}
+    lines = [f"{n:,} {what}" for what, n in rows.items()] + [
+        f"  not held: {n:,} {what}" for what, n in left.items()
+    ]
+    lines += [*_format_refused(found), f"wrote {terminal.format_cell(str(out))}"]
+    data = {"file": str(out), "form": to, "rows": rows, "left_out": left, "refused": len(found.rejected)}
+    return Outcome("\n".join(lines), data)
+
+
+def _format_refused(tables: Scenes | Predictions) -> list[str]:
+    """A line of the rows that were refused when the tables were read; none where all were taken."""
+    if not (refused := len(tables.rejected)):
+        return []
+    row = tables.rejected.row(0, named=True)
+    place = f"{row['file']}{':' + str(row['line']) if row['line'] else ''}: {row['reason']}"
+    return [f"  refused when it was read: {refused:,} rows or files, the first {terminal.format_cell(place)}"]
 
 
 def _write_annotations(
@@ -322,16 +338,11 @@ def _write_boxes(
     rows = {**written.rows, **films.rows}
     lines = [", ".join(f"{n:,} {name}" for name, n in rows.items())]
     lines += [f"  not held: {n:,} {what}" for what, n in written.lost.items()]
-    if refused := len(scenes.rejected):
-        row = scenes.rejected.row(0, named=True)
-        place = f"{row['file']}{':' + str(row['line']) if row['line'] else ''}: {row['reason']}"
-        lines.append(
-            f"  refused when it was read: {refused:,} rows or files, the first {terminal.format_cell(place)}"
-        )
+    lines += _format_refused(scenes)
     files = written.files + len(films.files)
     lines.append(f"wrote {files:,} files into {terminal.format_cell(str(out))}")
     data = {"folder": str(out), "form": form, "files": files, "rows": rows, "left_out": dict(written.lost)}
-    return Outcome("\n".join(lines), {**data, "refused": refused})
+    return Outcome("\n".join(lines), {**data, "refused": len(scenes.rejected)})
 
 
 def _format_written(written: Written, out: Path) -> str:

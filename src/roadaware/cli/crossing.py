@@ -145,9 +145,11 @@ def crossing(
             table = add_times(table, trees, asked)
         table = add_truth(table, tables, fps)
     if not len(table):
+        refused = len(tables.rejected)
+        why = f"; {refused:,} rows were refused, the first: {tables.rejected['reason'][0]}" if refused else ""
         raise InputError(
             f"nobody is followed for {moments.frames} boxes at {moments.rate_fps:g} frames a second, which the predictor "
-            f"looks back at ({len(asked.short):,} people are shorter)",
+            f"looks back at ({len(asked.short):,} people are shorter{why})",
             hint="a tracker that loses people less often, or --bridge with more seconds: boxes that are further apart than "
             f"{moments.bridge_s:g} s begin anew",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import time
@@ -79,9 +80,14 @@ def _judge(said: dict[str, Any], held: bool, local: bool, now_s: float) -> dict[
         held: whether a process of this machine holds the folder.
         local: whether the folder is none of a store, whose writers hold other ones.
         now_s: the time, as `time.time` gives it.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError, OverflowError: if it is damaged.
     """
     total, before, done, failed = (int(said[name]) for name in ("total", "before", "done", "failed"))
     began_s, updated_s = float(said["began_s"]), float(said["updated_s"])
+    if min(total, before, done, failed) < 0 or not (math.isfinite(began_s) and math.isfinite(updated_s)):
+        raise ValueError("counts are below 0, or times are no times")
     reasons = {str(name): str(why) for name, why in said["reasons"].items()}
     # The same host has the lock of the folder; of another one the last word is all that is known.
     here = local and str(said["host"]) == os.uname().nodename

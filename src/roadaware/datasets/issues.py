@@ -75,7 +75,8 @@ class Findings:
             self._gather()
             named = rows.with_columns(table=pl.lit(table)).select(list(_SCHEMA)).cast(pl.Schema(_SCHEMA))
             texts = [
-                pl.col(name).map_elements(to_printable, return_dtype=pl.String) for name in ("item", "reason")
+                pl.col(name).map_elements(to_printable, return_dtype=pl.String)
+                for name in ("file", "item", "reason")
             ]
             self.rejected.append(named.with_columns(texts))
 

@@ -93,6 +93,7 @@ class _Store:
 
     Raises:
         UsageError: if the address holds a password, or its client is not installed.
+        InputError: if it cannot be opened, such as an archive that is none.
     """
 
     def __init__(self, url: str) -> None:
@@ -111,7 +112,9 @@ class _Store:
             self.fs, self.root = core.url_to_fs(url, **(http if self.scheme in ("http", "https") else how))
         except ImportError as error:
             raise UsageError(_EXTRA.format(self.scheme)) from error
-        except (OSError, ValueError) as error:
+        except Exception as error:
+            # Whatever the client raises: it opens archives itself, and their damage has errors of its own.
+            raise_interrupt(error)
             raise self.build_error(error, "opened") from error
         self.root = str(self.root).rstrip("/")
         self.writable = self.scheme in ("s3", "gs", "memory")
@@ -271,6 +274,34 @@ class _Tree:
         self.gone = (self.gone | set(removed)) - set(added)
 
 
+_MOST_BYTES, _FARTHEST_NS = 1 << 50, 1 << 62
+"""What a file may say of itself: a petabyte, and the years that file systems know."""
+
+
+def _parse_name(name: str) -> str:
+    """A name in a log, as a file system takes it; whether it leads out is asked where it is written.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    if not name or "\0" in name or any(not 0 < len(part.encode()) <= 255 for part in name.split("/")):
+        raise ValueError(f"{name[:60]!r} is no name of a file")
+    return name
+
+
+def _parse_entry(facts: Any) -> _Entry:
+    """A file as a log says it: size, time, digest and where it lies.
+
+    Raises:
+        TypeError, ValueError: if it is none, or lies elsewhere than in the folder of what awaits its name.
+    """
+    size, stamp, digest, key = facts
+    numbers = type(size) is type(stamp) is int and 0 <= size <= _MOST_BYTES and abs(stamp) <= _FARTHEST_NS
+    if not (numbers and isinstance(digest, str) and re.fullmatch(rf"({OURS}/files/\w+)?", key)):
+        raise ValueError(f"{str(facts)[:80]} says no file")
+    return _Entry(size, stamp, digest, key)
+
+
 def _read_tree(store: _Store) -> _Tree | None:
     """What the log of a place says; None where there is none."""
     for _ in range(5):
@@ -282,8 +313,8 @@ def _read_tree(store: _Store) -> _Tree | None:
                 if not isinstance(said, dict) or said.get("format") != _FORMAT:
                     raise InputError(f"{OURS}/log/{name} is no log of roadaware", where=store.url)
                 found = _Tree() if said["base"] else found
-                added = {each: _Entry(*facts) for each, facts in said["files"].items()}
-                found.follow(int(name.partition(".")[0]), added, said["removed"])
+                added = {_parse_name(each): _parse_entry(facts) for each, facts in said["files"].items()}
+                found.follow(int(name.partition(".")[0]), added, [str(each) for each in said["removed"]])
         except FileNotFoundError:  # a writer has just put a new base in the place of earlier entries
             continue
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -427,9 +458,17 @@ class _Mirror:
 
     def _bring(self, name: str, entry: _Entry) -> None:
         path, other = self.tree / name, self._other / name
-        if not Path(os.path.normpath(path)).is_relative_to(self.tree):
+        if ".." in name.split("/") or not Path(os.path.normpath(path)).is_relative_to(self.tree):
             raise InputError(f"a name leads out of its folder: {name!r}", where=self.store.url)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            clash = path.is_dir()
+        except (FileExistsError, NotADirectoryError):
+            clash = True
+        if clash:  # which stores of objects allow
+            raise InputError(
+                f"{name!r} lies in a file, or is a folder too: a disk holds one of both", where=self.store.url
+            )
         # What was made or read here need not be fetched; files that may be added to are copied.
         if _matches(other, entry) and not _read_stand_in(other):
             copy = make_temporary_path(path)

@@ -1,4 +1,4 @@
-"""Write a tiny set in the format of ActivityNet: a file of two videos with segments, and one of a video without any."""
+"""Write a tiny set in the format of ActivityNet: videos with segments, two of them in one file, and one without any."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def make(root: Path, *, frames: int = 3) -> Path:
         frames: segments of each video.
     """
     root.mkdir(parents=True, exist_ok=True)
-    for video in ("street", "yard"):
-        (root / f"{video}.json").write_text(json.dumps(content({video: frames, f"{video} 2": 1})))
+    (root / MAIN).write_text(json.dumps(content({VIDEO: frames})))
+    (root / "yard.json").write_text(json.dumps(content({"yard": frames, "yard 2": 1})))
     (root / "empty.json").write_text(json.dumps(content({"empty": 0})))
     return root
 

@@ -18,6 +18,7 @@ from roadaware.geometry.boxes import iou
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.kernels import compute_frame_overlaps, keep_top_per_frame
 from roadaware.metrics.detection.matches import compute_average_precisions, match_frames, sort_descending
+from roadaware.metrics.detection.rows import collect_frames, extract_predicted_boxes
 
 CONFIGS = {
     "reference": DetectionConfig.reference(),
@@ -81,6 +82,46 @@ def test_the_first_claims_of_each_frame_are_kept() -> None:
     # By rank the frames are 1, 0, 0, 0, 1, 1.
     for most, kept in ((1, [0, 1]), (2, [0, 1, 2, 4]), (3, [0, 1, 2, 3, 4, 5])):
         assert keep_top_per_frame(ranked, frame, 2, most).tolist() == kept
+
+
+def test_scores_up_to_the_floor_predict_nothing() -> None:
+    scenes, predictions = event_set(0, videos=1)
+
+    def judged_scores(floor: float | None) -> list[float]:
+        config = replace(DetectionConfig.default(), min_score=floor)
+        return match_frames(predictions, scenes, config, (0.5,), ["agentness"]).ranked().score.tolist()
+
+    annotated = scenes.frames.filter("annotated").select("frame")
+    held = predictions.boxes.join(annotated, on="frame", how="semi")["score"].sort(descending=True).to_list()
+    floor = held[len(held) // 2]
+    assert judged_scores(None) == held
+    assert judged_scores(floor) == [score for score in held if score > floor]
+
+
+def test_boxes_of_unknown_videos_and_frames_are_told_apart() -> None:
+    scenes, predictions = event_set(2, videos=1)
+    at = pl.int_range(pl.len())
+    boxes = predictions.boxes.with_columns(
+        video=pl.when(at == 0).then(pl.lit("other")).otherwise(pl.col("video").cast(pl.String)),
+        frame=pl.when(at.is_in([1, 2])).then(99).otherwise("frame"),
+    )
+    annotated = set(scenes.frames.filter("annotated")["frame"])
+    found = extract_predicted_boxes(
+        predictions.with_tables(
+            videos=pl.DataFrame({"video": ["v0", "other"], "width_px": 640, "height_px": 480}), boxes=boxes
+        ),
+        [("agentness", "agent")],
+        collect_frames(scenes),
+        np.ones((1, 4)),
+        interpolated=True,
+    )
+    elsewhere = sum(frame not in annotated for frame in boxes["frame"][3:])
+    assert elsewhere > 2
+    assert found.left_out == {
+        "in videos that the truth does not have": 1,
+        "in frames that the truth does not have": 2,
+        "in frames that were not annotated": elsewhere,
+    }
 
 
 def test_claims_are_brought_to_the_size_of_the_truth() -> None:

@@ -20,7 +20,7 @@ from roadaware.metrics.detection.matches import (
     compute_average_precisions,
     match_tubes,
 )
-from roadaware.metrics.detection.rows import extract_labelled_tubes
+from roadaware.metrics.detection.rows import extract_labelled_tubes, select_paths
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 
@@ -220,3 +220,14 @@ def test_tubes_of_many_classes_share_one_extent() -> None:
     held = extract_labelled_tubes(claims.with_tables(tubes=tubes), CLASSES, names, np.ones((len(names), 4)))
     paths = claims.tubes.filter(pl.col("parent").is_null() & (pl.col("video") != "unknown"))
     assert len(held.tubes) == len(paths) < len(held)
+
+
+@pytest.mark.parametrize("plain", [[0], []])
+def test_paths_are_the_tubes_without_kind_or_all_of_the_truth_where_there_is_none(plain: list[int]) -> None:
+    kind = pl.Series([None if tube in plain else "action" for tube in range(3)], dtype=pl.String)
+    tubes = pl.DataFrame({"tube": [0, 1, 2], "video": "v", "parent": [None, None, 1]}).with_columns(kind=kind)
+    videos = pl.DataFrame({"video": ["v"]})
+    found = select_paths(Scenes(videos=videos, tubes=tubes.with_columns(start_frame=0, end_frame=1)))
+    assert found["tube"].to_list() == (plain or [0, 1])
+    found = select_paths(Predictions(videos=videos, tubes=tubes.with_columns(start_frame=0, end_frame=1)))
+    assert found["tube"].to_list() == plain

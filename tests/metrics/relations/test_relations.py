@@ -211,6 +211,19 @@ def test_of_equal_scores_the_pair_that_stands_first_in_the_image_is_the_best(tur
         assert summary([video], config)["frame_recall@1"] == 1 - right
 
 
+def test_of_a_pair_whose_tubes_score_nothing_the_likelier_predicate_is_the_first() -> None:
+    truth = [person(NEAR), person(FAR)]
+    claimed = [Tube("person", still(NEAR, 0, 10), None, 0.0), Tube("person", still(FAR, 0, 10), None, 0.5)]
+    claims = [Fact(0, "follow", 1, 0, 10, 0.2), Fact(0, "watch", 1, 0, 10, 0.9)]
+    config = replace(CONFIGS["frame-sg-no"](), recall_at=(1, 2), frame_min_score=None)
+    found = []
+    for predicate in ("watch", "follow"):
+        video = Video("nothing", truth, [Fact(0, predicate, 1, 0, 10)], claimed, claims)
+        equals_the_plain_loops([video], [config])
+        found.append([summary([video], config)[f"frame_recall@{n}"] for n in (1, 2)])
+    assert found == [[1.0, 1.0], [0.0, 1.0]]
+
+
 @pytest.mark.parametrize("field", CASES)
 def test_each_choice_alone_changes_its_number(field: str) -> None:
     case = CASES[field]
