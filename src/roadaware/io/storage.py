@@ -169,7 +169,9 @@ class _Store:
             hint = "Credentials are found as the client does: AWS_... variables, ~/.aws, or those of Google Cloud."
         elif isinstance(error, FileNotFoundError):
             hint = "Check the address: its bucket must be there."
-        message = f"could not be {what}: {name}: {lines[0] if lines else ''}"[:400]
+        message = f"could not be {'written' if what == _ONCE else what}: {name}: {lines[0] if lines else ''}"[
+            :400
+        ]
         failure = InputError(message, where=self.url, hint=hint)
         return DiskError(str(failure)) if what in _WRITES else failure
 
@@ -494,8 +496,8 @@ def _list_tree(store: _Store) -> _Tree:
         above, ours, _ = f"/{name}".partition(f"/{OURS}/")
         if ours:
             logs.add(above.lstrip("/"))
-        elif not any(_is_left_alone(part) and part for part in name.split("/")):
-            found.files[_check_name(name, store.url)] = _read_facts(name, facts, store.url)
+        elif not any(_is_left_alone(part) for part in _check_name(name, store.url).split("/")):
+            found.files[name] = _read_facts(name, facts, store.url)
     for above in logs:
         inner = _read_tree(store.below(_check_name(above, store.url) if above else ""))
         if inner is not None:
@@ -1026,6 +1028,10 @@ class Publication:
             said = json.loads(self._store.read(_LEASE))
         except (FileNotFoundError, ValueError, RecursionError):
             return None
+        except InputError as error:  # as S3 says of what is not there to who may list a prefix alone
+            if not _is_refusal(error) or "lease.json" in self._store.names(OURS):
+                raise
+            return None
         # Who may not remove it says that it is free.
         return said if isinstance(said, dict) and said.get("id") else None
 
@@ -1287,7 +1293,7 @@ class Publication:
             f"{log}/{version:08d}.json" for version in _list_versions(self._store) if version <= tree.version
         }
         due |= {f"{waiting}/{name}" for name in self._store.names(waiting)}
-        if tree.base == tree.version and not self._is_unsettled():
+        if tree.base == tree.version and not tree.gone and not self._is_unsettled():
             self._renew()
             due.discard(f"{log}/{tree.version:08d}.json")
         else:
