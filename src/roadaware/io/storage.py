@@ -200,12 +200,13 @@ class _Store:
 
         if new and self._is_conditional:
             try:
-                return self.call(partial(write, mode="create"), _ONCE)
+                self.call(partial(write, mode="create"), _ONCE)
+                return
             except NotImplementedError:
                 self._is_conditional = False
         if new and self.call(lambda: self.fs.exists(place), "looked for"):
             raise FileExistsError(name)
-        return self.call(write, "written")
+        self.call(write, "written")
 
     def remove(self, name: str) -> bool:
         """Remove a file, if it is there; whether that is allowed."""
@@ -451,7 +452,7 @@ def _read_tree(store: _Store) -> _Tree | None:
         versions = _list_versions(store)
         if not versions:
             return None
-        found, entries = _Tree(), []
+        found, entries = _Tree(), list[tuple[int, dict[str, Any], dict[str, _Entry]]]()
         try:
             for version in reversed(versions):
                 entries.append((version, *_read_log(store, version)))

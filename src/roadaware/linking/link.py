@@ -285,7 +285,7 @@ def link(
     place, n_paths = np.full(len(detections), -1, np.int64), 0
     bounds = np.searchsorted(detections.video, np.arange(len(names) + 1))
     first_kind = next(iter(kinds.kinds.values()), ())
-    due, parts = [], []
+    due, parts = list[tuple[int, int, int]](), list[tuple[Detections, Bools, Ints, Floats]]()
     for v, (start, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
         if end > start:
             part = Detections(
