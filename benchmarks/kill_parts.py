@@ -56,7 +56,7 @@ def drive(target: str, marks: Path, on: str, count: int) -> int:
             stack.enter_context(hold_folder(folder))
             due = [number for number in range(count) if not (folder / f"{number:06d}.bin").is_file()]
             run_parts(partial(make_part, folder, marks), due, Workers(on, 2), what="parts", name=str,
-                      done=lambda number: None, folder=folder, before=count - len(due))  # fmt: skip
+                      done=lambda number, value: None, folder=folder, before=count - len(due))  # fmt: skip
             write_atomically(folder / "whole.json", json.dumps({"parts": count}).encode())
     except FindingsError:
         return 1

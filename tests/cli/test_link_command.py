@@ -31,6 +31,23 @@ def test_the_command_writes_what_the_library_links(
     assert done.data["detections"] == len(events.claims.boxes)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("on", ["local", "ray://local"])
+def test_two_workers_write_the_bytes_of_one(
+    roadaware: Command, events: Events, tmp_path: Path, on: str
+) -> None:
+    if on != "local":
+        pytest.importorskip("ray")
+    assert roadaware("link", events.saved, "--out", tmp_path / "one").code == 0
+    done = roadaware("link", events.saved, "--out", tmp_path / "two", "--processes", "2", "--on", on)
+    assert done.code == 0, done.err
+    one, two = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).rglob("*.*")} for name in ("one", "two")
+    )
+    assert one == two
+    assert len(open_predictions(tmp_path / "one").videos) > 1
+
+
 def test_a_folder_of_pickles_gives_the_tubes_of_the_tables(
     roadaware: Command, events: Events, tmp_path: Path
 ) -> None:

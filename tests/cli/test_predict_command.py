@@ -100,6 +100,38 @@ def test_detections_go_through_link_and_evaluate(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("on", ["local", "ray://local"])
+def test_two_workers_make_the_bytes_of_one(
+    roadaware: Command, weights: dict[str, Path], road: Path, tmp_path: Path, on: str
+) -> None:
+    if on != "local":
+        pytest.importorskip("ray")
+    # One of them cannot be read: it is left out, by every number of workers alike.
+    films = tmp_path / "films"
+    films.mkdir()
+    for number in (0, 1):
+        shutil.copy(road / f"scenes/road-000{number}/video.mp4", films / f"{number + 1}.mp4")
+    data = (films / "1.mp4").read_bytes()
+    (films / "0.mp4").write_bytes(data[: len(data) // 2])
+    words = ["predict", weights["stream"], "--videos", films, "--top", "10"]
+    assert roadaware(*words, "--output", tmp_path / "one").code == 0
+    done = roadaware(*words, "--output", tmp_path / "two", "--processes", "2", "--on", on)
+    assert done.code == 0, done.err
+    assert "0 is left out" in done.err
+    one, two = (
+        {
+            str(path.relative_to(tmp_path / name)): path.read_bytes()
+            for path in (tmp_path / name).rglob("*")
+            if path.is_file() and path.name != "progress.json"
+        }
+        for name in ("one", "two")
+    )
+    assert sorted(one) == sorted(two)
+    assert one == two
+    assert any(name.endswith(".parquet") for name in one)
+
+
+@pytest.mark.slow
 def test_clips_ensembles_saved_tables_and_films(
     roadaware: Command, weights: dict[str, Path], made_up: Path, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ import fsspec
 import pytest
 
 from roadaware.cli import main
+from roadaware.cli.outputs import _normalize_address
 from roadaware.io import storage
 
 MEMORY: Any = fsspec.filesystem("memory")
@@ -92,6 +93,58 @@ def test_rules_on_outputs_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "geheim" not in shown
     assert main(["simulate", "-o", "https://host/made", *TINY]) == 2
     assert "https:// is read alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("memory://b/made", "memory:///b/made"),
+        ("memory://b/made/", "memory://b/made"),
+        ("memory://b/made", "MEMORY://B/x/../made//"),
+        ("memory://b/made/.", "memory://b/made"),
+        ("zip://in::memory://b/made", "memory://b/made"),
+        ("http://HOST:80/made?key=geheim-1", "memory://host/made"),
+    ],
+)
+def test_spellings_of_one_address(source: str, target: str) -> None:
+    one, other = (_normalize_address(url).partition("://")[2] for url in (source, target))
+    assert one == other
+
+
+@pytest.mark.parametrize("target", ["memory:///b/made", "memory://b/x/../made", "memory://b//made/"])
+def test_an_output_that_is_an_input_in_other_letters_is_refused(
+    target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", "-o", "memory://b/made", *TINY, "-q"]) == 0
+    before = in_store("/b/made")
+    assert main(["read", "simulator", "memory://b/made", "-o", target]) == 2
+    assert "is, or holds, the input memory://b/made" in capsys.readouterr().err
+    assert in_store("/b/made") == before
+
+
+def test_files_by_address_and_by_path_are_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = tmp_path / "made"
+    assert main(["simulate", "-o", str(made), *TINY, "-q"]) == 0
+    (tmp_path / "link").symlink_to(made)
+    before = on_disk(made)
+    for source, target in (
+        (f"file://{made}", str(made)),
+        (str(made), f"file://{tmp_path}/x/../made/"),
+        (f"file://{tmp_path}/link", str(made)),
+    ):
+        assert main(["read", "simulator", source, "-o", target, "--overwrite"]) == 2
+        assert "would be written over the input" in capsys.readouterr().err
+    assert on_disk(made) == before
+
+
+def test_one_output_lies_in_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "-o", "memory://b/made", *TINY, "-q"]) == 0
+    arguments = ["read", "simulator", "memory://b/made", "-o", "memory://b/tables"]
+    assert main([*arguments, "--json", "memory://b/x/../tables/said.json"]) == 2
+    assert "is, or lies in, --output memory://b/tables" in capsys.readouterr().err
+    assert in_store("/b/tables") == {}
 
 
 def test_a_store_that_takes_nothing_is_told(

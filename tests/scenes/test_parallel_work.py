@@ -107,7 +107,14 @@ def test_failures_are_named_once_the_rest_is_done() -> None:
     done: list[int] = []
     # Beside one that the input is to blame for there is one that roadaware is: that decides.
     with pytest.raises(RuntimeError) as caught:
-        run_parts(fail_at, range(4), HERE, what="scenes", name="scene {}".format, done=done.append)
+        run_parts(
+            fail_at,
+            range(4),
+            HERE,
+            what="scenes",
+            name="scene {}".format,
+            done=lambda number, value: done.append(number),
+        )
     assert done == [0, 3]
     assert str(caught.value).splitlines() == [
         "2 of 4 scenes failed; the others are done and stay, and the same command tries these again",
@@ -115,10 +122,19 @@ def test_failures_are_named_once_the_rest_is_done() -> None:
         "  scene 2: a fault of roadaware, ZeroDivisionError: first line",
     ]
     with pytest.raises(FindingsError, match=r"^1 of 2 scenes") as blamed:
-        run_parts(fail_at, range(2), HERE, what="scenes", name=str, done=done.append)
+        run_parts(
+            fail_at, range(2), HERE, what="scenes", name=str, done=lambda number, value: done.append(number)
+        )
     assert blamed.value.exit_code == 1
     with pytest.raises(FindingsError, match=r"30 of 30 scenes[\s\S]*and 20 more$"):
-        run_parts(lambda number: fail_at(1), range(30), HERE, what="scenes", name=str, done=done.append)
+        run_parts(
+            lambda number: fail_at(1),
+            range(30),
+            HERE,
+            what="scenes",
+            name=str,
+            done=lambda number, value: done.append(number),
+        )
 
 
 def test_the_seconds_are_those_of_all_parts() -> None:
@@ -127,7 +143,7 @@ def test_the_seconds_are_those_of_all_parts() -> None:
         while time.process_time() < ends_s:
             pass
 
-    seconds = run_parts(burn, range(3), HERE, what="parts", name=str, done=lambda number: None)
+    seconds = run_parts(burn, range(3), HERE, what="parts", name=str, done=lambda number, value: None)
     assert 0.06 <= seconds < 0.6
 
 

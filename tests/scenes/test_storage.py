@@ -3,11 +3,16 @@ they are opened; two writers, lost answers, forged names and other machines are 
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import http.server
+import io
 import json
 import os
+import random
 import shutil
+import subprocess
+import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -16,11 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import numpy as np
+import polars as pl
 import pytest
 
 from roadaware.addresses import keep_secret, mask_secrets, reset_secrets
 from roadaware.errors import DiskError, InputError, UsageError
 from roadaware.io import storage
+from roadaware.io.parquet import read_parquet, scan_parquet
 from roadaware.io.sources import read_file
 from roadaware.io.storage import Publication, fetch_path, is_store_url, locate_content, publish
 
@@ -189,6 +197,8 @@ def test_a_file_that_is_not_what_the_log_says_is_refused(
     "said",
     [
         "{",
+        "[" * 100_000,
+        "9" * 5000,
         "[]",
         '{"format": "x"}',
         '{"format": "roadaware-storage", "base": true, "removed": [], "files": {"a": 1}}',
@@ -212,11 +222,36 @@ def test_a_file_that_is_not_what_the_log_says_is_refused(
             )
         ),
         '{"format": "roadaware-storage", "base": true, "removed": [[1]], "files": 7}',
+        '{"format": "roadaware-storage", "base": 1, "removed": [], "files": {}}',
+        '{"format": "roadaware-storage", "base": true, "removed": {}, "files": {}}',
+        *(
+            '{"format": "roadaware-storage", "base": true, "removed": [], "files": {' + files + "}}"
+            for files in (
+                '"a": 1',
+                '"a": [1, 2, ""]',
+                '"a": [true, 0, "", ""]',
+                '"a": [-1, 0, "", ""]',
+                '"a": [1e99, 0, "", ""]',
+                '"a": [1, 99999999999999999999, "", ""]',
+                '"a": [1, 0, "zz", ""]',
+                '"a": [1, 0, "", "../../secret"]',
+                '"a": [1, 0, "", "http://host/x"]',
+                '"/a": [1, 0, "", ""]',
+                '"a//b": [1, 0, "", ""]',
+                '"a/./b": [1, 0, "", ""]',
+                '"a\\u0000": [1, 0, "", ""]',
+                '"\\ud800": [1, 0, "", ""]',
+                '".git/config": [1, 0, "", ""]',
+                '"_roadaware/x": [1, 0, "", ""]',
+                '"a": [1, 0, "", ""], "a/b": [1, 0, "", ""]',
+                '"%s": [1, 0, "", ""]' % ("x" * 256),
+            )
+        ),
     ],
 )
 def test_a_damaged_log_is_said(said: str) -> None:
-    put(run___roadaware__log__00000001_dot_json=said)
-    with pytest.raises(InputError, match=r"log is damaged|is no log of roadaware"):
+    put(run__a="x", run___roadaware__log__00000001_dot_json=said)
+    with pytest.raises(InputError, match=r"memory://b/run/_roadaware/log"):
         fetch_path("memory://b/run")
 
 
@@ -233,7 +268,7 @@ def test_a_name_that_is_a_file_and_a_folder_is_said() -> None:
     files = {name: [1, 0, "", ""] for name in ("a", "a/b")}
     said = {"format": "roadaware-storage", "base": True, "removed": [], "files": files}
     put(run__a="x", run___roadaware__log__00000001_dot_json=json.dumps(said))
-    with pytest.raises(InputError, match="a disk holds one of both"):
+    with pytest.raises(InputError, match="is a file, and .* lies in it"):
         fetch_path("memory://b/run")
 
 
@@ -263,10 +298,22 @@ def test_an_archive_that_is_none_is_no_folder(tmp_path: Path, damage: Callable[[
 
 
 class _Server(http.server.BaseHTTPRequestHandler):
-    other = 0
+    other, archive = 0, b""
 
     def do_GET(self) -> None:
-        if self.path.startswith("/away"):
+        if self.path.startswith("/set.zip"):
+            first, _, last = self.headers.get("Range", "bytes=0-").partition("=")[2].partition("-")
+            data = self.archive[int(first) : int(last or len(self.archive)) + 1]
+            self.send_response(206 if "Range" in self.headers else 200)
+            self.send_header(
+                "Content-Range", f"bytes {first}-{int(first) + len(data) - 1}/{len(self.archive)}"
+            )
+            self.send_header("Accept-Ranges", "bytes")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(data)
+        elif self.path.startswith("/away"):
             self.send_response(302)
             self.send_header("Location", f"http://localhost:{self.other}/film.mp4")
             self.end_headers()
@@ -561,8 +608,7 @@ def test_who_lost_the_lease_writes_no_more(monkeypatch: pytest.MonkeyPatch) -> N
     made = Publication("memory://b/run", folder=True)
     write(made.path, a_dot_json="1")
     put(run___roadaware__lease_dot_json='{"id": "x", "holder": "1 on a", "beat": 7}')
-    assert made._thread is not None
-    made._thread.join(10)
+    made._threads[0].join(10)
     with pytest.raises(UsageError, match="was taken over by process 1 on a"):
         made.close()
     assert results() == {}
@@ -655,6 +701,442 @@ def test_films_of_a_large_run_leave_the_disk_once_they_are_stored(monkeypatch: p
     assert results() == {"d.json": b"1", **{f"{n}.mp4": bytes([n]) * LARGE for n in range(3)}}
 
 
+# Two writers, of which the slower one wakes at any moment.
+
+
+@pytest.mark.parametrize("count", range(24))
+def test_whoever_was_overtaken_changes_nothing_that_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, count: int
+) -> None:
+    """One writer stands still at its n-th request, another takes over and comes to its end, the first goes on."""
+    with publish("memory://b/run") as folder:
+        write(folder, a_dot_json="1", b_dot_json="2", c_dot_json="3")
+    elsewhere(monkeypatch, tmp_path, "slow")
+    slow = Publication("memory://b/run", folder=True)
+    stands, goes, left = threading.Event(), threading.Event(), [count]
+    slow_threads: set[int] = set()
+    before = {
+        name: getattr(MEMORY, name) for name in ("pipe_file", "put_file", "rm_file", "cat_file", "find")
+    }
+
+    def halt(name: str) -> Callable[..., Any]:
+        def act(*words: Any, **how: Any) -> Any:
+            if threading.get_ident() in slow_threads and not stands.is_set():
+                left[0] -= 1
+                if left[0] < 0:
+                    stands.set()
+                    assert goes.wait(60)
+            return before[name](*words, **how)
+
+        return act
+
+    for name in before:
+        monkeypatch.setattr(MEMORY, name, halt(name), raising=False)
+    # Its other threads stand still as well, and all its uploads are of one thread, which can be told from others.
+    monkeypatch.setattr(slow, "_renew", lambda: None)
+    monkeypatch.setattr(storage, "_spread", lambda act, names, what: map(act, list(names)))
+    write(slow.path, a_dot_json="10", d_dot_json="40", e_dot_json="slow")
+    (slow.path / "b.json").unlink()
+    said: list[str] = []
+
+    def end() -> None:
+        slow_threads.add(threading.get_ident())
+        try:
+            slow.close()
+        except UsageError as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    while thread.is_alive() and not stands.wait(0.02):
+        pass
+    elsewhere(monkeypatch, tmp_path, "fast")
+    fast = Publication("memory://b/run", folder=True)
+    write(fast.path, a_dot_json="100", b_dot_json="200", d_dot_json="400")
+    (fast.path / "c.json").unlink()
+    expected = {"a.json": b"100", "b.json": b"200", "d.json": b"400"}
+    if "e.json" in read_all(fast.path):  # the slow one had committed before
+        expected["e.json"] = b"slow"
+    fast.close()
+    monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / "slow"))
+    goes.set()
+    thread.join(60)
+    assert not thread.is_alive()
+    elsewhere(monkeypatch, tmp_path, "reader")
+    assert read_all(fetch_path("memory://b/run")) == expected
+    # And the next writer goes on from there.
+    elsewhere(monkeypatch, tmp_path, "third")
+    with publish("memory://b/run") as folder:
+        assert read_all(folder) == expected
+        write(folder, f_dot_json="6")
+    elsewhere(monkeypatch, tmp_path, "last")
+    assert read_all(fetch_path("memory://b/run")) == {**expected, "f.json": b"6"}
+    if "e.json" not in expected:
+        ((kept,),) = [
+            [line.rpartition(" is kept in ")[2] for line in text.splitlines()[-1:]] for text in said
+        ]
+        found = {path.name: path.read_bytes() for path in Path(kept).iterdir()}
+        assert found.items() >= {"a.json": b"10", "d.json": b"40", "e.json": b"slow"}.items()
+
+
+def test_a_long_upload_keeps_the_lease(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = Publication("memory://b/run", folder=True)
+    write(made.path, a_dot_json="1")
+    pipe, goes, begun = MEMORY.put_file, threading.Event(), threading.Event()
+
+    def wait(*words: Any, **how: Any) -> None:
+        begun.set()
+        assert goes.wait(30)
+        pipe(*words, **how)
+
+    monkeypatch.setattr(MEMORY, "put_file", wait)
+    thread = threading.Thread(target=made.close)
+    thread.start()
+    assert begun.wait(10)
+    elsewhere(monkeypatch, tmp_path)
+    with pytest.raises(UsageError, match="is being written to by process"):
+        Publication("memory://b/run", folder=True)
+    goes.set()
+    thread.join(30)
+    assert results() == {"a.json": b"1"}
+
+
+def test_a_long_fetch_keeps_the_lease(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with publish("memory://b/run") as folder:
+        write(folder, a_dot_json="1")
+    get, goes, begun = type(MEMORY).get_file, threading.Event(), threading.Event()
+
+    def wait(*words: Any, **how: Any) -> None:
+        begun.set()
+        assert goes.wait(30)
+        get(*words, **how)
+
+    monkeypatch.setattr(type(MEMORY), "get_file", wait)  # each thread has a client of its own
+    elsewhere(monkeypatch, tmp_path, "second")
+    thread = threading.Thread(target=lambda: Publication("memory://b/run", folder=True).close())
+    thread.start()
+    assert begun.wait(10)
+    elsewhere(monkeypatch, tmp_path, "third")
+    with pytest.raises(UsageError, match="is being written to by process"):
+        Publication("memory://b/run", folder=True)
+    goes.set()
+    thread.join(30)
+
+
+def test_files_that_another_writer_has_put_are_not_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with publish("memory://b/run") as folder:
+        write(folder, a_dot_json="1")
+    made = Publication("memory://b/run", folder=True)
+    write(made.path, a_dot_json="2")
+    pipe = MEMORY.pipe_file
+
+    def put_then(path: str, data: bytes, **how: Any) -> None:
+        pipe(path, data, **how)
+        if path.endswith("log/00000003.json"):  # the base: from now on somebody else may write
+            put(run___roadaware__files__other="theirs")
+
+    monkeypatch.setattr(MEMORY, "pipe_file", put_then)
+    made.close()
+    assert held()["run/_roadaware/files/other"] == b"theirs"
+    assert results() == {"a.json": b"2"}
+
+
+def test_work_of_a_killed_command_is_kept_where_another_machine_went_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with publish("memory://b/run") as folder:
+        write(folder, a_dot_json="1", b_dot_json="2")
+    killed = Publication("memory://b/run", folder=True)
+    write(killed.path, a_dot_json="hours of work", new_dot_json="more")
+    for event in (killed._stop, killed._over):
+        event.set()
+    for thread in killed._threads:
+        thread.join()
+    killed._hold.release()
+    home = os.environ["ROADAWARE_HOME"]
+    elsewhere(monkeypatch, tmp_path)
+    with publish("memory://b/run") as folder:
+        write(folder, a_dot_json="theirs")
+    monkeypatch.setenv("ROADAWARE_HOME", home)
+    monkeypatch.setenv("ROADAWARE_MIRRORS", "{}")
+    with publish("memory://b/run") as folder:
+        assert read_all(folder) == {"a.json": b"theirs", "b.json": b"2"}
+    (said,) = [each.getMessage() for each in caplog.records if "is kept in" in each.getMessage()]
+    kept = Path(said.rpartition("is kept in ")[2])
+    assert read_all(kept) == {"a.json": b"hours of work", "new.json": b"more"}
+    # Once: what is in the store is nobody's lost work.
+    elsewhere(monkeypatch, tmp_path)
+    with publish("memory://b/run") as folder:
+        write(folder, a_dot_json="again")
+    monkeypatch.setenv("ROADAWARE_HOME", home)
+    with publish("memory://b/run") as folder:
+        assert read_all(folder)["a.json"] == b"again"
+    assert len(list((Path(home) / "storage/kept").iterdir())) == 1
+
+
+def test_the_same_machine_goes_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = Publication("memory://b/run", folder=True)
+    write(killed.path, a_dot_json="1")
+    for event in (killed._stop, killed._over):
+        event.set()
+    for thread in killed._threads:
+        thread.join()
+    killed._hold.release()
+    monkeypatch.setattr(
+        storage, "_BEAT_S", 1.0
+    )  # three of them would pass in wait for a process that is gone
+    slept: list[float] = []
+    monkeypatch.setattr(storage.time, "sleep", slept.append)
+    with publish("memory://b/run") as folder:
+        assert read_all(folder) == {"a.json": b"1"}
+    assert sum(slept) < 0.5
+    assert results() == {"a.json": b"1"}
+
+
+# Bounds, permissions, secrets.
+
+
+def test_what_must_come_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    put(**{f"set__{k}_dot_json": bytes(LARGE) for k in range(3)}, set__drive_dot_mp4=bytes(10 * LARGE))
+    monkeypatch.setenv(storage.GIGABYTES, str(2.5 * LARGE / 1e9))
+    with pytest.raises(
+        InputError, match=r"memory://b/set: 3 files with 0\.6 MB must be fetched at once.*\n.*GB=1"
+    ):
+        fetch_path("memory://b/set")
+    assert fetch_path("memory://b/set/0.json").stat().st_size == LARGE
+    monkeypatch.setenv(storage.GIGABYTES, str(3 * LARGE / 1e9))
+    assert len(list(fetch_path("memory://b/set").iterdir())) == 4
+    put(**{f"more__{k}_dot_json": bytes(LARGE) for k in range(3)})
+    monkeypatch.setattr(storage.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1, 1, 0))
+    with pytest.raises(DiskError, match="do not fit onto the disk"):
+        fetch_path("memory://b/more")
+
+
+def test_tables_in_parquet_come_when_they_are_opened() -> None:
+    table = pl.DataFrame({"a": np.random.default_rng(0).random(LARGE // 8)})
+    stream = io.BytesIO()
+    table.write_parquet(stream, compression="uncompressed")
+    put(set__t_dot_parquet=stream.getvalue())
+    path = fetch_path("memory://b/set") / "t.parquet"
+    assert path.stat().st_blocks * 512 < LARGE / 2
+    assert read_parquet(path).equals(table)
+    assert scan_parquet(path).collect().equals(table)
+    assert scan_parquet([path, path]).collect().height == 2 * table.height
+    # Under another name as well, and stored from there as what it stands for.
+    with publish("memory://b/set") as folder:
+        assert (folder / "t.parquet").stat().st_blocks * 512 < LARGE / 2
+        (folder / "t.parquet").rename(folder / "u.parquet")
+        assert read_parquet(folder / "u.parquet").equals(table)
+    assert results("/b/set") == {"u.parquet": stream.getvalue()}
+
+
+def test_a_signature_stands_in_no_environment(server: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
+        archive.writestr("in/drive.mp4", b"f" * LARGE)
+    _Server.archive = (tmp_path / "set.zip").read_bytes()
+    (tmp_path / "set.zip").unlink()
+    url = f"zip://in::{server}/set.zip?X-Amz-Signature=abcdef0123456789"
+    path = fetch_path(url) / "drive.mp4"
+    assert not any("abcdef0123456789" in value for value in os.environ.values())
+    assert read_file(path) == b"f" * LARGE
+    # A process that this one starts reads it, too.
+    ask = "import sys, pathlib; from roadaware.io.sources import read_file; print(len(read_file(pathlib.Path(sys.argv[1]))))"
+    said = subprocess.run([sys.executable, "-c", ask, str(path)], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == str(LARGE)
+    assert not any(b"abcdef0123456789" in each.read_bytes() for each in tmp_path.rglob("*") if each.is_file())
+
+
+def allow(monkeypatch: pytest.MonkeyPatch, prefix: str, *, removal: bool) -> None:
+    """Let the store refuse whatever does not lie below a prefix, and say of what is not there that it is refused."""
+
+    def guard(name: str, act: Callable[..., Any]) -> Callable[..., Any]:
+        def call(path: str, *words: Any, **how: Any) -> Any:
+            for each in (path, *words) if name == "cp_file" else (words[0] if name == "put_file" else path,):
+                if not f"/{str(each).lstrip('/')}/".startswith(prefix) or (name == "rm_file" and not removal):
+                    raise PermissionError("Forbidden")
+            if name == "info" and path not in MEMORY.store:
+                raise PermissionError("Forbidden")
+            return act(path, *words, **how)
+
+        return call
+
+    for name in ("info", "find", "cat_file", "get_file", "put_file", "pipe_file", "rm_file", "cp_file"):
+        monkeypatch.setattr(MEMORY, name, guard(name, getattr(MEMORY, name)), raising=False)
+
+
+@pytest.mark.parametrize("removal", [True, False])
+def test_who_may_use_what_is_below_a_prefix_alone_can_work(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, removal: bool
+) -> None:
+    put(set__x__drive_dot_mp4=b"film", other__file="s")
+    allow(monkeypatch, "/b/run/", removal=removal)
+    with publish("memory://b/run") as folder:
+        write(folder, a_dot_json="1", b_dot_json="2")
+    elsewhere(monkeypatch, tmp_path)
+    with publish("memory://b/run") as folder:
+        assert read_all(folder) == {"a.json": b"1", "b.json": b"2"}
+        write(folder, a_dot_json="3")
+        (folder / "b.json").unlink()
+    logs = [name for name in held("/b/run") if "/log/" in name]
+    elsewhere(monkeypatch, tmp_path, "third")
+    assert read_all(fetch_path("memory://b/run")) == {"a.json": b"3"}
+    assert fetch_path("memory://b/run/a.json").read_bytes() == b"3"
+    with publish("memory://b/run"):
+        pass
+    assert [name for name in held("/b/run") if "/log/" in name] == logs
+    with pytest.raises(InputError, match="Forbidden"):
+        fetch_path("memory://b/other")
+    with pytest.raises(InputError, match="Forbidden"), publish("memory://b/elsewhere"):
+        pass
+    monkeypatch.undo()
+
+
+def test_a_place_below_a_prefix_is_read_without_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    put(set__x__a_dot_json="1")
+    allow(monkeypatch, "/b/set/", removal=False)
+    assert read_all(fetch_path("memory://b/set/x")) == {"a.json": b"1"}
+    with pytest.raises(InputError, match="Forbidden"):
+        fetch_path("memory://b/set/y")
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        {"/b/set/../../out.json": {"size": 1}},
+        {"/b/set//out.json": {"size": 1}},
+        {"/b/set/a\0": {"size": 1}},
+        {"/b/set/\ud800": {"size": 1}},
+        {"/etc/passwd": {"size": 1}},
+        {"http://other/x": {"size": 1}},
+        {"/b/set-2/x": {"size": 1}},
+        {5: {"size": 1}},
+        {"/b/set/a": None},
+        {"/b/set/a": {"size": "1"}},
+        {"/b/set/a": {"size": -1}},
+        {"/b/set/a": {"size": 1 << 80}},
+        {"/b/set/a": {"size": True}},
+        {"/b/set/a": {"size": 1}, "/b/set/a/b": {"size": 1}},
+        {"/b/set/_roadaware/log/x.json": {"size": 1}},
+        {"/b/set/_roadaware/log/00000001.json": {"size": 1 << 40}},
+    ],
+)
+def test_a_forged_list_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, listed: dict[Any, Any]
+) -> None:
+    put(set__a="x")
+    find = MEMORY.find
+    monkeypatch.setattr(
+        MEMORY,
+        "find",
+        lambda path, **how: (
+            {
+                key: facts
+                for key, facts in listed.items()
+                if not str(path).endswith("log") or str(key).startswith("/b/set/_roadaware")
+            }
+            if str(path).startswith("/b/set") and how.get("detail")
+            else find(path, **how)
+        ),
+    )
+    with pytest.raises(InputError, match=r"^memory://b/set"):
+        fetch_path("memory://b/set")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def mutate_log(rng: random.Random, said: Any) -> bytes:
+    """A log with something of it, at any depth, replaced, doubled or left out; or its bytes changed."""
+    odd = [
+        None,
+        True,
+        -1,
+        0.5,
+        1e308,
+        10**30,
+        "",
+        "..",
+        "../x",
+        "/x",
+        "a\0b",
+        "\ud800",
+        "x" * 300,
+        "http://h/x",
+        [],
+        {},
+        [[]],
+    ]
+    said = copy.deepcopy(said)
+    for _ in range(rng.randint(1, 3)):
+        place = said
+        while True:
+            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+            if not keys:
+                break
+            key = rng.choice(keys)
+            if isinstance(place[key], dict | list) and place[key] and rng.random() < 0.7:
+                place = place[key]
+                continue
+            kind = rng.randrange(4)
+            if kind == 0 and isinstance(place, dict):
+                name = rng.choice([str(each) for each in odd])
+                place[name] = place.pop(key)
+            elif kind == 1:
+                del place[key]
+            else:
+                place[key] = copy.deepcopy(rng.choice(odd))
+            break
+    data = bytearray(json.dumps(said).encode())
+    while rng.random() < 0.3 and data:
+        at = rng.randrange(len(data))
+        data[at : at + rng.randint(0, 4)] = rng.randbytes(rng.randint(0, 3))
+    return bytes(data)
+
+
+def fuzz_logs(count: int, root: Path) -> dict[str, int]:
+    """How often mutants of a log were read and refused; anything but an InputError that names the store is raised."""
+    rng, outcomes = random.Random(23), dict.fromkeys(("read", "refused"), 0)  # noqa: S311
+    digest = hashlib.blake2b(b"1", digest_size=16).hexdigest()
+    key = f"_roadaware/files/0123456789abcdef-{digest}"
+    good = {
+        "format": "roadaware-storage",
+        "base": True,
+        "files": {
+            "a.json": [1, 5, digest, ""],
+            "d/b.json": [1, 5, digest, key],
+            "film.mp4": [LARGE, 5, "", ""],
+        },
+        "removed": [],
+        "pinned": ["d/b.json"],
+    }
+    for number in range(count):
+        data = mutate_log(rng, good)
+        MEMORY.store.clear()
+        put(
+            run__a_dot_json="1",
+            run___roadaware__log__00000001_dot_json=data,
+            **{f"run__{key.replace('/', '__')}": "1"},
+        )
+        shutil.rmtree(root / "home", ignore_errors=True)
+        try:
+            fetch_path("memory://b/run")
+            outcomes["read"] += 1
+        except InputError as error:
+            said = str(error).encode()
+            outcomes["refused"] += said.startswith(b"memory://b/run") and b"\0" not in said
+        except Exception as error:
+            raise AssertionError(f"mutant {number}: {data!r}") from error
+    assert sum(outcomes.values()) == count
+    assert not [path for path in root.rglob("*") if path.is_file() and not path.is_relative_to(root / "home")]
+    return outcomes
+
+
+@pytest.mark.slow
+def test_mutants_of_a_log(tmp_path: Path) -> None:
+    outcomes = fuzz_logs(int(os.environ.get("ROADAWARE_MUTANTS", "500")), tmp_path)
+    print(outcomes)
+    assert outcomes["refused"] > outcomes["read"] > 0
+
+
 @pytest.mark.slow
 def test_a_server_of_s3(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """More files than a page lists, put and fetched by the client of S3; conditional puts as the server has them."""
@@ -691,5 +1173,27 @@ def test_a_server_of_s3(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
         with pytest.raises(DiskError, match="its bucket must be there"):
             Publication("s3://no-such-bucket/run", folder=True)
         assert not any(b"geheim-23" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+        # A client that may read, list and put below a prefix alone: elsewhere, and of what is not there, it hears 403.
+        call = s3fs.S3FileSystem._call_s3
+
+        async def guard(self: Any, method: str, *words: Any, **how: Any) -> Any:
+            if not how.get("Key", how.get("Prefix", "")).startswith("run/") or method == "delete_object":
+                raise PermissionError("Forbidden")
+            try:
+                return await call(self, method, *words, **how)
+            except FileNotFoundError as error:
+                raise PermissionError("Forbidden") from error
+
+        monkeypatch.setattr(s3fs.S3FileSystem, "_call_s3", guard)
+        elsewhere(monkeypatch, tmp_path, "fourth")
+        with publish("s3://bucket/run/new") as folder:
+            write(folder, a_dot_json="1")
+        with publish("s3://bucket/run/new") as folder:
+            write(folder, a_dot_json="2")
+        elsewhere(monkeypatch, tmp_path, "fifth")
+        assert read_all(fetch_path("s3://bucket/run/new")) == {"a.json": b"2"}
+        assert fetch_path("s3://bucket/run/part-2.json").read_bytes() == b"2"
+        with pytest.raises(InputError, match="Forbidden"):
+            fetch_path("s3://bucket/other")
     finally:
         server.stop()

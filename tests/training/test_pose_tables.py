@@ -78,6 +78,43 @@ def test_a_run_that_was_stopped_goes_on(made: Path, tmp_path: Path, monkeypatch:
     assert whole.equals(parts)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("on", ["local", "ray://local"])
+def test_two_workers_make_the_bytes_of_one(made: Path, tmp_path: Path, on: str) -> None:
+    if on != "local":
+        pytest.importorskip("ray")
+    assert main(_asked(made, tmp_path / "one")) == 0
+    assert main(_asked(made, tmp_path / "two", "--processes", "2", "--on", on)) == 0
+    one, two = (
+        {str(path.relative_to(tmp_path / name)): path.read_bytes() for path in (tmp_path / name).rglob("*.*")}
+        for name in ("one", "two")
+    )
+    assert one == two
+    assert set(one) >= {"poses.json", "poses.parquet", "parts/film-0.parquet", "parts/film-1.parquet"}
+    assert "progress.json" not in one
+
+
+def test_a_video_that_fails_leaves_the_others(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read, seen = PoseReader.read, []
+
+    def fail(self: PoseReader, *given: object) -> object:
+        seen.append(1)
+        if len(seen) == 1:
+            raise InputError("damaged", where="film-0")
+        return read(self, *given)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PoseReader, "read", fail)
+        assert main(_asked(made, tmp_path / "out")) == 1
+    assert "1 of 2 videos failed" in capsys.readouterr().err
+    assert (tmp_path / "out/parts/film-1.parquet").is_file()
+    assert main(_asked(made, tmp_path / "out")) == 0
+    assert main(_asked(made, tmp_path / "whole")) == 0
+    assert (tmp_path / "out/poses.parquet").read_bytes() == (tmp_path / "whole/poses.parquet").read_bytes()
+
+
 def test_what_has_no_people_is_refused(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

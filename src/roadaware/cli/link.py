@@ -16,6 +16,7 @@ from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventSet
 from roadaware.analysis.event_findings import list_warnings
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
+    LOCAL,
     USUAL,
     Common,
     ConfigName,
@@ -23,8 +24,10 @@ from roadaware.cli.options import (
     Output,
     Overwrite,
     Several,
+    Spread,
     Stated,
     Switch,
+    validate_range,
 )
 from roadaware.cli.results import Images, ImageSize
 from roadaware.config import digest, to_dict
@@ -119,6 +122,7 @@ _ASSIGNMENT = "Paths choose in turn, all at once, or so and those left once more
 _COMPOSITES = (
     "Scores of duplexes and events: as predicted (joint), or products of those of their parts (product)."
 )
+_PROCESSES = "Videos that are linked at the same time. [default: 1; on Ray all processors]"
 _EVENTS = (
     "Give detections of agents actions, locations, duplexes and events by the event head, from how boxes "
     "move. The own motion is then only what boxes tell of it: `predict --events` looks at the images."
@@ -143,6 +147,10 @@ def link(
     composites: Annotated[Literal["joint", "product"], Parameter(help=_COMPOSITES)] = "joint",
     events: Annotated[bool, Parameter(help=_EVENTS), Switch] = False,
     steps: Steps = AS_THEY_ARE,
+    processes: Annotated[
+        int | None, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000), show_default=False)
+    ] = None,
+    spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
@@ -163,6 +171,7 @@ def link(
             --min-length 6 --output fused
     """
     steps.check(len(detections))
+    workers = spread.gather(processes, usual=1)
     if iou is not None and not 0 <= iou <= 1:
         raise UsageError(f"--iou is an overlap from 0 to 1, not {iou:g}")
     size_px = event_inputs.parse_size(size)
@@ -186,7 +195,7 @@ def link(
         found = _add_events(found, chosen, scenes)
     started_s = time.monotonic()
     with console.show_progress("linking") as progress, console.log_step("linking"):
-        tubes = linked(found, chosen, progress=progress)
+        tubes = linked(found, chosen, progress=progress, workers=workers)
     elapsed_s = time.monotonic() - started_s
     tubes = _filter_tubes(tubes, steps)
     save(tubes, out, overwrite=overwrite)

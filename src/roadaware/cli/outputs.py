@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from urllib.parse import unquote
 
-from roadaware.addresses import STORES
+from roadaware.addresses import PORTS, STORES
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.files import check_room, describe_unreachable, is_stream
 from roadaware.io.folders import (
@@ -292,21 +293,28 @@ def open_stores(
         DiskError: if the store does not take an output.
     """
     given = {part for word in words for part in (word, word.partition("=")[2])}
+    given |= {url for word in words for url in _IN_WORDS.findall(word)}
     urls = {str(Path(url)): url for url in given if is_store_url(url)}
-    if not urls and not any(f"{scheme}://" in word for word in words for scheme in STORES):
+    if not urls:
         yield
         return
     hints = get_type_hints(command, include_extras=True)
     found = [(each, urls[str(each.path)]) for each in _paths(hints, arguments) if str(each.path) in urls]
     overwrite = any(_is_overwrite(value) for value in (arguments, *arguments.values()))
-    for (output, target), (_, source) in itertools.product(
-        (each for each in found if each[0].output), (each for each in found if not each[0].output)
-    ):
-        to, of = target.rstrip("/") + "/", source.rstrip("/") + "/"
-        if to == of or (overwrite and of.startswith(to)):
-            raise UsageError(
-                f"{output.name} {target} is, or holds, the input {source}; name another place for it"
-            )
+    for (output, target), (other, source) in itertools.permutations(found, 2):
+        to, of = _normalize_address(target), _normalize_address(source)
+        inside = f"{to}/".startswith(f"{of}/")
+        if output.output is None or "://" not in to + of:  # of the disk `check_paths` says it
+            continue
+        if other.output is not None and inside:
+            reason = f"is, or lies in, {other.name} {source}"
+        elif other.output is None and (to == of or (overwrite and of.startswith(f"{to}/"))):
+            reason = f"is, or holds, the input {source}"
+        elif other.output is None and inside and other.name in _CLOSED:
+            reason = f"lies inside the input {source}"
+        else:
+            continue
+        raise UsageError(f"{output.name} {target} {reason}; name another place for it")
     opened: dict[str, Path] = {}
     made: list[Publication] = []
     try:
@@ -333,6 +341,24 @@ def open_stores(
 
 _IN_WORDS = re.compile(rf"(?<![\w+.-])(?:{'|'.join(STORES)})://[^,\s]+")
 """An address within an option that names inputs in words; of http it would be a camera."""
+
+
+def _normalize_address(url: str) -> str:
+    """The same text for every spelling of an address; the real path of one of this machine's files.
+
+    Of what lies in an archive it is the address of the archive.
+
+    >>> [_normalize_address(url) for url in ("S3://Bucket/a/../b//c/", "zip://x::http://HOST:80/a%20b.zip?key=1")]
+    ['s3://bucket/b/c', 'http://host/a b.zip']
+    """
+    scheme, _, rest = url.rpartition("::")[2].partition("://")
+    scheme = scheme.lower()
+    if scheme == "file":
+        return os.path.realpath(unquote(f"/{rest.partition('/')[2]}"))
+    plain = unquote(rest.partition("?")[0] if scheme in PORTS else rest)
+    host, _, path = plain.lstrip("/").partition("/")
+    host = host.lower().removesuffix(f":{PORTS.get(scheme, '')}")
+    return f"{scheme}://{host}{os.path.normpath(f'/{path}')}".rstrip("/")
 
 
 def _enter_paths(value: Any, urls: Mapping[str, str], opened: MutableMapping[str, Path]) -> Any:
@@ -363,7 +389,9 @@ def _paths(hints: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[_
         for item in value if isinstance(value, tuple | list) else (value,):
             if isinstance(item, Path):
                 yield _Given(name if mark is None else _SPELT.get(name, f"--{name}"), item, mark)
-            elif isinstance(item, str) and name in INPUTS_IN_WORDS and "://" not in item:
+            elif isinstance(item, str) and name in INPUTS_IN_WORDS and "://" in item:
+                yield from (_Given(name, Path(url)) for url in _IN_WORDS.findall(item))
+            elif isinstance(item, str) and name in INPUTS_IN_WORDS:
                 for part in item.split(","):
                     if place := part.partition("=")[2] or part:
                         yield _Given(name, Path(place))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,18 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
 from roadaware.cli.networks import ALL_VIDEOS, VideoSource, open_saved, show_resumable
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
+from roadaware.cli.options import (
+    LOCAL,
+    USUAL,
+    Common,
+    Outcome,
+    Output,
+    Overwrite,
+    Several,
+    Spread,
+    Switch,
+    validate_range,
+)
 from roadaware.errors import UsageError
 from roadaware.io.files import write_atomically
 from roadaware.models.catalogue.entries import resolve_weights
@@ -28,6 +40,7 @@ _WEIGHTS = "A name of `models list`, or the file of such a model."
 _OUT = "Where joints go: a new or empty folder, or one of the same command, which is continued."
 _THRESHOLD = "Joints of a lower score count as not seen."
 _DRAW = "Draw the joints into the first so many images with people, as PNG in the folder."
+_PROCESSES = "Videos that are looked at at the same time. [default: 1; on Ray all processors]"
 _SHOWN = 10
 
 
@@ -41,6 +54,10 @@ def poses(
     source: VideoSource = ALL_VIDEOS,
     threshold: Annotated[float, Parameter(help=_THRESHOLD)] = 0.2,
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
+    processes: Annotated[
+        int | None, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000), show_default=False)
+    ] = None,
+    spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if an image cannot be read."), Switch] = False,
     common: Common = USUAL,
@@ -64,6 +81,7 @@ def poses(
     from roadaware.models.graphs.movenet import open_poses
     from roadaware.models.loading import digest_model_files
 
+    workers = spread.gather(processes, usual=1)
     path = resolve_weights(weights, ("pose",))
     with console.log_step("opening the model"):
         looker = open_poses(path)
@@ -81,7 +99,9 @@ def poses(
     run.gone += [f"{video}: {reason}" for video, reason in asked.refused.items()]
     films = run.select_films(asked.films)
     with show_resumable("joints", lambda: f"{len(run.kept)} of {len(films)} videos are kept") as shown:
-        table = run.read(looker, films, progress=shown)
+        table = run.read(
+            looker, films, open_reader=partial(open_poses, path), workers=workers, progress=shown
+        )
     data = {
         "file": str(run.folder / TABLE),
         "videos": table["video"].n_unique(),

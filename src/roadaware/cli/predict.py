@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -25,6 +26,7 @@ from roadaware.cli.networks import (
     show_resumable,
 )
 from roadaware.cli.options import (
+    LOCAL,
     USUAL,
     Common,
     ConfigName,
@@ -32,17 +34,19 @@ from roadaware.cli.options import (
     Output,
     Overwrite,
     Several,
+    Spread,
     Switch,
     validate_range,
 )
 from roadaware.config import digest, to_dict
 from roadaware.errors import UsageError
-from roadaware.linking.config import build_linker
+from roadaware.linking.config import LinkerConfig, build_linker
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.models.detector import read_advice
 from roadaware.models.event_head.head import read_installed_digest
 from roadaware.models.open_vocabulary.crops import validate_texts
 from roadaware.models.retinanet3d.config import DetectRule
+from roadaware.online import setup
 from roadaware.reports import terminal
 from roadaware.scenes.advice import Advice
 from roadaware.tasks.prediction_runs import PredictionRun
@@ -69,6 +73,7 @@ _CLIP = "Frames of a clip, 8 or 32 as published; a causal network needs none. [d
 _BATCH = "Clips, or frames of a causal network, that are looked at together."
 _OBJECTS = "Folder of an object detector of transformers: its boxes, scored by the network."
 _MEAN = "What is averaged of several networks."
+_PROCESSES = "Videos that are looked at at the same time. [default: 1; on Ray all processors]"
 _TASKS = ("objects", "zero-shot")
 _USUAL = ("model.safetensors", "model")
 """Names of weights that say nothing: then that of their folder does."""
@@ -96,6 +101,10 @@ def predict(
     events: EventsOption = None,
     device: Device = "auto",
     precision: Precision = "fp32",
+    processes: Annotated[
+        int | None, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000), show_default=False)
+    ] = None,
+    spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if a video was refused."), Switch] = False,
     common: Common = USUAL,
@@ -119,6 +128,7 @@ def predict(
     for name, value in (("--threshold", threshold), ("--nms", nms)):
         if not 0 <= value <= 1:
             raise UsageError(f"{name} lies from 0 to 1, not {value:g}")
+    workers = spread.gather(processes, usual=1)
     rule = DetectRule.reference() if config == "reference" else DetectRule()
     rule = replace(rule, min_agentness=threshold, nms_iou=None if nms == 1 else nms, top=top)
     named = [resolve_weights(path, _TASKS) for path in weights]
@@ -133,7 +143,8 @@ def predict(
         boxes = None if objects is None else resolve_weights(objects, ("objects",))
         more: dict[str, Any] = {"objects": boxes, "views": choice.views}
         more |= {"mean": mean, "batch": batch, "texts": split_texts(texts)}
-        detector = _open_detector(files, rule, clip, device, precision, more)
+        open_detector = partial(_open_detector, files, rule, clip, device, precision, more)
+        detector = open_detector()
     settings = _settings(files, rule, more, detector, precision)
     # Boxes of another detector have scores of their own: a network's advice is not on them.
     advice = read_advice(files) if boxes is None else Advice()
@@ -142,6 +153,7 @@ def predict(
         plain, detector = detector, add_event_head(events, detector, linker)
         if detector is not plain:
             settings["events"] = [read_installed_digest(), digest(linker)]
+            open_detector = partial(_open_with_events, open_detector, events, linker)
     elif events:
         raise UsageError("--events needs videos: still images do not show how anybody moves")
     classes = Classes(dict(detector.kinds), detector.av_labels, advice)
@@ -150,7 +162,14 @@ def predict(
     with show_resumable(
         "detecting", lambda: f"{len(run.done)} of {len(asked.order)} videos are kept"
     ) as shown:
-        now = run.detect(detector, asked, refused=_tell_refused, progress=shown)
+        now = run.detect(
+            detector,
+            asked,
+            open_detector=open_detector,
+            workers=workers,
+            refused=_tell_refused,
+            progress=shown,
+        )
     data = {
         "folder": str(folder),
         "predictions": str(folder / "predictions"),
@@ -201,6 +220,14 @@ def _open_detector(
         raise UsageError("--clip is for networks that look ahead; this detector answers frame by frame")
     if more["batch"] == 1 and more["objects"] is None:
         set_threads(files)
+    return found
+
+
+def _open_with_events(
+    open_detector: Callable[[], VideoDetector], events: bool | None, linker: LinkerConfig
+) -> VideoDetector:
+    """In a worker: the detector with the event head, of which a word was said already."""
+    found: VideoDetector = setup.add_event_head(events, open_detector(), linker)
     return found
 
 

@@ -25,6 +25,7 @@ from roadaware.io.files import build_disk_error, write_atomically
 from roadaware.io.folders import make_folder
 from roadaware.io.pickles import encode_arrays
 from roadaware.io.sources import is_outside
+from roadaware.io.storage import locate_content
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.sensors import find_video_path
 from roadaware.scenes.tables import Predictions, Scenes
@@ -626,7 +627,7 @@ def put_films(scenes: Scenes, media: Path, folder: Path, written: WrittenTruth) 
         name = f"{FILMS}/{video}{source.suffix.lower()}"
         if is_outside(name):
             raise InputError(f"{name!r} is no name of a file", hint="rename the video")
-        target = folder / name
+        target, source = folder / name, locate_content(source)
         try:
             target.unlink(missing_ok=True)
             try:

@@ -137,7 +137,7 @@ def run_parts(
     *,
     what: str,
     name: Callable[[Item], str],
-    done: Callable[[Item], None],
+    done: Callable[[Item, Any], None],
     folder: Path | None = None,
     before: int = 0,
 ) -> float:
@@ -147,7 +147,7 @@ def run_parts(
         work, parts, workers: as of `map_parts`.
         what: the parts are, in messages, such as `scenes`.
         name: how a part is called in messages.
-        done: called with each part that was done, as it is.
+        done: called with each part that was done, as it is, and what the function returned.
         folder: where a `Ledger` says how far they are.
         before: parts that were done by earlier runs.
 
@@ -165,7 +165,7 @@ def run_parts(
             seconds += each.cpu_s
             ledger.note(name(parts[each.place]), each.failure)
             if each.failure is None:
-                done(parts[each.place])
+                done(parts[each.place], each.value)
             else:
                 failed[name(parts[each.place])] = each.failure
                 unforeseen |= each.unforeseen
@@ -179,6 +179,31 @@ def run_parts(
         )
         raise RuntimeError(message) if unforeseen else FindingsError(message)
     return seconds
+
+
+class OpenedPerWorker(Generic[Item, Value]):
+    """A function of a part that needs what takes a while to open, such as a network: each worker opens its own, once.
+
+    Args:
+        act: called with what was opened, and a part; can be pickled.
+        open_: opens it; can be pickled.
+        opened: what this process has opened already.
+    """
+
+    def __init__(
+        self, act: Callable[[Any, Item], Value], open_: Callable[[], Any], opened: Any = None
+    ) -> None:
+        self._act, self._open, self._opened = act, open_, opened
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what was opened here."""
+        return {**vars(self), "_opened": None}
+
+    def __call__(self, part: Item) -> Value:
+        """What the function returns of a part."""
+        if self._opened is None:
+            self._opened = self._open()
+        return self._act(self._opened, part)
 
 
 class Ledger:

@@ -8,6 +8,7 @@ from typing import IO
 import polars as pl
 
 from roadaware.errors import raise_interrupt
+from roadaware.io.storage import locate_content
 
 
 def read_parquet(source: bytes | Path) -> pl.DataFrame:
@@ -21,7 +22,7 @@ def read_parquet(source: bytes | Path) -> pl.DataFrame:
         OSError: if the file cannot be read.
     """
     try:
-        return pl.read_parquet(source, glob=False)
+        return pl.read_parquet(locate_content(source) if isinstance(source, Path) else source, glob=False)
     except pl.exceptions.PanicException as error:
         raise_interrupt(error)
         raise pl.exceptions.ComputeError("the file is damaged") from error
@@ -29,6 +30,10 @@ def read_parquet(source: bytes | Path) -> pl.DataFrame:
 
 def scan_parquet(paths: Path | list[Path] | IO[bytes]) -> pl.LazyFrame:
     """A lazy table of one file, or of several one after the other, each by the very name that it has."""
+    if isinstance(paths, Path):
+        paths = locate_content(paths)
+    elif isinstance(paths, list):
+        paths = [locate_content(path) for path in paths]
     return pl.scan_parquet(paths, glob=False)
 
 

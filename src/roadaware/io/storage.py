@@ -1,11 +1,11 @@
 """Addresses of stores (S3, Google Cloud, http, memory) as paths: what they name is mirrored in the cache folder, and
 what is made in a mirror is committed back.
 
-A mirror holds tables and texts whole; films, images, sweeps and archives are stand-ins of the same size and time until
+A mirror holds texts whole; Parquet, films, images, sweeps and archives are stand-ins of the same size and time until
 `locate_content` fetches one, into a pool whose size is bounded. What roadaware writes lies in the store under its own names
 beside `_roadaware/log/`, whose entries say which files with which digests belong together: a reader sees one commit or the
-next. Where a store refuses to put what is there already, the number of an entry decides who was first; a lease tells
-writers of each other in every store.
+next. Where a store refuses to put what is there already, the number of an entry decides who was first, and nothing that a
+slower writer does changes a file that counts; a lease tells writers of each other in every store.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from roadaware.errors import NOTE, DiskError, InputError, RoadawareError, UsageE
 from roadaware.io.files import is_temporary, make_temporary_path, write_and_rename
 from roadaware.io.folders import Hold
 from roadaware.places import get_cache_folder
+from roadaware.steps import show_progress
 
 _Value = TypeVar("_Value")
 _LOG = logging.getLogger("roadaware")
@@ -117,6 +118,7 @@ class _Store:
             raise_interrupt(error)
             raise self.build_error(error, "opened") from error
         self.root = str(self.root).rstrip("/")
+        self._is_conditional = True  # until it says that it is not
         self.writable = self.scheme in ("s3", "gs", "memory")
 
     def place(self, name: str = "") -> str:
@@ -170,7 +172,9 @@ class _Store:
             hint = "Credentials are found as the client does: AWS_... variables, ~/.aws, or those of Google Cloud."
         elif isinstance(error, FileNotFoundError):
             hint = "Check the address: its bucket must be there."
-        message = f"could not be {what}: {name}: {lines[0] if lines else ''}"[:400]
+        message = f"could not be {'written' if what == _ONCE else what}: {name}: {lines[0] if lines else ''}"[
+            :400
+        ]
         failure = InputError(message, where=self.url, hint=hint)
         return DiskError(str(failure)) if what in _WRITES else failure
 
@@ -178,38 +182,96 @@ class _Store:
         """The content of a small file."""
         return self.call(lambda: bytes(self.fs.cat_file(self.place(name))), "read")
 
-    def put(self, name: str, data: bytes, *, new: bool = False) -> None:
-        """Write a small file at once.
+    def put(self, name: str, content: bytes | Path, *, new: bool = False) -> None:
+        """Write a file at once.
+
+        Args:
+            name: of the file below the address.
+            content: its bytes, or the path of a file that holds them.
+            new: only where nothing of that name is there.
 
         Raises:
             FileExistsError: if it shall be new, and the store says that it is there.
         """
-        if new:
+        place = self.place(name)
+
+        def write(**how: Any) -> None:
+            if isinstance(content, Path):
+                self.fs.put_file(str(content), place, **how)
+            else:
+                self.fs.pipe_file(place, content, **how)
+
+        if new and self._is_conditional:
             try:
-                self.call(lambda: self.fs.pipe_file(self.place(name), data, mode="create"), _ONCE)
+                self.call(partial(write, mode="create"), _ONCE)
                 return
             except NotImplementedError:
-                if self.call(lambda: self.fs.exists(self.place(name)), "looked for"):
-                    raise FileExistsError(name) from None
-        self.call(lambda: self.fs.pipe_file(self.place(name), data), "written")
+                self._is_conditional = False
+        if new and self.call(lambda: self.fs.exists(place), "looked for"):
+            raise FileExistsError(name)
+        self.call(write, "written")
 
-    def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
-        with suppress(FileNotFoundError):
+    def remove(self, name: str) -> bool:
+        """Remove a file, if it is there; whether that is allowed."""
+        try:
             self.call(lambda: self.fs.rm_file(self.place(name)), "removed")
+        except FileNotFoundError:
+            pass
+        except DiskError as error:
+            if not _is_refusal(error):
+                raise
+            return False
+        return True
 
     def names(self, folder: str) -> dict[str, dict[str, Any]]:
-        """Files below a folder, by their names in it, with what the store says of each; pages are asked one by one."""
+        """Files below a folder, by their names in it, with what the store says of each; pages are asked one by one.
+
+        Raises:
+            InputError: if it cannot be listed, or the list names what lies elsewhere.
+        """
         base = self.place(folder)
         self.fs.invalidate_cache()  # others write, too
-        with suppress(FileNotFoundError):
-            found = self.call(lambda: self.fs.find(base, detail=True), "listed")
-            return {
-                name[len(base) :].strip("/"): facts
-                for name, facts in ((str(key), facts) for key, facts in found.items())
-                if len(name) > len(base) and not name.endswith("/")
-            }
-        return {}
+        try:
+            listed = self.call(lambda: self.fs.find(base, detail=True), "listed")
+        except FileNotFoundError:
+            return {}
+        except InputError as error:
+            # Where a list is empty the client of S3 asks for a file of that name, too, which is refused to who may list
+            # a prefix alone.
+            if not _is_refusal(error) or self.scheme != "s3" or not self._is_empty(base):
+                raise
+            return {}
+        found = {}
+        for name, facts in listed.items():
+            if not isinstance(name, str) or not isinstance(facts, dict):
+                raise InputError(
+                    f"its list holds {ascii(name)[:200]}, which is no name with facts", where=self.url
+                )
+            below = name[len(base) :]
+            if base and name != base and not (name.startswith(base) and below.startswith("/")):
+                if self.scheme.startswith("http"):  # a page links to whatever it likes
+                    continue
+                raise InputError(f"its list names {ascii(name)[:200]}, which lies elsewhere", where=self.url)
+            if below.strip("/") and not name.endswith("/"):
+                found[below.removeprefix("/")] = facts
+        return found
+
+    def _is_empty(self, place: str) -> bool:
+        bucket, _, key = place.partition("/")
+        said = self.call(
+            lambda: self.fs.call_s3("list_objects_v2", Bucket=bucket, Prefix=f"{key}/", MaxKeys=1), "listed"
+        )
+        return not said.get("KeyCount")
+
+    def below(self, name: str) -> _Store:
+        """The place of a folder in this one."""
+        head, chain, holder = self.url.partition("::")
+        return _Store(f"{head.rstrip('/')}/{name}{chain}{holder}") if name else self
+
+
+def _is_refusal(error: RoadawareError) -> bool:
+    """Whether a store has said that somebody is not allowed to do something."""
+    return isinstance(error.__cause__, PermissionError)
 
 
 async def _open_http_client(**how: Any) -> Any:
@@ -259,11 +321,16 @@ class _Tree:
         version: of the last commit; 0 where there is no log.
         files: by name.
         gone: names of files that no longer count, and may lie there still.
+        pinned: names under which a writer that was overtaken may yet put or remove something, whenever it wakes: what
+            counts lies under its key for good.
+        base: of the last entry that lists all files.
     """
 
     version: int = 0
     files: dict[str, _Entry] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
+    pinned: set[str] = field(default_factory=set)
+    base: int = 0
 
     def follow(self, version: int, added: Mapping[str, _Entry], removed: Collection[str]) -> None:
         """Be what the next entry of the log makes of it."""
@@ -274,73 +341,176 @@ class _Tree:
         self.gone = (self.gone | set(removed)) - set(added)
 
 
-_MOST_BYTES, _FARTHEST_NS = 1 << 50, 1 << 62
-"""What a file may say of itself: a petabyte, and the years that file systems know."""
+_KEY = re.compile(rf"(?:{OURS}/files/[0-9a-f-]{{1,80}})?")
+_DIGEST = re.compile(r"(?:[0-9a-f]{32})?")
+_LARGEST = 1 << 43
+"""Bytes of a file that is believed to be one: 8 TB."""
+_LOG_BYTES = 1 << 30
+"""Of an entry of a log; one of a million files has 150 MB."""
 
 
-def _parse_name(name: str) -> str:
-    """A name in a log, as a file system takes it; whether it leads out is asked where it is written.
+def _check_name(name: object, where: str) -> str:
+    """A name of a file below a place.
 
     Raises:
-        ValueError: if it is none.
+        InputError: if it is none, or would lead out of the folder of its place.
     """
-    if not name or "\0" in name or any(not 0 < len(part.encode()) <= 255 for part in name.split("/")):
-        raise ValueError(f"{name[:60]!r} is no name of a file")
+    try:
+        parts = name.split("/") if isinstance(name, str) else []
+        fits = all(part not in ("", ".", "..") and 0 < len(part.encode()) < 256 for part in parts)
+    except UnicodeEncodeError:
+        fits = False
+    if not isinstance(name, str) or not fits or "\0" in name or len(name) > 1024:
+        raise InputError(
+            f"expected the name of a file below it, found {ascii(name)[:200]}, which leads out of its folder or is none",
+            where=where,
+        )
     return name
 
 
-def _parse_entry(facts: Any) -> _Entry:
-    """A file as a log says it: size, time, digest and where it lies.
+def _check_names(names: Collection[object], where: str) -> list[str]:
+    """Names that a log says are files of a result."""
+    found = [_check_name(name, where) for name in names]
+    for name in found:
+        if any(_is_left_alone(part) or part == OURS for part in name.split("/")):
+            raise InputError(f"{ascii(name)[:200]} is no name of a result", where=where)
+    return found
+
+
+def _parse_entry(name: str, said: object, where: str) -> _Entry:
+    """What a log, or a stand-in, says of a file.
 
     Raises:
-        TypeError, ValueError: if it is none, or lies elsewhere than in the folder of what awaits its name.
+        InputError: if it says it in no way that roadaware does.
     """
-    size, stamp, digest, key = facts
-    numbers = type(size) is type(stamp) is int and 0 <= size <= _MOST_BYTES and abs(stamp) <= _FARTHEST_NS
-    if not (numbers and isinstance(digest, str) and re.fullmatch(rf"({OURS}/files/\w+)?", key)):
-        raise ValueError(f"{str(facts)[:80]} says no file")
-    return _Entry(size, stamp, digest, key)
+    if isinstance(said, list) and len(said) == 4:
+        size, stamp, digest, key = said
+        numbers = type(size) is int and 0 <= size <= _LARGEST and type(stamp) is int and 0 <= stamp < 1 << 63
+        texts = isinstance(digest, str) and _DIGEST.fullmatch(digest) and isinstance(key, str)
+        if numbers and texts and _KEY.fullmatch(key):
+            return _Entry(size, stamp, digest, key)
+    raise InputError(
+        f"expected size, time, digest and key of {name!a:.200}, found {said!a:.200}", where=where
+    )
+
+
+def _list_versions(store: _Store) -> list[int]:
+    """Numbers of the entries of a log, in order.
+
+    Raises:
+        InputError: if something else lies there.
+    """
+    found = []
+    for name, facts in store.names(f"{OURS}/log").items():
+        digits = name.removesuffix(".json")
+        if (
+            not digits.isascii()
+            or not digits.isdecimal()
+            or len(digits) > 15
+            or name != f"{int(digits):08d}.json"
+        ):
+            raise InputError(f"{OURS}/log/{ascii(name)[1:-1][:200]} is no entry of a log", where=store.url)
+        if not isinstance(size := facts.get("size") or 0, int) or size > _LOG_BYTES:
+            raise InputError(
+                f"{OURS}/log/{name} is no log of roadaware: it has {ascii(size)[:30]} bytes", where=store.url
+            )
+        found.append(int(digits))
+    return sorted(found)
+
+
+def _read_log(store: _Store, version: int) -> tuple[dict[str, Any], dict[str, _Entry]]:
+    """An entry of a log, with the files that it says are new.
+
+    Raises:
+        FileNotFoundError: if it is not there any more.
+        InputError: if it is none.
+    """
+    where = f"{store.url}/{OURS}/log/{version:08d}.json"
+    try:
+        said = json.loads(store.read(f"{OURS}/log/{version:08d}.json"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"the log is damaged: {ascii(str(error))[1:-1][:200]}", where=where) from error
+    kinds = {"base": bool, "files": dict, "removed": list, "pinned": list}
+    if not isinstance(said, dict) or said.get("format") != _FORMAT:
+        raise InputError("this is no log of roadaware", where=where)
+    said.setdefault("pinned", [])
+    for name, kind in kinds.items():
+        if not isinstance(said.get(name), kind):
+            raise InputError(f"the log is damaged: its {name} is {ascii(said.get(name))[:100]}", where=where)
+    for listed in (said["removed"], said["pinned"]):
+        _check_names(listed, where)
+    added = {
+        name: _parse_entry(name, said["files"][name], where) for name in _check_names(said["files"], where)
+    }
+    return said, added
 
 
 def _read_tree(store: _Store) -> _Tree | None:
-    """What the log of a place says; None where there is none."""
+    """What the log of a place says; None where there is none.
+
+    Raises:
+        InputError: if it is damaged; names the entry.
+    """
     for _ in range(5):
-        held = sorted(store.names(f"{OURS}/log"))
-        found = _Tree()
+        versions = _list_versions(store)
+        if not versions:
+            return None
+        found, entries = _Tree(), list[tuple[int, dict[str, Any], dict[str, _Entry]]]()
         try:
-            for name in held:
-                said = json.loads(store.read(f"{OURS}/log/{name}"))
-                if not isinstance(said, dict) or said.get("format") != _FORMAT:
-                    raise InputError(f"{OURS}/log/{name} is no log of roadaware", where=store.url)
-                found = _Tree() if said["base"] else found
-                added = {_parse_name(each): _parse_entry(facts) for each, facts in said["files"].items()}
-                found.follow(int(name.partition(".")[0]), added, [str(each) for each in said["removed"]])
+            for version in reversed(versions):
+                entries.append((version, *_read_log(store, version)))
+                if entries[-1][1]["base"]:
+                    break
         except FileNotFoundError:  # a writer has just put a new base in the place of earlier entries
             continue
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"its log is damaged: {error}", where=store.url) from error
-        return found if held else None
-    raise InputError("its log changes all the time", where=store.url, hint="wait until it is written")
+        first = entries[-1][0]
+        if not entries[-1][1]["base"] or [each[0] for each in entries[::-1]] != list(
+            range(first, versions[-1] + 1)
+        ):
+            continue
+        for version, said, added in reversed(entries):
+            found.follow(version, added, said["removed"])
+            found.pinned |= set(said["pinned"])
+        found.base = first
+        _check_folders(found.files, f"{store.url}/{OURS}/log")
+        return found
+    raise InputError(
+        "its log has gaps, or changes all the time", where=store.url, hint="wait until it is written"
+    )
+
+
+def _check_folders(files: Mapping[str, _Entry], where: str) -> None:
+    """Refuse a name that is both a file and a folder, which stores can have and disks cannot."""
+    for name in files:
+        for depth in range(name.count("/")):
+            if (above := name.rsplit("/", depth + 1)[0]) in files:
+                raise InputError(
+                    f"{ascii(above)[:200]} is a file, and {ascii(name)[:200]} lies in it", where=where
+                )
 
 
 def _list_tree(store: _Store) -> _Tree:
-    """The files of a place without a log; folders in it that have one are seen as it says."""
+    """The files of a place without a log; folders in it that have one are seen as it says.
+
+    Raises:
+        InputError: if a name or a log is none; names it.
+    """
     found, logs = _Tree(), set[str]()
     for name, facts in store.names("").items():
         above, ours, _ = f"/{name}".partition(f"/{OURS}/")
         if ours:
             logs.add(above.lstrip("/"))
-        elif not any(_is_left_alone(part) for part in name.split("/")):
-            found.files[name] = _read_facts(facts)
+        elif not any(_is_left_alone(part) for part in _check_name(name, store.url).split("/")):
+            found.files[name] = _read_facts(name, facts, store.url)
     for above in logs:
-        inner = _read_tree(_Store(f"{store.url}/{above}"))
+        inner = _read_tree(store.below(_check_name(above, store.url) if above else ""))
         if inner is not None:
-            found.files = {
-                name: facts for name, facts in found.files.items() if not name.startswith(f"{above}/")
-            }
+            start = f"{above}/" if above else ""
+            found.files = {name: facts for name, facts in found.files.items() if not name.startswith(start)}
             for name, entry in inner.files.items():
-                key = f"{above}/{entry.key}" if entry.key else ""
-                found.files[f"{above}/{name}"] = _Entry(entry.size, entry.stamp, entry.digest, key)
+                key = f"{start}{entry.key}" if entry.key else ""
+                found.files[f"{start}{name}"] = _Entry(entry.size, entry.stamp, entry.digest, key)
+    _check_folders(found.files, store.url)
     return found
 
 
@@ -349,7 +519,7 @@ def _is_left_alone(name: str) -> bool:
     return not name or name.startswith(".") or name.endswith(".lock") or is_temporary(name) is not None
 
 
-def _read_facts(facts: Mapping[str, Any]) -> _Entry:
+def _read_facts(name: str, facts: Mapping[str, Any], where: str) -> _Entry:
     # As the clients of S3, GCS, local files, http and zip archives call them.
     named = (
         "ETag",
@@ -362,16 +532,22 @@ def _read_facts(facts: Mapping[str, Any]) -> _Entry:
         "updated",
         "date_time",
     )
-    text = " ".join(str(facts.get(name) or "") for name in named)
+    text = " ".join(str(facts.get(each) or "") for each in named)
     # Whatever tells one content from another, as a time that files can have.
-    stamp = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big") * 1000
-    return _Entry(int(facts.get("size") or 0), stamp)
+    stamp = (
+        int.from_bytes(hashlib.blake2b(text.encode(errors="replace"), digest_size=6).digest(), "big") * 1000
+    )
+    size = facts.get("size") or 0
+    if type(size) is not int or not 0 <= size <= _LARGEST:
+        raise InputError(f"{name!a:.200} is said to have {ascii(size)[:100]} bytes", where=where)
+    return _Entry(size, stamp)
 
 
 # The mirror: a folder of the cache that stands for a place.
 
-_MEDIA = {
+_LARGE = {
     *(
+        ".parquet",
         ".mp4",
         ".mov",
         ".mkv",
@@ -393,6 +569,8 @@ _SMALL_BYTES = 1 << 16
 _HEAD = b"roadaware: the content of this file lies in a store\n"
 _HEAD_BYTES = 4096
 _STATE = "version"
+"""A file beside a mirror: the commit that it is of; of one that is written to, or whose writer has died, the name of the
+writer's lease, too: it may hold what the store does not have."""
 GIGABYTES = "ROADAWARE_STORAGE_GB"
 """The environment's variable for the size of the pool, 20 unless it is set."""
 
@@ -426,8 +604,10 @@ class _Mirror:
         self.folder.mkdir(parents=True, exist_ok=True)
         show_place(str(self.tree), store.url)
         show_place(str(self.folder), store.url)
-        known = json.loads(os.environ.get(_SETTING) or "{}")
-        os.environ[_SETTING] = json.dumps({**known, self.folder.name: store.url})
+        # A signed address is a secret, which other processes could see there: what it names has no stand-ins.
+        self._is_signed = "?" in store.url
+        if not self._is_signed:
+            os.environ[_SETTING] = json.dumps({**_read_setting(), self.folder.name: store.url})
 
     def fetch(self, tree: _Tree, within: str = "", *, whole: bool = False) -> None:
         """Bring files to what the store has.
@@ -436,6 +616,10 @@ class _Mirror:
             tree: what the store has.
             within: the file or folder that is wanted; empty for all.
             whole: also remove what the store does not have.
+
+        Raises:
+            InputError: if more must be fetched at once than the pool may hold, or something cannot be.
+            DiskError: if there is no room for it.
         """
         due = {
             name: each
@@ -448,18 +632,38 @@ class _Mirror:
             if str(path.relative_to(self.tree)) not in tree.files:
                 path.unlink(missing_ok=True)
         if due:
-            size = sum(each.size for name, each in due.items() if not _is_lazy(name, each))
-            _LOG.log(
-                NOTE, "fetching %d files of %s, %.1f MB of them at once", len(due), self.store.url, size / 1e6
+            self._check_size(due)
+        for _ in _spread(lambda name: self._bring(name, due[name]), due, f"fetching {self.store.url}"):
+            pass
+
+    def _check_size(self, due: Mapping[str, _Entry]) -> None:
+        now = [
+            each.size
+            for name, each in due.items()
+            if not self._is_lazy(name, each) and not _matches(self._other / name, each)
+        ]
+        size, most = sum(now), _most_bytes()
+        count = f"{len(now):,} files with {size / 1e6:,.1f} MB"
+        _LOG.log(
+            NOTE, "fetching %s of %s, of %d when they are opened", count, self.store.url, len(due) - len(now)
+        )
+        if size > most:
+            raise InputError(
+                f"{count} must be fetched at once, and {GIGABYTES}={most / 1e9:g} allows {most / 1e6:,.1f} MB",
+                where=self.store.url,
+                hint=f"name a folder or file below it, or set {GIGABYTES}={-(-size // 10**9)}",
             )
-        with ThreadPoolExecutor(_AT_A_TIME) as pool:
-            for _ in pool.map(lambda name: self._bring(name, due[name]), due):
-                pass
+        if size > (free := shutil.disk_usage(self.folder).free):
+            raise DiskError(
+                f"{count} of {self.store.url} do not fit onto the disk of {self.folder.parent}, which has "
+                f"{free / 1e6:,.1f} MB left; free some, or let ROADAWARE_HOME name another place"
+            )
+
+    def _is_lazy(self, name: str, entry: _Entry) -> bool:
+        return not self._is_signed and _is_lazy(name, entry)
 
     def _bring(self, name: str, entry: _Entry) -> None:
         path, other = self.tree / name, self._other / name
-        if ".." in name.split("/") or not Path(os.path.normpath(path)).is_relative_to(self.tree):
-            raise InputError(f"a name leads out of its folder: {name!r}", where=self.store.url)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             clash = path.is_dir()
@@ -467,18 +671,39 @@ class _Mirror:
             clash = True
         if clash:  # which stores of objects allow
             raise InputError(
-                f"{name!r} lies in a file, or is a folder too: a disk holds one of both", where=self.store.url
+                f"{ascii(name)[:200]} lies in a file, or is a folder too: a disk holds one of both",
+                where=self.store.url,
             )
-        # What was made or read here need not be fetched; files that may be added to are copied.
-        if _matches(other, entry) and not _read_stand_in(other):
-            copy = make_temporary_path(path)
-            os.link(other, copy) if _is_lazy(name, entry) else shutil.copy2(other, copy)
-            copy.replace(path)
-        elif _is_lazy(name, entry):
-            _stand_in(path, entry)
-        else:
-            _download(self.store, name, entry, path)
-            os.utime(path, ns=(entry.stamp, entry.stamp))
+        try:
+            # What was made or read here need not be fetched; files that may be added to are copied.
+            if _matches(other, entry) and not _read_stand_in(other):
+                copy = make_temporary_path(path)
+                os.link(other, copy) if self._is_lazy(name, entry) else shutil.copy2(other, copy)
+                copy.replace(path)
+            elif self._is_lazy(name, entry):
+                _stand_in(path, name, entry)
+            else:
+                _download(self.store, name, entry, path)
+                os.utime(path, ns=(entry.stamp, entry.stamp))
+        except OSError as error:
+            raise DiskError(f"{path} could not be written: {error.strerror or error}") from error
+
+
+def _spread(act: Callable[[str], _Value], names: Collection[str], what: str) -> Iterator[_Value]:
+    """What an act returns of each name, in order, several at a time; the first failure leaves those not begun."""
+    with show_progress(what) as progress, ThreadPoolExecutor(_AT_A_TIME) as pool:
+        for done, value in enumerate(pool.map(act, names), 1):
+            yield value
+            progress(done, len(names), "files")
+
+
+def _read_setting() -> dict[str, str]:
+    """Addresses of stores by the names of the folders that stand for them; none where somebody else wrote it."""
+    with suppress(ValueError, RecursionError):
+        said = json.loads(os.environ.get(_SETTING) or "{}")
+        if isinstance(said, dict) and all(isinstance(url, str) for url in said.values()):
+            return said
+    return {}
 
 
 def _matches(path: Path, entry: _Entry) -> bool:
@@ -492,7 +717,7 @@ def _matches(path: Path, entry: _Entry) -> bool:
 
 def _is_lazy(name: str, entry: _Entry) -> bool:
     # A request may hold a signature, which no file shall keep.
-    return entry.size > _SMALL_BYTES and Path(name).suffix.lower() in _MEDIA and "?" not in entry.key
+    return entry.size > _SMALL_BYTES and Path(name).suffix.lower() in _LARGE and "?" not in entry.key
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -543,11 +768,12 @@ def _digest_file(path: Path) -> str:
 # Stand-ins.
 
 
-def _stand_in(path: Path, entry: _Entry) -> None:
+def _stand_in(path: Path, name: str, entry: _Entry) -> None:
     """Put a file of the same size and time, which says where its content is, in the place of one."""
     building = make_temporary_path(path)
+    said = [entry.size, entry.stamp, entry.digest, entry.key or name]  # a file may get another name here
     with building.open("wb") as stream:
-        stream.write(_HEAD + json.dumps([entry.size, entry.stamp, entry.digest, entry.key]).encode() + b"\n")
+        stream.write(_HEAD + json.dumps(said).encode() + b"\n")
         stream.truncate(entry.size)
     os.utime(building, ns=(entry.stamp, entry.stamp))
     # The mark that `locate_content` looks at; it has no other meaning for files.
@@ -555,8 +781,8 @@ def _stand_in(path: Path, entry: _Entry) -> None:
     building.replace(path)
 
 
-def _read_stand_in(path: Path) -> tuple[str, str, _Entry] | None:
-    """Address, name and facts of the content of a stand-in; None for any other file."""
+def _read_stand_in(path: Path) -> tuple[str, _Entry] | None:
+    """The address of the store and the facts of the content of a stand-in; None for any other file."""
     try:
         kind = path.stat().st_mode
     except (OSError, ValueError):
@@ -568,10 +794,11 @@ def _read_stand_in(path: Path) -> tuple[str, str, _Entry] | None:
         return None
     with real.open("rb") as stream:
         head = stream.read(_HEAD_BYTES)
-    url = json.loads(os.environ.get(_SETTING) or "{}").get(parts[0])
+    url = _read_setting().get(parts[0])
     if not head.startswith(_HEAD) or url is None:
         return None
-    return url, "/".join(parts[2:]), _Entry(*json.loads(head[len(_HEAD) :].partition(b"\n")[0]))
+    size, stamp, digest, key = json.loads(head[len(_HEAD) :].partition(b"\n")[0])
+    return url, _Entry(size, stamp, digest, key)
 
 
 def locate_content(path: Path) -> Path:
@@ -587,14 +814,14 @@ def locate_content(path: Path) -> Path:
     found = _read_stand_in(path)
     if found is None:
         return path
-    url, name, entry = found
-    text = f"{url}\0{entry.key or name}\0{entry.size}\0{entry.stamp}\0{entry.digest}"
+    url, entry = found
+    text = f"{url}\0{entry.key}\0{entry.size}\0{entry.stamp}\0{entry.digest}"
     pool = _home() / "pool"
     copy = pool / f"{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}{path.suffix.lower()}"
     if not copy.is_file():
         pool.mkdir(parents=True, exist_ok=True)
         _make_room(pool, entry.size)
-        _download(_Store(url), name, entry, copy)
+        _download(_Store(url), entry.key, entry, copy)
     with suppress(OSError):  # the least recently used one goes first
         os.utime(copy)
     return copy
@@ -657,22 +884,33 @@ def fetch_path(url: str) -> Path:
         root = (
             store if depth == len(names) else _Store(f"{store.scheme}://{'/'.join([above, *names[:depth]])}")
         )
-        tree = _read_tree(root)
+        try:
+            tree = _read_tree(root)
+        except InputError as error:
+            # Who may read what is below the address alone sees no log above it.
+            if depth < len(names) and _is_refusal(error):
+                break
+            raise
         if tree is not None:
             return _fetch_within(root, tree, "/".join(names[depth:]))
     try:
         facts = store.call(lambda: store.fs.info(store.root), "found")
     except FileNotFoundError as error:
         raise InputError("there is nothing of that name", where=url, hint="Check the address.") from error
+    except InputError as error:
+        tree = _list_tree(store) if store.writable and _is_refusal(error) else _Tree()
+        if not tree.files:
+            raise
+        return _fetch_within(store, tree, "")
     if facts.get("type") == "directory" or (store.scheme.startswith("http") and url.endswith("/")):
         return _fetch_within(store, _list_tree(store), "")
     # What follows a ? belongs to the request, and :: leads to what holds an archive.
     head, chain, holder = store.url.partition("::")
     plain, asked, query = head.partition("?")
     parent, _, last = plain.rpartition("/")
-    entry = _read_facts(facts)
+    entry = _read_facts(last, facts, url)
     key = f"{last}?{query}" if asked else ""
-    tree = _Tree(0, {unquote(last) or "file": _Entry(entry.size, entry.stamp, key=key)})
+    tree = _Tree(0, {_check_name(unquote(last) or "file", url): _Entry(entry.size, entry.stamp, key=key)})
     return _fetch_within(_Store(f"{parent}{chain}{holder}"), tree, next(iter(tree.files)))
 
 
@@ -713,13 +951,17 @@ class Publication:
             raise UsageError(f"{self._store.scheme}:// is read alone; results go to s3://, gs:// or a folder")
         self._mirror = _Mirror(self._store, writing=True)
         self.path = self._mirror.tree
-        self._leased, self._lost = "", ""
+        # In the name of whatever awaits its own: no other writer puts or removes that.
+        self._token = secrets.token_hex(8)
+        self._leased, self._overtook, self._lost = False, False, ""
+        self._beats, self._heard_s = 0, 0.0
+        self._lease_turn = threading.Lock()
         self._hold = Hold(self._mirror.folder)
         self._tree = _Tree()
         self._there: os.stat_result | None = None
-        self._stop = threading.Event()
+        self._stop, self._over = threading.Event(), threading.Event()
         self._turn = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
         try:
             self._open(folder=folder)
         except BaseException:
@@ -728,128 +970,206 @@ class Publication:
             raise
 
     def _open(self, *, folder: bool) -> None:
+        state = self._mirror.folder / _STATE
+        version, _, writer = (state.read_text() if state.is_file() else "").partition(" ")
         found = _read_tree(self._store)
         if folder or found is not None:
-            self._take_lease()
+            self._take_lease(writer)
             found = _read_tree(self._store)
         if found is None:
-            with suppress(FileNotFoundError):
+            try:
                 facts = self._store.call(lambda: self._store.fs.info(self._store.root), "found")
-                if facts.get("type") == "file":
-                    # The rules on outputs see that something is there; it is not read.
-                    shutil.rmtree(self.path, ignore_errors=True)
-                    self.path.unlink(missing_ok=True)
-                    self.path.touch()
-                    self._there = self.path.stat()
-                    return
+            except FileNotFoundError:
+                facts = {}
+            except (
+                InputError
+            ) as error:  # who may look at what is below the address alone writes a folder there
+                if not _is_refusal(error):
+                    raise
+                facts = {}
+            if facts.get("type") == "file":
+                # The rules on outputs see that something is there; it is not read.
+                shutil.rmtree(self.path, ignore_errors=True)
+                self.path.unlink(missing_ok=True)
+                self.path.touch()
+                self._there = self.path.stat()
+                return
             found = _list_tree(self._store)
+        if self._overtook:
+            found.pinned |= found.gone | {name for name, each in found.files.items() if each.key}
         self._tree = found
-        state = self._mirror.folder / _STATE
         # Of the same commit: what has changed in the folder since was done here, and is not lost.
-        same = state.is_file() and state.read_text() == str(found.version)
+        same = version == str(found.version)
         # A single file is not gone on with: what an earlier command left of one would be taken for its result.
         if not (same and folder) or (found.files and not found.version):
+            if folder and writer and (kept := self._set_aside()):
+                _LOG.warning(
+                    "%s was written to by another process since; what an earlier command made here and could not "
+                    "store is kept in %s", self._store.url, kept
+                )  # fmt: skip
             if not found.files or self.path.is_file():
                 shutil.rmtree(self.path, ignore_errors=True)
                 self.path.unlink(missing_ok=True)
             if found.files:
                 self._mirror.fetch(found, whole=True)
-            write_and_rename(state, str(found.version).encode())
         if folder:
-            self._thread = threading.Thread(target=self._keep_up, daemon=True)
-            self._thread.start()
+            self._note_version(self._token)
+            self._begin(self._keep_up)
+
+    def _note_version(self, writer: str = "") -> None:
+        write_and_rename(self._mirror.folder / _STATE, f"{self._tree.version} {writer}".encode())
+
+    def _begin(self, act: Callable[[], None]) -> None:
+        self._threads.append(threading.Thread(target=act, daemon=True))
+        self._threads[-1].start()
+
+    def _set_aside(self) -> Path | None:
+        """Move what the folder holds and the store does not into one of its own; None where there is nothing."""
+        kept = _home() / "kept" / f"{self._mirror.folder.name}-{secrets.token_hex(4)}" / self.path.name
+        for path in list(_walk(self.path)):
+            name = str(path.relative_to(self.path))
+            entry = self._tree.files.get(name)
+            if (entry is None or not _matches(path, entry)) and not _read_stand_in(path):
+                (kept / name).parent.mkdir(parents=True, exist_ok=True)
+                path.replace(kept / name)
+        return kept if kept.exists() else None
 
     # The lease.
 
     def _read_lease(self) -> dict[str, Any] | None:
         try:
             said = json.loads(self._store.read(_LEASE))
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError, RecursionError):
             return None
-        return said if isinstance(said, dict) else None
+        except InputError as error:  # as S3 says of what is not there to who may list a prefix alone
+            if not _is_refusal(error) or "lease.json" in self._store.names(OURS):
+                raise
+            return None
+        # Who may not remove it says that it is free.
+        return said if isinstance(said, dict) and said.get("id") else None
 
-    def _take_lease(self) -> None:
+    def _take_lease(self, earlier: str) -> None:
         """Be the one who writes.
+
+        Args:
+            earlier: the lease of who wrote to this folder before, and is gone: its lock is ours.
 
         Raises:
             UsageError: if somebody else is, and lives.
         """
         before = self._read_lease()
-        if before is not None:
-            _LOG.log(NOTE, "%s: is %s still writing to it?", self._store.url, before.get("holder"))
+        if before is not None and before.get("id") != earlier:
+            holder = _format_holder(before)
+            _LOG.log(NOTE, "%s: is %s still writing to it?", self._store.url, holder)
             ends_s = time.monotonic() + 3 * _BEAT_S
-            while time.monotonic() < ends_s:
+            self._overtook = True
+            while self._overtook and time.monotonic() < ends_s:
                 time.sleep(_BEAT_S / 5)
                 now = self._read_lease()
                 if now is not None and now != before:
                     raise UsageError(
-                        f"{self._store.url} is being written to by process {str(now.get('holder'))[:200]}; wait "
+                        f"{self._store.url} is being written to by process {_format_holder(now)}; wait "
                         "for it, or name another place"
                     )
-                if now is None:
-                    break
-        self._leased = secrets.token_hex(8)
-        self._beat(0)
+                self._overtook = now is not None
+        self._beat()
         # Of two who came at once the later one has the lease, which both see only after they have written.
         time.sleep(_BEAT_S / 10)
         now = self._read_lease()
-        if now is None or now.get("id") != self._leased:
-            self._leased = ""
+        if now is None or now.get("id") != self._token:
             raise UsageError(f"{self._store.url} has just been taken by another process; name another place")
+        self._leased = True
+        self._begin(self._keep_lease)
 
-    def _beat(self, number: int) -> None:
+    def _beat(self) -> None:
         holder = f"{os.getpid()} on {os.uname().nodename}"
-        self._store.put(_LEASE, json.dumps({"id": self._leased, "holder": holder, "beat": number}).encode())
+        self._store.put(
+            _LEASE, json.dumps({"id": self._token, "holder": holder, "beat": self._beats}).encode()
+        )
+        self._beats, self._heard_s = self._beats + 1, time.monotonic()
 
-    def _give_up_lease(self) -> None:
-        with suppress(RoadawareError, OSError):
-            now = self._read_lease() if self._leased else None
-            if now is not None and now.get("id") == self._leased:
-                self._store.remove(_LEASE)
-        self._leased = ""
+    def _renew(self) -> None:
+        """Say that the holder of the lease lives.
 
-    def _keep_up(self) -> None:
-        """Renew the lease, and commit now and then what is whole."""
-        number, committed_s = 0, time.monotonic()
-        while not self._stop.wait(_BEAT_S):
-            number += 1
+        Raises:
+            UsageError: if another process has taken it.
+        """
+        with self._lease_turn:
+            now = None if self._lost else self._read_lease()
+            if now is not None and now.get("id") != self._token:
+                self._lost = _format_holder(now)
+            if self._lost:
+                raise UsageError(
+                    f"{self._store.url} was taken over by process {self._lost}, which had not heard of this one for "
+                    f"{3 * _BEAT_S:g} s; nothing more is written to it"
+                )
+            self._beat()
+
+    def _check_lease(self) -> None:
+        """Refuse to write once another process has the lease, or after a time in which one could have taken it."""
+        if self._leased and (self._lost or time.monotonic() - self._heard_s > 2 * _BEAT_S):
+            self._renew()
+
+    def _keep_lease(self) -> None:
+        """Renew the lease, whatever else is going on, until all is written."""
+        while not self._over.wait(_BEAT_S):
             try:
-                now = self._read_lease()
-                if now is not None and now.get("id") != self._leased:
-                    self._lost = str(now.get("holder"))[:200]
-                    return
-                self._beat(number)
-                if time.monotonic() - committed_s > _COMMIT_S:
-                    self._commit(whole=False)
-                    committed_s = time.monotonic()
-            except (RoadawareError, OSError) as error:  # the last commit, when the work is over, says so
+                self._renew()
+            except UsageError as error:
+                _LOG.warning("%s", error)
+                return
+            except (RoadawareError, OSError) as error:  # whoever writes next hears of it
                 _LOG.debug("%s", error)
 
+    def _give_up_lease(self) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+        with suppress(RoadawareError, OSError):
+            now = self._read_lease() if self._leased else None
+            if now is not None and now.get("id") == self._token and not self._store.remove(_LEASE):
+                self._store.put(_LEASE, b"{}")
+        self._leased = False
+
     # Commits.
+
+    def _keep_up(self) -> None:
+        """Commit now and then what is whole."""
+        committed_s = time.monotonic()
+        while not self._stop.wait(_BEAT_S):
+            if time.monotonic() - committed_s > _COMMIT_S:
+                try:
+                    self._commit(whole=False)
+                except (RoadawareError, OSError) as error:  # the last commit, when the work is over, says so
+                    _LOG.debug("%s", error)
+                committed_s = time.monotonic()
 
     def close(self) -> None:
         """Commit what is there, whatever came of the work, and let others write.
 
         Raises:
+            UsageError: if another process has taken the place over; says where what was made here is kept.
             DiskError: if the store does not take it; the next command that names the address tries it again.
         """
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
+        for thread in self._threads[1:]:
+            thread.join()
         try:
-            if self._lost:
-                raise UsageError(
-                    f"{self._store.url} was taken over by process {self._lost}; nothing more was written"
-                )
             if self.path.is_file():
                 now, before = self.path.stat(), self._there
                 if before is None or any(
                     getattr(now, name) != getattr(before, name)
                     for name in ("st_ino", "st_size", "st_mtime_ns")
                 ):
-                    self._upload(self.path, "")
+                    self._store.put("", self.path)
             elif self.path.is_dir():
                 self._commit(whole=True)
+                self._note_version()
+        except UsageError as error:
+            if not (kept := self._set_aside()):
+                raise
+            (self._mirror.folder / _STATE).unlink(missing_ok=True)
+            raise UsageError(f"{error}\n  What was made here and is not in it is kept in {kept}") from error
         except (InputError, DiskError, OSError) as error:
             raise DiskError(
                 f"{error}\n  It is kept in storage/{self._mirror.folder.name} of the cache folder, and written when a "
@@ -885,12 +1205,12 @@ class Publication:
                         due.append(name)
             removed = [] if late else [name for name in before if name not in seen]
             if due or removed or (whole and self._is_unsettled()):
-                with ThreadPoolExecutor(_AT_A_TIME) as pool:
-                    sent = pool.map(lambda name: self._send(name, seen[name], before.get(name)), due)
-                    added = {name: entry for name, entry in zip(due, sent, strict=True) if entry is not None}
+                what = f"storing {self._store.url}"
+                sent = list(_spread(lambda name: self._send(name, seen[name], before.get(name)), due, what))
+                added = {name: entry for name, entry in zip(due, sent, strict=True) if entry is not None}
                 self._log(added, removed)
             # A place in which nothing was written is left as it was: a command that is refused changes nothing.
-            if whole and (due or removed or self._is_unsettled() or self._tree.version):
+            if whole and self._tree.version:
                 self._settle()
             self._shrink(seen)
 
@@ -907,21 +1227,28 @@ class Publication:
                 return
             total -= self._tree.files[name].size
             if _matches(seen[name], self._tree.files[name]) and not _read_stand_in(seen[name]):
-                _stand_in(seen[name], self._tree.files[name])
+                _stand_in(seen[name], name, self._tree.files[name])
 
     def _is_unsettled(self) -> bool:
-        return any(each.key for each in self._tree.files.values())
+        return any(each.key and name not in self._tree.pinned for name, each in self._tree.files.items())
 
     def _send(self, name: str, path: Path, known: _Entry | None) -> _Entry | None:
-        """Put a file where it does not stand in the place of one that counts."""
+        """Put a file where it does not stand in the place of one that counts, or that another writer may touch."""
         for _ in range(5):
             try:
-                status = path.stat()
-                found = _Entry(status.st_size, status.st_mtime_ns, _digest_file(path))
+                status, content = path.stat(), locate_content(path)
+                found = _Entry(status.st_size, status.st_mtime_ns, _digest_file(content))
                 if known is not None and (known.size, known.digest) == (found.size, found.digest):
                     return _Entry(found.size, found.stamp, found.digest, known.key)
-                key = f"{OURS}/files/{found.digest}" if known is not None else ""
-                self._upload(path, key or name)
+                self._check_lease()
+                key = f"{OURS}/files/{self._token}-{found.digest}"
+                if known is None and name not in self._tree.pinned:
+                    # What another writer left there, or put since, stays until the log says what counts.
+                    with suppress(FileExistsError):
+                        self._store.put(name, content, new=True)
+                        key = ""
+                if key:
+                    self._store.put(key, content)
                 after = path.stat()
             except FileNotFoundError:
                 return None
@@ -929,9 +1256,6 @@ class Publication:
             if (after.st_mtime_ns, after.st_ino) == (status.st_mtime_ns, status.st_ino):
                 return _Entry(found.size, found.stamp, found.digest, key)
         raise InputError(f"{name} changes all the time", where=self._store.url)
-
-    def _upload(self, path: Path, key: str) -> None:
-        self._store.call(lambda: self._store.fs.put_file(str(path), self._store.place(key)), "written")
 
     def _log(self, added: Mapping[str, _Entry], removed: list[str], *, base: bool = False) -> None:
         """Write the next entry of the log.
@@ -944,6 +1268,7 @@ class Publication:
         Raises:
             UsageError: if another writer was faster.
         """
+        self._check_lease()
         version = self._tree.version + 1
         base = base or version == 1
         gone = set(removed)
@@ -953,38 +1278,62 @@ class Publication:
             if name not in gone
         }
         entry = {"format": _FORMAT, "base": base, "files": files_written, "removed": [] if base else removed}
+        if self._tree.pinned:
+            entry["pinned"] = sorted(self._tree.pinned)
         place, data = f"{OURS}/log/{version:08d}.json", json.dumps(entry).encode()
         try:
             self._store.put(place, data, new=True)
+            faster = False
         except FileExistsError:
             # A first try may have come through though its answer was lost.
-            if self._store.read(place) != data:
-                raise UsageError(
-                    f"{self._store.url} was written to by another process meanwhile; its result stands"
-                ) from None
+            faster = self._store.read(place) != data
+        # A writer who had the number, too, and went on has removed the entry by now.
+        if faster or _list_versions(self._store)[-1:] != [version]:
+            raise UsageError(
+                f"{self._store.url} was written to by another process meanwhile; its result stands"
+            )
         self._tree.follow(version, added, removed)
-        write_and_rename(self._mirror.folder / _STATE, str(version).encode())
+        self._tree.base = version if base else self._tree.base
+        self._note_version(self._token)
 
     def _settle(self) -> None:
         """Give replaced files their names, write one entry that lists all, and remove what nobody needs any more."""
-        keyed = {name: each for name, each in self._tree.files.items() if each.key}
-        for name, each in keyed.items():
-            if _read_stand_in(self.path / name):
-                places = (self._store.place(each.key), self._store.place(name))
-                self._store.call(partial(self._store.fs.cp_file, *places), "copied")
-            else:
-                self._upload(self.path / name, name)
-        for name in self._tree.gone:
-            self._store.remove(name)
-        held = self._store.names(f"{OURS}/log")
-        if keyed or len(held) > 1:
-            named = {name: _Entry(each.size, each.stamp, each.digest) for name, each in keyed.items()}
+        self._check_lease()
+        tree, log, waiting = self._tree, f"{OURS}/log", f"{OURS}/files"
+        # Listed before the entry that lists all, or else before the lease is seen to be ours: what another writer puts
+        # later stays, and what one has put before will not count.
+        due = {
+            f"{log}/{version:08d}.json" for version in _list_versions(self._store) if version <= tree.version
+        }
+        due |= {f"{waiting}/{name}" for name in self._store.names(waiting)}
+        if tree.base == tree.version and not tree.gone and not self._is_unsettled():
+            self._renew()
+            due.discard(f"{log}/{tree.version:08d}.json")
+        else:
+            for name, each in tree.files.items():
+                if not each.key:
+                    continue
+                self._check_lease()
+                if _read_stand_in(self.path / name):
+                    places = (self._store.place(each.key), self._store.place(name))
+                    self._store.call(partial(self._store.fs.cp_file, *places), "copied")
+                else:
+                    self._store.put(name, self.path / name)
+            for name in tree.gone:
+                self._store.remove(name)
+            named = {
+                name: _Entry(each.size, each.stamp, each.digest)
+                for name, each in tree.files.items()
+                if each.key and name not in tree.pinned
+            }
             self._log(named, [], base=True)
-            self._tree.gone = set()
-            for name in sorted(held):
-                self._store.remove(f"{OURS}/log/{name}")
-        for name in self._store.names(f"{OURS}/files"):
-            self._store.remove(f"{OURS}/files/{name}")
+            tree.gone = set()
+        for name in sorted(due - {each.key for each in tree.files.values()}):
+            self._store.remove(name)
+
+
+def _format_holder(lease: Mapping[str, Any]) -> str:
+    return ascii(str(lease.get("holder")))[1:-1][:200]
 
 
 @contextmanager

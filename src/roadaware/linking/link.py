@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.arrays import Floats, Ints
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
+from roadaware.io.parallel import HERE, Workers, map_parts
 from roadaware.linking.config import FRAME_S, LinkerConfig
 from roadaware.linking.linker import Path
 from roadaware.linking.paths import (
@@ -249,6 +252,7 @@ def link(
     config: LinkerConfig,
     *,
     progress: Callable[[int, int], None] | None = None,
+    workers: Workers = HERE,
 ) -> Predictions:
     """The predictions with their detections linked to paths, and the paths labelled.
 
@@ -261,6 +265,7 @@ def link(
             order of the detector. Videos are taken in the order of the videos table, if there is one.
         config: how.
         progress: called after each video with how many are done and how many there are.
+        workers: where videos are linked, and how many at a time.
 
     Raises:
         InputError: if the detections are linked already, have no agentness, or a score is missing or
@@ -280,19 +285,39 @@ def link(
     place, n_paths = np.full(len(detections), -1, np.int64), 0
     bounds = np.searchsorted(detections.video, np.arange(len(names) + 1))
     first_kind = next(iter(kinds.kinds.values()), ())
+    due, parts = list[tuple[int, int, int]](), list[tuple[Detections, Bools, Ints, Floats]]()
     for v, (start, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
         if end > start:
             part = Detections(
                 *(getattr(detections, name)[start:end] for name in Detections.__dataclass_fields__)
             )
-            frames, times = _frames(names[v], part, used[start:end], moments.get(v), config)
-            found, count = link_video(part, used[start:end], frames, times, len(first_kind), config)
+            due.append((v, start, end))
+            parts.append(
+                (part, used[start:end], *_frames(names[v], part, used[start:end], moments.get(v), config))
+            )
+    with closing(
+        map_parts(partial(_link_part, len(first_kind), config), parts, workers, in_order=True)
+    ) as results:
+        for each in results:
+            v, start, end = due[each.place]
+            if each.value is None:
+                raise (RuntimeError if each.unforeseen else InputError)(f"{names[v]}: {each.failure}")
+            found, count = each.value
             place[start:end] = np.where(found >= 0, found + n_paths, -1)
             n_paths += count
-        if progress is not None:
-            progress(v + 1, len(names))
+            if progress is not None:
+                progress(v + 1, len(names))
+    if progress is not None and names and bounds[-1] == bounds[-2]:  # nothing is in the last video
+        progress(len(names), len(names))
     paths = gather(place, n_paths)
     return _build_tubes(predictions, names, order, detections, paths, config)
+
+
+def _link_part(
+    n_labels: int, config: LinkerConfig, part: tuple[Detections, Bools, Ints, Floats]
+) -> tuple[Ints, int]:
+    detections, used, frames, times = part
+    return link_video(detections, used, frames, times, n_labels, config)
 
 
 def label_paths(predictions: Predictions, path: Ints, config: LinkerConfig) -> Predictions:

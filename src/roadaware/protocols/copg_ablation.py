@@ -338,7 +338,7 @@ def _run(
     if progress is not None:
         progress(done, len(held.moments))
 
-    def count(number: int) -> None:
+    def count(number: int, _: object) -> None:
         nonlocal done
         done += len(places[number])
         if progress is not None:

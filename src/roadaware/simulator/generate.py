@@ -269,7 +269,7 @@ def _produce(
     if progress is not None:
         progress(done, order.scenes)
 
-    def count(number: int) -> None:
+    def count(number: int, _: object) -> None:
         nonlocal done
         done += 1
         if progress is not None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import remove_stale_files, write_atomically
+from roadaware.io.parallel import HERE, OpenedPerWorker, Workers, run_parts
 from roadaware.io.parquet import read_parquet
 from roadaware.io.sources import is_outside, to_printable
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
@@ -171,6 +172,8 @@ class PoseRun:
         reader: PoseReader,
         films: Sequence[Film],
         *,
+        open_reader: Callable[[], PoseReader] | None = None,
+        workers: Workers = HERE,
         progress: Callable[[int, int, str], None] = lambda done, total, unit: None,
     ) -> pl.DataFrame:
         """Find the joints of the people in videos, and join all parts to one table, which is written, too.
@@ -178,40 +181,41 @@ class PoseRun:
         Args:
             reader: that finds them.
             films: as of `select_films`.
+            open_reader: by which other processes open the same reader.
+            workers: where videos are looked at, and how many at a time.
             progress: called with the people done and the total.
 
         Raises:
+            FindingsError: if videos could not be looked at, once the others are.
             DiskError: if the disk refuses.
         """
         total, done = sum(len(self._people[film.video]) for film in films), 0
+        due = []
         for film in films:
-            people = self._people[film.video]
-            if not self.stands(
-                film.video, film.picture(film.frames[0]) if film.is_pictures else Path(film.path)
-            ):
-                seen, joints = self._look(reader, film, people)
-                if not len(seen):
-                    continue
-                self.keep(seen, joints)
-            self.kept.append(film.video)
-            done += len(people)
-            progress(done, total, "people")
-        return self.finish(self.kept)
+            if self.stands(film.video, film.picture(film.frames[0]) if film.is_pictures else Path(film.path)):
+                self.kept.append(film.video)
+                done += len(self._people[film.video])
+            else:
+                due.append((film, self._people[film.video], self.part(film.video)))
+        faults: dict[str, list[str]] = {}
 
-    def _look(
-        self, reader: PoseReader, film: Film, people: pl.DataFrame
-    ) -> tuple[pl.DataFrame, npt.NDArray[np.float32]]:
-        """The people in images that can be read, and their joints."""
-        of_frame = {int(str(key[0])): part for key, part in people.group_by("frame", maintain_order=True)}
-        seen, joints = [people.clear()], [np.zeros((0, len(reader.joints), 3), np.float32)]
-        for shot in iterate_shots(film, sorted(of_frame)):
-            if shot.picture is None:
-                self.gone.append(shot.fault)
-                continue
-            rows = of_frame[shot.frame]
-            seen.append(rows)
-            joints.append(reader.read(shot.picture, rows.select(CORNERS).to_numpy().astype(np.float64)))
-        return pl.concat(seen), np.concatenate(joints)
+        def note(part: tuple[Film, pl.DataFrame, Path], found: list[str]) -> None:
+            nonlocal done
+            faults[part[0].video] = found
+            done += len(part[1])
+            self.kept.append(part[0].video)
+            progress(done, total, "people")
+
+        act = partial(find_film_joints, self.threshold)
+        work = OpenedPerWorker(act, open_reader or (lambda: reader), reader)
+        run_parts(
+            work, due, workers, what="videos", name=lambda part: part[0].video, done=note, folder=self.folder,
+            before=len(films) - len(due),
+        )  # fmt: skip
+        # In the order of the videos, whichever was done first.
+        self.gone += [fault for film in films for fault in faults.get(film.video, ())]
+        self.kept = [film.video for film in films if self.part(film.video).is_file()]
+        return self.finish(self.kept)
 
     def part(self, video: str) -> Path:
         """Path of the joints of a video.
@@ -228,27 +232,6 @@ class PoseRun:
         path = self.part(video)
         return path.is_file() and path.stat().st_mtime_ns >= film.stat().st_mtime_ns
 
-    def keep(self, people: pl.DataFrame, joints: npt.NDArray[np.float32]) -> None:
-        """Write the part of a video.
-
-        Args:
-            people: its rows of `people_in`.
-            joints: (n, k, 3) of each, x and y in pixels and a score.
-
-        Raises:
-            DiskError: if the disk refuses.
-        """
-        seen = joints[..., 2] >= self.threshold
-        kept = np.where(seen[..., None], joints, np.float32(0)).astype(np.float32)
-        table = people.with_columns(
-            joints_px=pl.Series(kept.reshape(len(kept), -1).tolist(), dtype=pl.List(pl.Float32)),
-            seen=pl.Series(seen.sum(axis=1)),
-            score=pl.Series(joints[..., 2].mean(axis=1)),
-        ).select(pl.col(name).cast(kind) for name, kind in _SCHEMA.items())
-        path = self.part(str(people["video"][0]))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, _bytes(table))
-
     def finish(self, videos: list[str]) -> pl.DataFrame:
         """All joints as one table, which is written, too.
 
@@ -259,6 +242,48 @@ class PoseRun:
         table = pl.concat(parts) if parts else pl.DataFrame(schema=_SCHEMA)
         write_atomically(self.folder / TABLE, _bytes(table))
         return table
+
+
+def find_film_joints(
+    threshold: float, reader: PoseReader, part: tuple[Film, pl.DataFrame, Path]
+) -> list[str]:
+    """Find the joints of the people in a video, and write them; why images cannot be read.
+
+    Args:
+        threshold: joints of a lower score stand at 0.
+        reader: that finds them.
+        part: the video; its rows of `people_in`; where they go, if an image can be read.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
+    film, people, path = part
+    of_frame = {int(str(key[0])): rows for key, rows in people.group_by("frame", maintain_order=True)}
+    shown, found, faults = [people.clear()], [np.zeros((0, len(reader.joints), 3), np.float32)], list[str]()
+    for shot in iterate_shots(film, sorted(of_frame)):
+        if shot.picture is None:
+            faults.append(shot.fault)
+            continue
+        rows = of_frame[shot.frame]
+        shown.append(rows)
+        found.append(reader.read(shot.picture, rows.select(CORNERS).to_numpy().astype(np.float64)))
+    joints = np.concatenate(found)
+    seen = joints[..., 2] >= threshold
+    kept = np.where(seen[..., None], joints, np.float32(0)).astype(np.float32)
+    table = (
+        pl.concat(shown)
+        .with_columns(
+            joints_px=pl.Series(kept.reshape(len(kept), -1).tolist(), dtype=pl.List(pl.Float32)),
+            seen=pl.Series(seen.sum(axis=1)),
+            score=pl.Series(joints[..., 2].mean(axis=1)),
+        )
+        .select(pl.col(name).cast(kind) for name, kind in _SCHEMA.items())
+    )
+    path.unlink(missing_ok=True)
+    if len(table):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, _bytes(table))
+    return faults
 
 
 def _bytes(table: pl.DataFrame) -> bytes:

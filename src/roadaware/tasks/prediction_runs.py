@@ -7,7 +7,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from roadaware.io.files import (
     write_atomically,
 )
 from roadaware.io.folders import Hold
-from roadaware.io.parallel import Ledger
+from roadaware.io.parallel import HERE, Ledger, OpenedPerWorker, Workers, map_parts
 from roadaware.io.parquet import scan_parquet
 from roadaware.models.detector import FrameDetections
 from roadaware.scenes.store import open_predictions, register_table_files, save
@@ -83,7 +83,7 @@ class PredictionRun:
         self.failed: dict[str, str] = {}
         self._finished = False
         self._written_s = self._cost_s = 0.0
-        self._last: int | None = None
+        self._taken: dict[str, str] | None = None
         self._hold = Hold(folder)
         found = None if overwrite else _record(folder)
         if found is not None:
@@ -133,6 +133,8 @@ class PredictionRun:
         detector: VideoDetector,
         videos: VideoSet,
         *,
+        open_detector: Callable[[], VideoDetector] | None = None,
+        workers: Workers = HERE,
         refused: Callable[[str, str], None] = lambda video, reason: None,
         progress: Callable[[int, int, str], None] = lambda done, total, unit: None,
     ) -> int:
@@ -141,6 +143,8 @@ class PredictionRun:
         Args:
             detector: that looks.
             videos: all of the run.
+            open_detector: by which other processes open the same one.
+            workers: where videos are looked at, and how many at a time.
             refused: called with each video that cannot be taken, and why.
             progress: called with the frames done and the total.
 
@@ -166,21 +170,37 @@ class PredictionRun:
             there = len(videos.facts) - len(wanted)
             _log.log(NOTE, "%d of %d videos are there already", there, len(videos.facts))
         films = {film.video: film for film in videos.films}
+        parts = [
+            (films[video], wanted[video], self._number(place, video))
+            for place, video in enumerate(videos.order)
+            if video in wanted
+        ]
         total, before, kept = sum(films[video].n_frames for video in wanted), 0, 0
+
+        def tell(done: int) -> None:
+            progress(before + done, total, "frames")
+
+        # Of a video that another process looks at nothing is heard until it is over.
+        moved = tell if workers.is_inline(len(parts)) else None
+        act = partial(_detect_part, self.folder / PARTS, self.classes, self.meta, moved)
+        work = OpenedPerWorker(act, open_detector or (lambda: detector), detector)
         try:
-            with ledger:
-                for video, facts in wanted.items():
-                    moved = partial(_tell_frames, progress, before, total)
-                    found, faults = _look(detector, films[video], facts, moved)
-                    if found or not faults:
-                        self.keep(facts, found, len(faults))
+            with ledger, closing(map_parts(work, parts, workers)) as results:
+                for each in results:
+                    film, facts, _ = parts[each.place]
+                    if each.unforeseen:
+                        raise RuntimeError(f"{film.video}: {each.failure}")
+                    row, fault = each.value or (None, each.failure or "")
+                    if row is not None:
+                        self._list(facts, row)
                         kept += 1
-                        ledger.note(video)
+                        ledger.note(film.video)
                     else:
-                        refused(video, faults[0])
-                        self.refuse(video, faults[0])
-                        ledger.note(video, faults[0])
-                    before += films[video].n_frames
+                        refused(film.video, fault)
+                        self.refuse(film.video, fault)
+                        ledger.note(film.video, fault)
+                    before += film.n_frames
+                    tell(0)
         except (KeyboardInterrupt, Terminated):
             self.flush()
             raise
@@ -198,32 +218,27 @@ class PredictionRun:
         Raises:
             DiskError: if the disk refuses; the other parts are kept.
         """
-        row = pl.DataFrame({name: [value] for name, value in facts.row.items() if value is not None})
-        predictions = build_predictions({facts.video: found}, self.classes, videos=row, meta=self.meta)
-        if CORNER in self.classes.kinds:
-            predictions = add_top_label(predictions, CORNER)
-        before = self.done.get(facts.video)
-        part = f"{self._fresh():05d}" if before is None else before["part"]
-        shutil.rmtree(self.folder / PARTS / part, ignore_errors=True)
-        save(predictions, self.folder / PARTS / part)
-        self.done[facts.video] = {
-            "part": part,
-            "stamp": facts.stamp,
-            "frames": len(predictions.frames),
-            "boxes": len(predictions.boxes),
-            **({"labels": len(predictions.labels)} if len(predictions.labels) else {}),
-            **({"missing": missing} if missing else {}),
-        }
+        part = self._number(len(self.done), facts.video)
+        self._list(
+            facts, _save_part(self.folder / PARTS / part, self.classes, self.meta, facts, found, missing)
+        )
+
+    def _list(self, facts: VideoFacts, row: dict[str, Any]) -> None:
+        """Note that the part of a video is there."""
+        self.done[facts.video] = row
         self.failed.pop(facts.video, None)
         self._finished = False
         self._write_soon()
 
-    def _fresh(self) -> int:
-        """The number of a part that no video has."""
-        if self._last is None:
-            self._last = max((int(part["part"]) for part in self.done.values()), default=-1)
-        self._last += 1
-        return self._last
+    def _number(self, place: int, video: str) -> str:
+        """The name of a video's part: its place among all, so that who comes back gives the same, unless another has it."""
+        if self._taken is None:
+            self._taken = {part["part"]: name for name, part in self.done.items()}
+        name = self.done[video]["part"] if video in self.done else f"{place:05d}"
+        while self._taken.setdefault(name, video) != video:
+            place = max(place, len(self._taken)) + 1
+            name = f"{place:05d}"
+        return str(name)
 
     def refuse(self, video: str, reason: str) -> None:
         """Note that a video cannot be taken.
@@ -312,8 +327,45 @@ class PredictionRun:
         self._cost_s = self._written_s - started_s
 
 
-def _tell_frames(progress: Callable[[int, int, str], None], before: int, total: int, done: int) -> None:
-    progress(before + done, total, "frames")
+def _detect_part(
+    folder: Path,
+    classes: Classes,
+    meta: Meta,
+    moved: Callable[[int], None] | None,
+    detector: VideoDetector,
+    part: tuple[Film, VideoFacts, str],
+) -> tuple[dict[str, Any] | None, str]:
+    """Look at a video, and save what is detected: its entry of the record, or why it cannot be taken."""
+    film, facts, name = part
+    found, faults = _look(detector, film, facts, moved or (lambda done: None))
+    if faults and not found:
+        return None, faults[0]
+    return _save_part(folder / name, classes, meta, facts, found, len(faults)), ""
+
+
+def _save_part(
+    folder: Path,
+    classes: Classes,
+    meta: Meta,
+    facts: VideoFacts,
+    found: Sequence[FrameDetections],
+    missing: int,
+) -> dict[str, Any]:
+    """Save what is detected in a video; its entry of the record."""
+    row = pl.DataFrame({name: [value] for name, value in facts.row.items() if value is not None})
+    predictions = build_predictions({facts.video: found}, classes, videos=row, meta=meta)
+    if CORNER in classes.kinds:
+        predictions = add_top_label(predictions, CORNER)
+    shutil.rmtree(folder, ignore_errors=True)
+    save(predictions, folder)
+    return {
+        "part": folder.name,
+        "stamp": facts.stamp,
+        "frames": len(predictions.frames),
+        "boxes": len(predictions.boxes),
+        **({"labels": len(predictions.labels)} if len(predictions.labels) else {}),
+        **({"missing": missing} if missing else {}),
+    }
 
 
 def _look(

@@ -15,6 +15,7 @@ import polars as pl
 from roadaware import config as configs
 from roadaware.errors import DiskError, InputError, UsageError
 from roadaware.io.files import write_atomically
+from roadaware.io.storage import locate_content
 from roadaware.scenes.sensors import MEDIA
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs.footage import Media
@@ -61,7 +62,7 @@ def digest_samples(material: Material, poses: str = "") -> str:
     for path in _files(poses):
         found.update(f"\n{path.name}:".encode())
         try:
-            with path.open("rb") as file:
+            with locate_content(path).open("rb") as file:
                 while chunk := file.read(_CHUNK):
                     found.update(chunk)
         except OSError as error:
