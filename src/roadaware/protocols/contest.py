@@ -291,10 +291,10 @@ def run_contest(
         trials = _tune(plans, data, out, seeds[0], progress)
         chosen = {}
         for name, tried in trials.items():
-            scores = [-np.inf if trial.score is None else trial.score for trial in tried]
-            if not np.isfinite(max(scores)):
+            worth = [-np.inf if trial.score is None else trial.score for trial in tried]
+            if not np.isfinite(max(worth)):
                 raise InputError(f"{name}: no configuration could be fitted; the first: {tried[0].failed}")
-            chosen[name] = int(np.argmax(scores))  # of equal ones the first
+            chosen[name] = int(np.argmax(worth))  # of equal ones the first
         choices = {
             name: {"chosen": chosen[name], "trials": [configs.to_dict(trial) for trial in tried]}
             for name, tried in trials.items()
