@@ -19,7 +19,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 import numba
 
 import example_counts
-import roadaware.geometry.compiled  # noqa: F401, it takes its cache folder when it is imported
+from roadaware.geometry.compiled import prepare_numba
 
 # How long an example takes says something of the machine, not of the code.
 hypothesis.settings.register_profile(
@@ -27,6 +27,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("roadaware")
 
+prepare_numba()
 # Processes that tests start find the kernels and the modules that others have compiled.
 os.environ.setdefault("NUMBA_CACHE_DIR", numba.config.CACHE_DIR)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

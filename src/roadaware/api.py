@@ -21,22 +21,43 @@ from urllib.parse import urlencode
 import polars as pl
 
 from roadaware import datasets
+from roadaware.analysis import compare as paired
 from roadaware.analysis import scene_tasks
 from roadaware.analysis.evaluation.event_inputs import add_dense_scores
 from roadaware.analysis.evaluation.tables import TASKS, Evaluation, TaskName, evaluate_tables
+from roadaware.analysis.scene_cases import collect_figure_data
 from roadaware.config import ConfigName, check_config_name, check_options, to_dict
+from roadaware.corner_cases import runner
+from roadaware.corner_cases.config import PRESETS, CopgConfig
+from roadaware.datasets.detect_format import SWEEP_READERS
 from roadaware.errors import InputError, UsageError
+from roadaware.formats.track_tables import FILES_OF_TRACKERS, TrackSource, open_tracks
 from roadaware.interchange import Predictions as Predictions
 from roadaware.interchange import Scenes as Scenes
 from roadaware.interchange import parse_path
+from roadaware.io.parallel import Workers
 from roadaware.linking.config import LinkerConfig, build_linker
 from roadaware.linking.enforcement import EnforcementConfig, enforce_requirements
 from roadaware.linking.link import link as _link
 from roadaware.metrics.detection.evaluate import DetectionResult
 from roadaware.metrics.metric_state import SceneResult
+from roadaware.models.catalogue.entries import read_catalogue, resolve_weights
+from roadaware.models.detector import read_advice, read_notes
+from roadaware.online import setup
+from roadaware.online.frame_stream import Watch
+from roadaware.online.frames import SystemClock
+from roadaware.online.setup import CROWDS, FIRST, HEADS, WEIGHTS, WHEN, find_installed_detector, open_when
+from roadaware.online.sources import Realtime, open_source
+from roadaware.online.watcher import warm_up_detector
 from roadaware.scenes import tables
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.requirements import open_requirements
+from roadaware.scenes.sampling import get_protocol, split_samples
+from roadaware.scenes.sampling import sample as cut
+from roadaware.scenes.store import save
+from roadaware.simulator.config import adapt_scene_config, build_scene_config
+from roadaware.simulator.generate import Order, generate_scenes
+from roadaware.simulator.synthetic_films import is_synthetic_film
 from roadaware.statistics.adaptation import AdaptivePredictor as AdaptivePredictor
 
 if TYPE_CHECKING:
@@ -144,8 +165,6 @@ def sample(scenes: tables.Scenes, protocol: str, config: ConfigName = "default")
 
     Source: Rasouli and Kotseruba, IV 2024, for `iv2024`; `roadaware.protocols` names the others.
     """
-    from roadaware.scenes.sampling import get_protocol
-    from roadaware.scenes.sampling import sample as cut
 
     _check_kind(scenes, tables.Scenes, "sample takes scenes")
     return Scenes.from_tables(cut(scenes, get_protocol(protocol, config)))
@@ -278,7 +297,6 @@ class Result(Evaluation):
             from roadaware.reports.evaluation import build_evaluation_section
 
             return build_evaluation_section(self.found, title=f"{self.name}: {self.task}", model=self.name)
-        from roadaware.analysis.scene_cases import collect_figure_data
         from roadaware.reports.corner_section import build_corner_section
         from roadaware.reports.scene_section import build_scene_section, plot_scene_cases
 
@@ -312,7 +330,6 @@ class Result(Evaluation):
             UsageError: if the two are of different tasks or configs.
             InputError: if the two were not evaluated on the same ground truth.
         """
-        from roadaware.analysis import compare as paired
 
         if not isinstance(other, Result):
             raise UsageError(f"compare takes a Result as ra.evaluate gives it, not {type(other).__name__}")
@@ -517,8 +534,6 @@ def simulate(
     Raises:
         UsageError: if there is no such preset, or the folder holds something else.
     """
-    from roadaware.simulator.config import adapt_scene_config, build_scene_config
-    from roadaware.simulator.generate import Order, generate_scenes
 
     fits = isinstance(size, tuple | list) and len(size) == 2 and all(isinstance(side, int) for side in size)
     if size is not None and not fits:
@@ -579,11 +594,6 @@ def propose(
 
     Source: Li et al., ECCV 2022 (CODA), section 4.2.
     """
-    from roadaware.corner_cases import runner
-    from roadaware.corner_cases.config import PRESETS, CopgConfig
-    from roadaware.datasets.detect_format import SWEEP_READERS
-    from roadaware.io.parallel import Workers
-    from roadaware.scenes.store import save
 
     _check_word("config", config, tuple(PRESETS))
     names = [each.name for each in fields(CopgConfig)]
@@ -661,7 +671,6 @@ class Model:
         """
         if self.task == "detection":
             raise UsageError(f"{self.name} is a detector: ra.watch(source, {self.name!r}) looks with it")
-        from roadaware.scenes.sampling import split_samples
         from roadaware.tasks.crossing_inputs import build_inputs
 
         _check_kind(scenes, tables.Scenes, "predict takes scenes")
@@ -701,10 +710,8 @@ def load_model(
     _require_torch("load_model")
     from roadaware.models.crossing.ensemble import EnsemblePredictor
     from roadaware.models.crossing.predictor import is_predictor
-    from roadaware.models.detector import read_notes
     from roadaware.models.devices import select_device
     from roadaware.models.loading import open_stream
-    from roadaware.online import setup
 
     path = _find_model(name_or_path)
     if (
@@ -728,8 +735,6 @@ def load_model(
 
 def _find_model(given: str | Path) -> Path:
     """The file or folder of a model that is named, or lies there."""
-    from roadaware.models.catalogue.entries import read_catalogue, resolve_weights
-    from roadaware.online.setup import CROWDS, HEADS, WEIGHTS, WHEN
 
     # The event head and the network of crowds are asked by `watch`, beside a detector.
     beside = (*HEADS, CROWDS)
@@ -778,8 +783,6 @@ def predict_crossing(
         UsageError: if the model is a detector, or something has to be said that the tracks do not say.
         InputError: if tracks cannot be read, or nobody is in them.
     """
-    from roadaware.formats.track_tables import FILES_OF_TRACKERS, TrackSource, open_tracks
-    from roadaware.online.setup import open_when
     from roadaware.tasks.crossing_tracks import (
         DETECTED_STEADY_S,
         add_times,
@@ -878,15 +881,8 @@ def watch(
     _require_torch("watch")
     import torch
 
-    from roadaware.models.detector import read_advice
     from roadaware.models.devices import select_device, set_threads
     from roadaware.models.loading import open_stream
-    from roadaware.online import setup
-    from roadaware.online.frame_stream import Watch
-    from roadaware.online.frames import SystemClock
-    from roadaware.online.sources import Realtime, open_source
-    from roadaware.online.watcher import warm_up_detector
-    from roadaware.simulator.synthetic_films import is_synthetic_film
 
     if iou is not None and not (setup.is_number(iou) and 0 <= iou < 1):
         raise UsageError(f"iou is an overlap from 0 up to 1, not {iou!r}")
@@ -974,7 +970,6 @@ def _check_free(model: Model, *, sized: bool) -> None:
 
 def _find_real_detector(live: bool) -> Path | None:
     """The installed detector of real streets, and a word on it or on where there is one."""
-    from roadaware.online.setup import FIRST, find_installed_detector
 
     found = find_installed_detector(live=live)
     if found is None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
+from roadaware.formats.bridges.arrow import build_arrow_tables, read_arrow_tables
 from roadaware.formats.bridges.box_arrays import (
     build_predictions,
     build_scenes,
@@ -19,6 +20,23 @@ from roadaware.formats.bridges.box_arrays import (
     parse_box_arrays,
     parse_numbers,
 )
+from roadaware.formats.bridges.detections import (
+    build_detections,
+    read_scene_detections,
+    read_scored_detections,
+)
+from roadaware.formats.bridges.fiftyone import read_fiftyone, write_fiftyone
+from roadaware.formats.bridges.huggingface import write_huggingface
+from roadaware.formats.bridges.libraries import import_library
+from roadaware.formats.coco import (
+    build_scenes_index,
+    read_annotations,
+    read_index,
+    read_results,
+    write_annotations,
+    write_results,
+)
+from roadaware.formats.mot import read_sequences, read_tracks, write_sequences, write_tracks
 from roadaware.scenes import tables
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta
@@ -95,7 +113,6 @@ class Scenes(tables.Scenes):
         Raises:
             InputError: if the file is damaged, or no COCO JSON.
         """
-        from roadaware.formats.coco import read_annotations
 
         return cls.from_tables(read_annotations(parse_path("annotations", annotations), kind=kind))
 
@@ -111,7 +128,6 @@ class Scenes(tables.Scenes):
             UsageError: if there is no such kind.
             DiskError: if the disk refuses.
         """
-        from roadaware.formats.coco import build_scenes_index, write_annotations
 
         index = build_scenes_index(self, kind=kind)
         return write_annotations(self, parse_path("path", path), index, outlines=outlines)
@@ -128,7 +144,6 @@ class Scenes(tables.Scenes):
             UsageError: if a name or an object is no table.
             InputError: if a table breaks a law, or belongs to Predictions.
         """
-        from roadaware.formats.bridges.arrow import read_arrow_tables
 
         return read_arrow_tables(cls, given, meta)
 
@@ -138,7 +153,6 @@ class Scenes(tables.Scenes):
         Raises:
             UsageError: if pyarrow is not installed.
         """
-        from roadaware.formats.bridges.arrow import build_arrow_tables
 
         return build_arrow_tables(self)
 
@@ -165,7 +179,6 @@ class Scenes(tables.Scenes):
             UsageError: if it holds something else.
             InputError: if fields have different lengths, or classes have no names.
         """
-        from roadaware.formats.bridges.detections import read_scene_detections
 
         return cls.from_tables(
             read_scene_detections(detections, classes=classes, kind=kind, video=video, facts=facts)
@@ -181,7 +194,6 @@ class Scenes(tables.Scenes):
         Raises:
             UsageError: if supervision is not installed, or there is no such kind.
         """
-        from roadaware.formats.bridges.detections import build_detections
 
         return build_detections(self, kind)
 
@@ -199,7 +211,6 @@ class Scenes(tables.Scenes):
         Raises:
             InputError: if it is damaged, or holds no sequence.
         """
-        from roadaware.formats.mot import read_sequences
 
         return cls.from_tables(read_sequences(parse_path("folder", folder), classes=classes, kind=kind))
 
@@ -223,7 +234,6 @@ class Scenes(tables.Scenes):
             UsageError: if the folder holds anything, a video's length is not known, or there is no such label.
             DiskError: if the disk refuses.
         """
-        from roadaware.formats.mot import write_sequences
 
         write_sequences(self, parse_path("folder", folder), benchmark=benchmark, split=split, of=of)
 
@@ -238,7 +248,6 @@ class Scenes(tables.Scenes):
         Raises:
             InputError: if it is damaged, or holds something else.
         """
-        from roadaware.formats.bridges.fiftyone import read_fiftyone
 
         found = read_fiftyone(parse_path("folder", folder), kind=kind, predicted=False)
         return cls.from_tables(found)
@@ -259,7 +268,6 @@ class Scenes(tables.Scenes):
             InputError: if the size of a video is not known.
             DiskError: if the disk refuses.
         """
-        from roadaware.formats.bridges.fiftyone import write_fiftyone
 
         return write_fiftyone(self, parse_path("folder", folder), media=Path(media), kind=kind, name=name)
 
@@ -275,7 +283,6 @@ class Scenes(tables.Scenes):
             UsageError: if the folder holds anything, or there is no such kind.
             DiskError: if the disk refuses.
         """
-        from roadaware.formats.bridges.huggingface import write_huggingface
 
         return write_huggingface(self, parse_path("folder", folder), kind=kind, name=name)
 
@@ -450,7 +457,6 @@ class Predictions(tables.Predictions):
         Raises:
             InputError: if a file is damaged, or no COCO JSON.
         """
-        from roadaware.formats.coco import read_index, read_results
 
         found = read_results(
             parse_path("results", results), read_index(parse_path("annotations", annotations), kind=kind)
@@ -465,7 +471,6 @@ class Predictions(tables.Predictions):
             scenes: the ground truth, whose frames are the images.
             kind: which kind of label becomes the category.
         """
-        from roadaware.formats.coco import build_scenes_index, write_results
 
         return write_results(self, parse_path("path", path), build_scenes_index(scenes, kind=kind))
 
@@ -481,7 +486,6 @@ class Predictions(tables.Predictions):
             UsageError: if a name or an object is no table.
             InputError: if a table breaks a law, or belongs to Scenes.
         """
-        from roadaware.formats.bridges.arrow import read_arrow_tables
 
         return read_arrow_tables(cls, given, meta)
 
@@ -491,7 +495,6 @@ class Predictions(tables.Predictions):
         Raises:
             UsageError: if pyarrow is not installed.
         """
-        from roadaware.formats.bridges.arrow import build_arrow_tables
 
         return build_arrow_tables(self)
 
@@ -517,7 +520,6 @@ class Predictions(tables.Predictions):
             UsageError: if it holds something else.
             InputError: if a box has no confidence in [0, 1] or no class, or classes have no names.
         """
-        from roadaware.formats.bridges.detections import read_scored_detections
 
         return cls.from_tables(read_scored_detections(detections, classes=classes, kind=kind, video=video))
 
@@ -531,7 +533,6 @@ class Predictions(tables.Predictions):
         Raises:
             UsageError: if supervision is not installed, or there is no such kind.
         """
-        from roadaware.formats.bridges.detections import build_detections
 
         return build_detections(self, kind)
 
@@ -548,7 +549,6 @@ class Predictions(tables.Predictions):
         Raises:
             InputError: if a file is not there, or no text.
         """
-        from roadaware.formats.mot import read_tracks
 
         return cls.from_tables(
             read_tracks({video: parse_path(video, path) for video, path in files.items()}, scenes)
@@ -576,7 +576,6 @@ class Predictions(tables.Predictions):
             UsageError: if the folder holds anything, or there is no such label.
             DiskError: if the disk refuses.
         """
-        from roadaware.formats.mot import write_tracks
 
         write_tracks(
             self, parse_path("folder", folder), tracker=tracker, benchmark=benchmark, split=split, of=of
@@ -593,7 +592,6 @@ class Predictions(tables.Predictions):
         Raises:
             InputError: if it is damaged, or holds something else.
         """
-        from roadaware.formats.bridges.fiftyone import read_fiftyone
 
         found = read_fiftyone(parse_path("folder", folder), kind=kind, predicted=True)
         return cls.from_tables(found)
@@ -621,7 +619,6 @@ class Predictions(tables.Predictions):
             InputError: if the size of a video is not known.
             DiskError: if the disk refuses.
         """
-        from roadaware.formats.bridges.fiftyone import write_fiftyone
 
         return write_fiftyone(
             scenes, parse_path("folder", folder), media=Path(media), kind=kind, name=name, predictions=self
@@ -663,7 +660,6 @@ def parse_path(what: str, given: Any) -> Path:
 
 
 def _build_data_frame(held: Scenes | Predictions, kind: str | None, more: Sequence[str]) -> Any:
-    from roadaware.formats.bridges.libraries import import_library
 
     pandas = import_library("pandas", "to_pandas")
     flat = list_boxes(held, kind)

@@ -98,11 +98,7 @@ def compute_action_confusion(predictions: Predictions, scenes: Scenes) -> Confus
         .select("name", "claimed", share=1.0 / pl.col("waiting"))
     )
     cells = pl.concat([right.select("name", claimed="name", share=pl.lit(1.0)), shared])
-    return _table(cells, truth)
-
-
-def _table(cells: pl.DataFrame, truth: pl.DataFrame) -> Confusion:
-    """Shares of cells as a table of the most frequent actions."""
+    # Shares of cells as a table of the most frequent actions
     # By name where counts are equal, since a group-by comes in no order.
     counts = truth["name"].value_counts().sort(["count", "name"], descending=[True, False])
     shown = counts.head(_MOST_SHOWN)

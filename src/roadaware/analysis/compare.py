@@ -16,7 +16,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import RANGE, DetectionConfig, build_thresholds
 from roadaware.metrics.detection.evaluate import AV_ACTION, Asked, compute_metrics
 from roadaware.metrics.detection.matches import Matches
-from roadaware.metrics.metric_state import Judged, Measured, resample_over_videos
+from roadaware.metrics.metric_state import Judged, resample_over_videos
 from roadaware.metrics.pedestrians import (
     UNITS,
     PedestrianConfig,
@@ -575,12 +575,8 @@ def _rows(a: Judged, b: Judged, videos: tuple[str, ...], draws: int, seed: int) 
             apart = float(one.values[0] - theirs[key].values[0])
             scale = get_difference_scale(one.scale)
             interval = units.interval(apart, drawn_a[key] - drawn_b[key], scale)
-        yield _scene_row(one, theirs[key], interval)
-
-
-def _scene_row(one: Measured, two: Measured, interval: Interval | None) -> dict[str, Any]:
-    return {
-        "metric": one.metric if one.label is None else f"{one.metric}:{one.label}",
-        "label": one.label,
-        **build_difference_row(float(one.values[0]), float(two.values[0]), interval),
-    }
+        yield {
+            "metric": one.metric if one.label is None else f"{one.metric}:{one.label}",
+            "label": one.label,
+            **build_difference_row(float(one.values[0]), float(theirs[key].values[0]), interval),
+        }

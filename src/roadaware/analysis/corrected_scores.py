@@ -344,7 +344,18 @@ def _score(source: Source, path: Path) -> tuple[str, float | None, str]:
             images=source.images,
             size_px=source.size_px,
         )
-        return _average_kinds(events.evaluate_event_files(source.truth, [path], request).summary)
+        # Frame-mAP at 0.5, the mean over kinds of classes; of agentness where there are no classes
+        summary = events.evaluate_event_files(source.truth, [path], request).summary
+        rows = summary.filter(pl.col("metric").str.starts_with("frame_map@0.5:"), pl.col("group").is_null())
+        rows = rows.drop_nulls("value")
+        classes = rows.filter(~pl.col("kind").cast(pl.String).is_in([AGENTNESS, "av_action"]))
+        value: Any = (classes if len(classes) else rows)["value"].mean()
+        metric = "frame_map@0.5" if len(classes) else f"frame_map@0.5:{AGENTNESS}"
+        return (
+            metric,
+            None if value is None else float(value),
+            "" if value is not None else "nothing is judged",
+        )
     except InputError as error:
         return "", None, error.message
 
@@ -357,13 +368,3 @@ def _pick(summary: pl.DataFrame, metric: str) -> tuple[str, float | None, str]:
         None if value is None else float(value),
         "" if value is not None else f"there is no {metric}",
     )
-
-
-def _average_kinds(summary: pl.DataFrame) -> tuple[str, float | None, str]:
-    """Frame-mAP at 0.5, the mean over kinds of classes; of agentness where there are no classes."""
-    rows = summary.filter(pl.col("metric").str.starts_with("frame_map@0.5:"), pl.col("group").is_null())
-    rows = rows.drop_nulls("value")
-    classes = rows.filter(~pl.col("kind").cast(pl.String).is_in([AGENTNESS, "av_action"]))
-    value: Any = (classes if len(classes) else rows)["value"].mean()
-    metric = "frame_map@0.5" if len(classes) else f"frame_map@0.5:{AGENTNESS}"
-    return metric, None if value is None else float(value), "" if value is not None else "nothing is judged"

@@ -44,7 +44,11 @@ def count(scenes: Scenes) -> pl.DataFrame:
     Args:
         scenes: of any dataset.
     """
-    found = [_boxes(scenes), _frames(scenes), _tubes(scenes)]
+    found = [
+        _boxes(scenes),
+        _count_classes(scenes.frame_labels.with_columns(pl.col("video").cast(pl.String)), "frames"),
+        _tubes(scenes),
+    ]
     if _AGENTNESS in scenes.meta.vocabularies:
         found += _agents(scenes)
     # Each video under `all` and under each of its splits; one that is itself called `all` adds nothing.
@@ -164,10 +168,6 @@ def count_table(counts: pl.DataFrame, kind: str) -> pl.DataFrame:
 def _boxes(scenes: Scenes) -> pl.DataFrame:
     owners = scenes.boxes.select("box", pl.col("video").cast(pl.String))
     return _count_classes(scenes.labels.join(owners, on="box"), "boxes")
-
-
-def _frames(scenes: Scenes) -> pl.DataFrame:
-    return _count_classes(scenes.frame_labels.with_columns(pl.col("video").cast(pl.String)), "frames")
 
 
 def _tubes(scenes: Scenes) -> pl.DataFrame:

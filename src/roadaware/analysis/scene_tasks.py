@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from roadaware.analysis.doctor.data import check_overlap
+from roadaware.analysis.doctor.data import check_overlap, reject_zero_score
 from roadaware.config import parse_assignments
 from roadaware.errors import InputError, UsageError
 
@@ -235,8 +235,6 @@ def evaluate_predictions(
     result: SceneResult = _open_metric(task).evaluate(predictions, scenes, config, **how)
     metrics = [value for value in result.values().values() if value is not None]
     if metrics and not any(metrics):
-        from roadaware.analysis.doctor.data import reject_zero_score
-
         reject_zero_score(task.name if task.name in TASKS else None, predictions, scenes, where)
     return result
 

@@ -710,7 +710,47 @@ def rank_moments(
     weighted = apply_rarity(apply_prior(peaks, counts), hours, config.usual_an_hour)
     rows: list[dict[str, Any]] = []
     for group in weighted.sort("video").partition_by("video", maintain_order=True):
-        rows += _join_peaks(group, config)
+        # The moments of one video
+        weights = config.weights
+        strength = (
+            pl.col("value")
+            * pl.col("rarity")
+            * pl.col("reason").replace_strict(weights, return_dtype=pl.Float64)
+        )
+        held = group.with_columns(strength=strength).filter(pl.col("strength") > 0, pl.col("value") >= _LEAST)
+        ordered = held.sort(
+            "strength", "t_s", "reason", "tube", descending=[True, False, False, False]
+        ).to_dicts()
+        times = np.array([row["t_s"] for row in ordered])
+        free = np.ones(len(ordered), bool)
+        found = []
+        for k, lead in enumerate(ordered):
+            if not free[k]:
+                continue
+            with_it = np.flatnonzero(free & (np.abs(times - times[k]) <= config.join_s))
+            free[with_it] = False
+            best: dict[str, dict[str, Any]] = {}
+            for place in with_it.tolist():
+                best.setdefault(ordered[place]["reason"], ordered[place])
+            values = {name: float(best[name]["value"]) if name in best else 0.0 for name in REASONS}
+            worth = 1.0 - float(np.prod([1.0 - row["strength"] for row in best.values()]))
+            found.append(
+                {
+                    "moment": f"{lead['video']}:{lead['frame']}",
+                    "video": lead["video"],
+                    "frame": lead["frame"],
+                    "t_s": lead["t_s"],
+                    "start_s": lead["start_s"],
+                    "end_s": lead["end_s"],
+                    "rank": 0,
+                    "worth": worth,
+                    "reason": lead["reason"],
+                    "tube": lead["tube"],
+                    "sentence": "; ".join(describe_peak(row) for row in list(best.values())[:3]),
+                    **values,
+                }
+            )
+        rows += found
     table = pl.DataFrame(rows, schema=_MOMENTS, infer_schema_length=None)
     if learnt is not None:
         table = table.with_columns(worth=pl.Series(learnt.score(table), dtype=pl.Float64))
@@ -765,48 +805,6 @@ def apply_rarity(peaks: pl.DataFrame, hours: float, usual_an_hour: float) -> pl.
     # Of equal values each counts all of them.
     reached = pl.col("value").rank("max", descending=True).over("reason")
     return peaks.with_columns(rarity=((1.0 + usual_an_hour * hours) / reached).clip(0.0, 1.0))
-
-
-def _join_peaks(peaks: pl.DataFrame, config: TriageConfig) -> list[dict[str, Any]]:
-    """The moments of one video."""
-    weights = config.weights
-    strength = (
-        pl.col("value") * pl.col("rarity") * pl.col("reason").replace_strict(weights, return_dtype=pl.Float64)
-    )
-    held = peaks.with_columns(strength=strength).filter(pl.col("strength") > 0, pl.col("value") >= _LEAST)
-    ordered = held.sort(
-        "strength", "t_s", "reason", "tube", descending=[True, False, False, False]
-    ).to_dicts()
-    times = np.array([row["t_s"] for row in ordered])
-    free = np.ones(len(ordered), bool)
-    found = []
-    for k, lead in enumerate(ordered):
-        if not free[k]:
-            continue
-        with_it = np.flatnonzero(free & (np.abs(times - times[k]) <= config.join_s))
-        free[with_it] = False
-        best: dict[str, dict[str, Any]] = {}
-        for place in with_it.tolist():
-            best.setdefault(ordered[place]["reason"], ordered[place])
-        values = {name: float(best[name]["value"]) if name in best else 0.0 for name in REASONS}
-        worth = 1.0 - float(np.prod([1.0 - row["strength"] for row in best.values()]))
-        found.append(
-            {
-                "moment": f"{lead['video']}:{lead['frame']}",
-                "video": lead["video"],
-                "frame": lead["frame"],
-                "t_s": lead["t_s"],
-                "start_s": lead["start_s"],
-                "end_s": lead["end_s"],
-                "rank": 0,
-                "worth": worth,
-                "reason": lead["reason"],
-                "tube": lead["tube"],
-                "sentence": "; ".join(describe_peak(row) for row in list(best.values())[:3]),
-                **values,
-            }
-        )
-    return found
 
 
 def _order(table: pl.DataFrame, config: TriageConfig) -> pl.DataFrame:

@@ -110,37 +110,33 @@ def summarise_events(events: Iterable[Event], height_px: float | None = None) ->
         else:
             span = spans.setdefault(int(tube), Span(int(tube), t_s, t_s))
             frames[span.tube] = (int(event["first_frame"]), int(event["last_frame"]))
-            moments += _take(span, event, t_s, what, height_px, known)
+            # Add an event of a tube, and its highlight
+            span.score = float(event["score"])
+            for name, score in event["labels"].get("agent", {}).items():
+                span.agents[name] = max(span.agents.get(name, 0.0), float(score))
+            found, called = [], f"#{span.tube} {span.agent}"
+            if what == "crossing_probable":
+                likely = float(event.get("crossing", {}).get("smoothed") or 0.0)
+                span.probable.append((t_s, likely))
+                found.append(
+                    Moment(t_s, f"{called} will probably cross ({100 * likely:.0f} %)", 3 + likely, span.tube)
+                )
+            labels = {name for kind in _KINDS for name in event["labels"].get(kind, {})}
+            # Sorted, or the order of a set would decide which of two firsts is shown.
+            for name in sorted((labels & _RARE) - known):
+                known.add(name)
+                found.append(Moment(t_s, f"{called}: the first {name}", 1.0 + span.score, span.tube))
+            box = event.get("box")
+            height = float(box[3] - box[1]) if box else 0.0
+            if height_px and height >= _NEAR * height_px > span.height:
+                share = 100 * height / height_px
+                found.append(
+                    Moment(t_s, f"{called} is near: {share:.0f} % of the image's height", 1.2, span.tube)
+                )
+            span.height = max(span.height, height)
+            moments += found
     _place(spans.values(), frames, times)
     return Watched(tuple(spans[n] for n in sorted(spans)), tuple(driving), tuple(source), _best(moments))
-
-
-def _take(
-    span: Span, event: Event, t_s: float, what: str, height_px: float | None, known: set[str]
-) -> list[Moment]:
-    """Add an event of a tube, and its highlight."""
-    span.score = float(event["score"])
-    for name, score in event["labels"].get("agent", {}).items():
-        span.agents[name] = max(span.agents.get(name, 0.0), float(score))
-    found, called = [], f"#{span.tube} {span.agent}"
-    if what == "crossing_probable":
-        likely = float(event.get("crossing", {}).get("smoothed") or 0.0)
-        span.probable.append((t_s, likely))
-        found.append(
-            Moment(t_s, f"{called} will probably cross ({100 * likely:.0f} %)", 3 + likely, span.tube)
-        )
-    labels = {name for kind in _KINDS for name in event["labels"].get(kind, {})}
-    # Sorted, or the order of a set would decide which of two firsts is shown.
-    for name in sorted((labels & _RARE) - known):
-        known.add(name)
-        found.append(Moment(t_s, f"{called}: the first {name}", 1.0 + span.score, span.tube))
-    box = event.get("box")
-    height = float(box[3] - box[1]) if box else 0.0
-    if height_px and height >= _NEAR * height_px > span.height:
-        share = 100 * height / height_px
-        found.append(Moment(t_s, f"{called} is near: {share:.0f} % of the image's height", 1.2, span.tube))
-    span.height = max(span.height, height)
-    return found
 
 
 def _place(

@@ -146,7 +146,11 @@ def _iterate_missed(table: pl.DataFrame, scenes: Scenes, kind: str, most: int) -
     names = scenes.meta.vocabularies[kind]
     labels = scenes.tube_labels.filter(pl.col("kind").cast(pl.String) == kind).select("tube", "label")
     asked = scenes.tubes.join(labels, on="tube").with_columns(pl.col("video").cast(pl.String))
-    asked = asked.filter(~_owner(scenes).is_in(_resting(scenes).implode()))
+    asked = asked.filter(
+        ~(pl.coalesce("parent", "tube") if "parent" in scenes.tubes.columns else pl.col("tube")).is_in(
+            _resting(scenes).implode()
+        )
+    )
     missed = asked.filter(~pl.col("tube").is_in(table["matched"].drop_nulls().implode()))
     length = pl.col("end_frame") - pl.col("start_frame")
     for row in missed.sort(length, "tube", descending=[True, False]).head(most).iter_rows(named=True):
@@ -159,11 +163,6 @@ def _iterate_missed(table: pl.DataFrame, scenes: Scenes, kind: str, most: int) -
             says += f"; nearest is {near['label'][0]}, score {near['score'][0]:.2f}, overlap "
             says += f"{near['near_overlap'][0]:.2f}"
         yield _Pair(says, row["video"], row["tube"], claim)
-
-
-def _owner(scenes: Scenes) -> pl.Expr:
-    """The tube that owns the boxes of a tube."""
-    return pl.coalesce("parent", "tube") if "parent" in scenes.tubes.columns else pl.col("tube")
 
 
 def _resting(scenes: Scenes) -> pl.Series:

@@ -73,7 +73,11 @@ def agreement(
             "report.html": page.encode("utf-8", errors="backslashreplace"),
         }
         write_result(folder, folders.add_marker(files, data), overwrite=overwrite)
-    return Outcome(_format(found, tasks), {**data, "agreement": found.table.to_dicts()})
+    table = format_table(_list_columns(tasks), _list_rows(found, "pedestrian"), left=2)
+    return Outcome(
+        f"{table}\nPer cent of the samples of each combination of true classes; 95 % intervals over pedestrians.",
+        {**data, "agreement": found.table.to_dicts()},
+    )
 
 
 def _list_rows(found: Agreement, unit: str) -> list[list[str]]:
@@ -95,11 +99,6 @@ def _list_rows(found: Agreement, unit: str) -> list[list[str]]:
 
 def _list_columns(tasks: list[TaskName]) -> list[str]:
     return [*tasks, "samples", "both right", f"only {tasks[0]}", f"only {tasks[1]}", "neither"]
-
-
-def _format(found: Agreement, tasks: list[TaskName]) -> str:
-    table = format_table(_list_columns(tasks), _list_rows(found, "pedestrian"), left=2)
-    return f"{table}\nPer cent of the samples of each combination of true classes; 95 % intervals over pedestrians."
 
 
 def _build_section(found: Agreement, tasks: list[TaskName]) -> Section:

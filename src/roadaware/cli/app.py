@@ -11,7 +11,7 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_type_hints
@@ -171,7 +171,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     console.configure_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    _keep_secrets(words)
+    # Let no output show what is secret in addresses among the words, whatever comes of the command
+    reset_secrets()
+    for word in words:
+        for given in {word, word.partition("=")[2] if word.startswith("-") else word}:
+            if is_address_like(given) and not os.path.lexists(given.replace("\0", "")):
+                keep_secret(given)
     try:
         with handle_interrupts():
             code = _run_guarded(words)
@@ -187,15 +192,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Only callbacks of libraries are left, which would end in a traceback of theirs.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
     return code
-
-
-def _keep_secrets(words: Sequence[str]) -> None:
-    """Let no output show what is secret in addresses among the words, whatever comes of the command."""
-    reset_secrets()
-    for word in words:
-        for given in {word, word.partition("=")[2] if word.startswith("-") else word}:
-            if is_address_like(given) and not os.path.lexists(given.replace("\0", "")):
-                keep_secret(given)
 
 
 _FORMER_VERBS = {"cross": "cross-dataset"}
@@ -252,7 +248,19 @@ def prepare_words(words: Sequence[str]) -> list[str]:
         console.print_error(f"roadaware: `{rest[0]}` is now called `{_FORMER_VERBS[rest[0]]}`")
         rest[0] = _FORMER_VERBS[rest[0]]
     if rest and rest[0] not in NAMES:
-        _refuse_wrong_verb(rest[0])
+        # Raise a UsageError with a line to copy where we know what a word of another tool asks for
+        word = rest[0]
+        line, what = _WRONG_VERBS.get(word.lower(), ("", ""))
+        subject = re.fullmatch("eval(?:uate)?[-_](.+)", word.lower())
+        if subject and (name := subject[1].replace("_", "-")) in build_app("evaluate")["evaluate"]:
+            line, what = (
+                f"roadaware evaluate {name} --help",
+                "`evaluate` takes the subject as a word of its own",
+            )
+            if name == "road":
+                line = "roadaware evaluate road --truth TRUTH --predictions PREDICTIONS"
+        if line:
+            raise UsageError(f'unknown command "{word}": {what}\n  {line}')
     former = _FORMER_OPTIONS[""] | _FORMER_OPTIONS.get(_find_command(rest), {})
     while rest:
         word = rest.pop(0)
@@ -272,18 +280,6 @@ def _find_command(words: Sequence[str]) -> str:
     """The command among the words, which options such as `--help` may stand before; empty if there is none."""
     first = next((word for word in words if not word.startswith("-")), "")
     return first if first in NAMES else ""
-
-
-def _refuse_wrong_verb(word: str) -> None:
-    """Raise a UsageError with a line to copy where we know what a word of another tool asks for."""
-    line, what = _WRONG_VERBS.get(word.lower(), ("", ""))
-    subject = re.fullmatch("eval(?:uate)?[-_](.+)", word.lower())
-    if subject and (name := subject[1].replace("_", "-")) in build_app("evaluate")["evaluate"]:
-        line, what = f"roadaware evaluate {name} --help", "`evaluate` takes the subject as a word of its own"
-        if name == "road":
-            line = "roadaware evaluate road --truth TRUTH --predictions PREDICTIONS"
-    if line:
-        raise UsageError(f'unknown command "{word}": {what}\n  {line}')
 
 
 def _run_guarded(words: list[str]) -> int:
@@ -342,7 +338,20 @@ def _run(words: list[str]) -> int:
     command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
     ours = command.__module__.startswith("roadaware.")  # not so --help and --version
     if ours:
-        _require_values(command, bound.arguments)
+        # Refuse an option that takes several values and is given none
+        hints = get_type_hints(command, include_extras=True)
+        for name, value in bound.arguments.items():
+            if isinstance(value, tuple | list) and not value:
+                if MAY_STAND_ALONE in get_args(hints[name]):
+                    continue
+                known = [
+                    option
+                    for each in get_args(hints[name])
+                    if isinstance(each, Parameter) and each.name
+                    for option in each.name
+                ]
+                option = known[0] if known else f"--{name.strip('_').replace('_', '-')}"
+                raise UsageError(f"{option} takes one value or several; it has none")
         _require_text(bound.arguments)
     bound.apply_defaults()
     common: Common = bound.arguments.get("common", USUAL)
@@ -370,29 +379,6 @@ def _require_text(given: Mapping[str, Any]) -> None:
             for word in part if isinstance(part, tuple | list) else (part,):
                 if isinstance(word, str) and any("\ud800" <= letter <= "\udfff" for letter in word):
                     raise UsageError(f"expected text in UTF-8, found {to_printable(word, 60)!r} for {name}")
-
-
-def _require_values(command: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Refuse an option that takes several values and is given none.
-
-    One that is marked so may stand alone, such as `watch --crowd`.
-
-    Raises:
-        UsageError: naming the option.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    for name, value in given.items():
-        if isinstance(value, tuple | list) and not value:
-            if MAY_STAND_ALONE in get_args(hints[name]):
-                continue
-            known = [
-                option
-                for each in get_args(hints[name])
-                if isinstance(each, Parameter) and each.name
-                for option in each.name
-            ]
-            option = known[0] if known else f"--{name.strip('_').replace('_', '-')}"
-            raise UsageError(f"{option} takes one value or several; it has none")
 
 
 def _deliver(outcome: Outcome, common: Common) -> int:

@@ -81,7 +81,11 @@ def baseline(
     pairs = compare_baselines(found, draws=draws, seed=seed)
     if folder is not None:
         save(found, pairs, folder, title=f"Baselines: {protocol}", overwrite=overwrite)
-    return Outcome(_text(found, pairs, protocol, config), _data(found, pairs))
+    head = f"{protocol}, config {config}: {len(found[0].state)} test samples"
+    return Outcome(
+        "\n\n".join([head, format_runs(found), *(format_headline(pair) for pair in pairs)]),
+        _data(found, pairs),
+    )
 
 
 def train(
@@ -144,12 +148,6 @@ def save(found: list[Run], pairs: list[Comparison], folder: Path, *, title: str,
         files["report.html"] = run_page(found, pairs, title).encode("utf-8", errors="backslashreplace")
     marked = folders.add_marker(files, {"schema": runs.SCHEMA, **_data(found, pairs)})
     write_result(folder, marked, overwrite=overwrite)
-
-
-def _text(found: list[Run], pairs: list[Comparison], protocol: str, config: str) -> str:
-
-    head = f"{protocol}, config {config}: {len(found[0].state)} test samples"
-    return "\n\n".join([head, format_runs(found), *(format_headline(pair) for pair in pairs)])
 
 
 def _data(found: list[Run], pairs: list[Comparison]) -> dict[str, Any]:

@@ -222,7 +222,16 @@ def _of_group(result: MetricResult, group: str | None) -> dict[str, Any]:
     bins: dict[str, list[dict[str, Any]]] = {"adaptive": [], "uniform": []}
     for row in result.instances("bin").iter_rows(named=True):
         if row["group"] == group:
-            bins[row["binning"]].append(_bin(row))
+            kept = ("n", "pedestrians", "confidence", "accuracy", "low", "high")
+            bins[row["binning"]].append(
+                {
+                    **{name: row[name] for name in kept},
+                    "gap": row["accuracy"] - row["confidence"],
+                    "interval": _ends(row, "pedestrian"),
+                    "interval_video": _ends(row, "video"),
+                    "cautions": {unit: row[f"caution_{unit}"] for unit in _UNITS},
+                }
+            )
     return {
         "samples": rows[0]["n"],
         **{row["metric"]: row["value"] for row in rows},
@@ -230,17 +239,6 @@ def _of_group(result: MetricResult, group: str | None) -> dict[str, Any]:
         "uniform_bins": bins["uniform"],
         "intervals": {row["metric"]: {unit: _ends(row, unit) for unit in _UNITS} for row in rows},
         "cautions": {row["metric"]: {u: row[f"caution_{u}"] for u in _UNITS} for row in rows},
-    }
-
-
-def _bin(row: Mapping[str, Any]) -> dict[str, Any]:
-    kept = ("n", "pedestrians", "confidence", "accuracy", "low", "high")
-    return {
-        **{name: row[name] for name in kept},
-        "gap": row["accuracy"] - row["confidence"],
-        "interval": _ends(row, "pedestrian"),
-        "interval_video": _ends(row, "video"),
-        "cautions": {unit: row[f"caution_{unit}"] for unit in _UNITS},
     }
 
 

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import Any
 
 from roadaware.addresses import mask_secrets
 from roadaware.errors import NOTE, clip_text
@@ -49,22 +49,18 @@ def configure_streams() -> None:
     if sys.stdin is None:
         os.open(os.devnull, os.O_RDONLY)
     if sys.stdout is None:
-        sys.stdout = _unread_pipe()
+        # Standard output as it is when its reader has gone
+        reader, writer = os.pipe()
+        os.close(reader)
+        os.dup2(writer, 1)
+        os.close(writer)
+        sys.stdout = os.fdopen(1, "w", closefd=False)
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
-
-
-def _unread_pipe() -> TextIO:
-    """Standard output as it is when its reader has gone."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    os.dup2(writer, 1)
-    os.close(writer)
-    return os.fdopen(1, "w", closefd=False)
 
 
 def print_result(text: str, *, concealed: bool = False) -> None:

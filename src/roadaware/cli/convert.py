@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import polars as pl
 from cyclopts import Parameter
 
+from roadaware.analysis.evaluation.box_predictions import open_box_predictions
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
     COLUMNS,
@@ -22,10 +23,26 @@ from roadaware.cli.options import (
     Stated,
     Switch,
 )
+from roadaware.datasets import READERS
+from roadaware.datasets.detect_format import detect_dataset_format
+from roadaware.datasets.loading import (
+    add_columns,
+    open_saved_scenes,
+    parse_reader_options,
+    read_release,
+    require_path,
+)
 from roadaware.errors import UsageError
+from roadaware.formats.actions import write_action_claims
 from roadaware.formats.boxes.forms import FORMS, PREDICTED, check_folder, write_boxes
+from roadaware.formats.coco import read_index
+from roadaware.formats.label_studio import write_label_studio
+from roadaware.formats.truth_files import WrittenTruth, put_films, write_proposals, write_truth
 from roadaware.io.folders import make_folder
 from roadaware.reports import terminal
+from roadaware.scenes.store import is_saved, scan_tables
+from roadaware.scenes.tables import Scenes, filter_videos
+from roadaware.viewer.opening import open_paths
 
 if TYPE_CHECKING:
     from roadaware.formats.coco import CocoIndex
@@ -158,7 +175,6 @@ def convert(
         )
     if importlib.util.find_spec("rerun") is None:
         raise UsageError("rerun-sdk is not installed: pip install 'roadaware[rerun]'")
-    from roadaware.viewer.opening import open_paths
     from roadaware.viewer.rerun_file import write_rerun_file
 
     opened = open_paths(paths, media, reader)
@@ -175,16 +191,6 @@ def _open(path: Path, reader: str | None, option: tuple[str, ...], columns: tupl
     Raises:
         UsageError: if options were given that the reader does not have.
     """
-    from roadaware.datasets import READERS
-    from roadaware.datasets.detect_format import detect_dataset_format
-    from roadaware.datasets.loading import (
-        add_columns,
-        open_saved_scenes,
-        parse_reader_options,
-        read_release,
-        require_path,
-    )
-    from roadaware.scenes.store import is_saved
 
     require_path(path)
     if is_saved(path):
@@ -203,7 +209,6 @@ def _open(path: Path, reader: str | None, option: tuple[str, ...], columns: tupl
 
 def _holds_predictions(path: Path) -> bool:
     """Whether saved predictions lie at a path, which say themselves what they are."""
-    from roadaware.scenes.store import is_saved, scan_tables
 
     return is_saved(path) and scan_tables(path)[0] == "Predictions"
 
@@ -227,11 +232,6 @@ def _convert_predictions(
     Raises:
         UsageError: if the form is not for predictions, or they cannot be read without the annotations.
     """
-    from roadaware.analysis.evaluation.box_predictions import open_box_predictions
-    from roadaware.formats.actions import write_action_claims
-    from roadaware.formats.coco import read_index
-    from roadaware.formats.label_studio import write_label_studio
-    from roadaware.formats.truth_files import write_proposals
 
     if to not in FORMS and to not in ("ava", "mmaction2", "label_studio"):
         listed = ", ".join((*PREDICTED, "ava", "mmaction2", "label_studio"))
@@ -286,7 +286,6 @@ def _write_annotations(
     scenes: Scenes, out: Path, form: str, videos: tuple[str, ...], media: Path | None
 ) -> Outcome:
     """Annotations in the form of another toolbox, and beside them the videos below `media`."""
-    from roadaware.formats.truth_files import write_truth
 
     with console.log_step("writing"):
         written = write_truth(form, scenes, out, media=media, videos=videos)
@@ -316,8 +315,6 @@ def _write_boxes(
     Raises:
         UsageError: if there is no video of a name.
     """
-    from roadaware.formats.truth_files import WrittenTruth, put_films
-    from roadaware.scenes.tables import Scenes, filter_videos
 
     if videos:
         known = scenes.videos["video"].cast(pl.String).to_list()

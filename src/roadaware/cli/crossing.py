@@ -21,11 +21,19 @@ from roadaware.cli.options import (
     validate_range,
 )
 from roadaware.cli.results import write_result
+from roadaware.datasets.loading import require_path
 from roadaware.errors import InputError, UsageError
+from roadaware.formats.track_tables import FILES_OF_TRACKERS, TrackSource, open_tracks
 from roadaware.io import folders
+from roadaware.io.csv import format_csv
 from roadaware.io.sources import to_printable
+from roadaware.io.video import VideoReader
+from roadaware.online.run_folder import is_watch_of
 from roadaware.online.setup import PREDICTORS, WEIGHTS, open_when
 from roadaware.reports import terminal
+from roadaware.scenes.store import open_predictions
+from roadaware.scenes.tables import Scenes
+from roadaware.tasks.videos import Film, find_videos, iterate_shots
 
 if TYPE_CHECKING:
     import polars as pl
@@ -191,8 +199,6 @@ def crossing(
 
 def _is_truth(tables: Scenes | Predictions) -> bool:
     """Whether tracks are those of annotators: a dataset, and no file of a tracker."""
-    from roadaware.formats.track_tables import FILES_OF_TRACKERS
-    from roadaware.scenes.tables import Scenes
 
     return isinstance(tables, Scenes) and tables.meta.dataset not in FILES_OF_TRACKERS
 
@@ -247,8 +253,6 @@ def _open_tracks(
     strict: bool,
 ) -> tuple[Scenes | Predictions, Path | None]:
     """The tables with tracks, and where images are."""
-    from roadaware.datasets.loading import require_path
-    from roadaware.formats.track_tables import TrackSource, open_tracks
 
     require_path(path)
     if reader is None and path.is_file() and path.suffix.lower() in _FILMS:
@@ -260,8 +264,6 @@ def _open_tracks(
 def _watch(film: Path, folder: Path) -> Predictions:
     """The tubes of a video, beside the result; a watch of the same video that is there already is taken as it is."""
     from roadaware.cli.watch import watch
-    from roadaware.online.run_folder import is_watch_of
-    from roadaware.scenes.store import open_predictions
 
     watched = folder.with_name(f"{folder.name}-watch")
     if (watched / "summary.json").is_file():
@@ -346,7 +348,6 @@ def _add_crops(
     from dataclasses import replace
 
     from roadaware.reports.crossing_tracks import choose_crops, cut_crop
-    from roadaware.tasks.videos import iterate_shots
 
     films, refused = _find_films(tables, media, list(dict.fromkeys(person.video for person in people)))
     found = []
@@ -370,9 +371,6 @@ def _find_films(
     tables: Scenes | Predictions, media: Path, videos: Sequence[str]
 ) -> tuple[dict[str, Film], dict[str, str]]:
     """The files of videos: the one that is named, or of their names in a folder; and why others cannot be opened."""
-    from roadaware.io.video import VideoReader
-    from roadaware.scenes.tables import Scenes
-    from roadaware.tasks.videos import Film, find_videos
 
     found: dict[str, Film] = {}
     refused: dict[str, str] = {}
@@ -397,7 +395,6 @@ def _find_films(
 
 
 def _encode(table: pl.DataFrame, people: pl.DataFrame) -> dict[str, bytes]:
-    from roadaware.io.csv import format_csv
     from roadaware.reports.runs import encode_parquet
 
     return {

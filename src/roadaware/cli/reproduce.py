@@ -37,9 +37,20 @@ from roadaware.cli.outputs import (
     check_paths,
 )
 from roadaware.cli.results import write_page
+from roadaware.config import to_dict
+from roadaware.datasets.loading import SYNTHETIC, open_dataset
 from roadaware.errors import UsageError
 from roadaware.io import folders
 from roadaware.io.parallel import Workers
+from roadaware.online.setup import PREDICTORS, WEIGHTS
+from roadaware.protocols.continual import run_continual_study
+from roadaware.protocols.countries import run_countries_study
+from roadaware.protocols.crowd_ablation import ROWS, CrowdStudy, run_study
+from roadaware.protocols.event_domains import build_table_domain
+from roadaware.reports.continual import build_continual_section, format_continual_study
+from roadaware.reports.countries import build_countries_section, format_countries_study
+from roadaware.reports.crowd_ablation import format_crowd_ablation, render_crowd_ablation
+from roadaware.reports.page import report
 from roadaware.reports.reproduction_text import format_reproduction
 from roadaware.reports.run_text import format_headline
 
@@ -252,7 +263,6 @@ def reproduce(
         with console.log_step("comparing with the released scores"):
             pairs = compare_released(found, draws=draws)
     if html is not None:
-        from roadaware.reports.page import report
         from roadaware.reports.reproduction import build_reproduction_report
 
         write_page(html, report(build_reproduction_report(found), title="IV 2024 repeated"))
@@ -272,12 +282,9 @@ def _study_time(
     source: Path, unseen: Path | None, out: Path, seeds: int, draws: int, html: Path | None
 ) -> Outcome:
     """The study of when pedestrians begin to cross; its page, networks and results lie in its folder."""
-    from roadaware.datasets.loading import SYNTHETIC, open_dataset
     from roadaware.models.crossing.ensemble import EnsemblePredictor
-    from roadaware.online.setup import PREDICTORS, WEIGHTS
     from roadaware.protocols.crossing_time import run_time_study
     from roadaware.reports.crossing_time import build_time_section, format_time_study
-    from roadaware.reports.page import report
 
     scenes = open_dataset("jaad" if unseen is None else SYNTHETIC, source)
     judged = None if unseen is None else open_dataset(SYNTHETIC, unseen)
@@ -298,10 +305,8 @@ def _hold_contest(
     source: Path, names: list[str] | None, out: Path, budget: int, seeds: int, draws: int, html: Path | None
 ) -> Outcome:
     """The contest of predictors; its page, trials and answers of test lie in its folder."""
-    from roadaware.config import to_dict
     from roadaware.protocols.contest import run_contest
     from roadaware.reports.contest import build_contest_section, format_contest
-    from roadaware.reports.page import report
     from roadaware.training.pedestrians.results import group_results
 
     with console.show_progress("contest") as progress:
@@ -343,9 +348,7 @@ def _study_trajectories(
     common: Common,
 ) -> Outcome:
     """The study of where pedestrians will be; its page, networks and the numbers of every window lie in its folder."""
-    from roadaware.datasets.loading import SYNTHETIC, open_dataset
     from roadaware.protocols.trajectories import run_trajectory_study
-    from roadaware.reports.page import report
     from roadaware.reports.trajectories import build_trajectory_section, format_trajectory_study
 
     if (scenes is None) != (unseen is None):
@@ -394,7 +397,6 @@ def _study_abroad(source: Path, out: Path, draws: int, html: Path | None) -> Out
     """The study of predictors abroad; its page and the numbers of every cell lie in its folder."""
     from roadaware.protocols.abroad import run_abroad_study
     from roadaware.reports.abroad import build_abroad_section, format_abroad_study
-    from roadaware.reports.page import report
 
     with console.show_progress("streams") as progress:
         found = run_abroad_study(source, out, draws=draws, progress=progress)
@@ -413,8 +415,6 @@ def _open_domains(domains: str | None) -> list[EventDomain] | None:
     """
     if domains is None:
         return None
-    from roadaware.datasets.loading import open_dataset
-    from roadaware.protocols.event_domains import build_table_domain
 
     named = [each.partition("=") for each in domains.split(",") if each]
     if any(not (name and sign and place) for name, sign, place in named):
@@ -426,9 +426,6 @@ def _study_continual(
     domains: str | None, out: Path, seeds: int, memory: int, draws: int, html: Path | None
 ) -> Outcome:
     """The study of continual event detection; its page, states and results lie in its folder."""
-    from roadaware.protocols.continual import run_continual_study
-    from roadaware.reports.continual import build_continual_section, format_continual_study
-    from roadaware.reports.page import report
 
     given = _open_domains(domains)
     with console.show_progress("continual learning") as progress:
@@ -447,9 +444,6 @@ def _study_countries(
     domains: str | None, out: Path, seeds: int, memory: int, draws: int, html: Path | None
 ) -> Outcome:
     """The study of two countries, which has no memory; its page and results lie in its folder."""
-    from roadaware.protocols.countries import run_countries_study
-    from roadaware.reports.countries import build_countries_section, format_countries_study
-    from roadaware.reports.page import report
 
     given = _open_domains(domains)
     with console.show_progress("two countries") as progress:
@@ -467,7 +461,6 @@ def _study_decisions(
     """The study of decisions; its page, scenes, networks and results lie in its folder."""
     from roadaware.protocols.decisions import run_decision_study
     from roadaware.reports.decisions import build_decision_section, format_decision_study
-    from roadaware.reports.page import report
 
     with console.show_progress("decisions") as progress:
         found = run_decision_study(
@@ -488,10 +481,8 @@ def _study_minds(
     scenes: Path | None, jaad: Path | None, out: Path, towns: int, seeds: int, draws: int, html: Path | None
 ) -> Outcome:
     """The study of minds; its page, scenes and results lie in its folder."""
-    from roadaware.datasets.loading import open_dataset
     from roadaware.protocols.minds import run_mind_study
     from roadaware.reports.minds import build_mind_section, format_mind_study
-    from roadaware.reports.page import report
 
     with console.show_progress("minds") as progress:
         found = run_mind_study(
@@ -518,8 +509,6 @@ def _ablate_crowds(
     html: Path | None,
 ) -> Outcome:
     """The ablation of the networks of crowds; its page and results lie in its folder."""
-    from roadaware.protocols.crowd_ablation import ROWS, CrowdStudy, run_study
-    from roadaware.reports.crowd_ablation import format_crowd_ablation, render_crowd_ablation
 
     chosen: Any = tuple(ROWS) if rows is None else tuple(rows)
     study = CrowdStudy(**given, rows=chosen, changes=changes)

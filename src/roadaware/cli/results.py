@@ -188,11 +188,9 @@ def format_view_command(folder: Path, truth: Path | None = None, *predictions: P
         reader: of ground truth as it was released.
     """
     tables = [path for path in predictions if any(map(is_saved, (path, path / "predictions")))]
-    words = [_write_word(path) for path in (folder, *([] if truth is None else [truth]), *tables)]
+    words = [
+        (f"./{path}" if str(path).startswith("-") else str(path))
+        for path in (folder, *([] if truth is None else [truth]), *tables)
+    ]
     more = ["--reader", reader] if truth is not None and not is_saved(truth) else []
     return shlex.join(["roadaware", "view", *words, *more])
-
-
-def _write_word(path: Path) -> str:
-    """A path as a word of a command, which begins with no dash."""
-    return f"./{path}" if str(path).startswith("-") else str(path)

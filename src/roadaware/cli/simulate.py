@@ -89,7 +89,17 @@ def simulate(
         sound=not (no_sound or tables_only),
     )
     if time is not None or weather is not None:
-        config = replace(config, conditions=_parse_conditions(config.conditions, time, weather))
+        for said, known, name in ((time, TimeOfDay, "--time"), (weather, Weather, "--weather")):
+            if said is not None and said not in get_args(known):
+                raise UsageError(f"{name} is one of {', '.join(get_args(known))}, not {said!r}")
+        record: dict[str, Any] = {"time": time, "weather": weather}
+        then = replace(
+            config.conditions or Conditions(),
+            **{name: said for name, said in record.items() if said is not None},
+        )
+        if then.time == "night" and then.weather == "low-sun":
+            raise UsageError("the sun is not low at night: choose another --time or --weather")
+        config = replace(config, conditions=then)
     kept = Kept.tables_alone() if tables_only else Kept(masks=not no_masks, depth=depth)
     if tables_only and (depth or lidar):
         raise UsageError("--tables-only draws nothing: leave --depth and --lidar away")
@@ -113,14 +123,3 @@ def _parse_size(said: str) -> tuple[int, int]:
     if not by or not width.isdecimal() or not height.isdecimal():
         raise UsageError(f"--size is WIDTHxHEIGHT, such as 320x240, not {said!r}")
     return int(width), int(height)
-
-
-def _parse_conditions(now: Conditions | None, time: str | None, weather: str | None) -> Conditions:
-    for said, known, name in ((time, TimeOfDay, "--time"), (weather, Weather, "--weather")):
-        if said is not None and said not in get_args(known):
-            raise UsageError(f"{name} is one of {', '.join(get_args(known))}, not {said!r}")
-    record: dict[str, Any] = {"time": time, "weather": weather}
-    then = replace(now or Conditions(), **{name: said for name, said in record.items() if said is not None})
-    if then.time == "night" and then.weather == "low-sun":
-        raise UsageError("the sun is not low at night: choose another --time or --weather")
-    return then

@@ -53,7 +53,41 @@ def status(run: Annotated[Path, Parameter(help=_RUN)], /, *, common: Common = US
             f"{format_cell(str(run))}: finished, every part is done ({kind.removeprefix('roadaware-')})", data
         )
     try:
-        data = _judge(said, is_held(run), not is_mirror(run), time.time())
+        # What a ledger says, with the rate and the time left
+        held = is_held(run)
+        local = not is_mirror(run)
+        now_s = time.time()
+        total, before, done, failed = (int(said[name]) for name in ("total", "before", "done", "failed"))
+        began_s, updated_s = float(said["began_s"]), float(said["updated_s"])
+        if min(total, before, done, failed) < 0 or not (math.isfinite(began_s) and math.isfinite(updated_s)):
+            raise ValueError("counts are below 0, or times are no times")
+        reasons = {str(name): str(why) for name, why in said["reasons"].items()}
+        # The same host has the lock of the folder; of another one the last word is all that is known.
+        here = local and str(said["host"]) == os.uname().nodename
+        state = "at work" if held else "stopped" if here else "unknown"
+        over = done + failed
+        seconds = max(updated_s - began_s, 1e-9)
+        rate = over / seconds if over and seconds > 1e-3 else None
+        left = max(total - before - over, 0)
+        groups = Counter(_generalize(name, why) for name, why in reasons.items())
+        first = {_generalize(name, why): name for name, why in reversed(reasons.items())}
+        data = {
+            "state": state,
+            "what": str(said["what"]),
+            "total": total,
+            "done": before + done,
+            "failed": failed,
+            "left": left,
+            "parts_per_s": rate,
+            "left_s": None if rate is None or state == "stopped" else left / rate,
+            "age_s": max(now_s - updated_s, 0.0),
+            "process": int(said["process"]),
+            "host": str(said["host"]),
+            "reasons": [
+                {"reason": why, "parts": count, "first": first[why]} for why, count in groups.most_common()
+            ],
+            "failures": reasons,
+        }
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(f"expected how far a run is, found damage: {error}", where=str(path)) from error
     data = {"folder": str(run), **data}
@@ -70,51 +104,6 @@ def _read_kind(run: Path) -> str:
             if isinstance(held, dict) and str(held.get("format")).startswith("roadaware-"):
                 return str(held["format"])
     return ""
-
-
-def _judge(said: dict[str, Any], held: bool, local: bool, now_s: float) -> dict[str, Any]:
-    """What a ledger says, with the rate and the time left.
-
-    Args:
-        said: by the ledger.
-        held: whether a process of this machine holds the folder.
-        local: whether the folder is none of a store, whose writers hold other ones.
-        now_s: the time, as `time.time` gives it.
-
-    Raises:
-        KeyError, TypeError, ValueError, AttributeError, OverflowError: if it is damaged.
-    """
-    total, before, done, failed = (int(said[name]) for name in ("total", "before", "done", "failed"))
-    began_s, updated_s = float(said["began_s"]), float(said["updated_s"])
-    if min(total, before, done, failed) < 0 or not (math.isfinite(began_s) and math.isfinite(updated_s)):
-        raise ValueError("counts are below 0, or times are no times")
-    reasons = {str(name): str(why) for name, why in said["reasons"].items()}
-    # The same host has the lock of the folder; of another one the last word is all that is known.
-    here = local and str(said["host"]) == os.uname().nodename
-    state = "at work" if held else "stopped" if here else "unknown"
-    over = done + failed
-    seconds = max(updated_s - began_s, 1e-9)
-    rate = over / seconds if over and seconds > 1e-3 else None
-    left = max(total - before - over, 0)
-    groups = Counter(_generalize(name, why) for name, why in reasons.items())
-    first = {_generalize(name, why): name for name, why in reversed(reasons.items())}
-    return {
-        "state": state,
-        "what": str(said["what"]),
-        "total": total,
-        "done": before + done,
-        "failed": failed,
-        "left": left,
-        "parts_per_s": rate,
-        "left_s": None if rate is None or state == "stopped" else left / rate,
-        "age_s": max(now_s - updated_s, 0.0),
-        "process": int(said["process"]),
-        "host": str(said["host"]),
-        "reasons": [
-            {"reason": why, "parts": count, "first": first[why]} for why, count in groups.most_common()
-        ],
-        "failures": reasons,
-    }
 
 
 def _generalize(name: str, why: str) -> str:

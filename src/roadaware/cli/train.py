@@ -327,7 +327,10 @@ def format_recipes(models: Sequence[Mapping[str, Any]], ran: Sequence[Ran], fold
     by_samples: dict[str, list[Ran]] = {}
     for each in ran:
         if each.rows is not None:
-            by_samples.setdefault(_cut(each.recipe.samples), []).append(each)
+            wanted = ("reader", "root", "options", "protocol", "config", "fields")
+            by_samples.setdefault(
+                repr({name: getattr(each.recipe.samples, name) for name in wanted}), []
+            ).append(each)
     blocks = []
     for held in by_samples.values():
         digests = {value for each in held if each.rows is not None for value in each.rows["digest"]}
@@ -341,12 +344,6 @@ def format_recipes(models: Sequence[Mapping[str, Any]], ran: Sequence[Ran], fold
             blocks.append(f"{what}\n" + terminal.format_bullets(lines))
     blocks.append(f"every metric, seed and interval: {folder}/results.csv, .parquet and .json")
     return "\n\n".join(blocks)
-
-
-def _cut(samples: SamplesRecipe) -> str:
-    """What decides which samples are judged, as one text."""
-    wanted = ("reader", "root", "options", "protocol", "config", "fields")
-    return repr({name: getattr(samples, name) for name in wanted})
 
 
 def _format_table(models: Sequence[Mapping[str, Any]], samples: SamplesRecipe) -> str:

@@ -13,6 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from roadaware.analysis.triage import (
+    TriageConfig,
+    count_hours,
+    get_weight_names,
+    learn_verdicts,
+    rank_moments,
+)
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
     LOCAL,
@@ -28,8 +35,11 @@ from roadaware.cli.options import (
 from roadaware.cli.results import write_result
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io import folders
+from roadaware.io.csv import from_sheets, read_cells
+from roadaware.io.files import write_atomically
 from roadaware.io.parallel import Ledger, Workers, map_parts
 from roadaware.io.sources import to_printable
+from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.reports import terminal
 
 if TYPE_CHECKING:
@@ -120,7 +130,6 @@ def triage(
     if fps is not None and not 0 < fps <= 1000:
         raise UsageError(f"--fps is a number of frames a second above 0, not {fps:g}")
     workers = spread.gather(processes)
-    from roadaware.models.catalogue.entries import resolve_weights
 
     for place in (*media, *second, *(resolve_weights(path) for path in detector)):
         if not place.exists():
@@ -130,7 +139,6 @@ def triage(
 
         # A sound that is not known would fail every watch, after all the others were looked for.
         open_crowd_questions(None, sounds=listen)
-    from roadaware.analysis.triage import count_hours, learn_verdicts, rank_moments
 
     config = read_weights(weights)
     judged = None if verdicts is None else read_verdicts(verdicts)
@@ -275,7 +283,6 @@ def watch_films(
         UsageError: if the folder holds watches with other settings, or another process is at work in it.
         DiskError: if the disk does not take them.
     """
-    from roadaware.io.files import write_atomically
 
     # As it is kept: of what comes from a store by its address.
     record = json.loads(folders.encode_json({"format": FORMAT, "settings": dict(settings)}))
@@ -341,7 +348,6 @@ def is_watched(folder: Path, film: Path) -> bool:
 def _watch_film(folder: Path, settings: Mapping[str, Any], quiet: bool, named: tuple[str, Path]) -> None:
     """Watch one film: the part of the work that knows of no other. What is wrong with the film is written down."""
     from roadaware.cli.watch import watch
-    from roadaware.io.files import write_atomically
 
     name, film = named
     fault = folder / f"{name}{_FAULT}"
@@ -428,7 +434,6 @@ def read_weights(path: Path | None) -> TriageConfig:
         InputError: if the file cannot be read, or is no YAML.
         UsageError: if it names something unknown, or a value is out of range.
     """
-    from roadaware.analysis.triage import TriageConfig, get_weight_names
     from roadaware.io.yaml import read_yaml
 
     if path is None:
@@ -460,8 +465,6 @@ def read_verdicts(path: Path) -> dict[str, bool]:
         InputError: if the file cannot be read, lacks the columns moment and verdict, or says something else than yes or no.
     """
     import polars as pl
-
-    from roadaware.io.csv import from_sheets, read_cells
 
     rows = read_cells(path, header=True)
     _, head = next(rows, (1, []))

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Ints32, allocate
+from roadaware.corner_cases.kernels import assign_cluster_labels, fill_spots, label_within_reach, measure
+from roadaware.corner_cases.kernels import label as join
 from roadaware.corner_cases.range_image import Grid
 from roadaware.errors import UsageError
 
@@ -84,7 +86,6 @@ def label(
     Raises:
         UsageError: if rows and elevations do not fit.
     """
-    from roadaware.corner_cases.kernels import label as join
 
     rows, columns = image.shape
     if elevations.shape != (rows,):
@@ -121,7 +122,6 @@ def find_clusters(
         theta_deg: the least angle; see the module.
         reach_columns: along a row, how far a neighbour is looked for.
     """
-    from roadaware.corner_cases.kernels import assign_cluster_labels
 
     labels, count = label(
         image, grid.elevations, theta_deg=theta_deg, reach_rows=grid.reach, reach_columns=reach_columns
@@ -158,7 +158,6 @@ def find_reach_clusters(
         reaches: metres, rising.
         heights: (n,) metres above the ground, where there is one.
     """
-    from roadaware.corner_cases.kernels import assign_cluster_labels, fill_spots, label_within_reach
 
     solid, image = np.ascontiguousarray(solid), np.ascontiguousarray(image)
     spots = allocate((*grid.shape, 3), np.float32)
@@ -192,7 +191,6 @@ def measure_clusters(
         count: how many clusters there are.
         heights: (n,) metres above the ground, where there is one.
     """
-    from roadaware.corner_cases.kernels import measure
 
     counts = np.zeros(count, np.int32)
     # Pairs of least and greatest begin crossed, so that the first value sets both.

@@ -25,6 +25,7 @@ from roadaware.corner_cases.ground import (
     follow_ground,
     validate_lidar_points,
 )
+from roadaware.corner_cases.kernels import count_class_returns
 from roadaware.corner_cases.projection import Boxes, project
 from roadaware.corner_cases.range_image import Grid, assign_grid_cells, fill, parse_layout
 from roadaware.corner_cases.ranking import (
@@ -100,7 +101,6 @@ def compute_point_background(
     Raises:
         InputError: if the map has another size than the image, or no class has any of the names.
     """
-    from roadaware.corner_cases.kernels import count_class_returns
 
     wanted = _select_background_classes(semantics, background, (camera.width_px, camera.height_px))
     slot = np.full(len(clusters) + 1, -1, dtype=np.int32)

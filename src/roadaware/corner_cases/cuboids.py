@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Ints32
 from roadaware.corner_cases.ground import Ground
+from roadaware.corner_cases.kernels import fit_rectangles, group_by_cluster
 
 ANGLES = 30
 """Directions that are tried within a quarter turn: steps of 3 degrees."""
@@ -66,7 +67,6 @@ def fit_cuboids(
         ground: with it, clusters that stand on it reach down to it.
         standing_m: a cluster whose lowest return is less than this above the ground stands on it.
     """
-    from roadaware.corner_cases.kernels import fit_rectangles, group_by_cluster
 
     count = len(numbers)
     slot = np.full(int(max(of_return.max(initial=0), np.max(numbers, initial=0))) + 1, -1, dtype=np.int32)

@@ -10,6 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Ints32, allocate
+from roadaware.corner_cases.kernels import (
+    compute_heights,
+    find_local_ground,
+    fit_best_plane,
+    label_points,
+    subtract_local_ground,
+)
 from roadaware.errors import InputError, UsageError
 
 # Farther than any LiDAR on a vehicle sees; such numbers mark missing returns, or another unit.
@@ -69,7 +76,6 @@ def check(points: Floats32, *, min_range_m: float = 0.0) -> PointCheck:
     Raises:
         InputError: if they cannot be metres, or z cannot point up.
     """
-    from roadaware.corner_cases.kernels import label_points
 
     judged, tallied = allocate(len(points), np.uint8), np.zeros(len(_NAMES), dtype=np.int64)
     label_points(points, float(min_range_m), FARTHEST_M, judged, tallied)
@@ -201,7 +207,6 @@ def find_ground(
             f"the best plane explains {share:.0%} of the returns below the LiDAR, a road {least_share:.0%}"
         )
         return Ground(None, None, nothing, share, reason)
-    from roadaware.corner_cases.kernels import compute_heights
 
     heights = allocate(len(points), np.float32)
     compute_heights(points, checked.judged, plane, heights)
@@ -219,7 +224,6 @@ def _plane(
     judges: Floats, up: Floats, within_m: float, tilt_deg: float, draws: npt.NDArray[np.int64]
 ) -> tuple[Floats | None, str]:
     """Normal and offset of the best plane, or why there is none."""
-    from roadaware.corner_cases.kernels import fit_best_plane
 
     plane = np.zeros(4)
     least = float(np.cos(np.radians(tilt_deg)))
@@ -269,7 +273,6 @@ def follow_ground(
         columns: in a turn.
         within_m: a return less than this above the local ground is ground; with 0 only what lies below it.
     """
-    from roadaware.corner_cases.kernels import find_local_ground, subtract_local_ground
 
     if ground.heights is None:
         return ground

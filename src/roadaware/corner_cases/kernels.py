@@ -1,5 +1,5 @@
 """Compiled steps of the proposals in their order: usable returns and their rings, the plane of the ground, labels of the
-range image and sums over clusters, projection to the image; imports numba.
+range image and sums over clusters, projection to the image.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from roadaware.arrays import Floats, Floats32
 from roadaware.corner_cases.captures import Camera
 from roadaware.corner_cases.clusters import Clusters
 from roadaware.corner_cases.ground import Ground
+from roadaware.corner_cases.kernels import compute_bounds
 from roadaware.corner_cases.range_image import Grid
 
 
@@ -76,7 +77,6 @@ def project(
     on_ground = standing_m if stands else 0.0
     numbers = np.flatnonzero(kept) + 1
     # (k, 4) corners of what a camera sees of clusters, infinite where nothing; (k, 2) counts of returns.
-    from roadaware.corner_cases.kernels import compute_bounds
 
     slot = np.full(len(clusters) + 1, -1, dtype=np.int32)
     slot[numbers] = np.arange(len(numbers))

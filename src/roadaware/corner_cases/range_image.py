@@ -16,6 +16,16 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Ints32, allocate
 from roadaware.corner_cases.ground import PointCheck
+from roadaware.corner_cases.kernels import (
+    accumulate_ring_slopes,
+    assign_columns,
+    assign_ring_rows,
+    assign_rings,
+    assign_rows,
+    compute_polar,
+    count_rotation_steps,
+)
+from roadaware.corner_cases.kernels import fill as write
 from roadaware.errors import InputError, UsageError
 
 # LiDARs by name: how their beams are spread, and how many measurements make a turn.
@@ -171,7 +181,6 @@ def assign_grid_cells(
     Raises:
         InputError: if rings are not one whole number for each return.
     """
-    from roadaware.corner_cases.kernels import assign_columns, assign_rows, compute_polar
 
     ranges, slopes, azimuth = (allocate(len(points), np.float32) for _ in range(3))
     compute_polar(points, checked.judged, ranges, slopes, azimuth)
@@ -179,7 +188,12 @@ def assign_grid_cells(
         numbered, how = _turns(azimuth, slopes, checked), RECOVERED
     else:
         given, how = _given(ring, checked), GIVEN
-        numbered = given, _sum_ring_slopes(given, slopes, int(given.max(initial=-1)) + 1)
+        # Sums of the slopes of each ring, of their squares, and how many there are
+        count = int(given.max(initial=-1)) + 1
+
+        sums, squares, counts = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
+        accumulate_ring_slopes(given, slopes, sums, squares, counts)
+        numbered = given, (sums, squares, counts)
     found = None if numbered is None else _assign_ring_rows(*numbered, strict=how == RECOVERED)
     if columns is None:
         in_turns = found is not None and how == RECOVERED
@@ -205,7 +219,6 @@ def fill(grid: Grid, solid: npt.NDArray[np.bool_] | None = None) -> Floats32:
         grid: of `assign_grid_cells`.
         solid: (n,) which returns are no ground (default: all).
     """
-    from roadaware.corner_cases.kernels import fill as write
 
     image = allocate(grid.shape, np.float32)
     image.fill(0.0)
@@ -237,7 +250,6 @@ def _turns(azimuth: Floats32, slopes: Floats32, checked: PointCheck) -> tuple[In
     Rings end in one direction, and either the first ring begins or the last one ends there: the highest rings
     may look into the sky and have few returns. The better end is the one whose turns are more level.
     """
-    from roadaware.corner_cases.kernels import assign_rings, count_rotation_steps
 
     usable = checked.usable
     if not usable.any():
@@ -262,21 +274,11 @@ def _turns(azimuth: Floats32, slopes: Floats32, checked: PointCheck) -> tuple[In
     return best
 
 
-def _sum_ring_slopes(ring: Ints32, slopes: Floats32, count: int) -> RingSums:
-    """Sums of the slopes of each ring, of their squares, and how many there are."""
-    from roadaware.corner_cases.kernels import accumulate_ring_slopes
-
-    sums, squares, counts = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
-    accumulate_ring_slopes(ring, slopes, sums, squares, counts)
-    return sums, squares, counts
-
-
 def _assign_ring_rows(ring: Ints32, held: RingSums, *, strict: bool) -> tuple[Ints32, Floats] | None:
     """(n,) row of each return, written in the place of its ring, and the rows' elevations; None where turns are no rings.
 
     Rings that were recovered must lie in order of elevation: the turns of returns in any other order do not.
     """
-    from roadaware.corner_cases.kernels import assign_ring_rows
 
     sums, _, counts = held
     count = len(counts)

@@ -528,7 +528,13 @@ def summarize_parts(
     """
     left = [each for part in records for each in part.get("skipped", [])]
     skipped = Counter(unopened)
-    skipped.update(_format_reasons(_merge_counts((each["reason"], 1) for each in left), left))
+    # Counts by reason, each with the first image or file that it was reported for
+    counts = _merge_counts((each["reason"], 1) for each in left)
+    first: dict[str, str] = {}
+    for each in left:
+        image = f"{to_printable(each['video'])}, frame {each['frame']}"
+        first.setdefault(each["reason"], each.get("where") or image)
+    skipped.update({f"{reason}; first: {first[reason]}": count for reason, count in counts.items()})
     odd = _merge_counts(each for part in records for each in part.get("odd", {}).items())
     return Tally(
         pictures=images,
@@ -558,12 +564,3 @@ def _merge_counts(counts: Iterable[tuple[str, int]]) -> Counter[str]:
     for words, count in counts:
         found[first.setdefault(_NUMBERS.sub("", words), words)] += count
     return found
-
-
-def _format_reasons(counts: Counter[str], left: list[dict[str, Any]]) -> dict[str, int]:
-    """Counts by reason, each with the first image or file that it was reported for."""
-    first: dict[str, str] = {}
-    for each in left:
-        image = f"{to_printable(each['video'])}, frame {each['frame']}"
-        first.setdefault(each["reason"], each.get("where") or image)
-    return {f"{reason}; first: {first[reason]}": count for reason, count in counts.items()}

@@ -340,14 +340,12 @@ def _values(table: pl.DataFrame, due: tuple[int, ...]) -> pl.DataFrame:
     table = table.with_columns(pl.when(pl.col(*cells) != "").then(pl.col(*cells)))
     corners = {c: pl.col(raw).cast(pl.Float64, strict=False) for c, raw in zip(CORNERS, _BOX, strict=True)}
     values = table.with_columns(
-        _FRAME, action=pl.col("c6").cast(pl.Int64, strict=False), bare=_is_bare(), **corners
+        _FRAME,
+        action=pl.col("c6").cast(pl.Int64, strict=False),
+        bare=pl.all_horizontal(pl.col(*_BOX, "c6").is_null()),
+        **corners,
     )
     return values.with_columns(_reason(due), _ITEM)
-
-
-def _is_bare() -> pl.Expr:
-    """Whether a row names a moment and nothing else."""
-    return pl.all_horizontal(pl.col(*_BOX, "c6").is_null())
 
 
 def parse_person_numbers(rows: pl.DataFrame, file: str, where: str, findings: Findings) -> pl.DataFrame:
@@ -498,7 +496,14 @@ def add_label_index(rows: pl.DataFrame, labels: LabelMap, place: Place) -> pl.Da
     place.findings.reject_rows(
         "labels", foreign.select("line", file=pl.lit(place.file), item=item, reason=reason)
     )
-    _tell_of_shift(rows["action"], labels, place)
+    # Name the likely reason where numbers begin one below or end one above those of the map
+    actions = rows["action"]
+    used = actions.drop_nulls()
+    low, high = int(str(used.min())), int(str(used.max()))
+    first, last = min(labels.ids), max(labels.ids)
+    if (low == first - 1 and high < last) or (high == last + 1 and low > first):
+        what = f"actions run from {low} to {high} where the label map has {first} to {last}: shifted by one?"
+        place.findings.warn(what, place.file, len(used))
     return rows.filter(~lost)
 
 
@@ -584,16 +589,6 @@ def build_person_tubes(rows: pl.DataFrame, place: Place, start: int = 0) -> tupl
     )
     rows = rows.join(owners.select("box", "tube"), on="box", how="left", maintain_order="left")
     return rows, tubes.rename({"person": "name"}).select("tube", "video", "name", "start_frame", "end_frame")
-
-
-def _tell_of_shift(actions: pl.Series, labels: LabelMap, place: Place) -> None:
-    """Name the likely reason where numbers begin one below or end one above those of the map."""
-    used = actions.drop_nulls()
-    low, high = int(str(used.min())), int(str(used.max()))
-    first, last = min(labels.ids), max(labels.ids)
-    if (low == first - 1 and high < last) or (high == last + 1 and low > first):
-        what = f"actions run from {low} to {high} where the label map has {first} to {last}: shifted by one?"
-        place.findings.warn(what, place.file, len(used))
 
 
 VERSION = 1

@@ -221,7 +221,15 @@ def build_box_predictions(found: BoxSource, digest: str) -> Predictions:
 def _build_tables(found: BoxSource, digest: str) -> tuple[dict[str, pl.DataFrame], Meta]:
     """The tables of both kinds of sets: boxes and labels with their score."""
     findings = found.findings
-    videos = _list_videos(found)
+    kinds = {
+        "video": pl.String(), "width_px": pl.Int64(), "height_px": pl.Int64(), "fps": pl.Float32(), "n_frames": pl.Int64(),
+        "path": pl.String(), "splits": pl.List(pl.String),
+    }  # fmt: skip
+    table = pl.DataFrame(
+        [{name: row.get(name) for name in kinds} for row in found.videos], schema=pl.Schema(kinds)
+    )
+    empty = [name for name in ("path", "splits") if not table[name].count()]
+    videos = table.drop(empty)
     rows = pl.concat([pl.DataFrame(schema=ROWS), *map(_select_columns, found.rows)])
     findings.read["boxes"] += len(rows)
     rows = _refuse_rows(rows, videos, findings, scored=found.predicted)
@@ -287,18 +295,6 @@ def label_tracks(boxes: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
         pl.col("label").first(), one=(pl.col("label").n_unique() == 1) & (pl.col("label").null_count() == 0)
     )
     return held.filter("one").select("tube", kind=pl.lit(KIND), label="label")
-
-
-def _list_videos(found: BoxSource) -> pl.DataFrame:
-    kinds = {
-        "video": pl.String(), "width_px": pl.Int64(), "height_px": pl.Int64(), "fps": pl.Float32(), "n_frames": pl.Int64(),
-        "path": pl.String(), "splits": pl.List(pl.String),
-    }  # fmt: skip
-    table = pl.DataFrame(
-        [{name: row.get(name) for name in kinds} for row in found.videos], schema=pl.Schema(kinds)
-    )
-    empty = [name for name in ("path", "splits") if not table[name].count()]
-    return table.drop(empty)
 
 
 def _list_frames(found: BoxSource, videos: pl.DataFrame) -> pl.DataFrame:

@@ -89,7 +89,15 @@ def select_actions(scenes: Scenes, listed: LabelMap) -> Scenes:
     own = scenes.meta.notes.get("label_ids", {}).get(KIND, range(len(names)))
     if scenes.meta.dataset == "Chaotic World":
         listed = map_to_file_ids(listed)
-    places = _places(names, own, listed)
+    # The place of each of the set's actions in the list, by name if any name is listed, else by
+    # number
+    spelled = {name: place for place, name in enumerate(listed.names)}
+    spelled |= {
+        known: p for name, p in spelled.items() if (known := find_canonical_name(name, "action")) is not None
+    }
+    named = {place: spelled[name] for place, name in enumerate(names) if name in spelled}
+    numbers = {number: place for place, number in enumerate(listed.ids)}
+    places = named or {place: numbers[number] for place, number in enumerate(own) if number in numbers}
     if not places:
         raise InputError(
             f"no action of the list of labels is one of the truth's {len(names)}",
@@ -118,17 +126,6 @@ def _fitting(listed: LabelMap, start: int) -> int:
     official = dict(enumerate(ACTIONS_OFFICIAL, start))
     pairs = zip(listed.ids, listed.names, strict=True)
     return sum(find_canonical_name(name, "action") == official.get(number) for number, name in pairs)
-
-
-def _places(names: Sequence[str], own: Sequence[int], listed: LabelMap) -> dict[int, int]:
-    """The place of each of the set's actions in the list, by name if any name is listed, else by number."""
-    spelled = {name: place for place, name in enumerate(listed.names)}
-    spelled |= {
-        known: p for name, p in spelled.items() if (known := find_canonical_name(name, "action")) is not None
-    }
-    named = {place: spelled[name] for place, name in enumerate(names) if name in spelled}
-    numbers = {number: place for place, number in enumerate(listed.ids)}
-    return named or {place: numbers[number] for place, number in enumerate(own) if number in numbers}
 
 
 # Chaotic World's csv of actions: columns by their names or from both ends, then read as rows of AVA.
@@ -200,7 +197,11 @@ def read_actions(data: bytes, file: str, where: str, findings: Findings) -> pl.D
     """
     pieces = iterate_line_batches(decode(data, where), where)
     first = next(pieces)
-    columns = find_columns(_header(first.head(1), where), f"{where}:{first['line'][0]}")
+    # The cells of the first line
+    line = first.head(1)
+    count = str(line["text"][0]).count(",") + 1
+    row = split_cells(line, where, min(count, MOST_COLUMNS + 1)).row(0)
+    columns = find_columns([cell or "" for cell in row[2 : 2 + row[1]]], f"{where}:{first['line'][0]}")
     besides: list[pl.DataFrame] = []
     body = _bodies([first.slice(1)], pieces)
     tables = (_as_ava(split_cells(lines, where, columns.count), columns, besides) for lines in body)
@@ -259,13 +260,6 @@ def _by_name(names: Sequence[str]) -> dict[str, int]:
 
 def _get_column_name(what: str) -> str:
     return _NAMES[what][0] if what in _NAMES else what
-
-
-def _header(line: pl.DataFrame, where: str) -> list[str]:
-    """The cells of the first line."""
-    count = str(line["text"][0]).count(",") + 1
-    row = split_cells(line, where, min(count, MOST_COLUMNS + 1)).row(0)
-    return [cell or "" for cell in row[2 : 2 + row[1]]]
 
 
 def _bodies(first: list[pl.DataFrame], rest: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -413,21 +407,18 @@ def _collect(value: Any, found: list[Box], depth: int = 0) -> None:
     if depth > _DEEPEST or not isinstance(value, list | tuple):
         raise ValueError("it is no list of numbers, or of such lists")
     if value and all(isinstance(number, int | float) for number in value):
-        found.append(_box(value))
+        numbers = value
+        if len(numbers) != 4:
+            raise ValueError(f"a box of {len(numbers)} numbers where 4 are due")
+        if any(not _NEAR[0] <= number <= _NEAR[1] for number in numbers):
+            raise ValueError("a box far outside the image, in pixels where 0 to 1 is due?")
+        x1, y1, x2, y2 = (float(number) for number in numbers)
+        if x2 < x1 or y2 < y1:
+            raise ValueError("a box is upside down, x2 < x1 or y2 < y1")
+        found.append((x1, y1, x2, y2))
         return
     for inner in value:
         _collect(inner, found, depth + 1)
-
-
-def _box(numbers: list[Any] | tuple[Any, ...]) -> Box:
-    if len(numbers) != 4:
-        raise ValueError(f"a box of {len(numbers)} numbers where 4 are due")
-    if any(not _NEAR[0] <= number <= _NEAR[1] for number in numbers):
-        raise ValueError("a box far outside the image, in pixels where 0 to 1 is due?")
-    x1, y1, x2, y2 = (float(number) for number in numbers)
-    if x2 < x1 or y2 < y1:
-        raise ValueError("a box is upside down, x2 < x1 or y2 < y1")
-    return x1, y1, x2, y2
 
 
 def _parse_sound(line: int, cells: list[str]) -> Sound:
@@ -516,7 +507,29 @@ def build_chaotic_tables(
     boxes, labels, tubes = _actions(actions, held.known, first_frame, findings)
     heard, places = _words(held, findings)
     sounds, sounding = _sounds(held, first_frame, len(boxes), places, findings)
-    frames = _frames(list(actions.values()), held, first_frame)
+    # Every moment that was annotated for actions, or left aside, with its time and its clip
+    rows = list(actions.values())
+    schema = {"video": pl.String, "frame": pl.Int64, "time": pl.Float64, "start": pl.Int64, "end": pl.Int64}
+    seen = [pl.DataFrame(schema=schema), *(each.select(list(schema)) for each in rows)]
+    table = pl.concat(seen).with_columns(annotated=pl.lit(value=True))
+    aside = [
+        each.with_columns(pl.col("frame") - first_frame, annotated=pl.lit(value=False))
+        for each in held.excluded
+    ]
+    table = pl.concat([table, *aside], how="diagonal").filter(pl.col("frame") >= 0)
+    order = table.select(pl.col("video").unique(maintain_order=True)).with_row_index("order")
+    table = table.group_by("video", "frame").agg(
+        pl.col("time", "start", "end").drop_nulls().first(), pl.col("annotated").all()
+    )
+    table = table.join(order, on="video", how="left").sort("order", "frame")
+    frames = table.select(
+        "video",
+        "frame",
+        pl.col("time").cast(pl.Float32).alias("t_s"),
+        "annotated",
+        clip_start_frame="start",
+        clip_end_frame="end",
+    )
     named = [rows["video"] for rows in actions.values()] + [each["video"] for each in (sounds, frames)]
     tables = {
         "videos": _videos(named, held.splits),
@@ -607,30 +620,6 @@ def _sounds(
     return (
         pl.DataFrame(sounds, schema=_SCHEMAS["sounds"], orient="row"),
         pl.DataFrame(boxes, schema=_SCHEMAS["boxes"], orient="row"),
-    )
-
-
-def _frames(rows: Sequence[pl.DataFrame], held: Held, first: int) -> pl.DataFrame:
-    """Every moment that was annotated for actions, or left aside, with its time and its clip."""
-    schema = {"video": pl.String, "frame": pl.Int64, "time": pl.Float64, "start": pl.Int64, "end": pl.Int64}
-    seen = [pl.DataFrame(schema=schema), *(each.select(list(schema)) for each in rows)]
-    table = pl.concat(seen).with_columns(annotated=pl.lit(value=True))
-    aside = [
-        each.with_columns(pl.col("frame") - first, annotated=pl.lit(value=False)) for each in held.excluded
-    ]
-    table = pl.concat([table, *aside], how="diagonal").filter(pl.col("frame") >= 0)
-    order = table.select(pl.col("video").unique(maintain_order=True)).with_row_index("order")
-    table = table.group_by("video", "frame").agg(
-        pl.col("time", "start", "end").drop_nulls().first(), pl.col("annotated").all()
-    )
-    table = table.join(order, on="video", how="left").sort("order", "frame")
-    return table.select(
-        "video",
-        "frame",
-        pl.col("time").cast(pl.Float32).alias("t_s"),
-        "annotated",
-        clip_start_frame="start",
-        clip_end_frame="end",
     )
 
 
@@ -741,12 +730,19 @@ def read(
         UsageError: if an option is none.
         InputError: if no file can be read, or the list of actions cannot.
     """
-    _check_options(pictures, sounds, first_frame)
+    # Raises UsageError if an option is none
+    if (
+        pictures not in (None, *_PICTURES)
+        or sounds not in (None, *_GROUPS)
+        or first_frame not in (None, 0, 1)
+    ):
+        raise UsageError("'pictures' is picked or all, 'sounds' is group or frame, 'first_frame' is 0 or 1")
     parts, findings, held = _parts(source, pictures, sounds), Findings(), Held()
     names = parts.names
     if labels is not None:
         names.append(source.lend(Path(labels)))
-        held.known = _read_action_list(source, names[-1], findings)
+        name = names[-1]
+        held.known = map_to_file_ids(read_labels(source.read(name), source.where(name), findings))
     _read_sides(source, parts, held, findings)
     jobs = _jobs(source, parts)
     way = dict(jobs)
@@ -759,31 +755,19 @@ def read(
     first = lowest if first_frame is None else first_frame
     tables, vocabularies = build_chaotic_tables(held, first, findings)
     notes = {"first_frame": first, "label_ids": {"action": list(held.known.ids)}, "published_box": "first"}
-    meta = _meta(source.contents(names), vocabularies, findings, notes)
-    return Scenes(**tables, rejected=findings.table(), meta=meta)
-
-
-def _meta(
-    contents: str, vocabularies: dict[str, tuple[str, ...]], findings: Findings, notes: dict[str, Any]
-) -> Meta:
-    return Meta(
+    meta = Meta(
         dataset="Chaotic World",
         licence=READERS["chaotic_world"].licence,
         vocabularies=vocabularies,
-        source_digest=contents,
+        source_digest=source.contents(names),
         rows_read=dict(sorted(findings.read.items())),
         notes={**findings.notes(), **notes},
     )
+    return Scenes(**tables, rejected=findings.table(), meta=meta)
 
 
 _T = TypeVar("_T")
 _Take = Callable[[Source, str, Held, Findings], None]
-
-
-def _check_options(images: str | None, sounds: str | None, first_frame: int | None) -> None:
-    """Raises UsageError if an option is none."""
-    if images not in (None, *_PICTURES) or sounds not in (None, *_GROUPS) or first_frame not in (None, 0, 1):
-        raise UsageError("'pictures' is picked or all, 'sounds' is group or frame, 'first_frame' is 0 or 1")
 
 
 def _jobs(source: Source, parts: _Parts) -> list[tuple[str, _Take]]:
@@ -791,15 +775,6 @@ def _jobs(source: Source, parts: _Parts) -> list[tuple[str, _Take]]:
     jobs = [(name, _kind(source, name)) for name in parts.any]
     jobs += [(name, _take_actions) for name in parts.actions]
     return jobs + [(name, _take_sounds) for name in parts.sounds]
-
-
-def _read_action_list(source: Source, name: str, findings: Findings) -> LabelMap:
-    """The actions of a list, with the numbers of the csv files.
-
-    Raises:
-        InputError: if it cannot be read.
-    """
-    return map_to_file_ids(read_labels(source.read(name), source.where(name), findings))
 
 
 def _kind(source: Source, name: str) -> _Take:
@@ -846,19 +821,16 @@ def _read_sides(source: Source, parts: _Parts, held: Held, findings: Findings) -
     for name in parts.labels:
         known = _side(source, name, findings, lambda data, where: read_labels(data, where, findings))
         if known is not None:
-            _compare_names(known, findings)
+            # Warn of actions that a label map calls otherwise than the official fifty; numbers may
+            # run from 1
+            official = dict(zip(ACTIONS.ids, ACTIONS.names, strict=True))
+            for number, own in zip(known.ids, known.names, strict=True):
+                if find_canonical_name(own, "action") != official.get(number - min(known.ids)):
+                    findings.warn("names of the label map that are not the official ones, left aside", own)
     for name in parts.naming:
         videos = _side(source, name, findings, read_first_column)
         for video in videos if videos is not None else ():
             held.splits.setdefault(to_printable(video, 255), []).append(f"action/{_split(name)}")
-
-
-def _compare_names(known: LabelMap, findings: Findings) -> None:
-    """Warn of actions that a label map calls otherwise than the official fifty; numbers may run from 1."""
-    official = dict(zip(ACTIONS.ids, ACTIONS.names, strict=True))
-    for number, own in zip(known.ids, known.names, strict=True):
-        if find_canonical_name(own, "action") != official.get(number - min(known.ids)):
-            findings.warn("names of the label map that are not the official ones, left aside", own)
 
 
 def _aside(name: str, findings: Findings, data: bytes, where: str) -> pl.DataFrame:
@@ -887,7 +859,13 @@ def _parts(source: Source, images: str | None = None, sounds: str | None = None)
         if parts.actions:
             break
     for base in ("SSL_ssl_format", "") if source.has_folder("SSL_ssl_format") else ("",):
-        _add_sounds(source, base, sounds, parts)
+        # The files of sounds in a folder
+        for group in _GROUPS if sounds is None else (sounds,):
+            parts.sounds = parts.sounds or source.files(f"{base}/annotation/{group}".strip("/"), ".csv")
+        lists = source.files(base, ".txt") if parts.sounds else []
+        parts.lists = [
+            name for name in lists if PurePosixPath(name).name.endswith("_ssl.txt") and _split(name)
+        ]
         if parts.sounds:
             break
     if not (parts.actions or parts.sounds or source.entries()[1]):
@@ -907,14 +885,6 @@ def _add_actions(source: Source, base: str, images: str | None, parts: _Parts) -
     parts.naming = [name for name in picked if name not in parts.actions and _split(name)]
     parts.excluded = aside if parts.actions else []
     parts.labels = source.files(base, ".pbtxt") if parts.actions else []
-
-
-def _add_sounds(source: Source, base: str, sounds: str | None, parts: _Parts) -> None:
-    """The files of sounds in a folder."""
-    for group in _GROUPS if sounds is None else (sounds,):
-        parts.sounds = parts.sounds or source.files(f"{base}/annotation/{group}".strip("/"), ".csv")
-    lists = source.files(base, ".txt") if parts.sounds else []
-    parts.lists = [name for name in lists if PurePosixPath(name).name.endswith("_ssl.txt") and _split(name)]
 
 
 def _split(name: str) -> str | None:

@@ -142,26 +142,21 @@ def match_reader(head: bytes, tail: bytes = b"") -> str | None:
     if start[:1] in (b"{", b"["):
         return _by_keys(head + tail, _KEYS) or _bare_relations(head + tail)
     if start[:1] == b"<":
-        return _by_elements(start)
-    return _of_csv(start)
-
-
-def _by_elements(start: bytes) -> str | None:
-    """CVAT says its version, Pascal VOC has objects with a <bndbox>; Flickr-SoundNet has blocks of annotators."""
-    if b"<annotation" not in start:
-        return None
-    if b"@text=old_id:" in start:
-        return "jaad"
-    if b"<annotations" in start and re.search(rb"<version>\s*1\.[01]\s*</version>", start):
-        return "cvat"
-    return (
-        "voc" if b"<bndbox" in start or (b"<filename" in start and b"<size" in start) else "flickr_soundnet"
-    )
-
-
-def _of_csv(text: bytes) -> str | None:
-    """AVA has seven or eight columns and no header; Chaotic World and csv of boxes have a header."""
-    line = text.replace(b"\r", b"\n").split(b"\n", 1)[0].strip()
+        # CVAT says its version, Pascal VOC has objects with a <bndbox>; Flickr-SoundNet has blocks of
+        # annotators
+        if b"<annotation" not in start:
+            return None
+        if b"@text=old_id:" in start:
+            return "jaad"
+        if b"<annotations" in start and re.search(rb"<version>\s*1\.[01]\s*</version>", start):
+            return "cvat"
+        return (
+            "voc"
+            if b"<bndbox" in start or (b"<filename" in start and b"<size" in start)
+            else "flickr_soundnet"
+        )
+    # AVA has seven or eight columns and no header; Chaotic World and csv of boxes have a header
+    line = start.replace(b"\r", b"\n").split(b"\n", 1)[0].strip()
     cells = [cell.strip() for cell in _QUOTED.sub(b"quoted", line).split(b",")]
     if len(cells) < 2:
         return None

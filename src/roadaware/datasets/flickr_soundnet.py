@@ -111,7 +111,12 @@ def _heard(root: etree._Element, file: str, where: str, findings: Findings) -> H
                 # The first child numbers the box; its corners follow.
                 texts = [(child.text or "").strip() for child in element][1:]
                 lists.append([_number(text) for text in texts])
-                drawn.append(_annotator(block, place))
+                # Name of the annotator of a block
+                held = [block.get(name) for name in _NAMED]
+                held += [child.text for child in block if get_local_name(child) in _NAMED]
+                given = next((text.strip() for text in held if text and text.strip()), "")
+                tag = get_local_name(block)
+                drawn.append(escape_surrogates(given or (tag if tag[-1:].isdecimal() else str(place))))
     if not lists and get_local_name(root) not in _ROOTS:
         message = f"there is no <{_BOX}> in a block of an annotator inside <{to_printable(get_local_name(root), 40)}>"
         raise InputError(message, where=where, hint=_HINT)
@@ -123,15 +128,6 @@ def _heard(root: etree._Element, file: str, where: str, findings: Findings) -> H
     findings.warn("boxes that reach out of the grid of 256, kept as they are", name, int(beyond.sum()))
     findings.warn("images without a box, kept", name, int(not kept))
     return Heard(name, corners[kept], tuple(drawn[n] for n in kept))
-
-
-def _annotator(block: etree._Element, place: int) -> str:
-    """Name of the annotator of a block."""
-    held = [block.get(name) for name in _NAMED]
-    held += [child.text for child in block if get_local_name(child) in _NAMED]
-    given = next((text.strip() for text in held if text and text.strip()), "")
-    tag = get_local_name(block)
-    return escape_surrogates(given or (tag if tag[-1:].isdecimal() else str(place)))
 
 
 def _number(text: str) -> object:

@@ -92,7 +92,8 @@ def read_file(value: Any, file: str, where: str, grounded: Grounded) -> None:
         raise InputError(message, where=where, hint=_FOREIGN)
     if not fits:
         raise InputError(text, where=where, hint=_FOREIGN)
-    split = _split(file)
+    stem = file.rpartition("/")[2].rpartition(".")[0]
+    split = to_printable(escape_surrogates(stem.removesuffix("_proc")), 80)
     seen = {(each.video, each.name) for each in grounded.sentences}
     for number, (key, each) in enumerate(listed):
         item = to_printable(escape_surrogates(str(key)), 120) if key is not None else f"place {number}"
@@ -111,12 +112,6 @@ def read_file(value: Any, file: str, where: str, grounded: Grounded) -> None:
             continue
         seen.add((entry.clip.name, entry.name))
         _take(entry, number, file, grounded)
-
-
-def _split(file: str) -> str:
-    """Split in the name of a file: `test` of `test_proc.json`."""
-    stem = file.rpartition("/")[2].rpartition(".")[0]
-    return to_printable(escape_surrogates(stem.removesuffix("_proc")), 80)
 
 
 def _take(entry: _Entry, number: int, file: str, grounded: Grounded) -> None:

@@ -165,43 +165,16 @@ def build_tubes_and_boxes(
     tracks = list_cvat_tracks(sheet, videos, ids=("id", "old_id"))
     sound = select_valid_boxes(sheet, tracks, videos, findings)
     tracks = _assign_track_ids(select_valid_tracks(sheet, tracks, sound, findings), sheet, findings)
-    boxes = _parse_box_tags(sound, sheet, findings)
-    boxes = boxes.join(tracks.select("tube", *TRACK), on=TRACK, how="inner").sort("tube", "frame")
-    tubes = tracks.join(compute_tube_intervals(boxes), on="tube", how="left", maintain_order="left")
-    tubes = _with_attributes(tubes, sides["attributes"], videos, findings)
-    if "appearance" in sides:
-        boxes = _with_appearance(boxes, tubes, sides["appearance"], videos, findings)
-    names = videos.select("document", "video")
-    boxes = boxes.join(names, on="document", how="left", maintain_order="left")
-    tubes = tubes.join(names, on="document", how="left", maintain_order="left")
-    return tubes.drop("document", "owner", "late_frame"), boxes.drop("document", "owner")
-
-
-def _parse_box_tags(good: pl.DataFrame, sheet: Sheet, findings: Findings) -> pl.DataFrame:
-    """The columns of a box: corners, occlusion and behaviour tags."""
-    cells = Cells(good, sheet.files, findings)
+    # The columns of a box: corners, occlusion and behaviour tags
+    cells = Cells(sound, sheet.files, findings)
     tags = [cells.choice(name, labels) for name, labels in BOX_TAGS.items()]
-    return good.select(
+    boxes = sound.select(
         *TRACK, pl.col("number").alias("frame"), *CORNERS, cells.choice("occlusion", OCCLUSION), *tags
     )
-
-
-def _assign_track_ids(tracks: pl.DataFrame, sheet: Sheet, findings: Findings) -> pl.DataFrame:
-    """The tracks ordered by video and name and numbered, with attributes from their label and name."""
-    label = Cells(tracks, sheet.files, findings).choice("track_label", TRACK_LABEL)
-    return (
-        tracks.select(*TRACK, pl.col("id").alias("name"), "old_id", label)
-        .with_columns(behaviour=pl.col("name").str.ends_with("b"))
-        .sort("document", "name")
-        .with_row_index("tube")
-        .with_columns(pl.col("tube").cast(pl.Int64))
-    )
-
-
-def _with_attributes(
-    tubes: pl.DataFrame, attributes: Sheet, videos: pl.DataFrame, findings: Findings
-) -> pl.DataFrame:
-    """The tubes with what is known of the pedestrian, and with the event."""
+    boxes = boxes.join(tracks.select("tube", *TRACK), on=TRACK, how="inner").sort("tube", "frame")
+    tubes = tracks.join(compute_tube_intervals(boxes), on="tube", how="left", maintain_order="left")
+    # The tubes with what is known of the pedestrian, and with the event
+    attributes = sides["attributes"]
     known = tubes.select("document", pl.col("name").alias("id"), pl.lit(value=True).alias("known"))
     rows = attributes.rows.join(known, on=["document", "id"], how="left", maintain_order="left")
     reason = select_first_reason(
@@ -233,7 +206,25 @@ def _with_attributes(
     lost = joined.filter(pl.col("behaviour") & pl.col("described").is_null())
     if len(lost):
         findings.warn("pedestrians with behaviour but without attributes", str(lost["name"][0]), len(lost))
-    return add_event_frame(joined.drop("described"))
+    tubes = add_event_frame(joined.drop("described"))
+    if "appearance" in sides:
+        boxes = _with_appearance(boxes, tubes, sides["appearance"], videos, findings)
+    names = videos.select("document", "video")
+    boxes = boxes.join(names, on="document", how="left", maintain_order="left")
+    tubes = tubes.join(names, on="document", how="left", maintain_order="left")
+    return tubes.drop("document", "owner", "late_frame"), boxes.drop("document", "owner")
+
+
+def _assign_track_ids(tracks: pl.DataFrame, sheet: Sheet, findings: Findings) -> pl.DataFrame:
+    """The tracks ordered by video and name and numbered, with attributes from their label and name."""
+    label = Cells(tracks, sheet.files, findings).choice("track_label", TRACK_LABEL)
+    return (
+        tracks.select(*TRACK, pl.col("id").alias("name"), "old_id", label)
+        .with_columns(behaviour=pl.col("name").str.ends_with("b"))
+        .sort("document", "name")
+        .with_row_index("tube")
+        .with_columns(pl.col("tube").cast(pl.Int64))
+    )
 
 
 def _with_appearance(

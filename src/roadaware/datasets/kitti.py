@@ -381,7 +381,24 @@ def _take(source: Source, shot: _Shot, sensed: Sensed, *, predicted: bool) -> No
             findings.reject_file(labels, error)
             raise
         findings.read["files"] += 1
-    _take_picture(source, shot, sensed, annotated=lines is not None)
+    annotated = lines is not None
+    path = shot.file(CAMERA, ".png")
+    size = read_picture_size(source, path, sensed.findings) or (None, None)
+    sensed.videos.append(
+        {
+            "video": shot.name,
+            "scene": shot.name,
+            "width_px": size[0],
+            "height_px": size[1],
+            "n_frames": 1,
+            "sensor": CAMERA,
+            "splits": [f"default/{_PARTS[shot.part]}"],
+        }
+    )
+    sensed.frames.append({"video": shot.name, "frame": 0, "annotated": annotated, "path": path})
+    if source.has_folder(f"{shot.folder}{_CALIB}"):
+        sweep = {"path": shot.file(LIDAR, ".bin"), "fields": FIELDS}
+        sensed.sweeps.append({"scene": shot.name, "sensor": LIDAR, "frame": 0, **sweep})
     # Labels alone lack no calibration.
     if source.has_folder(f"{shot.folder}{_CALIB}"):
         try:
@@ -390,7 +407,22 @@ def _take(source: Source, shot: _Shot, sensed: Sensed, *, predicted: bool) -> No
             findings.reject_file(calib, error)
         else:
             findings.read["files"] += 1
-            _take_sensors(shot, found, sensed)
+            at = {"scene": shot.name, "from_frame": 0}
+            lens = flatten_pose(found.intrinsics)
+            sensed.sensors += [
+                {
+                    **at,
+                    "sensor": CAMERA,
+                    "intrinsics": lens,
+                    "ego_SE3_sensor": flatten_pose(found.ego_SE3_camera),
+                },
+                {
+                    **at,
+                    "sensor": LIDAR,
+                    "ego_SE3_sensor": flatten_pose(found.ego_SE3_lidar),
+                    "layout": LAYOUT,
+                },
+            ]
     for number, line in enumerate(lines or (), 1):
         try:
             plain, score = split_score(line, _FIELDS) if predicted else (line, None)
@@ -421,33 +453,3 @@ def read_text_lines(source: Source, name: str) -> list[str]:
     if not lines:
         raise InputError("the file is empty", where=source.where(name), hint="fetch the file again")
     return lines
-
-
-def _take_picture(source: Source, shot: _Shot, sensed: Sensed, *, annotated: bool) -> None:
-    path = shot.file(CAMERA, ".png")
-    size = read_picture_size(source, path, sensed.findings) or (None, None)
-    sensed.videos.append(
-        {
-            "video": shot.name,
-            "scene": shot.name,
-            "width_px": size[0],
-            "height_px": size[1],
-            "n_frames": 1,
-            "sensor": CAMERA,
-            "splits": [f"default/{_PARTS[shot.part]}"],
-        }
-    )
-    sensed.frames.append({"video": shot.name, "frame": 0, "annotated": annotated, "path": path})
-    if not source.has_folder(f"{shot.folder}{_CALIB}"):
-        return
-    sweep = {"path": shot.file(LIDAR, ".bin"), "fields": FIELDS}
-    sensed.sweeps.append({"scene": shot.name, "sensor": LIDAR, "frame": 0, **sweep})
-
-
-def _take_sensors(shot: _Shot, found: Calibration, sensed: Sensed) -> None:
-    at = {"scene": shot.name, "from_frame": 0}
-    lens = flatten_pose(found.intrinsics)
-    sensed.sensors += [
-        {**at, "sensor": CAMERA, "intrinsics": lens, "ego_SE3_sensor": flatten_pose(found.ego_SE3_camera)},
-        {**at, "sensor": LIDAR, "ego_SE3_sensor": flatten_pose(found.ego_SE3_lidar), "layout": LAYOUT},
-    ]

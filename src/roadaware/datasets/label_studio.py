@@ -22,7 +22,6 @@ from roadaware.datasets.issues import Findings, build_unreadable_error, read_eac
 from roadaware.datasets.label_studio_tasks import (
     MOST_PIXELS,
     Annotation,
-    Drawn,
     Link,
     Region,
     Task,
@@ -84,7 +83,25 @@ def add_annotation(annotation: Annotation, clip: Clip, task: Task, held: Rows) -
     heard = _heard(annotation)
     for region in annotation.regions.values():
         if region.drawn.kind == "sound":
-            sounds[region.name] = _add_sound(region, annotation, clip, held)
+            # Add a sound, a row for each label; its first number
+            first = len(held.rows["sounds"])
+            start, end = region.drawn.seconds or (0.0, 0.0)
+            frame = None if clip.fps is None else math.floor(start * clip.fps + 1e-6)
+            words: list[str | None] = [word for words in region.kinds().values() for word in words]
+            for word in words or [None]:
+                held.rows["sounds"].append(
+                    {
+                        "sound": len(held.rows["sounds"]),
+                        "video": clip.name,
+                        "name": region.name,
+                        "frame": frame,
+                        "t_s": start,
+                        "end_s": end,
+                        "label": word,
+                        "annotator": annotation.author,
+                    }
+                )
+            sounds[region.name] = first
     for region in annotation.regions.values():
         if region.drawn.kind != "sound":
             place = _tube(region, annotation, clip, task, sounds.get(heard.get(region.name, "")), held)
@@ -107,34 +124,19 @@ def _heard(annotation: Annotation) -> dict[str, str]:
     return {a: b for x, y in pairs for a, b in ((x, y), (y, x)) if b in sounds and a not in sounds}
 
 
-def _add_sound(region: Region, annotation: Annotation, clip: Clip, held: Rows) -> int:
-    """Add a sound, a row for each label; its first number."""
-    first = len(held.rows["sounds"])
-    start, end = region.drawn.seconds or (0.0, 0.0)
-    frame = None if clip.fps is None else math.floor(start * clip.fps + 1e-6)
-    words: list[str | None] = [word for words in region.kinds().values() for word in words]
-    for word in words or [None]:
-        held.rows["sounds"].append(
-            {
-                "sound": len(held.rows["sounds"]),
-                "video": clip.name,
-                "name": region.name,
-                "frame": frame,
-                "t_s": start,
-                "end_s": end,
-                "label": word,
-                "annotator": annotation.author,
-            }
-        )
-    return first
-
-
 def _tube(
     region: Region, annotation: Annotation, clip: Clip, task: Task, sound: int | None, held: Rows
 ) -> tuple[int, _Spans] | None:
     """Add a tube with its boxes and labels; its number, and the frames it is in."""
     drawn, tube = region.drawn, len(held.rows["tubes"])
-    spans = _spans(drawn, clip)
+    # The frames of a span; None where seconds cannot be counted in frames
+    if drawn.kind != "time" or drawn.seconds is None:
+        spans = drawn.ranges
+    elif clip.fps is None:
+        spans = None
+    else:
+        start, end = (round(second * clip.fps) for second in drawn.seconds)
+        spans = ((start, max(end, start + 1)),)
     if spans is None:
         reason = "a span in seconds, of a video whose frame rate is not known: give the option 'fps'"
         held.findings.reject("tubes", task.file, f"{clip.name}, region {region.name}", reason)
@@ -198,16 +200,6 @@ def _common(a: _Spans, b: _Spans) -> Iterator[tuple[int, int]]:
         if start < end:
             yield start, end
         i, j = (i + 1, j) if a[i][1] <= b[j][1] else (i, j + 1)
-
-
-def _spans(drawn: Drawn, clip: Clip) -> _Spans | None:
-    """The frames of a span; None where seconds cannot be counted in frames."""
-    if drawn.kind != "time" or drawn.seconds is None:
-        return drawn.ranges
-    if clip.fps is None:
-        return None
-    start, end = (round(second * clip.fps) for second in drawn.seconds)
-    return ((start, max(end, start + 1)),)
 
 
 def _check(values: Floats, region: Region, clip: Clip, held: Rows) -> None:
@@ -425,7 +417,17 @@ def build_label_studio_tables(
     frames = {name: pl.DataFrame(rows, schema=_SCHEMAS[name]) for name, rows in held.rows.items()}
     empty = build_tube_boxes("", np.zeros(0, np.int64), np.zeros((0, 4)), None, None, 0)
     frames["boxes"] = pl.concat([empty, *held.boxes])
-    frames["frames"] = _frames(clips)
+    # Every frame of the clips whose length is known; annotated where somebody has finished a task
+    parts = [
+        pl.DataFrame({"frame": np.arange(clip.n_frames or 0)}).select(
+            pl.lit(clip.name).alias("video"),
+            "frame",
+            (pl.col("frame") / pl.lit(clip.fps, pl.Float64)).cast(pl.Float32).alias("t_s"),
+            pl.lit(any(task.annotations for task in clip.tasks)).alias("annotated"),
+        )
+        for clip in clips
+    ]
+    frames["frames"] = pl.concat(parts)
     for name in ("videos", "boxes", "labels", "tubes", "tube_labels", "relations", "queries", "sounds"):
         findings.read[name] += len(frames[name])
     return frames, _encode_labels(frames)
@@ -458,20 +460,6 @@ def _clip(clip: Clip, held: Rows) -> None:
     for task in clip.tasks:
         for annotation in task.annotations:
             add_annotation(annotation, clip, task, held)
-
-
-def _frames(clips: Sequence[Clip]) -> pl.DataFrame:
-    """Every frame of the clips whose length is known; annotated where somebody has finished a task."""
-    parts = [
-        pl.DataFrame({"frame": np.arange(clip.n_frames or 0)}).select(
-            pl.lit(clip.name).alias("video"),
-            "frame",
-            (pl.col("frame") / pl.lit(clip.fps, pl.Float64)).cast(pl.Float32).alias("t_s"),
-            pl.lit(any(task.annotations for task in clip.tasks)).alias("annotated"),
-        )
-        for clip in clips
-    ]
-    return pl.concat(parts)
 
 
 def _encode_labels(frames: dict[str, pl.DataFrame]) -> dict[str, tuple[str, ...]]:

@@ -88,7 +88,44 @@ def parse_shape(result: Mapping[str, Any], item: str, reading: Reading) -> Drawn
         return None
     kind = result.get("type")
     if kind == "videorectangle":
-        return _track(result, value, item, reading)
+        # A box over time
+        sequence = value.get("sequence")
+        if not isinstance(sequence, list) or not sequence:
+            return _reject_item(
+                reading, "tubes", item, f"'sequence' should be a list of keyframes: {format_value(sequence)}"
+            )
+        count = parse_frame(value.get("framesCount"))
+        count = count if count is not None and 1 <= count <= MOST_FRAMES else None
+        if count is None and value.get("framesCount") is not None:
+            what = f"numbers of frames that are none from 1 to {MOST_FRAMES}, left aside"
+            reading.findings.warn(what, f"{reading.video}: {format_value(value['framesCount'])}")
+        rows: dict[int, tuple[bool, list[float]]] = {}
+        times: list[tuple[int, float]] = []
+        for place, keyframe in enumerate(sequence):
+            found = _keyframe(keyframe, count, rows)
+            if isinstance(found, str):
+                number = keyframe.get("frame") if isinstance(keyframe, dict) else None
+                reading.refuse("boxes", f"{item}, keyframe {place}, frame {format_value(number)}", found)
+                continue
+            frame, row = found
+            rows[frame] = row
+            time = parse_number(keyframe.get("time"))
+            if time is not None:
+                times.append((frame, time))
+        if not rows:
+            return _reject_item(reading, "tubes", item, "has no keyframe that can be taken")
+        frames = sorted(rows)
+        if list(rows) != frames:
+            reading.findings.warn("sequences that are not in the order of frames, put in it", reading.video)
+        return Drawn(
+            "track",
+            _parse_original_size(result),
+            np.array(frames, dtype=np.int64) - 1,
+            np.array([rows[frame][0] for frame in frames]),
+            np.array([rows[frame][1] for frame in frames]),
+            count,
+            _rate(times, count, parse_number(value.get("duration"))),
+        )
     if "ranges" in value and kind == "timelinelabels":
         return _span(value, item, reading)
     if all(name in value for name in ("start", "end")) and "text" not in value and "startOffset" not in value:
@@ -97,7 +134,12 @@ def parse_shape(result: Mapping[str, Any], item: str, reading: Reading) -> Drawn
         if kind in ("labels", "audio", "audioplus"):
             return _parse_time_span(value, "sound", "sounds", item, reading)
     if kind in _DRAWS and all(name in value for name in _EDGES):
-        return _box(result, value, item, reading)
+        # A box on an image
+        numbers = _numbers(value)
+        if isinstance(numbers, str):
+            return _reject_item(reading, "boxes", f"{item}, frame 0", numbers)
+        one = np.zeros(1, dtype=np.int64)
+        return Drawn("box", _parse_original_size(result), one, one.astype(np.bool_), np.array([numbers]))
     return None
 
 
@@ -160,47 +202,6 @@ def convert_to_corners(values: Floats, size: tuple[int, int]) -> Floats:
     return plain
 
 
-def _track(result: Mapping[str, Any], value: Mapping[str, Any], item: str, reading: Reading) -> Drawn | str:
-    """A box over time."""
-    sequence = value.get("sequence")
-    if not isinstance(sequence, list) or not sequence:
-        return _reject_item(
-            reading, "tubes", item, f"'sequence' should be a list of keyframes: {format_value(sequence)}"
-        )
-    count = parse_frame(value.get("framesCount"))
-    count = count if count is not None and 1 <= count <= MOST_FRAMES else None
-    if count is None and value.get("framesCount") is not None:
-        what = f"numbers of frames that are none from 1 to {MOST_FRAMES}, left aside"
-        reading.findings.warn(what, f"{reading.video}: {format_value(value['framesCount'])}")
-    rows: dict[int, tuple[bool, list[float]]] = {}
-    times: list[tuple[int, float]] = []
-    for place, keyframe in enumerate(sequence):
-        found = _keyframe(keyframe, count, rows)
-        if isinstance(found, str):
-            number = keyframe.get("frame") if isinstance(keyframe, dict) else None
-            reading.refuse("boxes", f"{item}, keyframe {place}, frame {format_value(number)}", found)
-            continue
-        frame, row = found
-        rows[frame] = row
-        time = parse_number(keyframe.get("time"))
-        if time is not None:
-            times.append((frame, time))
-    if not rows:
-        return _reject_item(reading, "tubes", item, "has no keyframe that can be taken")
-    frames = sorted(rows)
-    if list(rows) != frames:
-        reading.findings.warn("sequences that are not in the order of frames, put in it", reading.video)
-    return Drawn(
-        "track",
-        _parse_original_size(result),
-        np.array(frames, dtype=np.int64) - 1,
-        np.array([rows[frame][0] for frame in frames]),
-        np.array([rows[frame][1] for frame in frames]),
-        count,
-        _rate(times, count, parse_number(value.get("duration"))),
-    )
-
-
 def _keyframe(
     value: Any, count: int | None, rows: Mapping[int, Any]
 ) -> tuple[int, tuple[bool, list[float]]] | str:
@@ -231,15 +232,6 @@ def _numbers(value: Mapping[str, Any]) -> list[float] | str:
     if found[2] < 0 or found[3] < 0:
         return f"the box is upside down: width {found[2]:g}, height {found[3]:g}"
     return found
-
-
-def _box(result: Mapping[str, Any], value: Mapping[str, Any], item: str, reading: Reading) -> Drawn | str:
-    """A box on an image."""
-    numbers = _numbers(value)
-    if isinstance(numbers, str):
-        return _reject_item(reading, "boxes", f"{item}, frame 0", numbers)
-    one = np.zeros(1, dtype=np.int64)
-    return Drawn("box", _parse_original_size(result), one, one.astype(np.bool_), np.array([numbers]))
 
 
 def _span(value: Mapping[str, Any], item: str, reading: Reading) -> Drawn | str:

@@ -100,7 +100,16 @@ def add_keyframe(content: Any, file: str, where: str, sensed: Sensed, sizes: Siz
         _pose(lidar.get("lidar2ego"), where, "lidar2ego"),
         sizes,
     )
-    sweep = _sweep(held, lidar, moment)
+    # The row of the sweep
+    sweep = {
+        "scene": moment.scene,
+        "sensor": LIDAR,
+        "frame": 0,
+        "path": _path(moment.folder, lidar.get("lidar_path"), moment.where),
+        "fields": _fields(lidar.get("num_pts_feats", 5), moment.where),
+        "t_s": _since(held.get("timestamp"), moment.start),
+        "world_SE3_ego": flatten_pose(moment.world_ego),
+    }
     cameras = {name: _camera(image, name, moment) for name, image in images.items()}
     # Nothing is taken of a file that is refused.
     sensed.sweeps.append(sweep)
@@ -124,23 +133,6 @@ class _Moment:
     world_ego: Floats
     ego_lidar: Floats
     sizes: Sizes
-
-
-def _sweep(held: dict[str, Any], lidar: dict[str, Any], moment: _Moment) -> dict[str, Any]:
-    """The row of the sweep.
-
-    Raises:
-        InputError: if its path or its numbers are unknown.
-    """
-    return {
-        "scene": moment.scene,
-        "sensor": LIDAR,
-        "frame": 0,
-        "path": _path(moment.folder, lidar.get("lidar_path"), moment.where),
-        "fields": _fields(lidar.get("num_pts_feats", 5), moment.where),
-        "t_s": _since(held.get("timestamp"), moment.start),
-        "world_SE3_ego": flatten_pose(moment.world_ego),
-    }
 
 
 def _camera(value: Any, name: str, moment: _Moment) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
@@ -404,22 +396,7 @@ def add_version(source: Source, version: str, sensed: Sensed, progress: Progress
     Raises:
         InputError: if a table is damaged, lacks a column, or a token points nowhere.
     """
-    database = _load_tables(source, version)
-    sensed.findings.read["files"] += len(TABLES)
-    split = f"default/{version.removeprefix('v1.0-')}"
-    scenes = list(database.held["scene"])
-    for done, token in enumerate(scenes, 1):
-        _take_scene(database, token, split, sensed)
-        if progress is not None:
-            progress(done, len(scenes), "scenes")
-
-
-def _load_tables(source: Source, version: str) -> _Database:
-    """All tables of a version.
-
-    Raises:
-        InputError: if one is missing, damaged, or has a row without its columns or with a token twice.
-    """
+    # All tables of a version
     found = _Database({name: source.where(f"{version}/{name}.json") for name in TABLES})
     for name in TABLES:
         where = found.where[name]
@@ -434,7 +411,36 @@ def _load_tables(source: Source, version: str) -> _Database:
                 raise InputError(f"row {place} has the token {format_value(token)} of another", where=where)
             held[token] = row
         found.held[name] = held
-    return found
+    database = found
+    sensed.findings.read["files"] += len(TABLES)
+    split = f"default/{version.removeprefix('v1.0-')}"
+    scenes = list(database.held["scene"])
+    for done, token in enumerate(scenes, 1):
+        scene = str(database.held["scene"][token]["name"])
+        samples = database.by_scene.get(token, [])
+        start = min((each["timestamp"] for s in samples for each in database.data[s["token"]]), default=0)
+        seen: dict[str, str] = {}
+        for frame, sample in enumerate(samples):
+            for data in database.data[sample["token"]]:
+                calibrated = database.row("calibrated_sensor", data["calibrated_sensor_token"], "sample_data")
+                sensor = database.row("sensor", calibrated["sensor_token"], "calibrated_sensor")
+                if sensor["modality"] not in ("camera", "lidar"):
+                    continue
+                shot = _Shot(database, scene, frame, data, calibrated, sensor["channel"], start)
+                if seen.get(shot.channel) != data["calibrated_sensor_token"]:
+                    sensed.sensors.append(shot.sensor_row())
+                if sensor["modality"] == "lidar":
+                    sensed.sweeps.append(shot.sweep_row())
+                else:
+                    if shot.channel not in seen:
+                        sensed.videos.append(
+                            {**shot.video_row(), "n_frames": len(samples), "splits": [split]}
+                        )
+                    sensed.frames.append(shot.frame_row())
+                    _take_boxes(shot, database.annotations[sample["token"]], sensed)
+                seen[shot.channel] = data["calibrated_sensor_token"]
+        if progress is not None:
+            progress(done, len(scenes), "scenes")
 
 
 def _check_row(row: Any, table: str, place: int, where: str) -> str:
@@ -450,30 +456,6 @@ def _check_row(row: Any, table: str, place: int, where: str) -> str:
             return str(row["token"])
         raise InputError(f"row {place} has no {', '.join(wrong)} of the right kind", where=where)
     raise InputError(f"row {place} should be an object", where=where)
-
-
-def _take_scene(database: _Database, token: str, split: str, sensed: Sensed) -> None:
-    scene = str(database.held["scene"][token]["name"])
-    samples = database.by_scene.get(token, [])
-    start = min((each["timestamp"] for s in samples for each in database.data[s["token"]]), default=0)
-    seen: dict[str, str] = {}
-    for frame, sample in enumerate(samples):
-        for data in database.data[sample["token"]]:
-            calibrated = database.row("calibrated_sensor", data["calibrated_sensor_token"], "sample_data")
-            sensor = database.row("sensor", calibrated["sensor_token"], "calibrated_sensor")
-            if sensor["modality"] not in ("camera", "lidar"):
-                continue
-            shot = _Shot(database, scene, frame, data, calibrated, sensor["channel"], start)
-            if seen.get(shot.channel) != data["calibrated_sensor_token"]:
-                sensed.sensors.append(shot.sensor_row())
-            if sensor["modality"] == "lidar":
-                sensed.sweeps.append(shot.sweep_row())
-            else:
-                if shot.channel not in seen:
-                    sensed.videos.append({**shot.video_row(), "n_frames": len(samples), "splits": [split]})
-                sensed.frames.append(shot.frame_row())
-                _take_boxes(shot, database.annotations[sample["token"]], sensed)
-            seen[shot.channel] = data["calibrated_sensor_token"]
 
 
 @dataclass

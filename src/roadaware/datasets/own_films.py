@@ -96,7 +96,18 @@ def attach_films(scenes: Scenes, root: Path, *, strict: bool = False) -> Scenes:
         DatasetNotFoundError: if no film is found, or under `strict` one is missing; names them.
     """
     findings = Findings()
-    files = _list_media(root)
+    # Stem to paths, below a folder, of the films and pictures in it
+    if not root.is_dir():
+        raise DatasetNotFoundError("there is no such folder of films", where=to_printable(str(root)))
+    found: dict[str, list[str]] = {}
+    for count, path in enumerate(_walk(root, _DEEPEST), 1):
+        if count > _MOST_FILES:
+            raise InputError(
+                f"more than {_MOST_FILES:,} files; name the folder of the films", where=str(root)
+            )
+        if path.suffix.lower() in (*FILMS, *PICTURES):
+            found.setdefault(path.stem, []).append(path.relative_to(root).as_posix())
+    files = found
     films: dict[str, FoundFilm] = {}
     missing: list[str] = []
     stills = "unit_pictures" in scenes.meta.notes and not scenes.sounds.is_empty()
@@ -132,21 +143,6 @@ def attach_films(scenes: Scenes, root: Path, *, strict: bool = False) -> Scenes:
     return moved.with_tables(
         rejected=rejected, meta=replace(scenes.meta, notes={**notes, "warnings": warnings})
     )
-
-
-def _list_media(root: Path) -> dict[str, list[str]]:
-    """Stem to paths, below a folder, of the films and pictures in it."""
-    if not root.is_dir():
-        raise DatasetNotFoundError("there is no such folder of films", where=to_printable(str(root)))
-    found: dict[str, list[str]] = {}
-    for count, path in enumerate(_walk(root, _DEEPEST), 1):
-        if count > _MOST_FILES:
-            raise InputError(
-                f"more than {_MOST_FILES:,} files; name the folder of the films", where=str(root)
-            )
-        if path.suffix.lower() in (*FILMS, *PICTURES):
-            found.setdefault(path.stem, []).append(path.relative_to(root).as_posix())
-    return found
 
 
 def _walk(folder: Path, depth: int) -> Iterable[Path]:

@@ -204,7 +204,16 @@ def build_frames(
         sensed: the vehicle's sensors, one record per frame.
         findings: counts the frames, and takes what is refused.
     """
-    sensors = _sensors(head, sensed, findings)
+    # One row for each frame of the file; position keeps double precision, a single one errs by metres
+    kinds = {name: pl.Float64 if name in _EXACT else pl.Float32 for name in SENSORS.values()}
+    if sensed is None:
+        sensors = pl.DataFrame(schema={"frame": pl.Int64, **kinds})
+    else:
+        lengths = head.select(pl.lit(0, pl.UInt32).alias("document"), "n_frames")
+        rows = parse_frame_rows(sensed, lengths, findings)
+        cells = Cells(rows, sensed.files, findings)
+        columns = pl.DataFrame(cells.numbers(list(SENSORS))).rename(SENSORS).cast(pl.Schema(kinds))
+        sensors = rows.select("frame", *columns)
     length = head["n_frames"][0]
     grid = sensors.select("frame") if length is None else pl.DataFrame({"frame": range(length)})
     grid = grid.select(pl.lit(head["video"][0]).alias("video"), pl.col("frame").cast(pl.Int64)).sort("frame")
@@ -217,18 +226,6 @@ def build_frames(
         return grid
     flags = [pl.col(name).fill_null(value=False) for name in ("ped_crossing", "ped_sign", "stop_sign")]
     return grid.with_columns(*flags, pl.col("traffic_light").fill_null(pl.lit("n/a")))
-
-
-def _sensors(head: pl.DataFrame, sheet: Sheet | None, findings: Findings) -> pl.DataFrame:
-    """One row for each frame of the file; position keeps double precision, a single one errs by metres."""
-    kinds = {name: pl.Float64 if name in _EXACT else pl.Float32 for name in SENSORS.values()}
-    if sheet is None:
-        return pl.DataFrame(schema={"frame": pl.Int64, **kinds})
-    lengths = head.select(pl.lit(0, pl.UInt32).alias("document"), "n_frames")
-    rows = parse_frame_rows(sheet, lengths, findings)
-    cells = Cells(rows, sheet.files, findings)
-    columns = pl.DataFrame(cells.numbers(list(SENSORS))).rename(SENSORS).cast(pl.Schema(kinds))
-    return rows.select("frame", *columns)
 
 
 def _traffic(tubes: pl.DataFrame, boxes: pl.DataFrame) -> pl.DataFrame:
@@ -430,7 +427,24 @@ def read_part(source: Source, video: str, files: Mapping[str, str], walker: Walk
     if boxes is not None and boxes.errors:
         return Part({}, findings, boxes.errors[0])
     try:
-        head = _head(video, boxes, findings)
+        # The video's row of the table; size and length are null where no file of boxes states them
+        width, height, length = None, None, None
+        if boxes is not None:
+            where = boxes.documents[0].where
+            length = read_frame_count(boxes.roots[0], where)
+            width, height = read_image_size(boxes.roots[0], where, findings)
+        name, scene = to_printable(video, 255), video.partition("/")[0]
+        row = {
+            "video": name,
+            "scene": to_printable(scene, 255),
+            "width_px": width,
+            "height_px": height,
+            "fps": None,
+            "n_frames": length,
+            "path": f"PIE_clips/{name}.mp4",
+            "splits": [f"default/{SPLIT[scene]}"] if scene in SPLIT else [],
+        }
+        head = pl.DataFrame([row], schema=_HEAD_SCHEMA)
     except InputError as error:
         findings.read["files"] -= 1
         findings.reject_file(files["annotations"], error)
@@ -459,27 +473,6 @@ def _sheet(
         return None
     record, root = _FORMS[folder]
     return read_sheet(source, [files[folder]], record, root, findings, walker)
-
-
-def _head(video: str, boxes: Sheet | None, findings: Findings) -> pl.DataFrame:
-    """The video's row of the table; size and length are null where no file of boxes states them."""
-    width, height, length = None, None, None
-    if boxes is not None:
-        where = boxes.documents[0].where
-        length = read_frame_count(boxes.roots[0], where)
-        width, height = read_image_size(boxes.roots[0], where, findings)
-    name, scene = to_printable(video, 255), video.partition("/")[0]
-    row = {
-        "video": name,
-        "scene": to_printable(scene, 255),
-        "width_px": width,
-        "height_px": height,
-        "fps": None,
-        "n_frames": length,
-        "path": f"PIE_clips/{name}.mp4",
-        "splits": [f"default/{SPLIT[scene]}"] if scene in SPLIT else [],
-    }
-    return pl.DataFrame([row], schema=_HEAD_SCHEMA)
 
 
 VERSION = 1

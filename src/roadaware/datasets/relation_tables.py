@@ -322,7 +322,10 @@ def _boxes(clips: Sequence[Packed], lengths: Ints) -> pl.DataFrame:
         "video": _repeat_video_names(clips, [len(clip.frames) for clip in clips]),
         "frame": _concat_clips(clips, lambda clip: clip.frames),
         "tube": np.repeat(np.arange(len(lengths)), lengths),
-        **{name: _corner(clips, n) for n, name in enumerate(CORNERS)},
+        **{
+            name: np.concatenate([np.zeros(0), *(clip.boxes[:, n] for clip in clips)])
+            for n, name in enumerate(CORNERS)
+        },
     }
     if any(clip.generated is not None for clip in clips):
         columns["generated"] = pl.concat(_marks(clip) for clip in clips)
@@ -363,11 +366,6 @@ def _ends(frames: Ints, lengths: Ints) -> dict[str, pl.Series]:
     }
 
 
-def _corner(clips: Sequence[Packed], place: int) -> Floats:
-    """One column of corners, taken out of the clips: all corners in one array would need the room twice."""
-    return np.concatenate([np.zeros(0), *(clip.boxes[:, place] for clip in clips)])
-
-
 def _concat_clips(clips: Sequence[Packed], part: Callable[[Packed], Ints]) -> Ints:
     """One array of all clips."""
     return np.concatenate([np.zeros(0, np.int64), *(part(clip) for clip in clips)])
@@ -396,9 +394,20 @@ def merge_overlapping_tracks(held: Tracks) -> Tracks:
         return held
     piece = np.repeat(np.arange(len(held.tracks)), [len(track.frames) for track in held.tracks])
     frames = np.concatenate([track.frames for track in held.tracks])
-    rows, frame_and_kind = _group_equal_boxes(held, frames, piece)
+    # Equal numbers for equal boxes of one category and name in one frame, and for equal frames of one
+    names = {of: n for n, of in enumerate(dict.fromkeys((t.category, t.name) for t in held.tracks))}
+    kind = np.array([names[track.category, track.name] for track in held.tracks])[piece]
+    corners = np.concatenate([track.boxes for track in held.tracks])
+    # The bits of the corners: cut out of one track they are equal, to the last one.
+    keys = np.column_stack([kind, frames, corners.view(np.int64).reshape(-1, 4)])
+    _, place = np.unique(kind * (frames.max() + 1) + frames, return_inverse=True)
+    rows, frame_and_kind = _rows(keys), place
     group = _groups(piece, rows, len(held.tracks))
-    group = _apart(group, piece, rows, frame_and_kind)
+    # The groups, dissolved where one would have two boxes in a frame
+    boxes = np.unique(np.column_stack([group[piece], frame_and_kind, rows]), axis=0)
+    twice = np.flatnonzero((boxes[1:, :2] == boxes[:-1, :2]).all(axis=1))
+    mixed = np.isin(group, boxes[twice, 0])
+    group = np.where(mixed, np.arange(len(group)), group)
     numbers, to = np.unique(group, return_inverse=True)
     if len(numbers) == len(held.tracks):
         return held
@@ -412,17 +421,6 @@ def merge_overlapping_tracks(held: Tracks) -> Tracks:
         for each in held.relations
     ]
     return Tracks(tracks, relations)
-
-
-def _group_equal_boxes(held: Tracks, frames: Ints, piece: Ints) -> tuple[Ints, Ints]:
-    """Equal numbers for equal boxes of one category and name in one frame, and for equal frames of one."""
-    names = {of: n for n, of in enumerate(dict.fromkeys((t.category, t.name) for t in held.tracks))}
-    kind = np.array([names[track.category, track.name] for track in held.tracks])[piece]
-    corners = np.concatenate([track.boxes for track in held.tracks])
-    # The bits of the corners: cut out of one track they are equal, to the last one.
-    keys = np.column_stack([kind, frames, corners.view(np.int64).reshape(-1, 4)])
-    _, place = np.unique(kind * (frames.max() + 1) + frames, return_inverse=True)
-    return _rows(keys), place
 
 
 def _rows(keys: Ints) -> Ints:
@@ -448,14 +446,6 @@ def _groups(piece: Ints, rows: Ints, n: int) -> Ints:
         if (least == group).all():
             return group
         group = least
-
-
-def _apart(group: Ints, piece: Ints, rows: Ints, frame: Ints) -> Ints:
-    """The groups, dissolved where one would have two boxes in a frame."""
-    boxes = np.unique(np.column_stack([group[piece], frame, rows]), axis=0)
-    twice = np.flatnonzero((boxes[1:, :2] == boxes[:-1, :2]).all(axis=1))
-    mixed = np.isin(group, boxes[twice, 0])
-    return np.where(mixed, np.arange(len(group)), group)
 
 
 def _join_pieces(parts: list[Track]) -> Track:

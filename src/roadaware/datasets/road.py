@@ -252,10 +252,19 @@ def build_road_tables(raw: RawVideo, terms: Terms) -> tuple[Tables, Findings]:
     """
     findings = Findings()
     findings.merge(raw.findings)
-    size = _size(raw, findings)
+    # Width and height of the video's image; ROAD's own where the file says none
+    width, height = raw.head["width_px"], raw.head["height_px"]
+    if width is None:
+        text = f"{_USUAL_SIZE[0]} x {_USUAL_SIZE[1]}"
+        findings.warn(f"videos without an image size, taken as {text} pixels", raw.name)
+        size = _USUAL_SIZE
+    else:
+        size = (width, height)
     tracks = read_tracks(raw.boxes, raw.tubes)
     findings.warn("names of tracks that boxes of one frame share", raw.name, len(tracks.divided))
-    _warn_unknown(raw, terms, findings)
+    known = {*terms.boxes, AV_ACTION}
+    for native in sorted({*raw.boxes.ids, *raw.tubes} - known):
+        findings.warn("kinds of labels that 'label_types' does not name, left aside", f"{raw.name}, {native}")
     tubes, tube_labels = _tubes(raw, tracks, terms, findings)
     head = raw.head | {"width_px": size[0], "height_px": size[1]}
     tables = {
@@ -268,22 +277,6 @@ def build_road_tables(raw: RawVideo, terms: Terms) -> tuple[Tables, Findings]:
         "frame_labels": _frame_labels(raw, terms.av, findings),
     }
     return tables, findings
-
-
-def _size(raw: RawVideo, findings: Findings) -> tuple[int, int]:
-    """Width and height of the video's image; ROAD's own where the file says none."""
-    width, height = raw.head["width_px"], raw.head["height_px"]
-    if width is None:
-        text = f"{_USUAL_SIZE[0]} x {_USUAL_SIZE[1]}"
-        findings.warn(f"videos without an image size, taken as {text} pixels", raw.name)
-        return _USUAL_SIZE
-    return width, height
-
-
-def _warn_unknown(raw: RawVideo, terms: Terms, findings: Findings) -> None:
-    known = {*terms.boxes, AV_ACTION}
-    for native in sorted({*raw.boxes.ids, *raw.tubes} - known):
-        findings.warn("kinds of labels that 'label_types' does not name, left aside", f"{raw.name}, {native}")
 
 
 def _boxes(raw: RawVideo, tracks: Tracks, size: tuple[int, int]) -> pl.DataFrame:
@@ -403,7 +396,10 @@ def _tubes(
     raw: RawVideo, tracks: Tracks, terms: Terms, findings: Findings
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The tracks, then the tubes of every kind in the file's order, and what these are."""
-    parts = [_track_part(raw, tracks)]
+    order = np.lexsort((raw.boxes.frame, tracks.track))
+    order = order[tracks.track[order] >= 0]
+    none = np.full(len(tracks.name), -1, dtype=np.int64)
+    parts = [_Part(None, tracks.name, none, none, tracks.track[order], raw.boxes.frame[order])]
     parts += [
         _build_derived_tubes(raw, kind, tracks, findings) for kind in terms.kinds if kind.native in raw.tubes
     ]
@@ -432,13 +428,6 @@ def _tubes(
     label = np.concatenate([part.label for part in parts])
     named = pl.DataFrame({"tube": number, "kind": kind, "label": label})
     return tubes, named.slice(counts[0])
-
-
-def _track_part(raw: RawVideo, tracks: Tracks) -> _Part:
-    order = np.lexsort((raw.boxes.frame, tracks.track))
-    order = order[tracks.track[order] >= 0]
-    none = np.full(len(tracks.name), -1, dtype=np.int64)
-    return _Part(None, tracks.name, none, none, tracks.track[order], raw.boxes.frame[order])
 
 
 def _build_derived_tubes(raw: RawVideo, kind: Labels, tracks: Tracks, findings: Findings) -> _Part:
@@ -534,7 +523,11 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     for place, name in enumerate(names):
         try:
             file = _read_file(source, name, _Told(progress, 100 * place, 100 * len(names)))
-            _refuse_other_labels(source.where(name), file, held)
+            # Two files of one set have the same labels
+            where = source.where(name)
+            if held and file.terms.vocabularies != held[0].terms.vocabularies:
+                message = f"its labels are not those of {to_printable(held[0].name)}"
+                raise InputError(message, where=where, hint="read the two files one by one")
         except InputError as error:
             errors.append(error)
             findings.reject_file(name, error)
@@ -542,11 +535,39 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         findings.read["files"] += 1
         findings.merge(file.findings)
         held.append(file)
-    parts = _parts(held, findings)
+    # The tables of every video, each video once
+    parts: list[Tables] = []
+    seen: set[str] = set()
+    for file in held:
+        for video in file.videos:
+            if video.name in seen:
+                findings.reject("videos", file.name, video.name, "stands in the set twice")
+                continue
+            seen.add(video.name)
+            tables, met = build_road_tables(video, file.terms)
+            findings.merge(met)
+            parts.append(tables)
     if not parts:
         raise _nothing(errors, findings, source, names)
     cut = sum(int(video.boxes.cut) for file in held for video in file.videos)
-    tables = _concat_videos(parts)
+    # The videos' tables under each other, boxes and tubes numbered in their order
+    shifted: list[Tables] = []
+    boxes = tubes = 0
+    for part in parts:
+        tube, box = pl.col("tube") + tubes, pl.col("box") + boxes
+        shifted.append(
+            part
+            | {
+                "boxes": part["boxes"]
+                .select((pl.int_range(pl.len(), dtype=pl.Int64) + boxes).alias("box"), pl.all())
+                .with_columns(tube),
+                "labels": part["labels"].with_columns(box),
+                "tubes": part["tubes"].with_columns(tube, pl.col("parent") + tubes),
+                "tube_labels": part["tube_labels"].with_columns(tube),
+            }
+        )
+        boxes, tubes = boxes + len(part["boxes"]), tubes + len(part["tubes"])
+    tables = {name: pl.concat([part[name] for part in shifted]) for name in parts[0]}
     return Scenes(
         **tables,
         rejected=findings.table(),
@@ -607,54 +628,6 @@ def _read_file(source: Source, name: str, road_terms: _Told) -> _File:
         raise InputError(f"'db' should be an object and is {describe_type(top['db'])}", where=where)
     road_terms(100)
     return _File(name, terms, videos, findings)
-
-
-def _refuse_other_labels(where: str, file: _File, held: Sequence[_File]) -> None:
-    """Two files of one set have the same labels.
-
-    Raises:
-        InputError: if this one's differ from those of the first.
-    """
-    if held and file.terms.vocabularies != held[0].terms.vocabularies:
-        message = f"its labels are not those of {to_printable(held[0].name)}"
-        raise InputError(message, where=where, hint="read the two files one by one")
-
-
-def _parts(held: Sequence[_File], findings: Findings) -> list[Tables]:
-    """The tables of every video, each video once."""
-    parts: list[Tables] = []
-    seen: set[str] = set()
-    for file in held:
-        for video in file.videos:
-            if video.name in seen:
-                findings.reject("videos", file.name, video.name, "stands in the set twice")
-                continue
-            seen.add(video.name)
-            tables, met = build_road_tables(video, file.terms)
-            findings.merge(met)
-            parts.append(tables)
-    return parts
-
-
-def _concat_videos(parts: Sequence[Tables]) -> Tables:
-    """The videos' tables under each other, boxes and tubes numbered in their order."""
-    shifted: list[Tables] = []
-    boxes = tubes = 0
-    for part in parts:
-        tube, box = pl.col("tube") + tubes, pl.col("box") + boxes
-        shifted.append(
-            part
-            | {
-                "boxes": part["boxes"]
-                .select((pl.int_range(pl.len(), dtype=pl.Int64) + boxes).alias("box"), pl.all())
-                .with_columns(tube),
-                "labels": part["labels"].with_columns(box),
-                "tubes": part["tubes"].with_columns(tube, pl.col("parent") + tubes),
-                "tube_labels": part["tube_labels"].with_columns(tube),
-            }
-        )
-        boxes, tubes = boxes + len(part["boxes"]), tubes + len(part["tubes"])
-    return {name: pl.concat([part[name] for part in shifted]) for name in parts[0]}
 
 
 def _nothing(

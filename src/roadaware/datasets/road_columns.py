@@ -109,7 +109,17 @@ def read_boxes(
         keys, entries = [keys[n] for n in taken], [entries[n] for n in taken]
     inside = np.clip(corners[kept], 0, 1)
     cut = int((inside != corners[kept]).any(axis=1).sum())
-    return Boxes(frame_of[kept], keys, inside, _uids(entries, video, findings), _ids(entries), cut)
+    given = [entry.get("tube_uid") for entry in entries]
+    odd = sum(not isinstance(uid, str | None) for uid in given)
+    findings.warn("boxes whose tube_uid is no text", video, odd)
+    return Boxes(
+        frame_of[kept],
+        keys,
+        inside,
+        [escape_surrogates(uid) if isinstance(uid, str) else None for uid in given],
+        _ids(entries),
+        cut,
+    )
 
 
 def refuse(findings: Findings, table: str, file: str, rows: Sequence[tuple[str, str]]) -> None:
@@ -188,13 +198,6 @@ def _fault(entry: Any, box: Any) -> str | None:
         if type(number) not in (int, float) or not -_MOST < number < _MOST:
             return f"'box' holds {format_value(number)}, which is no finite number of a box"
     return None
-
-
-def _uids(entries: Sequence[Mapping[str, Any]], video: str, findings: Findings) -> list[str | None]:
-    given = [entry.get("tube_uid") for entry in entries]
-    odd = sum(not isinstance(uid, str | None) for uid in given)
-    findings.warn("boxes whose tube_uid is no text", video, odd)
-    return [escape_surrogates(uid) if isinstance(uid, str) else None for uid in given]
 
 
 def _ids(entries: Sequence[Mapping[str, Any]]) -> dict[str, IdLists]:
@@ -397,7 +400,12 @@ def read_raw(name: str, value: Any, file: str, where: str) -> RawVideo:
     entry = ensure_object(value, where, "the video")
     listed = ensure_object(entry.get("frames"), where, "'frames'")
     findings = Findings()
-    length = _length(entry, where)
+    # How many frames the video has
+    length = parse_int(entry.get("numf"), 1, MOST_FRAMES)
+    if length is None:
+        found = format_value(entry["numf"]) if "numf" in entry else "missing"
+        message = f"'numf' should be the number of frames, 1 to {MOST_FRAMES}, and is {found}"
+        raise InputError(message, where=where)
     held = _frames(listed, length, name, file, findings)
     numbers = [number for number, _ in held]
     size = _size([frame for _, frame in held], name, findings)
@@ -424,20 +432,6 @@ def read_raw(name: str, value: Any, file: str, where: str) -> RawVideo:
     frames = _frame_table(numbers, [frame for _, frame in held], name, findings)
     findings.read["videos"] += 1
     return RawVideo(name, file, head, frames, av, boxes, tubes, findings)
-
-
-def _length(entry: Mapping[str, Any], where: str) -> int:
-    """How many frames the video has.
-
-    Raises:
-        InputError: if that is missing or out of reason.
-    """
-    length = parse_int(entry.get("numf"), 1, MOST_FRAMES)
-    if length is None:
-        found = format_value(entry["numf"]) if "numf" in entry else "missing"
-        message = f"'numf' should be the number of frames, 1 to {MOST_FRAMES}, and is {found}"
-        raise InputError(message, where=where)
-    return length
 
 
 def _frames(

@@ -170,7 +170,16 @@ def build_sentence_tables(
         first_frame: number of a video's first frame in the files.
     """
     boxes, tubes = _boxes(grounded, first_frame)
-    labels, vocabularies = _categories(grounded)
+    # What the targets are, where it is known
+    words = sorted({track.category for track in grounded.tracks if track.category is not None})
+    place = {word: n for n, word in enumerate(words)}
+    rows = [
+        {"tube": n, "kind": "category", "label": place[track.category]}
+        for n, track in enumerate(grounded.tracks)
+        if track.category is not None
+    ]
+    schema = {"tube": pl.Int64, "kind": pl.String, "label": pl.Int64}
+    labels, vocabularies = pl.DataFrame(rows, schema=schema), {"category": tuple(words)} if words else {}
     found = {
         "videos": _videos(grounded),
         "boxes": boxes,
@@ -264,19 +273,6 @@ def _tubes(tracks: list[Track], names: pl.Series, boxes: pl.DataFrame) -> pl.Dat
         }
     )
     return listed.join(extents, on="tube", how="left", maintain_order="left")
-
-
-def _categories(grounded: Grounded) -> tuple[pl.DataFrame, dict[str, tuple[str, ...]]]:
-    """What the targets are, where it is known."""
-    words = sorted({track.category for track in grounded.tracks if track.category is not None})
-    place = {word: n for n, word in enumerate(words)}
-    rows = [
-        {"tube": n, "kind": "category", "label": place[track.category]}
-        for n, track in enumerate(grounded.tracks)
-        if track.category is not None
-    ]
-    schema = {"tube": pl.Int64, "kind": pl.String, "label": pl.Int64}
-    return pl.DataFrame(rows, schema=schema), {"category": tuple(words)} if words else {}
 
 
 def _queries(grounded: Grounded, first_frame: int) -> pl.DataFrame:

@@ -12,7 +12,6 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -72,31 +71,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         InputError: if `simulation.json` is damaged or of a later version, or no scene can be read.
     """
     findings = Findings()
-    head = _head(source)
-    findings.read["files"] += 1
-    names = _list_finished_scenes(source)
-    parts: list[Scenes] = []
-    errors: list[InputError] = []
-    for done, name in enumerate(names, 1):
-        try:
-            parts.append(_scene(source, name))
-            findings.read["files"] += 1
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(f"{_folder(name)}/{_META}", error)
-        if progress is not None:
-            progress(done, len(names), "scenes")
-    if not parts:
-        raise _nothing(errors, source)
-    return _concat_scenes(parts, head, source, findings, planned=_count_planned_scenes(head, names))
-
-
-def _head(source: Source) -> dict[str, Any]:
-    """Content of `simulation.json`.
-
-    Raises:
-        InputError: if it is damaged, or not of this format and version.
-    """
+    # Content of `simulation.json`
     where = source.where(MAIN)
     head = ensure_object(parse(decode(source.read(MAIN), where), where), where, "the simulation")
     try:
@@ -112,14 +87,38 @@ def _head(source: Source) -> dict[str, Any]:
         raise InputError(
             message, where=where, hint="read it with the roadaware that wrote it, or a later one"
         )
-    return head
-
-
-def _count_planned_scenes(head: dict[str, Any], names: list[str]) -> int:
-    """How many scenes there should be."""
+    findings.read["files"] += 1
+    names = _list_finished_scenes(source)
+    parts: list[Scenes] = []
+    errors: list[InputError] = []
+    for done, name in enumerate(names, 1):
+        try:
+            parts.append(_scene(source, name))
+            findings.read["files"] += 1
+        except InputError as error:
+            errors.append(error)
+            findings.reject_file(f"{_folder(name)}/{_META}", error)
+        if progress is not None:
+            progress(done, len(names), "scenes")
+    if not parts:
+        raise _nothing(errors, source)
+    # How many scenes there should be
     scenes = head.get("scenes")
     count = len(scenes) if isinstance(scenes, list) else scenes
-    return count if type(count) is int and count >= len(names) else len(names)
+    planned = count if type(count) is int and count >= len(names) else len(names)
+    whole = concat(parts)
+    for table, frame in whole.filled().items():
+        findings.read[table] += len(frame)
+    facts = {key: head[key] for key in ("config", "seed", "program") if key in head}
+    refused = int((findings.table()["table"] == "files").sum())
+    notes = {**whole.meta.notes, "simulation": facts, "unfinished": planned - len(parts) - refused}
+    meta = replace(
+        whole.meta,
+        source_digest=source.contents(inputs(source)),
+        rows_read=dict(sorted(findings.read.items())),
+        notes={**notes, **findings.notes()},
+    )
+    return whole.with_tables(rejected=findings.table(), meta=meta)
 
 
 def _folder(name: str) -> str:
@@ -182,21 +181,3 @@ def _nothing(errors: list[InputError], source: Source) -> InputError:
         return DatasetNotFoundError(message)
     first = errors[0]
     return InputError(f"none of {len(errors)} scenes can be read: {first.message}", where=first.where)
-
-
-def _concat_scenes(
-    parts: list[Scenes], head: dict[str, Any], source: Source, findings: Findings, *, planned: int
-) -> Scenes:
-    whole = concat(parts)
-    for table, frame in whole.filled().items():
-        findings.read[table] += len(frame)
-    facts = {key: head[key] for key in ("config", "seed", "program") if key in head}
-    refused = int((findings.table()["table"] == "files").sum())
-    notes = {**whole.meta.notes, "simulation": facts, "unfinished": planned - len(parts) - refused}
-    meta = replace(
-        whole.meta,
-        source_digest=source.contents(inputs(source)),
-        rows_read=dict(sorted(findings.read.items())),
-        notes={**notes, **findings.notes()},
-    )
-    return whole.with_tables(rejected=findings.table(), meta=meta)

@@ -97,7 +97,15 @@ def read_raw(
     Raises:
         InputError: if a part is not what it should be, or no video can be taken.
     """
-    classes, train, db = _classes(held["classes"], where), _names(held["trainvideos"], where), held["db"]
+    listed = held["classes"]
+    listed = listed.tolist() if type(listed) is np.ndarray else listed
+    good = type(listed) is list or type(listed) is tuple
+    if not good or not listed or any(type(name) is not str for name in listed):
+        raise InputError("'classes' should be a list of names", where=where)
+    names = tuple(to_printable(name, 80) for name in listed)
+    if len(set(names)) < len(names) or "Non_action" in names:
+        raise InputError("'classes' holds a name twice, or the name Non_action", where=where)
+    classes, train, db = names, _names(held["trainvideos"], where), held["db"]
     if type(db) is not dict or not db:
         raise InputError("'db' should be a dict of videos, and have some", where=where)
     raw = Raw(file, classes)
@@ -106,7 +114,12 @@ def read_raw(
     room = _MOST_ALL_FRAMES
     for done, (name, entry) in enumerate(db.items(), 1):
         try:
-            video = _video_name(name, seen)
+            if type(name) is not str or not name:
+                raise _RowError("the name of a video should be a text")
+            video = to_printable(name, 255)
+            if video in seen:
+                raise _RowError(f"shows as '{video}', as another video does")
+            seen.add(video)
             length, listed = _video(entry, room)
         except _RowError as error:
             lost.append((str(name), str(error)))
@@ -135,32 +148,11 @@ def build_rejected_rows(file: str, rows: Sequence[tuple[str, str]]) -> pl.DataFr
     return table.with_columns(file=pl.lit(file), line=pl.lit(None, pl.Int64))
 
 
-def _classes(listed: Any, where: str) -> tuple[str, ...]:
-    listed = listed.tolist() if type(listed) is np.ndarray else listed
-    good = type(listed) is list or type(listed) is tuple
-    if not good or not listed or any(type(name) is not str for name in listed):
-        raise InputError("'classes' should be a list of names", where=where)
-    names = tuple(to_printable(name, 80) for name in listed)
-    if len(set(names)) < len(names) or "Non_action" in names:
-        raise InputError("'classes' holds a name twice, or the name Non_action", where=where)
-    return names
-
-
 def _names(listed: Any, where: str) -> set[str]:
     listed = listed.tolist() if type(listed) is np.ndarray else listed
     if type(listed) not in (list, tuple) or any(type(name) is not str for name in listed):
         raise InputError("'trainvideos' should be a list of names of videos", where=where)
     return set(listed)
-
-
-def _video_name(name: Any, seen: set[str]) -> str:
-    if type(name) is not str or not name:
-        raise _RowError("the name of a video should be a text")
-    video = to_printable(name, 255)
-    if video in seen:
-        raise _RowError(f"shows as '{video}', as another video does")
-    seen.add(video)
-    return video
 
 
 def _video(entry: Any, room: int) -> tuple[int, list[Any]]:
@@ -189,7 +181,22 @@ def _take_tubes(raw: Raw, listed: list[Any], of_video: Any, findings: Findings) 
     for place, entry in enumerate(listed):
         item = f"{raw.names[-1]}, tube {place}"
         try:
-            tube = _tube(entry, video, place, raw.lengths[-1], len(raw.classes), of_video)
+            length = raw.lengths[-1]
+            classes = len(raw.classes)
+            if type(entry) is not dict or not {"sf", "ef", "boxes"} <= entry.keys():
+                raise _RowError("should be a dict with 'label', 'sf', 'ef' and 'boxes'")
+            start, end = _plain(entry["sf"]), _plain(entry["ef"])
+            label, boxes = _plain(entry.get("label", of_video)), entry["boxes"]
+            if type(start) is not int or type(end) is not int or not 0 <= start < end <= length:
+                raise _RowError(f"frames {start!r:.24}..{end!r:.24} of a video that has {length}")
+            if type(label) is not int or not 0 <= label < classes:
+                raise _RowError(f"label {label!r:.24}; there are {classes} classes")
+            if type(boxes) is not np.ndarray or boxes.dtype.kind not in "uif" or boxes.shape[1:] != (4,):
+                found = f"{boxes.dtype} {boxes.shape}" if type(boxes) is np.ndarray else type(boxes).__name__
+                raise _RowError(f"'boxes' should be an array of rows of 4 numbers, not {found}")
+            if len(boxes) != end - start:
+                raise _RowError(f"{len(boxes)} boxes for the {end - start} frames {start}..{end - 1}")
+            tube = RawTube(video, place, start, end, label, boxes)
         except _RowError as error:
             lost.append((item, str(error)))
             continue
@@ -199,23 +206,6 @@ def _take_tubes(raw: Raw, listed: list[Any], of_video: Any, findings: Findings) 
     findings.read["tubes"] += len(lost)
     if lost:
         findings.reject_rows("tubes", build_rejected_rows(raw.file, lost))
-
-
-def _tube(entry: Any, video: int, place: int, length: int, classes: int, of_video: Any) -> RawTube:
-    if type(entry) is not dict or not {"sf", "ef", "boxes"} <= entry.keys():
-        raise _RowError("should be a dict with 'label', 'sf', 'ef' and 'boxes'")
-    start, end = _plain(entry["sf"]), _plain(entry["ef"])
-    label, boxes = _plain(entry.get("label", of_video)), entry["boxes"]
-    if type(start) is not int or type(end) is not int or not 0 <= start < end <= length:
-        raise _RowError(f"frames {start!r:.24}..{end!r:.24} of a video that has {length}")
-    if type(label) is not int or not 0 <= label < classes:
-        raise _RowError(f"label {label!r:.24}; there are {classes} classes")
-    if type(boxes) is not np.ndarray or boxes.dtype.kind not in "uif" or boxes.shape[1:] != (4,):
-        found = f"{boxes.dtype} {boxes.shape}" if type(boxes) is np.ndarray else type(boxes).__name__
-        raise _RowError(f"'boxes' should be an array of rows of 4 numbers, not {found}")
-    if len(boxes) != end - start:
-        raise _RowError(f"{len(boxes)} boxes for the {end - start} frames {start}..{end - 1}")
-    return RawTube(video, place, start, end, label, boxes)
 
 
 def _plain(value: Any) -> Any:

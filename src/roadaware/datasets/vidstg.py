@@ -117,11 +117,7 @@ def read_file(text: str, file: str, where: str, grounded: Grounded, vidor: Vidor
             _trajectory(path, value, file, where, targets, grounded)
     if listed is None:
         raise InputError("has neither 'videos' nor a list of annotations", where=where, hint=_FOREIGN)
-    _take(listed, file, targets, grounded)
-
-
-def _take(listed: list[tuple[int, Any, Any]], file: str, targets: Targets, grounded: Grounded) -> None:
-    """Add the sentences: number, name in messages and content of each."""
+    # Add the sentences: number, name in messages and content of each
     split = to_printable(
         escape_surrogates(file.rpartition("/")[2].rpartition(".")[0].removesuffix("_annotations")), 80
     )

@@ -194,16 +194,13 @@ def _parse_relation_clip(listed: list[Any], reading: _Reading) -> Clip:
         what = "videos whose relations contradict each other on a track, so that each has tracks of its own"
         reading.findings.warn(what, reading.video)
     packed = pack(reading.video, whole_tracks or held)
-    _count(packed, reading.findings)
-    return Clip(packed, reading.file, reading.split)
-
-
-def _count(packed: Packed, findings: Findings) -> None:
-    """Count the rows of a video whose tracks are made from its relations: all of them are taken."""
+    # Count the rows of a video whose tracks are made from its relations: all of them are taken
+    findings = reading.findings
     findings.read["videos"] += 1
     findings.read["boxes"] += len(packed.frames)
     for table in ("tubes", "tube_labels"):
         findings.read[table] += len(packed.names)
+    return Clip(packed, reading.file, reading.split)
 
 
 def _parse_annotated_clip(top: Mapping[str, Any], reading: _Reading) -> Clip:
@@ -228,12 +225,33 @@ def _parse_annotated_clip(top: Mapping[str, Any], reading: _Reading) -> Clip:
     elif n_frames > len(frames):
         findings.warn("videos that list fewer frames than they have", f"{video}: {len(frames)} of {n_frames}")
     objects = _objects(listed, reading)
-    size = _size(top, reading)
+    # Width and height; what is none is null
+    width, height = (parse_int(top.get(name), 1, MOST_PIXELS) for name in ("width", "height"))
+    if width is None or height is None:
+        text = f"{format_value(top.get('width'))} x {format_value(top.get('height'))}"
+        reading.findings.warn("sizes of images that are none, kept as null", f"{reading.video}: {text}")
+    size = width, height
     _fill(objects, frames, n_frames, reading)
     tracks = [_track(name, each) for name, each in objects.items()]
     findings.warn("objects without a box", video, sum(not len(track.frames) for track in tracks))
-    _outside(tracks, size, reading)
-    relations = _relations(related, objects, tracks, reading)
+    # Warn of boxes that reach out of the image
+    width, height = size
+    if not (width is None or height is None):
+        limit = np.array([width, height])
+        for track in tracks:
+            out = (track.boxes[:, :2] < 0).any(axis=1) | (track.boxes[:, 2:] > limit).any(axis=1)
+            what = "boxes that reach out of the image, kept as they are"
+            reading.findings.warn(what, f"{reading.video}, 'tid' {track.name}", int(out.sum()))
+    # The relations that can be taken, in the file's order
+    found: list[Relation] = []
+    reading.findings.read["relations"] += len(related)
+    for number, value in enumerate(related):
+        relation = _relation(value, objects, tracks)
+        if isinstance(relation, str):
+            reading.refuse("relations", f"relation {number}", relation)
+        else:
+            found.append(relation)
+    relations = found
     return Clip(
         packed=pack(video, Tracks(tracks, relations)),
         file=reading.file,
@@ -317,33 +335,6 @@ def _track(name: str, each: _Object) -> Track:
     return Track(name, each.category, frames, boxes, np.array(each.generated, dtype=np.bool_))
 
 
-def _outside(tracks: list[Track], size: tuple[int | None, int | None], reading: _Reading) -> None:
-    """Warn of boxes that reach out of the image."""
-    width, height = size
-    if width is None or height is None:
-        return
-    limit = np.array([width, height])
-    for track in tracks:
-        out = (track.boxes[:, :2] < 0).any(axis=1) | (track.boxes[:, 2:] > limit).any(axis=1)
-        what = "boxes that reach out of the image, kept as they are"
-        reading.findings.warn(what, f"{reading.video}, 'tid' {track.name}", int(out.sum()))
-
-
-def _relations(
-    listed: list[Any], objects: Mapping[str, _Object], tracks: list[Track], reading: _Reading
-) -> list[Relation]:
-    """The relations that can be taken, in the file's order."""
-    found: list[Relation] = []
-    reading.findings.read["relations"] += len(listed)
-    for number, value in enumerate(listed):
-        relation = _relation(value, objects, tracks)
-        if isinstance(relation, str):
-            reading.refuse("relations", f"relation {number}", relation)
-        else:
-            found.append(relation)
-    return found
-
-
 def _relation(value: Any, objects: Mapping[str, _Object], tracks: list[Track]) -> Relation | str:
     """A relation, or why it cannot be taken."""
     if not isinstance(value, dict):
@@ -371,15 +362,6 @@ def _relation(value: Any, objects: Mapping[str, _Object], tracks: list[Track]) -
             missing = end - start - int(last - first)
             return f"'tid' {tracks[place].name} has no box in {missing} of the frames [{start}, {end})"
     return Relation(places[0], escape_surrogates(predicate), places[1], start, end)
-
-
-def _size(top: Mapping[str, Any], reading: _Reading) -> tuple[int | None, int | None]:
-    """Width and height; what is none is null."""
-    width, height = (parse_int(top.get(name), 1, MOST_PIXELS) for name in ("width", "height"))
-    if width is None or height is None:
-        text = f"{format_value(top.get('width'))} x {format_value(top.get('height'))}"
-        reading.findings.warn("sizes of images that are none, kept as null", f"{reading.video}: {text}")
-    return width, height
 
 
 def _rate(top: Mapping[str, Any], reading: _Reading) -> float | None:

@@ -378,20 +378,7 @@ def build_vott_tables(
         kinds: kind to its tags; the tags of none of them make the kind `tag`.
         findings: takes oddities and what is refused.
     """
-    vocabularies = _vocabularies(sheets, kinds, findings)
-    place = {tag: (kind, n) for kind, tags in vocabularies.items() for n, tag in enumerate(tags)}
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _SCHEMAS}
-    for video in _videos(sheets, findings):
-        _enter(video, place, rows, findings)
-    for name in ("videos", "labels", "tubes"):
-        findings.read[name] += len(rows[name])
-    return {name: pl.DataFrame(rows[name], schema=schema) for name, schema in _SCHEMAS.items()}, vocabularies
-
-
-def _vocabularies(
-    sheets: Sequence[Sheet], kinds: Mapping[str, list[str]], findings: Findings
-) -> dict[str, tuple[str, ...]]:
-    """The asked kinds, then `tag`: the tags that the files offer, then those only found on boxes."""
+    # The asked kinds, then `tag`: the tags that the files offer, then those only found on boxes
     offered = [tag for sheet in sheets for tag in sheet.tags]
     used = [tag for sheet in sheets for shot in sheet.shots for region in shot.regions for tag in region.tags]
     known = {tag for tags in kinds.values() for tag in tags}
@@ -400,7 +387,14 @@ def _vocabularies(
             findings.warn("tags of boxes that their files do not offer", tag)
     left = [tag for tag in dict.fromkeys([*offered, *used]) if tag not in known]
     found = {kind: tuple(tags) for kind, tags in kinds.items()}
-    return found | {TAG: (*found.get(TAG, ()), *left)} if left or not found else found
+    vocabularies = found | {TAG: (*found.get(TAG, ()), *left)} if left or not found else found
+    place = {tag: (kind, n) for kind, tags in vocabularies.items() for n, tag in enumerate(tags)}
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _SCHEMAS}
+    for video in _videos(sheets, findings):
+        _enter(video, place, rows, findings)
+    for name in ("videos", "labels", "tubes"):
+        findings.read[name] += len(rows[name])
+    return {name: pl.DataFrame(rows[name], schema=schema) for name, schema in _SCHEMAS.items()}, vocabularies
 
 
 def _videos(sheets: Sequence[Sheet], findings: Findings) -> list[_Video]:
@@ -558,7 +552,13 @@ def read(
         try:
             where = source.where(name)
             value = parse(decode(source.read(name), where), where)
-            sheets.append(read_sheet(value, _video(name), Reading(name, where, first_frame, track, found)))
+            sheets.append(
+                read_sheet(
+                    value,
+                    to_printable(escape_surrogates(PurePosixPath(name).name.removesuffix(".json")), 255),
+                    Reading(name, where, first_frame, track, found),
+                )
+            )
         except InputError as error:
             errors.append(error)
             findings.reject_file(name, error)
@@ -596,11 +596,6 @@ def _kinds(kinds: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     if twice:
         raise UsageError(f"'kinds' names {', '.join(twice)} twice")
     return {kind: list(tags) for kind, tags in kinds.items()}
-
-
-def _video(name: str) -> str:
-    """Video of a file: its name without the ending, `video.mp4` of `video.mp4.json`."""
-    return to_printable(escape_surrogates(PurePosixPath(name).name.removesuffix(".json")), 255)
 
 
 def _nothing(errors: Sequence[InputError]) -> InputError:

@@ -155,7 +155,31 @@ def read(
     if not texts:
         raise build_unreadable_error(errors)
     places = _place_images(source, [name for name, _ in texts], facts)
-    _add_videos(found, places, facts)
+    # Videos and frames of the images; `places` gets `frame`
+    numbers = [number for number in places["number"] if number is not None]
+    base = facts.first_frame if facts.first_frame is not None else int(0 not in numbers)
+    places["frame"] = [0 if number is None else number - base for number in places["number"]]
+    sized = all(width is not None for width in places["width"])
+    if not sized:
+        places["width"], places["height"] = ([1] * len(places["file"]) for _ in range(2))
+        found.notes["unit_boxes"] = True
+    videos: dict[str, dict[str, Any]] = {}
+    frames: dict[str, set[int]] = {}
+    for n, video in enumerate(places["video"]):
+        frame, split = places["frame"][n], places["split"][n]
+        row = videos.setdefault(
+            video,
+            {"video": video, "width_px": places["width"][n], "height_px": places["height"][n], "fps": facts.fps,
+             "n_frames": 0, "splits": [f"default/{split}"] if split else None},
+        )  # fmt: skip
+        if frame < 0 or frame > MOST_FRAMES or len(video.encode()) > LONGEST_NAME:
+            continue
+        row["n_frames"] = max(row["n_frames"], frame + 1)
+        frames.setdefault(video, set()).add(frame)
+        if places["image"][n]:
+            found.paths[video, frame] = places["image"][n]
+    found.frames = {video: sorted(held) for video, held in frames.items()}
+    found.videos = [row for row in videos.values() if len(row["video"].encode()) <= LONGEST_NAME]
     rows = _split_lines(texts)
     found.rows.append(_take(rows, pl.DataFrame(places), found))
     digest = source.contents(inputs(source))
@@ -258,34 +282,6 @@ def _find_image(source: Source, folder: str, stem: str, shown: dict[str, dict[st
         if stem in shown[place]:
             return f"{place}/{shown[place][stem]}" if place else shown[place][stem]
     return None
-
-
-def _add_videos(found: BoxSource, places: dict[str, list[Any]], facts: Facts) -> None:
-    """Videos and frames of the images; `places` gets `frame`."""
-    numbers = [number for number in places["number"] if number is not None]
-    base = facts.first_frame if facts.first_frame is not None else int(0 not in numbers)
-    places["frame"] = [0 if number is None else number - base for number in places["number"]]
-    sized = all(width is not None for width in places["width"])
-    if not sized:
-        places["width"], places["height"] = ([1] * len(places["file"]) for _ in range(2))
-        found.notes["unit_boxes"] = True
-    videos: dict[str, dict[str, Any]] = {}
-    frames: dict[str, set[int]] = {}
-    for n, video in enumerate(places["video"]):
-        frame, split = places["frame"][n], places["split"][n]
-        row = videos.setdefault(
-            video,
-            {"video": video, "width_px": places["width"][n], "height_px": places["height"][n], "fps": facts.fps,
-             "n_frames": 0, "splits": [f"default/{split}"] if split else None},
-        )  # fmt: skip
-        if frame < 0 or frame > MOST_FRAMES or len(video.encode()) > LONGEST_NAME:
-            continue
-        row["n_frames"] = max(row["n_frames"], frame + 1)
-        frames.setdefault(video, set()).add(frame)
-        if places["image"][n]:
-            found.paths[video, frame] = places["image"][n]
-    found.frames = {video: sorted(held) for video, held in frames.items()}
-    found.videos = [row for row in videos.values() if len(row["video"].encode()) <= LONGEST_NAME]
 
 
 def _split_lines(texts: list[tuple[str, str]]) -> pl.DataFrame:

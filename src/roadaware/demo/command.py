@@ -182,7 +182,20 @@ def _run_planted_defects(demo: Demo) -> tuple[dict[str, Any], list[Section]]:
     )
     trained = _train_baselines(demo, scenes, root, tasks=("action",))
     runs = _build_runs(demo, trained)
-    _evaluate_own_scores(demo, runs[0])
+    # A model's scores as csv files, and the command that judges them
+    run = runs[0]
+    scores, samples = demo.folder / _SCORES, demo.folder / _SAMPLES
+    state = run.state
+    if state.tte_frames is None or state.video is None:
+        raise TypeError("samples of a protocol have times to event and videos")
+    write_text(scores, format_scores(state.scores))
+    write_text(samples, format_samples(state.truth, state.pedestrian, state.tte_frames, state.video))
+    command = f"evaluate pedestrians --scores {scores} --samples {samples} --task action --config reference"
+    demo.step("Evaluate scores of your own", command)
+    again = evaluate_samples(match_file(scores, samples, "action").state, run.config)
+    names = ("auc", "average_precision", "balanced_accuracy", "f1")
+    values = ", ".join(f"{name} {terminal.format_number(again.value(name))}" for name in names)
+    demo.say(f"   {run.name} from its csv file: {values}")
     sections = [build_data_section(scenes), audited, *_build_sections(demo, trained)]
     record = {"pedestrians": facts.pedestrians, "boxes": facts.boxes, "models": _list_values(runs)}
     return {"planted": checks, **record}, sections
@@ -222,22 +235,6 @@ def compare_planted_defects(facts: DemoFacts, audited: Audit, scenes: Scenes) ->
         {"defect": defect, "planted": planted[defect], "found": count, "by": by}
         for defect, (count, by) in found.items()
     ]
-
-
-def _evaluate_own_scores(demo: Demo, run: Run) -> None:
-    """A model's scores as csv files, and the command that judges them."""
-    scores, samples = demo.folder / _SCORES, demo.folder / _SAMPLES
-    state = run.state
-    if state.tte_frames is None or state.video is None:
-        raise TypeError("samples of a protocol have times to event and videos")
-    write_text(scores, format_scores(state.scores))
-    write_text(samples, format_samples(state.truth, state.pedestrian, state.tte_frames, state.video))
-    command = f"evaluate pedestrians --scores {scores} --samples {samples} --task action --config reference"
-    demo.step("Evaluate scores of your own", command)
-    again = evaluate_samples(match_file(scores, samples, "action").state, run.config)
-    names = ("auc", "average_precision", "balanced_accuracy", "f1")
-    values = ", ".join(f"{name} {terminal.format_number(again.value(name))}" for name in names)
-    demo.say(f"   {run.name} from its csv file: {values}")
 
 
 def _run_real(demo: Demo, data: Path) -> dict[str, Any]:

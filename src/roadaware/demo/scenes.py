@@ -33,6 +33,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.formats.road_detections import NETWORK_SIZE
 from roadaware.io.parallel import Workers
 from roadaware.io.video import VideoReader
+from roadaware.online.crowd import open_crowd_questions
 from roadaware.reports import terminal
 from roadaware.reports.clips import draw_run
 from roadaware.reports.copg import plot_sheet
@@ -46,6 +47,8 @@ from roadaware.scenes.sensors import find_video_path
 from roadaware.scenes.store import open_predictions, save
 from roadaware.simulator.config import adapt_scene_config, build_scene_config
 from roadaware.simulator.generate import Kept, Order, generate_scenes
+from roadaware.tasks.crowd_answers import predict_crowd
+from roadaware.tasks.videos import find_videos
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -244,9 +247,6 @@ def ask_about_crowds(demo: Demo, truth: Path, scenes: Scenes) -> Mapping[str, Pr
         UsageError: if torch is not installed, or no network was bundled.
         InputError: if a video cannot be read.
     """
-    from roadaware.online.crowd import open_crowd_questions
-    from roadaware.tasks.crowd_answers import predict_crowd
-    from roadaware.tasks.videos import find_videos
 
     for library in ("torch", "safetensors"):
         if find_spec(library) is None:

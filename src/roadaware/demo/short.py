@@ -72,7 +72,11 @@ def run_short(demo: Demo) -> dict[str, Any]:
     with console.log_step("report"):
         section = _build_section(demo, run, truth, scenes, watched, why)
         write_text(demo.folder / PAGE, report([section], title="roadaware: Demo"))
-        _write_run(demo.folder / JUDGED, run)
+        # The run as `evaluate -o` writes it; its page is the demo's
+        folder = demo.folder / JUDGED
+        words = "The page of this run is report.html in the folder above; roadaware report makes one of the run alone."
+        page = report([Section(run.name, (), (Note(words),))], title=run.name)
+        write_result_folder(folder, build_event_run_files(run, page), overwrite=False)
     demo.step("Look at videos, boxes and errors", f"view {demo.folder / JUDGED} {root} {truth}")
     data = {"watched": watched, "values": get_means(run)}
     return {**data, **({"left_out": why} if why else {})}
@@ -123,13 +127,6 @@ def _build_section(
     section = build_event_run_section(run, (_KIND,))
     words = f"Nothing could watch the videos here: {why}. The detections are simulated, and err."
     return replace(section, blocks=(Note(words, "doubt"), *section.blocks))
-
-
-def _write_run(folder: Path, run: EventRun) -> None:
-    """The run as `evaluate -o` writes it; its page is the demo's."""
-    words = "The page of this run is report.html in the folder above; roadaware report makes one of the run alone."
-    page = report([Section(run.name, (), (Note(words),))], title=run.name)
-    write_result_folder(folder, build_event_run_files(run, page), overwrite=False)
 
 
 # Kernels are compiled once for each installation, which takes longer than everything else here: a second core

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
@@ -23,6 +23,7 @@ from roadaware.demo.scenes import BOX_OVERLAP, LEARNT_SEEDS, get_means, judge_tu
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoReader
 from roadaware.online.config import WatchConfig
+from roadaware.online.crowd import open_crowd_questions
 from roadaware.online.frames import SystemClock
 from roadaware.online.run_folder import FILM, prepare
 from roadaware.online.setup import find_bundled_weights
@@ -103,7 +104,6 @@ def watch_crowd_film(demo: Demo, truth: Path, scenes: Scenes) -> dict[str, Any]:
     Returns:
         What was found, JSON-ready; where nothing can watch, why.
     """
-    from roadaware.online.crowd import open_crowd_questions
 
     name, film = next(iter(find_films(scenes, truth).items()))
     here = pl.col("video").cast(pl.String) == name
@@ -243,10 +243,29 @@ def build_watched_section(
     spent_s = sum(each["watched_s"] for each in watches.values())
     rate = f", {frames / spent_s:.0f} frames per second on one core, drawing included" if spent_s else ""
     watched = f"It watched {len(watches)} videos, {frames:,} frames{rate}, and reported {tubes:,} tubes."
-    uncertainties = _describe_doubts(scenes, seed)
+    # What the numbers do not say
+    seeds = ", ".join(map(str, LEARNT_SEEDS))
+    labels = scenes.frame_labels
+    driven = labels.filter(labels["kind"].cast(str) == AV_ACTION)["label"].n_unique()
+    alone = " The own vehicle does one thing in all of them, so its action is no test." if driven < 2 else ""
+    uncertainties = (
+        f"The detector learnt from synthetic scenes with the seeds {seeds}; these have the seed "
+        f"{seed}, so it has seen none of them. But one program made both: the numbers say how well "
+        f"it does in that world, and nothing of real roads. The intervals are over {len(scenes.videos)} "
+        f"videos, which is few.{alone}"
+    )
     means = [block for block in section.blocks if isinstance(block, Table)][:1]
     clips = [block for block in section.blocks if isinstance(block, Clips)]
     others = [block for block in section.blocks if block not in (*means, *clips)]
+    # Links to all videos; the first is in the page, where it is small enough
+    names = list(watches)
+    paths = tuple(f"{FOLDER}/{name}/{FILM}" for name in names)
+    first = demo.folder / paths[0]
+    content = first.read_bytes() if first.stat().st_size <= _MOST_BYTES else b""
+    played = (
+        f"The first, {names[0]}, can be played here" if content else "None is small enough to be played here"
+    )
+    text = f"{played}; all of them lie beside this page, with the predictions in events.jsonl:"
     return replace(
         section,
         title=f"Watched: {run.name} on videos that it has not seen",
@@ -255,25 +274,10 @@ def build_watched_section(
             images,
             *means,
             *clips,
-            _link_films(demo.folder, list(watches)),
+            Films(text, paths, content, "The videos", read_poster(first) if content else b""),
             Note(uncertainties, "doubt"),
             *others,
         ),
-    )
-
-
-def _describe_doubts(scenes: Scenes, seed: int) -> str:
-    """What the numbers do not say."""
-
-    seeds = ", ".join(map(str, LEARNT_SEEDS))
-    labels = scenes.frame_labels
-    driven = labels.filter(labels["kind"].cast(str) == AV_ACTION)["label"].n_unique()
-    alone = " The own vehicle does one thing in all of them, so its action is no test." if driven < 2 else ""
-    return (
-        f"The detector learnt from synthetic scenes with the seeds {seeds}; these have the seed "
-        f"{seed}, so it has seen none of them. But one program made both: the numbers say how well "
-        f"it does in that world, and nothing of real roads. The intervals are over {len(scenes.videos)} "
-        f"videos, which is few.{alone}"
     )
 
 
@@ -287,16 +291,3 @@ def _pair(folder: Path, video: Path, scenes: Scenes, name: str) -> list[npt.NDAr
         true = draw_marks(film.frame(at), marks.get(at, []), title=title, scale=scale)
     height, width = (min(a, b) for a, b in zip(image.shape[:2], true.shape[:2], strict=True))
     return [image[:height, :width], true[:height, :width]]
-
-
-def _link_films(output: Path, names: Sequence[str]) -> Films:
-    """Links to all videos; the first is in the page, where it is small enough."""
-
-    paths = tuple(f"{FOLDER}/{name}/{FILM}" for name in names)
-    first = output / paths[0]
-    content = first.read_bytes() if first.stat().st_size <= _MOST_BYTES else b""
-    played = (
-        f"The first, {names[0]}, can be played here" if content else "None is small enough to be played here"
-    )
-    text = f"{played}; all of them lie beside this page, with the predictions in events.jsonl:"
-    return Films(text, paths, content, "The videos", read_poster(first) if content else b"")

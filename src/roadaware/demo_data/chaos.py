@@ -468,19 +468,15 @@ def _grounding(root: Path, world: list[Crowd], rng: np.random.Generator, watcher
             )
             span = sample_predicted_span(deed.start, deed.end, rng, watcher)
             found["video_predictions"][str(number)] = {"sted": [float(frame) for frame in span]}
-            found["predictions"].update(_frame_boxes(number, person, rng, watcher))
+            # A box in every frame, also where the person is not seen: the one nearest in time
+            whole = np.clip(np.arange(FRAMES) - person.start, 0, len(person.boxes) - 1)
+            boxes = add_box_jitter(person.boxes[whole], rng, watcher).tolist()
+            found["predictions"].update(
+                {f"{number}_{frame}": {"boxes": [box]} for frame, box in enumerate(boxes)}
+            )
     _write(root / "test_proc.json", json.dumps(sentences))
     _write(root / "pred.json", json.dumps(found))
     return len(sentences)
-
-
-def _frame_boxes(
-    number: int, person: Person, rng: np.random.Generator, watcher: Watcher
-) -> dict[str, dict[str, Any]]:
-    """A box in every frame, also where the person is not seen: the one nearest in time."""
-    whole = np.clip(np.arange(FRAMES) - person.start, 0, len(person.boxes) - 1)
-    boxes = add_box_jitter(person.boxes[whole], rng, watcher).tolist()
-    return {f"{number}_{frame}": {"boxes": [box]} for frame, box in enumerate(boxes)}
 
 
 def _write_sound_maps(root: Path, world: list[Crowd], rng: np.random.Generator, watcher: Watcher) -> int:
@@ -497,19 +493,15 @@ def _write_sound_maps(root: Path, world: list[Crowd], rng: np.random.Generator, 
             items.append({"file": name, "class": label, "bbox": [np.round(box, _DIGITS).tolist()]})
             maps[name] = simulate_sound_map(person, frame, rng, watcher)
     _write(root / "vggss.json", json.dumps(items))
-    _write_bytes(root / "maps.npz", _archive(maps))
-    return len(items)
-
-
-def _archive(maps: dict[str, Floats]) -> bytes:
-    """The arrays as numpy's archive, with the same bytes whenever it is made."""
+    # The arrays as numpy's archive, with the same bytes whenever it is made
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w") as archive:
         for name, values in maps.items():
             member = io.BytesIO()
             np.lib.format.write_array(member, values, allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
-    return whole.getvalue()
+    _write_bytes(root / "maps.npz", whole.getvalue())
+    return len(items)
 
 
 def _write(path: Path, text: str) -> None:

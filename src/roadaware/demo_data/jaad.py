@@ -338,18 +338,14 @@ def _track(walker: Walker, number: int) -> str:
         x1, y1, x2, y2 = walker.boxes[k].tolist()
         values = {"id": walker.name, "old_id": f"{label}{number}", "occlusion": "none"}
         if walker.behaviour:
-            values |= _behaviour(walker, k)
+            values |= {
+                "look": "looking" if walker.looking[k] else "not-looking",
+                "reaction": "__undefined__",
+                "action": "walking" if walker.walking[k] else "standing",
+                "cross": "crossing" if walker.crosses[k] else "not-crossing",
+                "hand_gesture": "__undefined__",
+                "nod": "__undefined__",
+            }
         texts = "".join(f'<attribute name="{name}">{value}</attribute>' for name, value in values.items())
         boxes.append(_BOX.format(frame=frame, x1=x1, y1=y1, x2=x2, y2=y2, attributes=texts))
     return f'<track label="{label}">{"".join(boxes)}</track>'
-
-
-def _behaviour(walker: Walker, k: int) -> dict[str, str]:
-    return {
-        "look": "looking" if walker.looking[k] else "not-looking",
-        "reaction": "__undefined__",
-        "action": "walking" if walker.walking[k] else "standing",
-        "cross": "crossing" if walker.crosses[k] else "not-crossing",
-        "hand_gesture": "__undefined__",
-        "nod": "__undefined__",
-    }

@@ -98,11 +98,10 @@ def list_composite_parts(kind: str) -> list[list[int]]:
     [6, 4, 3]
     """
     parts = [VOCABULARIES[part] for part in COMPOSITES[kind]]
-    return [_indices(name, parts) for name in VOCABULARIES[kind]]
-
-
-def _indices(name: str, parts: Sequence[Sequence[str]]) -> list[int]:
-    return [part.index(word) for part, word in zip(parts, name.split("-"), strict=True)]
+    return [
+        [part.index(word) for part, word in zip(parts, name.split("-"), strict=True)]
+        for name in VOCABULARIES[kind]
+    ]
 
 
 # Road events in the native file of ROAD: one JSON of videos, frames, boxes and tubes by name and number.
@@ -128,7 +127,22 @@ def build_road_json(scenes: Scenes) -> dict[str, Any]:
         kind: [every[kind].index(label) for label in labels]
         for kind, labels in scenes.meta.vocabularies.items()
     }
-    parts = _parts(scenes, numbers)
+    # The rows of each table by video, labels turned into the file's ids and folded into what they
+    # label
+    # Rows with one list of ids for each kind.
+    rows = scenes.boxes
+    labels = scenes.labels
+    labels = labels.with_columns(_map_label_ids(numbers))
+    for kind, column in _IDS.items():
+        ids = labels.filter(pl.col("kind") == kind).group_by("box").agg(pl.col("label").sort().alias(column))
+        rows = rows.join(ids, on="box", how="left", maintain_order="left")
+    boxes = rows
+    tubes = scenes.tubes.join(scenes.tube_labels.drop("kind"), on="tube", how="left", maintain_order="left")
+    numbered = scenes.frame_labels.with_columns(_map_label_ids(numbers))
+    by_frame = numbered.group_by("video", "frame", maintain_order=True).agg("label")
+    frames = scenes.frames.join(by_frame, on=["video", "frame"], how="left", maintain_order="left")
+    tables = {"boxes": boxes, "tubes": tubes.with_columns(_map_label_ids(numbers)), "frames": frames}
+    parts = {name: _by_video(table) for name, table in tables.items()}
     content: dict[str, Any] = {"label_types": [NATIVE_KINDS[kind] for kind in KINDS]}
     for kind in (*KINDS, "av_action"):
         native = NATIVE_KINDS[kind]
@@ -147,24 +161,6 @@ def _with_unused(kind: str, labels: tuple[str, ...]) -> list[str]:
     for place, name in enumerate(NEVER_SEEN.get(kind, ()), 2):
         found.insert(min(2 * place, len(found)), name)
     return found
-
-
-def _parts(scenes: Scenes, numbers: dict[str, list[int]]) -> dict[str, _Rows]:
-    """The rows of each table by video, labels turned into the file's ids and folded into what they label."""
-    # Rows with one list of ids for each kind.
-    rows = scenes.boxes
-    labels = scenes.labels
-    labels = labels.with_columns(_map_label_ids(numbers))
-    for kind, column in _IDS.items():
-        ids = labels.filter(pl.col("kind") == kind).group_by("box").agg(pl.col("label").sort().alias(column))
-        rows = rows.join(ids, on="box", how="left", maintain_order="left")
-    boxes = rows
-    tubes = scenes.tubes.join(scenes.tube_labels.drop("kind"), on="tube", how="left", maintain_order="left")
-    numbered = scenes.frame_labels.with_columns(_map_label_ids(numbers))
-    by_frame = numbered.group_by("video", "frame", maintain_order=True).agg("label")
-    frames = scenes.frames.join(by_frame, on=["video", "frame"], how="left", maintain_order="left")
-    tables = {"boxes": boxes, "tubes": tubes.with_columns(_map_label_ids(numbers)), "frames": frames}
-    return {name: _by_video(table) for name, table in tables.items()}
 
 
 def _map_label_ids(numbers: dict[str, list[int]]) -> pl.Expr:

@@ -69,7 +69,12 @@ def read_action_claims(path: Path, scenes: Scenes) -> Predictions:
     known, data = label_map(scenes), read_file(path, where, MOST_BYTES)
     if is_blank(data):
         findings.warn(NOTHING_CLAIMED, path.name)
-        return _build_predictions(_nothing(), scenes, findings)
+        # The columns that boxes and labels are made of, without a row
+        whole, numbers = ("box", "frame", "label"), (*CORNERS, "score")
+        schema = {"video": pl.String, "opens": pl.Boolean, **dict.fromkeys(whole, pl.Int64)}
+        return _build_predictions(
+            pl.DataFrame(schema={**schema, **dict.fromkeys(numbers, pl.Float64)}), scenes, findings
+        )
     rows = read_rows(data, path.name, where, findings).with_columns(from_sheets(pl.col("video")))
     rows = _parse_scores(rows, path.name, where, findings)
     rows = _with_frames(rows, scenes, path.name, findings)
@@ -84,13 +89,6 @@ def read_action_claims(path: Path, scenes: Scenes) -> Predictions:
     rows = assign_box_ids(_in_pixels(rows, scenes), ["video", "frame", *CORNERS], place)
     _tell_of_strangers(rows, scenes, path.name, where, findings)
     return _build_predictions(rows, scenes, findings)
-
-
-def _nothing() -> pl.DataFrame:
-    """The columns that boxes and labels are made of, without a row."""
-    whole, numbers = ("box", "frame", "label"), (*CORNERS, "score")
-    schema = {"video": pl.String, "opens": pl.Boolean, **dict.fromkeys(whole, pl.Int64)}
-    return pl.DataFrame(schema={**schema, **dict.fromkeys(numbers, pl.Float64)})
 
 
 def _build_predictions(rows: pl.DataFrame, scenes: Scenes, findings: Findings) -> Predictions:
@@ -327,7 +325,7 @@ def _with_frames(rows: pl.DataFrame, scenes: Scenes, file: str, findings: Findin
         return rows
     moved = rows.with_columns(frame=pl.col("frame") - first)
     known = _moments(scenes)
-    if "t_s" in scenes.frames.columns and not _overlap(moved, known):
+    if "t_s" in scenes.frames.columns and not len(moved.join(known, on=["video", "frame"], how="semi")):
         times = scenes.frames.select(
             pl.col("video").cast(pl.String), pl.col("t_s").floor().cast(pl.Int64).alias("second"), at="frame"
         ).drop_nulls()
@@ -374,11 +372,6 @@ def _moments(scenes: Scenes) -> pl.DataFrame:
     """Every video and frame that the ground truth knows."""
     table = scenes.frames if len(scenes.frames) else scenes.boxes
     return table.select(pl.col("video").cast(pl.String), "frame").unique()
-
-
-def _overlap(rows: pl.DataFrame, known: pl.DataFrame) -> int:
-    """How many rows lie in moments of the ground truth."""
-    return len(rows.join(known, on=["video", "frame"], how="semi"))
 
 
 def _explain_moments(predicted: pl.DataFrame, known: pl.DataFrame) -> str:

@@ -431,7 +431,18 @@ def build_coco_scenes(
         ids.add(listed)
         held, findings, odd = _take_parts(parts(), index, file, places, ids.find_wrong(), None)
     boxes, labels = held
-    findings.warn("a box reaches out of its image", index.where, _outside(boxes, index))
+    # How many boxes reach out of their image, where its size is known
+    sized = boxes.join(index.videos(), on="video", how="left").filter(pl.col("width_px").is_not_null())
+    left = (pl.col("x1_px") < 0) | (pl.col("y1_px") < 0)
+    findings.warn(
+        "a box reaches out of its image",
+        index.where,
+        len(
+            sized.filter(
+                left | (pl.col("x2_px") > pl.col("width_px")) | (pl.col("y2_px") > pl.col("height_px"))
+            )
+        ),
+    )
     for what, count in odd.items():
         findings.warn(what, index.where, count)
     if not boxes["corner_case"].count():
@@ -780,15 +791,6 @@ def _tables(rows: _Rows, known: _ImagePlaces, first: int = 0) -> tuple[pl.DataFr
     ).with_columns(box=pl.int_range(pl.len()) + first)
     labels = pl.DataFrame({"box": boxes["box"], "label": rows.label}, schema={"box": int, "label": int})
     return boxes, labels.filter(pl.col("label") != _UNNAMED).with_columns(kind=pl.lit(known.kind))
-
-
-def _outside(boxes: pl.DataFrame, index: CocoIndex) -> int:
-    """How many boxes reach out of their image, where its size is known."""
-    sized = boxes.join(index.videos(), on="video", how="left").filter(pl.col("width_px").is_not_null())
-    left = (pl.col("x1_px") < 0) | (pl.col("y1_px") < 0)
-    return len(
-        sized.filter(left | (pl.col("x2_px") > pl.col("width_px")) | (pl.col("y2_px") > pl.col("height_px")))
-    )
 
 
 def _meta(index: CocoIndex, findings: Findings) -> Meta:

@@ -82,7 +82,11 @@ def build_predictions_index(scenes: Scenes, categories: Mapping[int, str]) -> Co
     sizes = {
         video: (width, height) if width is not None and height is not None else None
         for video, width, height in scenes.videos.select(
-            pl.col("video").cast(pl.String), *(_or_null(scenes.videos, c) for c in ("width_px", "height_px"))
+            pl.col("video").cast(pl.String),
+            *(
+                (pl.col(c) if c in scenes.videos.columns else pl.lit(None, dtype=pl.Int64).alias(c))
+                for c in ("width_px", "height_px")
+            ),
         ).rows()
     }
     return CocoIndex(places, dict(categories), sizes, kind=KIND, where="the truth")
@@ -206,7 +210,3 @@ def _tags(held: dict[str, Any], index: CocoIndex) -> Iterator[tuple[Any, ...]]:
             for tag in TAGS
         )
         yield *place, row["id"], *said, start if start in DOMAINS else None
-
-
-def _or_null(table: pl.DataFrame, column: str) -> pl.Expr:
-    return pl.col(column) if column in table.columns else pl.lit(None, dtype=pl.Int64).alias(column)

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets.issues import Findings
-from roadaware.datasets.label_studio_tasks import Annotation, Region, convert_to_corners, parse_tasks
+from roadaware.datasets.label_studio_tasks import Region, convert_to_corners, parse_tasks
 from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError
 from roadaware.formats.coco import build_coco_index, build_coco_scenes, read_json_document
@@ -186,7 +186,46 @@ def read_corrections(path: Path, sent: Predictions) -> Answers:
         return _parquet(path, sent)
     content = read_json_document(path)
     if isinstance(content, list):
-        return _label_studio(content, path, sent)
+        rows = _Rows(sent, path.name)
+        for task in parse_tasks(content, to_printable(str(path)), path.name, "annotations", rows.findings):
+            place = rows.tasks.get(task.video)
+            if place is None:
+                rows.findings.reject("frames", rows.file, task.video, "an image that was not sent out")
+                continue
+            for who, seconds in task.skipped:
+                rows.looked.setdefault((who or SOMEBODY, place), (True, seconds))
+            for annotation in task.annotations:
+                # Take what one annotator says of one image
+                who = annotation.author or SOMEBODY
+                known = rows.looked.get((who, place))
+                if known is not None and not known[0]:
+                    rows.findings.left_out["earlier annotations of an image by the same person"] += 1
+                rows.looked[who, place] = (False, annotation.seconds)
+                rows.drawn[who, place], rows.lost[who, place] = [], set()
+                for name in annotation.refused:
+                    if name not in annotation.regions:
+                        rows.lose(who, place, _proposal(name), named=name is not None)
+                for name in annotation.foreign:
+                    if _proposal(name) is not None and name not in annotation.regions:
+                        item = f"{format_task_name(*place)}, {who}, region {name}"
+                        rows.findings.reject("boxes", rows.file, item, _NO_BOX)
+                        rows.lose(who, place, _proposal(name))
+                for region in annotation.regions.values():
+                    item = f"{format_task_name(*place)}, {who}, region {region.name}"
+                    reason = _fault(region)
+                    if reason:
+                        rows.findings.reject("boxes", rows.file, item, reason)
+                        rows.lose(who, place, _proposal(region.name))
+                        continue
+                    words = [word for words in region.kinds().values() for word in words]
+                    rows.findings.warn(
+                        "boxes with several classes, of which the first is taken", item, len(words) > 1
+                    )
+                    values = region.drawn.values
+                    edges = convert_to_corners(values, rows.sizes[place])[0] if values is not None else ()
+                    corners = _within(edges, rows.sizes[place])
+                    rows.take(who, place, _proposal(region.name), corners, words[0] if words else None)
+        return rows.answers()
     if isinstance(content, dict) and "images" in content:
         return _coco(content, path, sent)
     raise InputError(
@@ -215,51 +254,6 @@ def merge_answers(parts: Sequence[Answers]) -> Answers:
                 for held, new in ((drawn, part.drawn), (looked, part.looked), (refused, part.refused))
             )
     return Answers(drawn, looked, findings, refused)
-
-
-def _label_studio(content: list[Any], path: Path, sent: Predictions) -> Answers:
-    rows = _Rows(sent, path.name)
-    for task in parse_tasks(content, to_printable(str(path)), path.name, "annotations", rows.findings):
-        place = rows.tasks.get(task.video)
-        if place is None:
-            rows.findings.reject("frames", rows.file, task.video, "an image that was not sent out")
-            continue
-        for who, seconds in task.skipped:
-            rows.looked.setdefault((who or SOMEBODY, place), (True, seconds))
-        for annotation in task.annotations:
-            _annotation(annotation, place, rows)
-    return rows.answers()
-
-
-def _annotation(annotation: Annotation, place: Place, rows: _Rows) -> None:
-    """Take what one annotator says of one image."""
-    who = annotation.author or SOMEBODY
-    known = rows.looked.get((who, place))
-    if known is not None and not known[0]:
-        rows.findings.left_out["earlier annotations of an image by the same person"] += 1
-    rows.looked[who, place] = (False, annotation.seconds)
-    rows.drawn[who, place], rows.lost[who, place] = [], set()
-    for name in annotation.refused:
-        if name not in annotation.regions:
-            rows.lose(who, place, _proposal(name), named=name is not None)
-    for name in annotation.foreign:
-        if _proposal(name) is not None and name not in annotation.regions:
-            item = f"{format_task_name(*place)}, {who}, region {name}"
-            rows.findings.reject("boxes", rows.file, item, _NO_BOX)
-            rows.lose(who, place, _proposal(name))
-    for region in annotation.regions.values():
-        item = f"{format_task_name(*place)}, {who}, region {region.name}"
-        reason = _fault(region)
-        if reason:
-            rows.findings.reject("boxes", rows.file, item, reason)
-            rows.lose(who, place, _proposal(region.name))
-            continue
-        words = [word for words in region.kinds().values() for word in words]
-        rows.findings.warn("boxes with several classes, of which the first is taken", item, len(words) > 1)
-        values = region.drawn.values
-        edges = convert_to_corners(values, rows.sizes[place])[0] if values is not None else ()
-        corners = _within(edges, rows.sizes[place])
-        rows.take(who, place, _proposal(region.name), corners, words[0] if words else None)
 
 
 def _proposal(name: str | None) -> int | None:
@@ -316,7 +310,11 @@ def _coco(content: Mapping[str, Any], path: Path, sent: Predictions) -> Answers:
         if f"entry {number}" in refused:
             rows.lose(path.stem, place, _get_proposal_id(row))
         else:
-            _coco_box(row, place, path.stem, index.categories.get(row.get("category_id")), rows)
+            word = index.categories.get(row.get("category_id"))
+            left, top, width, height = map(float, row["bbox"])
+            _plain_box(
+                (left, top, left + width, top + height), place, path.stem, _get_proposal_id(row), word, rows
+            )
     return rows.answers()
 
 
@@ -329,11 +327,6 @@ def _get_proposal_id(row: Mapping[str, Any]) -> int | None:
     if written or (type(named) is float and named.is_integer()):
         named = int(named)
     return parse_int(named, 0, 10**_MOST_DIGITS)
-
-
-def _coco_box(row: Mapping[str, Any], place: Place, who: str, word: str | None, rows: _Rows) -> None:
-    left, top, width, height = map(float, row["bbox"])
-    _plain_box((left, top, left + width, top + height), place, who, _get_proposal_id(row), word, rows)
 
 
 def _plain_box(

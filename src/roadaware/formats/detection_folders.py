@@ -44,7 +44,11 @@ def find_detection_folder(folder: Path) -> Path:
     if not folder.is_dir():
         raise InputError("expected a folder of detections, found a file", where=where)
     try:
-        held = sorted(entry.name for entry in os.scandir(folder) if _is_named(entry))
+        held = sorted(
+            entry.name
+            for entry in os.scandir(folder)
+            if (entry.name.startswith("detections-") and entry.is_dir())
+        )
     except OSError as error:
         raise build_read_error(error, where) from error
     if len(held) > 1:
@@ -82,10 +86,6 @@ def list_frame_files(folder: Path, *, first_frame: int, findings: Findings) -> d
         if files:
             found[video] = sorted(files, key=lambda file: file.frame)
     return dict(sorted(found.items()))
-
-
-def _is_named(entry: os.DirEntry[str]) -> bool:
-    return entry.name.startswith("detections-") and entry.is_dir()
 
 
 def _parse_frame_number(entry: os.DirEntry[str], first_frame: int) -> tuple[str, int]:

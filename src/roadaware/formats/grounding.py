@@ -214,10 +214,51 @@ def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -
     with pause_garbage_collection():
         top = ensure_object(parse(decode(read_file(path, where, MOST_BYTES), where), where), where, "the top")
         predicted = _Claims(path.name, Sentences(scenes), Findings())
-        results = _results(top)
+        inner = [
+            each for each in top.values() if isinstance(each, dict) and isinstance(each.get(_SPANS), dict)
+        ]
+        results = next((each for each in (top, *inner) if _SPANS in each or _BOXES in each), None)
         form: Form = "hcstvg" if results is None else "tubedetr"
         if results is not None:
-            _read_tubedetr(results, where, predicted)
+            # Spans by sentence, and boxes by sentence and frame; the last `_` of a key parts the two
+            spans = ensure_object(results.get(_SPANS, {}), where, f"'{_SPANS}'")
+            boxes = ensure_object(results.get(_BOXES, {}), where, f"'{_BOXES}'")
+            for key, each in spans.items():
+                name = escape_surrogates(key)
+                claim = predicted.claim(name)
+                if claim is None:
+                    continue
+                sted = each.get("sted", ()) if isinstance(each, dict) else None
+                if sted is None or (sted != () and not (isinstance(sted, list) and len(sted) == 2)):
+                    predicted.refuse(
+                        name,
+                        f"'sted' should be a pair of frames in an object; found {format_value(sted or each)}",
+                    )
+                    continue
+                if sted:
+                    predicted.span(claim, name, *sted, inclusive=False)
+                _compare_kind(each.get("qtype"), name, predicted)
+            lost: dict[str, int] = {}
+            for key, each in boxes.items():
+                # The last underscore: names of videos may have some.
+                name, _, frame = escape_surrogates(key).rpartition("_")
+                claim = predicted.claim(name)
+                if claim is None:
+                    lost[name] = lost.get(name, 0) + 1
+                    continue
+                listed = each.get("boxes") if isinstance(each, dict) else None
+                if not isinstance(listed, list) or not listed:
+                    text = f"should be an object with 'boxes', a list, and is {describe_type(each)}"
+                    predicted.findings.reject("boxes", predicted.file, f"{name}, frame {frame}", text)
+                    continue
+                many = isinstance(listed[0], list)
+                if many and len(listed) > 1:
+                    predicted.findings.warn(
+                        "frames with several boxes, of which the first counts", escape_surrogates(key)
+                    )
+                predicted.box(claim, name, frame, listed[0] if many else listed)
+            for name, count in lost.items():
+                predicted.findings.warn("boxes of sentences that are not taken, left out", name, count)
         else:
             predicted.shift = _first_frame(scenes)
             _read_official(top, where, predicted)
@@ -287,53 +328,6 @@ def write_grounding_claims(
 def _first_frame(scenes: Scenes) -> int:
     first = scenes.meta.notes.get("first_frame", 0)
     return first if first in (0, 1) else 0
-
-
-def _results(top: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The object that holds TubeDETR's predictions: the top, or the one member of its log that does."""
-    inner = [each for each in top.values() if isinstance(each, dict) and isinstance(each.get(_SPANS), dict)]
-    return next((each for each in (top, *inner) if _SPANS in each or _BOXES in each), None)
-
-
-def _read_tubedetr(top: Mapping[str, Any], where: str, predictions: _Claims) -> None:
-    """Spans by sentence, and boxes by sentence and frame; the last `_` of a key parts the two."""
-    spans = ensure_object(top.get(_SPANS, {}), where, f"'{_SPANS}'")
-    boxes = ensure_object(top.get(_BOXES, {}), where, f"'{_BOXES}'")
-    for key, each in spans.items():
-        name = escape_surrogates(key)
-        claim = predictions.claim(name)
-        if claim is None:
-            continue
-        sted = each.get("sted", ()) if isinstance(each, dict) else None
-        if sted is None or (sted != () and not (isinstance(sted, list) and len(sted) == 2)):
-            predictions.refuse(
-                name, f"'sted' should be a pair of frames in an object; found {format_value(sted or each)}"
-            )
-            continue
-        if sted:
-            predictions.span(claim, name, *sted, inclusive=False)
-        _compare_kind(each.get("qtype"), name, predictions)
-    lost: dict[str, int] = {}
-    for key, each in boxes.items():
-        # The last underscore: names of videos may have some.
-        name, _, frame = escape_surrogates(key).rpartition("_")
-        claim = predictions.claim(name)
-        if claim is None:
-            lost[name] = lost.get(name, 0) + 1
-            continue
-        listed = each.get("boxes") if isinstance(each, dict) else None
-        if not isinstance(listed, list) or not listed:
-            text = f"should be an object with 'boxes', a list, and is {describe_type(each)}"
-            predictions.findings.reject("boxes", predictions.file, f"{name}, frame {frame}", text)
-            continue
-        many = isinstance(listed[0], list)
-        if many and len(listed) > 1:
-            predictions.findings.warn(
-                "frames with several boxes, of which the first counts", escape_surrogates(key)
-            )
-        predictions.box(claim, name, frame, listed[0] if many else listed)
-    for name, count in lost.items():
-        predictions.findings.warn("boxes of sentences that are not taken, left out", name, count)
 
 
 def _read_official(top: Mapping[str, Any], where: str, predictions: _Claims) -> None:

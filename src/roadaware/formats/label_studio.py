@@ -84,9 +84,13 @@ def build_labelling_config(tables: Scenes | Predictions, controls: Controls, *, 
     """
     words = tables.meta.vocabularies
     over = "image" if picture else "video"
+    known = "fps" in tables.videos.columns and tables.videos["fps"].is_not_null().any()
     lines = [
         format_empty_tag(
-            "Image" if picture else "Video", name=over, value=f"${over}", **_rate(tables, picture)
+            "Image" if picture else "Video",
+            name=over,
+            value=f"${over}",
+            **{"frameRate": "$fps"} if known and not picture else {},
         )
     ]
     lines.append(format_empty_tag("Rectangle" if picture else "VideoRectangle", name=BOX, toName=over))
@@ -117,12 +121,6 @@ def get_video_categories(tables: Scenes | Predictions) -> dict[str, str]:
         return {}
     rows = tables.videos.select(pl.col("video", "category").cast(pl.String)).drop_nulls()
     return dict(rows.iter_rows())
-
-
-def _rate(tables: Scenes | Predictions, image: bool) -> dict[str, str]:
-    """The frame rate: that of each task, since videos may differ."""
-    known = "fps" in tables.videos.columns and tables.videos["fps"].is_not_null().any()
-    return {"frameRate": "$fps"} if known and not image else {}
 
 
 def format_control(control: str, name: str, over: str, labels: Sequence[str]) -> list[str]:
@@ -558,7 +556,11 @@ def write_label_studio(
         raise UsageError(f"'tolerance_px' is a number of pixels from 0 on, not {tolerance_px}")
     table = (tables.videos if videos is None else videos).with_columns(pl.col("video").cast(pl.String))
     rows = {row["video"]: row for row in table.iter_rows(named=True)}
-    images = {video for video, row in rows.items() if _is_picture(row)}
+    images = {
+        video
+        for video, row in rows.items()
+        if (row.get("media") == "image" or (row.get("media") is None and row.get("n_frames") == 1))
+    }
     if images and len(images) < len(rows):
         message = f"{len(images)} images and {len(rows) - len(images)} videos cannot be one project"
         raise UsageError(f"{message}: write them apart, with `only`")
@@ -617,10 +619,6 @@ def read_predictions(
             notes=findings.notes(),
         ),
     )
-
-
-def _is_picture(row: Mapping[str, Any]) -> bool:
-    return row.get("media") == "image" or (row.get("media") is None and row.get("n_frames") == 1)
 
 
 def _data(row: Mapping[str, Any], media: str, *, picture: bool) -> dict[str, Any]:

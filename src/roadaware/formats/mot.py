@@ -242,50 +242,44 @@ def _read(path: Path, video: str, rules: _Rules, findings: Findings) -> _Rows:
             continue
         number += 1
         try:
-            _take(line, rows, seen, video, rules)
+            # Add a line to the rows
+            cells = [cell.strip() for cell in line.split(",")]
+            if len(cells) < len(_FIELDS):
+                raise _LineError(
+                    f"{len(cells)} fields; expected at least {len(_FIELDS)}: {','.join(_FIELDS)}"
+                )
+            frame, track = _whole(cells[0], "frame"), _whole(cells[1], "id")
+            left, top, width, height, conf = map(_number, cells[2:7], _FIELDS[2:])
+            if frame < 1 or frame > _MOST_FRAMES:
+                raise _LineError(f"frame {frame}; frames count from 1")
+            reason = rules.known.reason(video, frame - 1, frame - 1)
+            if reason:
+                raise _LineError(reason)
+            if width < 0 or height < 0:
+                raise _LineError(f"a width of {width:g} and a height of {height:g}")
+            if not rules.truth:
+                conf = rules.unknown_score if conf == -1 and rules.unknown_score is not None else conf
+                if not 0 <= conf <= 1:
+                    raise _LineError(f"a conf of {conf:g} is no score in [0, 1]")
+            if track < 0 and track != -1:
+                raise _LineError(f"id {track}; tracks count from 1, and -1 is none")
+            # Detections, of track -1, may be many in a frame.
+            if track >= 0 and (frame, track) in seen:
+                raise _LineError(f"track {track} has a box in frame {frame} already")
+            klass = _whole(cells[7], "class") if rules.truth and len(cells) > 7 else None
+            seen.add((frame, track))
+            rows.frame.append(frame - 1)
+            rows.track.append(track)
+            x1, y1 = left - rules.first_pixel, top - rules.first_pixel
+            rows.corners.append((x1, y1, x1 + width, y1 + height))
+            rows.conf.append(conf)
+            rows.klass.append(klass)
         except _LineError as error:
             rows.refused.append((line_number, to_printable(line, 60), str(error)))
     findings.read["boxes"] += number
     refused = pl.DataFrame(rows.refused, schema=["line", "item", "reason"], orient="row")
     findings.reject_rows("boxes", refused.with_columns(file=pl.lit(to_printable(path.name))))
     return rows
-
-
-def _take(line: str, rows: _Rows, seen: set[tuple[int, int]], video: str, rules: _Rules) -> None:
-    """Add a line to the rows.
-
-    Raises:
-        _LineError: saying why it cannot be taken.
-    """
-    cells = [cell.strip() for cell in line.split(",")]
-    if len(cells) < len(_FIELDS):
-        raise _LineError(f"{len(cells)} fields; expected at least {len(_FIELDS)}: {','.join(_FIELDS)}")
-    frame, track = _whole(cells[0], "frame"), _whole(cells[1], "id")
-    left, top, width, height, conf = map(_number, cells[2:7], _FIELDS[2:])
-    if frame < 1 or frame > _MOST_FRAMES:
-        raise _LineError(f"frame {frame}; frames count from 1")
-    reason = rules.known.reason(video, frame - 1, frame - 1)
-    if reason:
-        raise _LineError(reason)
-    if width < 0 or height < 0:
-        raise _LineError(f"a width of {width:g} and a height of {height:g}")
-    if not rules.truth:
-        conf = rules.unknown_score if conf == -1 and rules.unknown_score is not None else conf
-        if not 0 <= conf <= 1:
-            raise _LineError(f"a conf of {conf:g} is no score in [0, 1]")
-    if track < 0 and track != -1:
-        raise _LineError(f"id {track}; tracks count from 1, and -1 is none")
-    # Detections, of track -1, may be many in a frame.
-    if track >= 0 and (frame, track) in seen:
-        raise _LineError(f"track {track} has a box in frame {frame} already")
-    klass = _whole(cells[7], "class") if rules.truth and len(cells) > 7 else None
-    seen.add((frame, track))
-    rows.frame.append(frame - 1)
-    rows.track.append(track)
-    x1, y1 = left - rules.first_pixel, top - rules.first_pixel
-    rows.corners.append((x1, y1, x1 + width, y1 + height))
-    rows.conf.append(conf)
-    rows.klass.append(klass)
 
 
 def _whole(cell: str, name: str) -> int:

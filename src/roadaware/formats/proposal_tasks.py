@@ -85,8 +85,13 @@ def select_task_proposals(
     words = tuple(dict.fromkeys([*labels, *named["label"].sort().to_list()]))
     words = tuple(word for word in words if word != UNNAMED)
     kept = kept.drop("task", "width_px", "height_px").sort("box")
+    # The table of videos; a size only where all images of one have it
+    same = [
+        pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name)
+        for name in ("width_px", "height_px")
+    ]
     sent = Predictions(
-        videos=_videos(frames),
+        videos=frames.group_by("video", maintain_order=True).agg(same),
         frames=frames.with_columns(pl.col("task").cast(pl.Int64)),
         boxes=kept,
         labels=named.with_columns(
@@ -266,15 +271,6 @@ def _best(predictions: Predictions, kind: str, kept: pl.DataFrame) -> pl.DataFra
         "box", label=pl.col("label").replace_strict(words, default=None, return_dtype=pl.String)
     )
     return named.filter(pl.col("label") != UNNAMED).join(kept.select("box"), on="box", how="semi").sort("box")
-
-
-def _videos(frames: pl.DataFrame) -> pl.DataFrame:
-    """The table of videos; a size only where all images of one have it."""
-    same = [
-        pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name)
-        for name in ("width_px", "height_px")
-    ]
-    return frames.group_by("video", maintain_order=True).agg(same)
 
 
 def _check(frames: pl.DataFrame) -> None:

@@ -151,7 +151,12 @@ def _clips(
         else:
             found.append(_clip(video, value, file, scores, findings))
     if foreign and not found:
-        raise _nothing_known(foreign, known, where)
+        here, there = (
+            ", ".join(to_printable(name, 60) for name in sorted(names)[:_NAMED]) for names in (foreign, known)
+        )
+        message = f"not one of {len(foreign)} videos is among the {len(known)} of the truth"
+        hint = f"the predictions name {here}; the truth has {there}: names must be equal to the letter"
+        raise InputError(message, where=where, hint=hint)
     if not scores and findings.read["relations"]:
         raise build_all_rejected_error(findings, where, "claims", _HINT)
     findings.warn(NOTHING_CLAIMED, file, int(not scores and not foreign))
@@ -200,15 +205,6 @@ def _clip(video: str, listed: Sequence[Any], file: str, scores: list[float], fin
         scores.append(float(score))
         held.take(claim)
     return pack(video, merge_overlapping_tracks(held))
-
-
-def _nothing_known(foreign: Sequence[str], known: set[str], where: str) -> InputError:
-    here, there = (
-        ", ".join(to_printable(name, 60) for name in sorted(names)[:_NAMED]) for names in (foreign, known)
-    )
-    message = f"not one of {len(foreign)} videos is among the {len(known)} of the truth"
-    hint = f"the predictions name {here}; the truth has {there}: names must be equal to the letter"
-    return InputError(message, where=where, hint=hint)
 
 
 def _strange_words(clips: Sequence[Packed], known: Mapping[str, tuple[str, ...]], findings: Findings) -> None:

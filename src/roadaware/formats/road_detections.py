@@ -486,7 +486,12 @@ def read_detections(
         wanted = set(videos)
         listed = {video: files for video, files in listed.items() if video in wanted}
     if not listed:
-        raise _nothing(folder, findings)
+        # Why there is not one file to read
+        refused = findings.table().head(3).select("file", "reason").rows()
+        text = "".join(f"\n  {file}: {reason}" for file, reason in refused)
+        raise DatasetNotFoundError(
+            f"no detections in {to_printable(str(folder))}: expected <video>/<frame, five digits>.pkl{text}"
+        )
     known = Known(scenes)
     read = _read_all(known.sift(listed, findings), findings, progress)
     if read.frame:
@@ -571,15 +576,6 @@ def read_frame_arrays(file: FrameFile) -> tuple[Numbers, Numbers]:
             message = f"'{name}' should be a {dimensions}-dimensional array of floats, not {found}"
             raise InputError(message, where=to_printable(file.path))
     return main, ego
-
-
-def _nothing(folder: Path, findings: Findings) -> DatasetNotFoundError:
-    """Why there is not one file to read."""
-    refused = findings.table().head(3).select("file", "reason").rows()
-    text = "".join(f"\n  {file}: {reason}" for file, reason in refused)
-    return DatasetNotFoundError(
-        f"no detections in {to_printable(str(folder))}: expected <video>/<frame, five digits>.pkl{text}"
-    )
 
 
 def _none_taken(read: Read, findings: Findings) -> InputError:

@@ -28,7 +28,7 @@ from roadaware.formats.road_detections import (
 from roadaware.io.files import read_regular, write_atomically
 from roadaware.io.pickles import load
 from roadaware.io.sources import to_printable
-from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_layout
+from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -122,7 +122,12 @@ class _Boxes:
             boxes["score"] if "score" in boxes.columns else pl.Series([None] * len(boxes), dtype=pl.Float32)
         )
         self.score = score.fill_null(float("nan")).to_numpy()
-        self.layout, self.scores = _dense(predictions, boxes)
+        # Layout of the dense scores, and (n, classes) scores, where every box has them
+        found = get_score_layout(predictions.meta, "boxes")
+        if not found.width or "scores" not in boxes.columns or boxes["scores"].null_count():
+            self.layout, self.scores = (found, None)
+        else:
+            self.layout, self.scores = (found, convert_to_matrix(boxes["scores"], found.width))
         owners, first = np.unique(boxes["tube"].to_numpy(), return_index=True)
         ends = np.append(first[1:], len(boxes))
         self.place = dict(zip(owners.tolist(), zip(first.tolist(), ends.tolist(), strict=True), strict=True))
@@ -166,14 +171,6 @@ def _mask_tube_frames(frames: Numbers, row: dict[str, Any]) -> npt.NDArray[np.bo
     for low, high in spans:
         covered |= (frames >= low) & (frames < high)
     return covered
-
-
-def _dense(predictions: Predictions, boxes: pl.DataFrame) -> tuple[Layout, Numbers | None]:
-    """Layout of the dense scores, and (n, classes) scores, where every box has them."""
-    found = get_score_layout(predictions.meta, "boxes")
-    if not found.width or "scores" not in boxes.columns or boxes["scores"].null_count():
-        return found, None
-    return found, convert_to_matrix(boxes["scores"], found.width)
 
 
 Progress = Callable[[int, int, str], None]
@@ -275,7 +272,27 @@ def read_tubes(
     findings, known = Findings(), Known(scenes)
     total = sum(len(tubes) for videos in held.values() for tubes in videos.values())
     progress_of_tubes = None if progress is None else lambda done: progress(done, total, "tubes")
-    read = _read_all(held, _Asked(named, known, first_frame), path.name, findings, progress_of_tubes)
+    # Every tube that can be taken; the others are refused
+    asked = _Asked(named, known, first_frame)
+    read, done = _Read(), 0
+    lost: list[dict[str, Any]] = []
+    native = asked.kinds.meta.notes.get("native_kinds", {}) if asked.kinds is not None else {}
+    house = {**HOUSE_NAMES, **{theirs: ours for ours, theirs in native.items()}}
+    for native, videos in held.items():
+        for video, tubes in videos.items():
+            read.videos.setdefault(video)
+            for place, tube in enumerate(tubes):
+                item = f"{native}, {video}, tube {place}"
+                try:
+                    _take(read, tube, house.get(native, native), video, item, asked)
+                except _TubeError as error:
+                    lost.append({"file": path.name, "line": None, "item": item, "reason": str(error)})
+            done += len(tubes)
+            if progress_of_tubes is not None and tubes:
+                progress_of_tubes(done)
+    findings.read["tubes"] += len(lost)
+    if lost:
+        findings.reject_rows("tubes", pl.DataFrame(lost))
     predictions = _tables(read, named or _build_numeric_kinds(read), size, known, path.name, findings)
     if total and predictions.tubes.is_empty():
         first = predictions.rejected.filter(table="tubes").row(0, named=True)
@@ -315,35 +332,6 @@ def write_tubes(
     write_atomically(Path(path), encode_pickle(lists))
 
 
-def _read_all(
-    held: Mapping[str, Mapping[str, list[Any]]],
-    asked: _Asked,
-    file: str,
-    findings: Findings,
-    report: Callable[[int], None] | None,
-) -> _Read:
-    """Every tube that can be taken; the others are refused."""
-    read, done = _Read(), 0
-    lost: list[dict[str, Any]] = []
-    house = _house_names(asked.kinds)
-    for native, videos in held.items():
-        for video, tubes in videos.items():
-            read.videos.setdefault(video)
-            for place, tube in enumerate(tubes):
-                item = f"{native}, {video}, tube {place}"
-                try:
-                    _take(read, tube, house.get(native, native), video, item, asked)
-                except _TubeError as error:
-                    lost.append({"file": file, "line": None, "item": item, "reason": str(error)})
-            done += len(tubes)
-            if report is not None and tubes:
-                report(done)
-    findings.read["tubes"] += len(lost)
-    if lost:
-        findings.reject_rows("tubes", pl.DataFrame(lost))
-    return read
-
-
 def _held(path: Path) -> dict[str, dict[str, list[Any]]]:
     """The file's content, its outer containers checked.
 
@@ -374,12 +362,6 @@ def _held(path: Path) -> dict[str, dict[str, list[Any]]]:
     return held
 
 
-def _house_names(kinds: Kinds | None) -> dict[str, str]:
-    """Published name of a kind to ours."""
-    native = kinds.meta.notes.get("native_kinds", {}) if kinds is not None else {}
-    return {**HOUSE_NAMES, **{theirs: ours for ours, theirs in native.items()}}
-
-
 def _take(read: _Read, tube: Any, kind: str, video: str, item: str, asked: _Asked) -> None:
     """Add one tube to what was taken.
 
@@ -388,8 +370,23 @@ def _take(read: _Read, tube: Any, kind: str, video: str, item: str, asked: _Aske
     """
     if type(tube) is not dict or not {"label_id", "boxes", "score", "frames"} <= tube.keys():
         raise _TubeError("no dict with 'label_id', 'boxes', 'score' and 'frames'")
-    label = _label(tube["label_id"], kind, asked.kinds)
-    score = _score(tube["score"])
+    # A label's index
+    value = tube["label_id"]
+    kinds = asked.kinds
+    value = _plain(value)
+    there = _TAKEN if kinds is None else (AGENTNESS, *kinds.classes)
+    if kind not in there:
+        raise _TubeError(f"the kind '{kind}' is unknown; there are {', '.join(there)}")
+    size = len(kinds.vocabularies[kind]) if kinds is not None and kind != AGENTNESS else _MOST_LABELS
+    size = 1 if kind == AGENTNESS else size
+    if type(value) is not int or not 0 <= value < size:
+        raise _TubeError(f"label_id {value!r:.20} of '{kind}', which has {size} labels")
+    label = value
+    value = tube["score"]
+    value = _plain(value)
+    if type(value) not in (int, float) or not 0 <= value <= 1:
+        raise _TubeError(f"score {value!r:.20} is no number in [0, 1]")
+    score = float(value)
     frames = _array(tube["frames"], "frames", "iu", 1)
     if frames.size and not -_MOST_FRAMES < int(frames.min()) <= int(frames.max()) < _MOST_FRAMES:
         raise _TubeError(f"frames {frames.min()}..{frames.max()}")
@@ -418,26 +415,6 @@ def _take(read: _Read, tube: Any, kind: str, video: str, item: str, asked: _Aske
     read.frames.append(frames)
     read.boxes.append(boxes)
     read.scores.append(scores)
-
-
-def _label(value: Any, kind: str, kinds: Kinds | None) -> int:
-    """A label's index."""
-    value = _plain(value)
-    there = _TAKEN if kinds is None else (AGENTNESS, *kinds.classes)
-    if kind not in there:
-        raise _TubeError(f"the kind '{kind}' is unknown; there are {', '.join(there)}")
-    size = len(kinds.vocabularies[kind]) if kinds is not None and kind != AGENTNESS else _MOST_LABELS
-    size = 1 if kind == AGENTNESS else size
-    if type(value) is not int or not 0 <= value < size:
-        raise _TubeError(f"label_id {value!r:.20} of '{kind}', which has {size} labels")
-    return value
-
-
-def _score(value: Any) -> float:
-    value = _plain(value)
-    if type(value) not in (int, float) or not 0 <= value <= 1:
-        raise _TubeError(f"score {value!r:.20} is no number in [0, 1]")
-    return float(value)
 
 
 def _plain(value: Any) -> Any:
@@ -509,7 +486,20 @@ def _boxes(read: _Read, file: str, findings: Findings) -> pl.DataFrame:
     with np.errstate(over="ignore"):
         rows = np.concatenate([np.zeros((0, 4), np.float32), *read.boxes]).astype(np.float32)
     scores = np.concatenate([np.zeros(0, np.float32), *read.scores])
-    reason = _reasons(rows, scores)
+    # (n,) why a box cannot be taken; empty where it can
+    with np.errstate(invalid="ignore"):
+        upside = (rows[:, 0] > rows[:, 2]) | (rows[:, 1] > rows[:, 3])
+        within = (scores >= 0) & (scores <= 1)
+    finite = np.isfinite(rows).all(axis=1)
+    reason = np.select(
+        [~finite, upside, ~within],
+        [
+            "a corner that is not a finite number",
+            "a box upside down: x1 > x2 or y1 > y2",
+            "a score that is no number in [0, 1]",
+        ],
+        "",
+    )
     good = reason == ""
     if not good.all():
         at = np.flatnonzero(~good)
@@ -531,21 +521,4 @@ def _boxes(read: _Read, file: str, findings: Findings) -> pl.DataFrame:
             **{name: np.ascontiguousarray(rows[:, at]) for at, name in enumerate(CORNERS)},
             "score": scores,
         }
-    )
-
-
-def _reasons(rows: Numbers, scores: Numbers) -> Numbers:
-    """(n,) why a box cannot be taken; empty where it can."""
-    with np.errstate(invalid="ignore"):
-        upside = (rows[:, 0] > rows[:, 2]) | (rows[:, 1] > rows[:, 3])
-        within = (scores >= 0) & (scores <= 1)
-    finite = np.isfinite(rows).all(axis=1)
-    return np.select(
-        [~finite, upside, ~within],
-        [
-            "a corner that is not a finite number",
-            "a box upside down: x1 > x2 or y1 > y2",
-            "a score that is no number in [0, 1]",
-        ],
-        "",
     )

@@ -90,7 +90,16 @@ def read_numbers(path: Path, columns: int | None = None) -> tuple[Floats, Ints]:
     table, lines = array("d"), array("q")
     for line, cells in read_cells(path, header=False):
         if columns is not None and len(cells) != columns:
-            raise _wrong_width(path, line, cells, columns)
+            hint = "The task decides: 1 number for action, 3 for intention, 12 for risk."
+            if len(cells) == 1:
+                hint = _separator_hint(cells[0]) or hint
+            if len(cells) == 2 * columns and all(cell.strip("-").isdecimal() for cell in cells):
+                hint = "If the decimals have commas, write them with points."
+            raise InputError(
+                f"expected {columns} number{'s' * (columns > 1)} in a row, found {len(cells)}",
+                where=f"{path}:{line}",
+                hint=hint,
+            )
         table.extend([_finite(cell, f"{path}:{line}", first=not table) for cell in cells])
         columns = len(cells)
         lines.append(line)
@@ -182,7 +191,17 @@ def read_samples(path: Path, classes: int) -> SampleFile:
     raw = read_raw_samples(path)
     _check(raw, path, "truth", raw.truth, 0, classes - 1, f"a class 0..{classes - 1}")
     _check(raw, path, "tte_frames", raw.tte_frames, -1e9, 1e9, "a whole number of frames")
-    _check_videos(raw, path)
+    # A name stands for one pedestrian, and a pedestrian is in one video
+    first: dict[str, tuple[str, int]] = {}
+    for name, video, line in zip(raw.pedestrian, raw.video or (), raw.lines, strict=False):
+        known, at = first.setdefault(name, (video, line))
+        if video != known:
+            raise InputError(
+                f"expected pedestrian {name[:40]!r} in video {known[:40]!r} as in line {at}, "
+                f"found {video[:40]!r}",
+                where=f"{path}:{line}",
+                hint="Give pedestrians of different videos different names, such as VIDEO/NAME.",
+            )
     return SampleFile(
         raw.truth.astype(np.int64), raw.pedestrian, raw.tte_frames.astype(np.int64), raw.video, raw.columns
     )
@@ -231,19 +250,6 @@ def check_same_length(scores: int, samples: int, scores_path: Path, samples_from
             hint="Scores have no keys and are joined by row: write one row per sample, in the samples' "
             "order, without a header. `roadaware doctor pedestrians` finds out which split it is.",
         )
-
-
-def _wrong_width(path: Path, line: int, cells: list[str], columns: int) -> InputError:
-    hint = "The task decides: 1 number for action, 3 for intention, 12 for risk."
-    if len(cells) == 1:
-        hint = _separator_hint(cells[0]) or hint
-    if len(cells) == 2 * columns and all(cell.strip("-").isdecimal() for cell in cells):
-        hint = "If the decimals have commas, write them with points."
-    return InputError(
-        f"expected {columns} number{'s' * (columns > 1)} in a row, found {len(cells)}",
-        where=f"{path}:{line}",
-        hint=hint,
-    )
 
 
 def _separator_hint(cell: str) -> str:
@@ -339,20 +345,6 @@ def _check(
             where=f"{path}:{raw.lines[row]}",
             hint="`roadaware doctor pedestrians` looks for the cause (labels from 1, time in seconds).",
         )
-
-
-def _check_videos(raw: RawSamples, path: Path) -> None:
-    """A name stands for one pedestrian, and a pedestrian is in one video."""
-    first: dict[str, tuple[str, int]] = {}
-    for name, video, line in zip(raw.pedestrian, raw.video or (), raw.lines, strict=False):
-        known, at = first.setdefault(name, (video, line))
-        if video != known:
-            raise InputError(
-                f"expected pedestrian {name[:40]!r} in video {known[:40]!r} as in line {at}, "
-                f"found {video[:40]!r}",
-                where=f"{path}:{line}",
-                hint="Give pedestrians of different videos different names, such as VIDEO/NAME.",
-            )
 
 
 def format_scores(scores: Floats) -> str:

@@ -82,7 +82,31 @@ class MapFiles:
             if not self._members and any(self._folder.entries()):
                 raise InputError(f"a folder without any {_ENDING} file", where=self.where, hint=_FOLDER)
         elif path.suffix.lower() == ".npz":
-            self._archive, self._members = _open_archive(path, self.where)
+            try:
+                archive = zipfile.ZipFile(path)
+            except _ZIP_ERRORS as error:
+                message = f"no whole .npz: {to_printable(str(error)) or type(error).__name__}"
+                raise InputError(message, where=self.where, hint="write it again with numpy.savez") from error
+            found: dict[str, zipfile.ZipInfo] = {}
+            end, wrong = 0, ""
+            for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
+                name = info.filename.removesuffix(_ENDING)
+                if (
+                    is_outside(info.filename)
+                    or name in found
+                    or info.header_offset < end
+                    or len(found) >= _MOST_FILES
+                ):
+                    wrong = (
+                        wrong
+                        or f"'{to_printable(info.filename)}' leads out of it, stands in it twice or overlaps another"
+                    )
+                found[name] = info
+                end = info.header_offset + 30 + info.compress_size
+            if wrong:
+                archive.close()
+                raise InputError(f"the archive is not to be trusted: {wrong}", where=self.where)
+            self._archive, self._members = archive, found
         else:
             self._arrays = _json(path, self.where)
 
@@ -115,7 +139,33 @@ class MapFiles:
             raise MapError(error.message) from error
         except _ZIP_ERRORS as error:
             raise MapError(f"damaged: {to_printable(str(error)) or type(error).__name__}") from error
-        return _array(data)
+        # The array of an .npy file; its header is checked before any room is made
+        stream = io.BytesIO(data[: _MOST_HEADER + 16])
+        try:
+            version = np.lib.format.read_magic(stream)
+            if version not in ((1, 0), (2, 0)):
+                raise MapError(f"an .npy file of version {version[0]}.{version[1]}; 1.0 and 2.0 are read")
+            read = (
+                np.lib.format.read_array_header_1_0
+                if version == (1, 0)
+                else np.lib.format.read_array_header_2_0
+            )
+            shape, by_columns, dtype = read(stream, max_header_size=_MOST_HEADER)
+        except MapError:
+            raise
+        except Exception as error:  # the parser of headers raises whatever the text makes it raise
+            raise_interrupt(error)
+            raise MapError(f"no .npy file: {to_printable(str(error)) or type(error).__name__}") from error
+        if dtype.hasobject or dtype.kind not in _KINDS or dtype.itemsize > 8 or dtype.names or dtype.subdtype:
+            raise MapError(f"holds {to_printable(str(dtype), 40)}; a map holds plain numbers")
+        # Leading dimensions of 1, as of a batch, are left out.
+        sides = tuple(side for at, side in enumerate(shape) if side != 1 or at >= len(shape) - 2)
+        if len(sides) != 2 or min(sides) < 1 or sides[0] * sides[1] > MOST_CELLS:
+            raise MapError(f"a map has two dimensions and at most {MOST_CELLS} cells; the array is {shape}")
+        if len(data) - stream.tell() != sides[0] * sides[1] * dtype.itemsize:
+            raise MapError(f"an array {shape} of {dtype} with {len(data) - stream.tell()} bytes of content")
+        flat = np.frombuffer(data, dtype, offset=stream.tell())
+        return flat.reshape(sides, order="F" if by_columns else "C")
 
     def _bytes(self, name: str) -> bytes:
         if self._folder is not None:
@@ -144,66 +194,6 @@ def _walk(folder: FolderSource, inner: str = "", depth: int = 0) -> Iterator[tup
             yield escape_surrogates(full.removesuffix(_ENDING)), full
     for each in folders if depth < _DEEPEST else ():
         yield from _walk(folder, f"{inner}/{each}" if inner else each, depth + 1)
-
-
-def _open_archive(path: Path, where: str) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]:
-    try:
-        archive = zipfile.ZipFile(path)
-    except _ZIP_ERRORS as error:
-        message = f"no whole .npz: {to_printable(str(error)) or type(error).__name__}"
-        raise InputError(message, where=where, hint="write it again with numpy.savez") from error
-    found: dict[str, zipfile.ZipInfo] = {}
-    end, wrong = 0, ""
-    for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
-        name = info.filename.removesuffix(_ENDING)
-        if (
-            is_outside(info.filename)
-            or name in found
-            or info.header_offset < end
-            or len(found) >= _MOST_FILES
-        ):
-            wrong = (
-                wrong
-                or f"'{to_printable(info.filename)}' leads out of it, stands in it twice or overlaps another"
-            )
-        found[name] = info
-        end = info.header_offset + 30 + info.compress_size
-    if wrong:
-        archive.close()
-        raise InputError(f"the archive is not to be trusted: {wrong}", where=where)
-    return archive, found
-
-
-def _array(data: bytes) -> Numbers:
-    """The array of an .npy file; its header is checked before any room is made.
-
-    Raises:
-        MapError: if it is no such file, or holds anything but numbers in two dimensions.
-    """
-    stream = io.BytesIO(data[: _MOST_HEADER + 16])
-    try:
-        version = np.lib.format.read_magic(stream)
-        if version not in ((1, 0), (2, 0)):
-            raise MapError(f"an .npy file of version {version[0]}.{version[1]}; 1.0 and 2.0 are read")
-        read = (
-            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        )
-        shape, by_columns, dtype = read(stream, max_header_size=_MOST_HEADER)
-    except MapError:
-        raise
-    except Exception as error:  # the parser of headers raises whatever the text makes it raise
-        raise_interrupt(error)
-        raise MapError(f"no .npy file: {to_printable(str(error)) or type(error).__name__}") from error
-    if dtype.hasobject or dtype.kind not in _KINDS or dtype.itemsize > 8 or dtype.names or dtype.subdtype:
-        raise MapError(f"holds {to_printable(str(dtype), 40)}; a map holds plain numbers")
-    # Leading dimensions of 1, as of a batch, are left out.
-    sides = tuple(side for at, side in enumerate(shape) if side != 1 or at >= len(shape) - 2)
-    if len(sides) != 2 or min(sides) < 1 or sides[0] * sides[1] > MOST_CELLS:
-        raise MapError(f"a map has two dimensions and at most {MOST_CELLS} cells; the array is {shape}")
-    if len(data) - stream.tell() != sides[0] * sides[1] * dtype.itemsize:
-        raise MapError(f"an array {shape} of {dtype} with {len(data) - stream.tell()} bytes of content")
-    flat = np.frombuffer(data, dtype, offset=stream.tell())
-    return flat.reshape(sides, order="F" if by_columns else "C")
 
 
 def _json(path: Path, where: str) -> dict[str, Numbers | str]:

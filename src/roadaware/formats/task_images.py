@@ -129,12 +129,25 @@ def _file(films: _Films, place: Place, still: str | None, folder: Path, *, copy:
         return _copy_image(path, folder, video, frame) if copy else path
     path = folder / FOLDER / video / f"{frame:06d}.jpg"
     if not path.is_file():
-        _put(path, _jpeg(films.frame(video, frame)))
+        image = films.frame(video, frame)
+        stream = io.BytesIO()
+        Image.fromarray(image).save(stream, "JPEG", quality=QUALITY)
+        _put(path, stream.getvalue())
     return Path(os.path.realpath(path))
 
 
 def _checked_size(path: Path, place: Place, known: tuple[int, int] | None) -> tuple[int, int]:
-    size = _size(path)
+    # Width and height of an image by its first bytes
+    head = read_file_head(path, HEAD_BYTES)
+    if read_orientation(head, to_printable(str(path))) != 1:
+        message = "its EXIF turns it: a browser would show it otherwise than its pixels and boxes lie"
+        raise InputError(
+            message, where=to_printable(str(path)), hint="have images copied: copies are not turned"
+        )
+    found = parse_image_size(head)
+    if found is None:
+        raise InputError("no PNG or JPEG whose size is known", where=to_printable(str(path)))
+    size = found
     if known is not None and known != size:
         width, height = known
         message = f"the image is {size[0]}x{size[1]}, the table says {width}x{height}"
@@ -156,31 +169,6 @@ def _put(path: Path, data: bytes) -> None:
     except OSError as error:
         raise build_disk_error(path, len(data), error) from error
     write_atomically(path, data)
-
-
-def _jpeg(image: npt.NDArray[np.uint8]) -> bytes:
-
-    stream = io.BytesIO()
-    Image.fromarray(image).save(stream, "JPEG", quality=QUALITY)
-    return stream.getvalue()
-
-
-def _size(path: Path) -> tuple[int, int]:
-    """Width and height of an image by its first bytes.
-
-    Raises:
-        InputError: if they do not tell, or say that the image is to be turned, which boxes are not.
-    """
-    head = read_file_head(path, HEAD_BYTES)
-    if read_orientation(head, to_printable(str(path))) != 1:
-        message = "its EXIF turns it: a browser would show it otherwise than its pixels and boxes lie"
-        raise InputError(
-            message, where=to_printable(str(path)), hint="have images copied: copies are not turned"
-        )
-    found = parse_image_size(head)
-    if found is None:
-        raise InputError("no PNG or JPEG whose size is known", where=to_printable(str(path)))
-    return found
 
 
 def _below(path: Path, base: Path) -> str:

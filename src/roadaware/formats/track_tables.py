@@ -132,7 +132,19 @@ def read_track_file(path: Path, source: TrackSource | None = None, *, strict: bo
             f"{to_printable(str(path))} is no table of tracks (.csv, .parquet), MOT text (.txt), COCO annotations (.json), "
             "saved tables, or folder of a watch; name a dataset by --reader"
         )
-    scenes = _complete_videos(scenes, source, path)
+    # The scenes with the rate and size of their videos, which predictors need
+    stated = "width_px" in scenes.videos.columns and not scenes.videos["width_px"].null_count()
+    scenes, where = _fill_videos(scenes, source), to_printable(str(path))
+    if scenes.videos["width_px"].null_count() or scenes.videos["height_px"].null_count():
+        raise UsageError(
+            f"{where} does not say how large its images are, which predictors need: --size 1920x1080"
+        )
+    if scenes.videos["fps"].null_count():
+        raise UsageError(
+            f"{where} does not say how many frames a second it has, which predictors need: --fps 30"
+        )
+    if source.size_px is not None and not stated and len(scenes.boxes):
+        _warn_of_size(scenes.boxes, source.size_px, where)
     if (
         scenes.boxes.is_empty()
         or "tube" not in scenes.boxes.columns
@@ -303,27 +315,6 @@ def _fill_videos(tables: T, source: TrackSource) -> T:
     if source.fps is not None:
         videos = videos.with_columns(fps=pl.col("fps").fill_null(source.fps))
     return tables.with_tables(videos=videos)
-
-
-def _complete_videos(scenes: Scenes, source: TrackSource, path: Path) -> Scenes:
-    """The scenes with the rate and size of their videos, which predictors need.
-
-    Raises:
-        UsageError: if one is known neither by the file nor by `source`.
-    """
-    stated = "width_px" in scenes.videos.columns and not scenes.videos["width_px"].null_count()
-    scenes, where = _fill_videos(scenes, source), to_printable(str(path))
-    if scenes.videos["width_px"].null_count() or scenes.videos["height_px"].null_count():
-        raise UsageError(
-            f"{where} does not say how large its images are, which predictors need: --size 1920x1080"
-        )
-    if scenes.videos["fps"].null_count():
-        raise UsageError(
-            f"{where} does not say how many frames a second it has, which predictors need: --fps 30"
-        )
-    if source.size_px is not None and not stated and len(scenes.boxes):
-        _warn_of_size(scenes.boxes, source.size_px, where)
-    return scenes
 
 
 def _warn_of_size(boxes: pl.DataFrame, size_px: tuple[int, int], where: str) -> None:

@@ -113,7 +113,10 @@ def write_ava(scenes: Scenes, folder: Path, written: WrittenTruth) -> None:
     rows = rows.join(placed, on="box", how="left", maintain_order="left").with_columns(
         pl.col("first").fill_null(pl.col("box")), pl.col("place").fill_null(-1), action=action
     )
-    bare = _list_empty_moments(scenes, rows, facts)
+    # Moments that somebody looked at without a box: rows without corners
+    bare = _list_moments(scenes, facts, annotated=True).join(
+        rows.select("video", "second").unique(), on=["video", "second"], how="anti", maintain_order="left"
+    )
     order = {video: n for n, video in enumerate(scenes.videos["video"].cast(pl.String).to_list())}
     everything = pl.concat([rows, bare], how="diagonal_relaxed").with_columns(
         order=pl.col("video").replace_strict(order, return_dtype=pl.Int64)
@@ -255,13 +258,6 @@ def _list_moments(scenes: Scenes, facts: pl.DataFrame, *, annotated: bool) -> pl
     named = named.with_columns(second=(pl.col("frame") / pl.col("fps")).round().cast(pl.Int64))
     whole = (pl.col("second") * pl.col("fps")).round() == pl.col("frame")
     return named.filter(whole).select("video", "second")
-
-
-def _list_empty_moments(scenes: Scenes, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-    """Moments that somebody looked at without a box: rows without corners."""
-    return _list_moments(scenes, facts, annotated=True).join(
-        rows.select("video", "second").unique(), on=["video", "second"], how="anti", maintain_order="left"
-    )
 
 
 def write_vidvrd(scenes: Scenes, folder: Path, written: WrittenTruth) -> None:

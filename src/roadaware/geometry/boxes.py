@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats, Ints
+from roadaware.geometry.kernels import compute_tube_pair_overlaps, find_overlapping_intervals
 
 
 def areas(boxes: npt.ArrayLike, *, pixel_offset: float = 0.0) -> Floats:
@@ -230,7 +231,6 @@ def compute_tube_overlaps(
     """
     if time not in TUBE_TIMES:
         raise ValueError(f"time should be one of {', '.join(TUBE_TIMES)}, not {time!r}")
-    from roadaware.geometry.kernels import compute_tube_pair_overlaps, find_overlapping_intervals
 
     first_b, last_b = _interval(b)
     order = np.flatnonzero(last_b >= first_b)

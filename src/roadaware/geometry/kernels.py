@@ -1,4 +1,4 @@
-"""Compiled sums in the order in which numpy adds, overlaps of two boxes, and loops over pairs of tubes; imports numba."""
+"""Compiled sums in the order in which numpy adds, overlaps of two boxes, and loops over pairs of tubes."""
 
 from __future__ import annotations
 

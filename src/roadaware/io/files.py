@@ -43,7 +43,11 @@ def write_atomically(path: Path, data: bytes) -> None:
     path, written = Path(path), False
     try:
         if is_stream(path):
-            _pour(path, data)
+            # Write to a stream as it is: to a descriptor where it stands, so that what it holds stays
+            number = _descriptor(path)
+            handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC) if number is None else os.dup(number)
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
             return
         # A rename would put a file in the place of the link.
         path = path.resolve()
@@ -76,18 +80,6 @@ def _descriptor(path: Path) -> int | None:
             return None
         path = path.parent / path.readlink()
     return None
-
-
-def _pour(path: Path, data: bytes) -> None:
-    """Write to a stream as it is: to a descriptor where it stands, so that what it holds stays.
-
-    Raises:
-        OSError: whatever the system says.
-    """
-    number = _descriptor(path)
-    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC) if number is None else os.dup(number)
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(data)
 
 
 def write_and_rename(path: Path, data: bytes) -> None:
@@ -248,7 +240,7 @@ def check_room(target: Path, *, is_folder: bool = False) -> None:
     if not folder.is_dir():
         raise DiskError(f"{target} cannot be made: {folder} is not a folder")
     try:
-        if not os.access(folder, os.W_OK | os.X_OK) or _is_read_only(target):
+        if not os.access(folder, os.W_OK | os.X_OK) or (target.is_file() and not os.access(target, os.W_OK)):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         _try(folder)
         room = os.statvfs(folder)
@@ -279,10 +271,6 @@ def describe_unreachable(path: Path) -> str | None:
     names = [len(os.fsencode(part)) for part in path.absolute().parts]
     too_long = max(names) > _LONGEST or len(names) > _DEEPEST or sum(names) + len(names) > _WHOLE
     return os.strerror(errno.ENAMETOOLONG) if too_long else None
-
-
-def _is_read_only(path: Path) -> bool:
-    return path.is_file() and not os.access(path, os.W_OK)
 
 
 def _try(folder: Path) -> None:

@@ -217,7 +217,13 @@ def write_result_folder(folder: Path, files: Mapping[str, bytes], *, overwrite: 
     ours = (list_result_files(target) if target.is_dir() else None) or frozenset()
     _refuse_clash(target, files, ours)
     make_folder(target.parent)
-    _sweep(target.parent)
+    # Remove what killed processes left half-built
+    with suppress(OSError):
+        for path in target.parent.iterdir():
+            match = _TEMPORARY.fullmatch(path.name)
+            # Without /proc nobody can be known to be dead.
+            if match and not Path(f"/proc/{match[1]}").exists() and Path("/proc/self").exists():
+                shutil.rmtree(path, ignore_errors=True)
     building = target.parent / f".roadaware-run-{os.getpid()}-{secrets.token_hex(4)}.tmp"
     try:
         for name, data in files.items():
@@ -325,16 +331,6 @@ def replace_folder(new: Path, target: Path) -> None:
     flush_folder(target.parent)
     if old is not None:
         shutil.rmtree(old, ignore_errors=True)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what killed processes left half-built."""
-    with suppress(OSError):
-        for path in folder.iterdir():
-            match = _TEMPORARY.fullmatch(path.name)
-            # Without /proc nobody can be known to be dead.
-            if match and not Path(f"/proc/{match[1]}").exists() and Path("/proc/self").exists():
-                shutil.rmtree(path, ignore_errors=True)
 
 
 # Holding: a folder that a long work writes into belongs to one process, until that ends in whatever way.

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -123,7 +123,16 @@ def _decode_image(path: Path, formats: Sequence[str]) -> tuple[Pixels, int | Non
     data = [read_file(path)]
     try:
         with open_picture(data.pop(), formats) as (image, parts):
-            return _rgb(image), parts.orientation
+            # Three channels of an image, some rows at a time: whole copies would take several times
+            # its memory
+            image.load()
+            width, height = image.size
+            made = np.empty((height, width, 3), dtype=np.uint8)
+            step = max(1, _ROWS_PIXELS // width)
+            for top in range(0, height, step):
+                rows = image.crop((0, top, width, min(height, top + step)))
+                made[top : top + step] = rows.convert("RGB")
+            return made, parts.orientation
     except InputError as error:
         message = f"no whole {_format_names(formats)}: {error.message}"
         raise InputError(message, where=where, hint="copy the file again") from error
@@ -131,18 +140,6 @@ def _decode_image(path: Path, formats: Sequence[str]) -> tuple[Pixels, int | Non
 
 def _format_names(formats: Sequence[str]) -> str:
     return f"{', '.join(formats[:-1])} or {formats[-1]}"
-
-
-def _rgb(image: Any) -> Pixels:
-    """Three channels of an image, some rows at a time: whole copies would take several times its memory."""
-    image.load()
-    width, height = image.size
-    made = np.empty((height, width, 3), dtype=np.uint8)
-    step = max(1, _ROWS_PIXELS // width)
-    for top in range(0, height, step):
-        rows = image.crop((0, top, width, min(height, top + step)))
-        made[top : top + step] = rows.convert("RGB")
-    return made
 
 
 def parse_image_size(head: bytes) -> tuple[int, int] | None:

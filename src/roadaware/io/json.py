@@ -205,7 +205,9 @@ def is_nested_deeper(text: str, most: int) -> bool:
 
 def describe_type(value: Any) -> str:
     """The type of a value in words."""
-    return next((text for kind, text in _KINDS if isinstance(value, kind)), _plain_kind(value))
+    return next(
+        (text for kind, text in _KINDS if isinstance(value, kind)), "null" if value is None else "a number"
+    )
 
 
 def format_value(value: Any) -> str:
@@ -266,10 +268,6 @@ def parse_int(value: Any, low: int, high: int) -> int | None:
     """The value if it is a whole number in [low, high], None otherwise; 3.0 is not one, nor is true."""
     # type and not isinstance: True is an instance of int.
     return value if type(value) is int and low <= value <= high else None
-
-
-def _plain_kind(value: Any) -> str:
-    return "null" if value is None else "a number"
 
 
 def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

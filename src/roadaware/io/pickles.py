@@ -122,7 +122,19 @@ def call(name: str, arguments: Any) -> Any:
     """
     if type(arguments) is tuple:
         if name == "dtype" and len(arguments) == 3 and arguments[1:] in ((False, True), (0, 1)):
-            return Type(_code(arguments[0]))
+            # A type's code, if it is one of the plain ones
+            code = arguments[0]
+            if type(code) is bytes:
+                code = code.decode("latin-1")
+            if type(code) is str and code.startswith("O"):
+                raise RefusalError("an array of objects; only numbers, truth values and text are read")
+            if (
+                type(code) is not str
+                or not _TYPE.fullmatch(code)
+                or (code[0] in "biuf" and code not in _NUMBERS)
+            ):
+                raise RefusalError("an array that is not of plain numbers, truth values or text")
+            return Type(code)
         if name == "scalar" and len(arguments) == 2:
             return _scalar(*arguments)
         if name == "_reconstruct" and len(arguments) == 3:
@@ -158,17 +170,6 @@ def _scalar(kind: Any, raw: Any) -> Any:
     if not raw:
         return "" if kind.code[0] == "U" else b""
     return validate_array(np.frombuffer(raw, kind.dtype))[0].item()
-
-
-def _code(code: Any) -> str:
-    """A type's code, if it is one of the plain ones."""
-    if type(code) is bytes:
-        code = code.decode("latin-1")
-    if type(code) is str and code.startswith("O"):
-        raise RefusalError("an array of objects; only numbers, truth values and text are read")
-    if type(code) is not str or not _TYPE.fullmatch(code) or (code[0] in "biuf" and code not in _NUMBERS):
-        raise RefusalError("an array that is not of plain numbers, truth values or text")
-    return code
 
 
 @lru_cache(maxsize=1024)

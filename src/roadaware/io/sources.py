@@ -724,7 +724,14 @@ def find_source(
     source = open_source(path)
     unread: list[InputError] = []
     if found := _nearest(source, fits, unread):
-        return _only(found, wanted)
+        if len(found) > 1:
+            names = ", ".join(to_printable(f"{source.path}/{source.prefix}") for source in found)
+            for source in found:
+                source.close()
+            raise DatasetNotFoundError(
+                f"{wanted}, and several folders have it: {names}. Point at one of them"
+            )
+        return found[0]
     saw = ", ".join(_listing(source)) or "nothing"
     source.close()
     text = "".join(f" {error.where}: {error.message}." for error in unread[:3])
@@ -745,15 +752,6 @@ def _nearest(source: Source, fits: Callable[[Source], bool], unread: list[InputE
         level = list(islice((inner for candidate in level for inner in _inside(candidate)), left))
         left -= len(level)
     return []
-
-
-def _only(found: Sequence[Source], wanted: str) -> Source:
-    if len(found) > 1:
-        names = ", ".join(to_printable(f"{source.path}/{source.prefix}") for source in found)
-        for source in found:
-            source.close()
-        raise DatasetNotFoundError(f"{wanted}, and several folders have it: {names}. Point at one of them")
-    return found[0]
 
 
 def _archives(source: Source, fits: Callable[[Source], bool], unread: list[InputError]) -> list[Source]:

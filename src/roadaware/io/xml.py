@@ -364,7 +364,12 @@ class _Taken:
     def _end(self, element: etree._Element) -> None:
         row = self.open.pop()
         if self.record.tags:
-            values = _children(element)
+            # The `<attribute name="...">` children; of two with one name the first counts
+            values: dict[str, str] = {}
+            for child in element:
+                name = child.get("name")
+                if name is not None and get_local_name(child) == "attribute":
+                    values.setdefault(name, child.text or "")
             for name in self.record.tags:
                 self.columns[name][row] = values.get(name)
         self.drop()
@@ -389,16 +394,6 @@ def refuse_crowded(document: Document, record: Record) -> None:
     if records * record.shortest > size or outside * _LEAST_PER_TAG_OUTSIDE > size:
         message = f"{tags} tags and {records} <{record.element}> in {size} characters: this is no annotation"
         raise InputError(message, where=document.where, hint="fetch the file again")
-
-
-def _children(element: etree._Element) -> dict[str, str]:
-    """The `<attribute name="...">` children; of two with one name the first counts."""
-    values: dict[str, str] = {}
-    for child in element:
-        name = child.get("name")
-        if name is not None and get_local_name(child) == "attribute":
-            values.setdefault(name, child.text or "")
-    return values
 
 
 # Files of thousands of like elements as one table of text: a strict scanner, lxml for all it does not know.

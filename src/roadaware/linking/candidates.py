@@ -1,4 +1,4 @@
-"""Compiled kernels: predicted boxes of live paths and the cost of each detection for them; imports numba."""
+"""Compiled kernels: predicted boxes of live paths and the cost of each detection for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.geometry.compiled import inline_kernel, inner_kernel, kernel
 from roadaware.geometry.kernels import block_sum, round_to_single
 
-# The assignment of the greatest sum between rows and columns, compiled; imports numba.
+# The assignment of the greatest sum between rows and columns, compiled.
 
 
 @inner_kernel

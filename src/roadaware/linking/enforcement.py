@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from roadaware.arrays import Bools, Floats, Floats32, Ints
 from roadaware.errors import InputError, UsageError
+from roadaware.linking.enforcement_kernels import REPAIRED, SATISFIED, UNPROVEN, place_scores, repair
 from roadaware.linking.postprocessing import add_step_note
 from roadaware.scenes.composites import product_of_marginals
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
@@ -122,11 +123,42 @@ class Enforcer:
         Args:
             scores: (n, labels), 0 for labels that nobody can have.
         """
-        from roadaware.linking.enforcement_kernels import repair
 
         literals, ends = self._clauses()
         if self.config.method == "maxsat":
-            return _solve_maxsat(scores, self.config.threshold, literals, ends)
+            # The nearest labels of each row by python-sat's RC2
+            # The MaxSAT solver and its formula
+            try:
+                from pysat.examples.rc2 import RC2
+                from pysat.formula import WCNF
+            except ImportError as error:
+                raise UsageError(
+                    "the method maxsat needs python-sat: pip install 'roadaware[logic]'; the method nearest finds the same "
+                    "without it"
+                ) from error
+            rc2, wcnf = RC2, WCNF
+
+            limit = np.float32(self.config.threshold)
+            clauses = [literals[a:b].tolist() for a, b in itertools.pairwise(ends)]
+            labels = scores >= limit
+            states = np.full(len(scores), SATISFIED, dtype=np.int64)
+            weights = np.abs(scores.astype(np.float64) - np.float64(limit))
+            for row in range(len(scores)):
+                there = labels[row].copy()
+                if all(any((k > 0) == there[abs(k) - 1] for k in clause) for clause in clauses):
+                    continue
+                formula = wcnf()
+                formula.extend(clauses)
+                for k in range(len(there)):
+                    # A soft clause has a weight of 1 at least.
+                    formula.append(
+                        [k + 1 if there[k] else -k - 1], weight=max(1, round(weights[row, k] * _PER_ONE))
+                    )
+                with rc2(formula) as solver:
+                    model = set(solver.compute())
+                labels[row] = [k + 1 in model for k in range(len(there))]
+                states[row] = REPAIRED
+            return labels, states
         nodes = _MOST_NODES if self.config.method == "nearest" else 0
         labels, states = repair(
             np.ascontiguousarray(scores, dtype=np.float32),
@@ -144,7 +176,6 @@ class Enforcer:
         Args:
             scores: (n, labels) in [0, 1], 0 for labels that nobody can have.
         """
-        from roadaware.linking.enforcement_kernels import place_scores
 
         labels, _ = self.find_labels(scores)
         return place_scores(
@@ -241,52 +272,6 @@ def measure_distance(scores: Floats32, threshold: float, there: Bools) -> Floats
     return distance
 
 
-def _solve_maxsat(scores: Floats32, threshold: float, literals: Ints, ends: Ints) -> tuple[Bools, Ints]:
-    """The nearest labels of each row by python-sat's RC2.
-
-    Source: Ignatiev, Morgado and Marques-Silva, "RC2: an efficient MaxSAT solver", JSAT 2019.
-    """
-    rc2, wcnf = _import_pysat()
-    from roadaware.linking.enforcement_kernels import REPAIRED, SATISFIED
-
-    limit = np.float32(threshold)
-    clauses = [literals[a:b].tolist() for a, b in itertools.pairwise(ends)]
-    labels = scores >= limit
-    states = np.full(len(scores), SATISFIED, dtype=np.int64)
-    weights = np.abs(scores.astype(np.float64) - np.float64(limit))
-    for row in range(len(scores)):
-        there = labels[row].copy()
-        if all(any((k > 0) == there[abs(k) - 1] for k in clause) for clause in clauses):
-            continue
-        formula = wcnf()
-        formula.extend(clauses)
-        for k in range(len(there)):
-            # A soft clause has a weight of 1 at least.
-            formula.append([k + 1 if there[k] else -k - 1], weight=max(1, round(weights[row, k] * _PER_ONE)))
-        with rc2(formula) as solver:
-            model = set(solver.compute())
-        labels[row] = [k + 1 in model for k in range(len(there))]
-        states[row] = REPAIRED
-    return labels, states
-
-
-def _import_pysat() -> tuple[Any, Any]:
-    """The MaxSAT solver and its formula.
-
-    Raises:
-        UsageError: if python-sat is not installed.
-    """
-    try:
-        from pysat.examples.rc2 import RC2
-        from pysat.formula import WCNF
-    except ImportError as error:
-        raise UsageError(
-            "the method maxsat needs python-sat: pip install 'roadaware[logic]'; the method nearest finds the same "
-            "without it"
-        ) from error
-    return RC2, WCNF
-
-
 def enforce_requirements(
     predictions: Predictions, requirements: Requirements, config: EnforcementConfig | None = None
 ) -> tuple[Predictions, EnforcementCounts]:
@@ -303,7 +288,6 @@ def enforce_requirements(
     Raises:
         InputError: if the predictions have tubes or no scores, or the requirements contradict each other.
     """
-    from roadaware.linking.enforcement_kernels import SATISFIED, UNPROVEN, place_scores
 
     config = config or EnforcementConfig()
     if not predictions.tubes.is_empty():

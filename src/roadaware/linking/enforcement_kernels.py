@@ -1,5 +1,5 @@
 """Compiled repair of label sets that violate clauses: by propagation along an order of labels, and to the nearest set by
-branch and bound; imports numba.
+branch and bound.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Compiled steps of the linker and around it: paths go on, are ordered, begin and close; labelling of paths; checks of
-input, suppression and clustering of boxes and tubes; imports numba.
+input, suppression and clustering of boxes and tubes.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def link_frames(
     return done
 
 
-# Compiled steps around the linker: checks of input, walks along paths, tube suppression; imports numba.
+# Compiled steps around the linker: checks of input, walks along paths, tube suppression.
 
 
 @kernel

@@ -29,6 +29,7 @@ from roadaware.linking.paths import (
     select_strong_paths,
     select_usable_rows,
 )
+from roadaware.linking.postprocessing import suppress_overlapping_tubes
 from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions
@@ -155,8 +156,6 @@ def close(paths: Paths, detections: Detections, kinds: Layout, config: LinkerCon
     }
     # Last, since it compares whole tubes with each other.
     if config.tube_nms is not None:
-        from roadaware.linking.postprocessing import suppress_overlapping_tubes
-
         labelled = {
             kind: suppress_overlapping_tubes(found, paths, detections, config)
             for kind, found in labelled.items()

@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.errors import InputError, UsageError
+from roadaware.linking.candidates import FIRST_FRAME, FRAME, LAST, LENGTH
 from roadaware.linking.config import FRAME_S, LinkerConfig
+from roadaware.linking.kernels import find_invalid_detection
 from roadaware.linking.paths import ROUNDING_S, Stream, label_live_paths
 
 _LOG = logging.getLogger("roadaware")
@@ -199,7 +201,6 @@ class Linker:
             columns: the class scores of one kind (see `scenes.dense_scores.Layout.columns`) (default: all).
             k: labels per path.
         """
-        from roadaware.linking.candidates import FIRST_FRAME, FRAME, LAST, LENGTH
 
         state, slots = self._state, self._state.slots
         chosen = range(self._n_scores)[columns or slice(None)]
@@ -239,7 +240,6 @@ class Linker:
         return tuple(paths)
 
     def _gathered(self, number: int, places: Ints) -> Path:
-        from roadaware.linking.candidates import FRAME
 
         pool = self._state.pool
         return Path(
@@ -279,7 +279,6 @@ class Linker:
         self, frame: int, boxes: npt.ArrayLike, agentness: npt.ArrayLike, scores: npt.ArrayLike
     ) -> tuple[Floats, Floats, Floats32]:
         """The detections as arrays that fit each other, in the config's precision."""
-        from roadaware.linking.kernels import find_invalid_detection
 
         # Through 32 bits first: what the published builder compares is what a file stores.
         kept = np.float32 if self.config.single_precision else np.float64

@@ -9,7 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats, Floats32, Ints
+from roadaware.linking import candidates, kernels
+from roadaware.linking.candidates import (
+    ASSIGNMENTS,
+    COSTS,
+    FIRST_FRAME,
+    FRAME,
+    LAST,
+    LENGTH,
+    MOTIONS,
+    OWNER,
+    Pool,
+    Rules,
+)
 from roadaware.linking.config import LinkerConfig
+from roadaware.linking.kernels import CLASS_SCORES, collect_path, score_classes, trim_all, trim_each
 
 if TYPE_CHECKING:
     from roadaware.linking.candidates import Pool, Rules
@@ -22,7 +36,6 @@ ROUNDING_S = 1e-6
 
 def build_kernel_rules(config: LinkerConfig, l2_columns: int) -> Rules:
     """The fields of a config as the kernels read them."""
-    from roadaware.linking.candidates import ASSIGNMENTS, COSTS, MOTIONS, Rules
 
     return Rules(
         single=config.single_precision,
@@ -59,7 +72,6 @@ class Engine:
     """
 
     def __init__(self, config: LinkerConfig, pool: Pool, slots: int, n_sums: int, l2_columns: int) -> None:
-        from roadaware.linking import candidates, kernels
 
         self._columns, self._kernels = candidates, kernels
         self._by_build = config.order_ties == "build"
@@ -205,7 +217,6 @@ class Stream(Engine):
     """
 
     def __init__(self, config: LinkerConfig, n_scores: int, l2_columns: int, n_looks: int = 0) -> None:
-        from roadaware.linking.candidates import Pool
 
         # For a usual scene; it doubles as needed.
         size = 256
@@ -285,7 +296,6 @@ class Stream(Engine):
         self._n_free += len(places)
 
     def _traced(self, last: int) -> Ints:
-        from roadaware.linking.kernels import collect_path
 
         return collect_path(last, self.pool.found)
 
@@ -401,7 +411,6 @@ def link_video(
         (n,) the place of each detection's path in the order of closing, -1 for those not used; and how
         many paths there are.
     """
-    from roadaware.linking.candidates import FRAME, OWNER, Pool
 
     places = np.flatnonzero(used)
     ends = np.concatenate([[0], np.searchsorted(detections.frame[places], frames, side="right")])
@@ -500,7 +509,6 @@ def select_top_labels(
     Source: Singh et al., TPAMI 2022, section 4.2; the released code takes the best few frames instead of
         the mean over the tube, as many as a quarter of the number of classes.
     """
-    from roadaware.linking.kernels import CLASS_SCORES, score_classes
 
     long = np.diff(ends) > config.min_tube_len
     kept = np.concatenate([[0], np.cumsum(np.diff(ends)[long])])
@@ -544,7 +552,6 @@ def label_live_paths(state: Stream, columns: range, k: int, config: LinkerConfig
 
 def _running(state: Stream, columns: range, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
     """The same with whatever score."""
-    from roadaware.linking.candidates import FIRST_FRAME, FRAME, LAST, LENGTH
 
     if config.class_score != "mean":
         # The same from every detection of the live paths.
@@ -631,7 +638,6 @@ def label_and_trim(paths: Paths, detections: Detections, columns: range, config:
 def _trim_each(
     paths: Paths, detections: Detections, columns: range, labels: Ints, config: LinkerConfig
 ) -> Segments:
-    from roadaware.linking.kernels import trim_each
 
     found, values = _room(paths, labels.shape[1], config)
     n = trim_each(
@@ -653,7 +659,6 @@ def _trim_each(
 
 
 def _trim_together(paths: Paths, detections: Detections, columns: range, config: LinkerConfig) -> Segments:
-    from roadaware.linking.kernels import trim_all
 
     found, values = _room(paths, config.max_labels, config)
     n = trim_all(

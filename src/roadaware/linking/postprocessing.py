@@ -14,6 +14,7 @@ from roadaware.arrays import Floats, Ints
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.config import LinkerConfig
+from roadaware.linking.kernels import cluster_boxes, suppress, suppress_tubes
 from roadaware.linking.paths import Detections, Paths, Segments
 from roadaware.scenes.advice import get_advice, merge_advice, set_advice
 from roadaware.scenes.concatenation import Sizes, compute_scale_factors, get_image_sizes, set_image_sizes
@@ -311,7 +312,7 @@ def suppress_overlaps(predictions: Predictions, config: NmsConfig | None = None)
             raise UsageError("suppression by class needs dense class scores; these detections have none")
         scores = convert_to_matrix(boxes["scores"], columns.width)
         result = scores.copy()
-        for column in _columns(columns, kinds):
+        for column in [index for kind in kinds for index in range(columns.width)[columns.columns(kind)]]:
             # On the original scores: what one class suppresses does not change another's order.
             values = scores[:, column].astype(np.float64)
             looked_at = values > config.min_score
@@ -337,13 +338,8 @@ def _by_agentness(flat: FrameBoxes, config: NmsConfig) -> Ints:
     return kept[np.arange(len(kept)) - begins < config.top]
 
 
-def _columns(columns: Layout, kinds: tuple[str, ...]) -> list[int]:
-    return [index for kind in kinds for index in range(columns.width)[columns.columns(kind)]]
-
-
 def _greedy(flat: FrameBoxes, score: Floats, config: NmsConfig) -> Ints:
     """Rows that stay when `score` decides, frame by frame, the best first."""
-    from roadaware.linking.kernels import suppress
 
     rows = np.flatnonzero(score > config.min_score)
     order = rows[np.lexsort((-score[rows], flat.group[rows]))]
@@ -370,7 +366,6 @@ def suppress_overlapping_tubes(
     """
     if config.tube_nms is None or not len(found):
         return found
-    from roadaware.linking.kernels import suppress_tubes
 
     frames = detections.frame[paths.rows]
     if config.gaps == "squeeze":
@@ -491,7 +486,6 @@ def fuse_detections(models: Sequence[Predictions], config: FusionConfig | None =
 
 def _boxes(pool: _Pool, weights: Floats, config: FusionConfig, width: int) -> pl.DataFrame:
     """The fused boxes in their order."""
-    from roadaware.linking.kernels import cluster_boxes
 
     group = assign_frame_numbers(pool.rows)
     weighted = pool.score * weights[pool.model]

@@ -204,18 +204,14 @@ def _extract_labels(tables: TableSet, classes: tuple[str, ...]) -> _Labelled:
     predicted = isinstance(tables, Predictions)
     labels = tables.labels.filter(pl.col("kind").cast(pl.String) == KIND)
     if predicted and labels.is_empty() and "scores" in tables.boxes.columns:
-        return _dense(tables, classes)
+        # Every label of every box, from dense scores
+        kinds, n = get_score_layout(tables.meta, "boxes"), len(tables.boxes)
+        scores = convert_dense_scores(tables.boxes["scores"], kinds.width)[:, kinds.columns(KIND)]
+        cls = _map_classes(tables, np.tile(np.arange(scores.shape[1]), n), classes)
+        return _Labelled(np.repeat(np.arange(n), scores.shape[1]), cls, scores.ravel().astype(np.float64))
     cls = _map_classes(tables, labels["label"].to_numpy(), classes)
     score = _scores(labels) if predicted else np.ones(len(labels))
     return _Labelled(_places(tables.boxes["box"], labels["box"]), cls, score)
-
-
-def _dense(tables: TableSet, classes: tuple[str, ...]) -> _Labelled:
-    """Every label of every box, from dense scores."""
-    kinds, n = get_score_layout(tables.meta, "boxes"), len(tables.boxes)
-    scores = convert_dense_scores(tables.boxes["scores"], kinds.width)[:, kinds.columns(KIND)]
-    cls = _map_classes(tables, np.tile(np.arange(scores.shape[1]), n), classes)
-    return _Labelled(np.repeat(np.arange(n), scores.shape[1]), cls, scores.ravel().astype(np.float64))
 
 
 def _map_classes(tables: TableSet, label: Ints, classes: tuple[str, ...]) -> npt.NDArray[np.int32]:

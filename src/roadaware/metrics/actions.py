@@ -16,6 +16,8 @@ from roadaware.config import check_flags, check_limits, check_words
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import paired_iou
 from roadaware.metrics.action_inputs import Actions, Keyframes, Rows, read_actions, select_subset
+from roadaware.metrics.action_kernels import assign_heap_slots, find_nearest_boxes, match_rows
+from roadaware.metrics.detection.kernels import sort_keys
 from roadaware.metrics.detection.matches import sort_descending
 from roadaware.metrics.metric_state import Judged, Measured, SceneResult, build_result, crowd_density
 from roadaware.scenes.tables import Predictions, Scenes
@@ -394,7 +396,7 @@ def count_excluded(actions: Actions, config: ActionConfig) -> dict[str, int]:
 
 
 ABSORBED = -2
-"""In the place of a ground-truth row: the prediction counts neither way, as in `kernels`, which imports numba."""
+"""In the place of a ground-truth row: the prediction counts neither way, as in `kernels`."""
 # AVA's rows hold y before x, and the heap compares whole rows.
 _YXYX = (1, 0, 3, 2)
 
@@ -457,7 +459,6 @@ def match_actions(actions: Actions, config: ActionConfig) -> Judgement:
 
     Source: Gu et al., CVPR 2018, section 5; the evaluators named in `config`.
     """
-    from roadaware.metrics.action_kernels import match_rows
 
     actions = select_subset(actions, config.subset)
     judged, rank = mask_evaluated_frames(actions.frames, config), rank_frames(actions, config)
@@ -528,7 +529,6 @@ def _select_heap_rows(
     rows: Rows, score: Floats, at: Ints, label_ids: Ints, n_frames: int, capacity: int
 ) -> Ints:
     """The rows that the heaps of their frames keep, frame after frame, as the heaps hold them."""
-    from roadaware.metrics.action_kernels import assign_heap_slots
 
     order = _rising(at)
     start = _starts(at[order], n_frames)
@@ -547,7 +547,6 @@ def _select_heap_rows(
 
 def _rising(values: Ints) -> Ints:
     """(n,) the places of rising numbers of 0 and more, equal ones in their order."""
-    from roadaware.metrics.detection.kernels import sort_keys
 
     return sort_keys(values.astype(np.uint64))
 
@@ -651,7 +650,6 @@ def build_confusion_table(judgement: Judgement, min_score: float = 0.0) -> pl.Da
 
 def _nearest(judgement: Judgement) -> Ints:
     """(n,) the ground-truth row of any class that each prediction overlaps most, -1 where that is not enough."""
-    from roadaware.metrics.action_kernels import find_nearest_boxes
 
     single = judgement.config.numbers == "single"
     predictions, truth = judgement.claims.corners, judgement.truth.corners

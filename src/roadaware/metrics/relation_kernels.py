@@ -1,4 +1,4 @@
-"""Kernels of relations: which ground truth each prediction matches, of tubelets and of triplets in images; imports numba."""
+"""Kernels of relations: which ground truth each prediction matches, of tubelets and of triplets in images."""
 
 from __future__ import annotations
 

@@ -292,7 +292,15 @@ def extract_relations(
     score = np.ones(len(order))
     if tables.claimed:
         score = _scores(rows)[order]
-    weight = _tube_scores(tables, tracks)
+    # (n,) the scores of the tubes, 1 where they have none
+    scores = np.ones(len(tracks.tube))
+    if not tables.claimed or "score" not in tables.tubes.columns:
+        weight = scores
+    else:
+        table = tables.tubes.select("tube", "score").drop_nulls()
+        place = _places(_ints(table["tube"]), tracks.tube)
+        scores[place[place >= 0]] = table["score"].to_numpy()[place >= 0]
+        weight = scores
     return Relations(
         _ints(rows["relation"])[order],
         order.astype(np.int64),
@@ -369,17 +377,6 @@ def _scores(rows: pl.DataFrame) -> Floats:
         raise InputError("predicted relations need a score in every row")
     own = "claimed_score" if "claimed_score" in rows.columns else "score"
     return np.array(rows[own].to_numpy(), dtype=np.float64)
-
-
-def _tube_scores(tables: TableSet, tracks: Tracks) -> Floats:
-    """(n,) the scores of the tubes, 1 where they have none."""
-    scores = np.ones(len(tracks.tube))
-    if not tables.claimed or "score" not in tables.tubes.columns:
-        return scores
-    table = tables.tubes.select("tube", "score").drop_nulls()
-    place = _places(_ints(table["tube"]), tracks.tube)
-    scores[place[place >= 0]] = table["score"].to_numpy()[place >= 0]
-    return scores
 
 
 def _predicates(tables: TableSet) -> Ints:

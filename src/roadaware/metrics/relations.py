@@ -13,6 +13,13 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.metric_state import SceneResult, build_result, compute_values, crowd_density
+from roadaware.metrics.relation_kernels import (
+    collect_true_triplets,
+    cut,
+    find_triplets,
+    match_tubelets,
+    score_tubelets,
+)
 from roadaware.metrics.relation_rows import CONFIGS as CONFIGS
 from roadaware.metrics.relation_rows import (
     JudgedRelations,
@@ -146,11 +153,9 @@ def match_triplets(
 
     Source: TRACE, evaluation of scene graphs; after Zellers et al., CVPR 2018.
     """
-    from roadaware.metrics.relation_kernels import find_triplets
 
     predictions, pair, same = _rank_predictions(predictions)
     # (e, 4) the ground-truth triplets of each image: image, relation, box of the subject and of the object.
-    from roadaware.metrics.relation_kernels import collect_true_triplets
 
     starts = images.starts(n_videos)
     _, repeated = _group_rows(truth.subject, truth.object, truth.predicate)
@@ -404,7 +409,6 @@ def match_video_tubelets(
 
     Source: VidVRD-helper, evaluation of relation detection and tagging.
     """
-    from roadaware.metrics.relation_kernels import match_tubelets, score_tubelets
 
     predictions = predictions.taken(np.lexsort((-predictions.score, predictions.video)))
     rank = np.arange(len(predictions)) - predictions.starts(n_videos)[predictions.video] + 1
@@ -428,7 +432,6 @@ def match_video_tubelets(
 
 def _side(relations: Relations, n_videos: int) -> tuple[Ints, Ints, Ints, Ints, Ints, Floats]:
     """What the kernel takes of ground truth or predictions."""
-    from roadaware.metrics.relation_kernels import cut
 
     tracks, when = relations.tracks, (relations.start, relations.end)
     subject, object_ = (

@@ -16,6 +16,7 @@ from roadaware.arrays import Bools, Floats, Floats32, Ints, Ints32
 from roadaware.config import check_words
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.metric_state import ItemScores, Measured, SceneResult, build_result, compute_values
+from roadaware.metrics.sound_kernels import count_cells_by_votes, count_votes, resize_maps
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.statistics.classification import Ranking
@@ -312,7 +313,6 @@ def normalize_maps(maps: npt.ArrayLike, size: int) -> Floats32:
 
     Source: Song et al., CVPR 2022, `test.py`, `utils.py`.
     """
-    from roadaware.metrics.sound_kernels import resize_maps
 
     cells = np.ascontiguousarray(maps, dtype=np.float32)
     found: Floats32 = resize_maps(
@@ -451,7 +451,6 @@ def compute_sound_overlaps(
     ciou, cells = np.zeros(n), np.zeros(n, dtype=np.int64)
     predicted, constant = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
     peak, sizes = np.full(n, -np.inf), dict[str, int]()
-    from roadaware.metrics.sound_kernels import count_cells_by_votes, count_votes
 
     for rows, maps in map_chunks(predictions, matched, config.size):
         scaled = normalize_maps(maps, config.size)
@@ -490,7 +489,6 @@ def consensus_iou(cells: Ints, held: Ints, worth: Floats) -> Floats:
 
 def _trivial(truth: SoundTruth, worth: Floats, config: SoundConfig) -> tuple[Ints, Floats, Floats]:
     """(n, k) cells with 0, 1, ... votes; (n,) the consensus IoU of the whole image, and of its middle."""
-    from roadaware.metrics.sound_kernels import count_cells_by_votes, count_votes
 
     n, edge = len(truth.table), config.size // 4
     cells, middle = np.empty((2, n, truth.most + 1), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Compiled loops over the cells of maps: resizing and scaling, votes of boxes, tallies; imports numba."""
+"""Compiled loops over the cells of maps: resizing and scaling, votes of boxes, tallies."""
 
 from __future__ import annotations
 

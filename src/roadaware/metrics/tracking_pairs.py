@@ -14,6 +14,7 @@ from roadaware.arrays import Floats, Ints
 from roadaware.config import check_flags, check_not_negative, check_range, check_words
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.kernels import compute_frame_overlaps
 from roadaware.metrics.detection.rows import (
     AGENTNESS,
     LabelledTubes,
@@ -173,7 +174,6 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
         InputError: if tubes are predicted of which none is a path, tracks contradict themselves, sizes of
             images are not known, or scores are asked for and boxes have none.
     """
-    from roadaware.metrics.detection.kernels import compute_frame_overlaps
 
     _check_paths(predictions)
     predictions = _strong(predictions, config.min_score)

@@ -143,13 +143,28 @@ def check_config(said: Mapping[str, Any], where: str) -> None:
     for names, value in _walk(said, (), where):
         name = next(each for each in reversed(names) if isinstance(each, str))
         path = to_printable(".".join(map(str, names)), 100)
-        if name in _ELSEWHERE and value and not _plain(names):
+        if (
+            name in _ELSEWHERE
+            and value
+            and not any(name in (*_LABELS, "decoder_config") for name in names[:-1])
+        ):
             raise InputError(
                 f"{path} asks for {_ELSEWHERE[name]} ({to_printable(repr(value), 60)})",
                 where=where,
                 hint=_WHOLE,
             )
-        _check_value(name, value, path, where)
+        if not (isinstance(value, bool) or value is None or isinstance(value, Mapping | list | tuple)):
+            if isinstance(value, str):
+                if len(value) > MOST_LETTERS:
+                    raise InputError(f"{path} holds {len(value):,} letters", where=where)
+            elif isinstance(value, int):
+                low = 0 if _COUNTS.search(name) else -LARGEST
+                high = DEEPEST if _LAYERS.search(name) else LARGEST
+                if not low <= value <= high:
+                    text = f"{value:,}" if abs(value) < 1 << 64 else "an integer beyond 64 bits"
+                    raise InputError(f"{path} is {text}; it lies in {low:,} to {high:,}", where=where)
+            elif not (isinstance(value, float) and math.isfinite(value)):
+                raise InputError(f"{path} is {value!r}, which is no finite number", where=where)
 
 
 def refuse_adapter(folder: Path) -> None:
@@ -178,27 +193,6 @@ def _walk(value: Any, names: tuple[Any, ...], where: str) -> Iterator[tuple[tupl
         pairs: Any = value.items() if isinstance(value, Mapping) else enumerate(value)
         for name, each in pairs:
             yield from _walk(each, (*names, name), where)
-
-
-def _check_value(name: str, value: Any, path: str, where: str) -> None:
-    if isinstance(value, bool) or value is None or isinstance(value, Mapping | list | tuple):
-        return
-    if isinstance(value, str):
-        if len(value) > MOST_LETTERS:
-            raise InputError(f"{path} holds {len(value):,} letters", where=where)
-    elif isinstance(value, int):
-        low = 0 if _COUNTS.search(name) else -LARGEST
-        high = DEEPEST if _LAYERS.search(name) else LARGEST
-        if not low <= value <= high:
-            text = f"{value:,}" if abs(value) < 1 << 64 else "an integer beyond 64 bits"
-            raise InputError(f"{path} is {text}; it lies in {low:,} to {high:,}", where=where)
-    elif not (isinstance(value, float) and math.isfinite(value)):
-        raise InputError(f"{path} is {value!r}, which is no finite number", where=where)
-
-
-def _plain(names: Sequence[Any]) -> bool:
-    """Whether a name is that of a label, or of a DETR of which MaskFormer builds the decoder alone."""
-    return any(name in (*_LABELS, "decoder_config") for name in names[:-1])
 
 
 def _select_known_fields(said: Mapping[str, Any], kind: Any, where: str) -> dict[str, Any]:

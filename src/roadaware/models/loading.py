@@ -12,7 +12,7 @@ import torch
 from roadaware.errors import InputError, UsageError
 from roadaware.io.sources import open_file
 from roadaware.models.detector import Detector
-from roadaware.models.detector_fusion import Ensemble, Mean, MeanNetwork
+from roadaware.models.detector_fusion import Ensemble, Mean, MeanNetwork, Union
 from roadaware.models.graphs.files import is_graph_file
 from roadaware.models.graphs.street import open_street
 from roadaware.models.graphs.views import Views
@@ -107,15 +107,30 @@ def open_videos(
             raise UsageError(
                 f"{weights[0]} is an object detector itself; the boxes of another need a network"
             )
-        return _of_folder(weights[0], texts, rule, batch, device, dtype)
+        # The detector in a folder of transformers
+        folder = weights[0]
+        # With transformers, which takes a second that weights of other kinds need not wait for.
+        from roadaware.models.open_vocabulary.zero_shot import FAMILIES, open_zero_shot
+        from roadaware.models.pretrained import read_model_type
+
+        family = read_model_type(folder) if (folder / _CONFIG).is_file() else ""
+        if family in FAMILIES:
+            if not texts:
+                raise UsageError(
+                    f"{folder} is a zero-shot detector ({family}): say what it looks for, as `predict --texts "
+                    "tyre,dog` does"
+                )
+            return open_zero_shot(folder, texts, rule, batch=batch, device=device, dtype=dtype)
+        if texts:
+            known = ", ".join(FAMILIES)
+            raise UsageError(f"{folder} ({family}) takes no texts; zero-shot detectors do: {known}")
+        return _objects(folder, rule, batch, device, dtype)
     if texts:
         raise UsageError("texts are for the folder of one zero-shot detector")
     opened = [open_network(path) for path in weights]
     kinds, av_labels = _words(weights, [facts for _, facts in opened])
     networks: list[RetinaNet3D] = [network.to(device=device, dtype=dtype) for network, _ in opened]
     if objects is not None:
-        from roadaware.models.detector_fusion import Union
-
         if len(networks) > 1:
             raise UsageError("boxes of an object detector are scored by one network, not by several")
         found = _objects(objects, rule, batch, device, dtype)
@@ -123,38 +138,6 @@ def open_videos(
     if len(networks) == 1:
         return NetworkVideos(networks[0], kinds, av_labels, rule, **more)
     return Ensemble(MeanNetwork(networks, mean), kinds, av_labels, rule, **more)
-
-
-def _of_folder(
-    folder: Path,
-    texts: Sequence[str],
-    rule: DetectRule | None,
-    batch: int,
-    device: torch.device | str,
-    dtype: torch.dtype | None,
-) -> VideoDetector:
-    """The detector in a folder of transformers.
-
-    Raises:
-        UsageError: if it needs texts and there are none, or the other way round.
-    """
-
-    # With transformers, which takes a second that weights of other kinds need not wait for.
-    from roadaware.models.open_vocabulary.zero_shot import FAMILIES, open_zero_shot
-    from roadaware.models.pretrained import read_model_type
-
-    family = read_model_type(folder) if (folder / _CONFIG).is_file() else ""
-    if family in FAMILIES:
-        if not texts:
-            raise UsageError(
-                f"{folder} is a zero-shot detector ({family}): say what it looks for, as `predict --texts "
-                "tyre,dog` does"
-            )
-        return open_zero_shot(folder, texts, rule, batch=batch, device=device, dtype=dtype)
-    if texts:
-        known = ", ".join(FAMILIES)
-        raise UsageError(f"{folder} ({family}) takes no texts; zero-shot detectors do: {known}")
-    return _objects(folder, rule, batch, device, dtype)
 
 
 def _refuse_views(views: Views | None, weights: Sequence[Path]) -> None:

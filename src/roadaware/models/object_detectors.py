@@ -280,15 +280,14 @@ class ObjectDetector(VideoDetector):
         agentness = scores.max(axis=1) if len(scores) else scores[:, :0].sum(axis=1)
         places = np.argsort(-agentness, kind="stable")
         if self.rule.nms_iou is not None:
-            places = places[_suppress_boxes(boxes[places], self.rule)]
+            places = places[
+                suppress_sorted_boxes(
+                    torch.from_numpy(boxes[places]), self.rule.nms_iou or 0.0, top=self.rule.top
+                ).numpy()
+            ]
         places = places[: self.rule.top]
         none = np.zeros(0, np.float32)
         return FrameDetections(0, boxes[places], agentness[places], scores[places], none)
-
-
-def _suppress_boxes(boxes: Any, rule: DetectRule) -> Any:
-
-    return suppress_sorted_boxes(torch.from_numpy(boxes), rule.nms_iou or 0.0, top=rule.top).numpy()
 
 
 def convert_to_xyxy(boxes: Tensor) -> Tensor:
@@ -416,7 +415,14 @@ def prepare_finetuning(
     kind = str(old.config.model_type)
     new = _built(kind, {**old.config.to_dict(), **fields}, fields, labels)
     classes = get_class_labels(old)
-    sources = _sources(classes, labels)
+    # Place of a label to the class whose weights it begins with
+    found = {}
+    for row, label in enumerate(labels):
+        names = [n for n, name in enumerate(classes) if name.lower() == label.lower()]
+        names += [n for n, name in enumerate(classes) if COCO_AGENTS.get(name.lower()) == label]
+        if names:
+            found[row] = names[0]
+    sources = found
     held, differ = old.state_dict(), []
     for name, mine in new.state_dict().items():  # these are the weights themselves
         theirs = held.get(name)
@@ -469,14 +475,3 @@ def _built(kind: str, config: Mapping[str, Any], fields: Mapping[str, Any], labe
         raise_interrupt(error)
         first = " ".join(str(error).split())[:200] or type(error).__name__
         raise UsageError(f"model.fields make no model of type {kind}: {first}") from error
-
-
-def _sources(classes: Sequence[str], labels: Sequence[str]) -> dict[int, int]:
-    """Place of a label to the class whose weights it begins with."""
-    found = {}
-    for row, label in enumerate(labels):
-        names = [n for n, name in enumerate(classes) if name.lower() == label.lower()]
-        names += [n for n, name in enumerate(classes) if COCO_AGENTS.get(name.lower()) == label]
-        if names:
-            found[row] = names[0]
-    return found

@@ -130,7 +130,11 @@ def check_finite(tensors: Mapping[str, Tensor], where: str) -> None:
     if odd:
         raise InputError(f"no plain tensors: {_some(odd)}", where=where)
     refuse_many(sum(each.numel() for each in tensors.values()), where)
-    bad = sorted(name for name, each in tensors.items() if not _finite(each))
+    bad = sorted(
+        name
+        for name, each in tensors.items()
+        if not (not (each.is_floating_point() or each.is_complex()) or bool(torch.isfinite(each).all()))
+    )
     if bad:
         raise InputError(f"not finite in the checkpoint: {_some(bad)}", where=where)
 
@@ -213,10 +217,6 @@ def _is_contiguously_stored(tensor: Tensor) -> bool:
     plain = tensor.layout == torch.strided and not tensor.is_quantized and tensor.device.type == "cpu"
     # Of an expanded tensor, a few stored numbers stand for any count of them.
     return plain and tensor.numel() * tensor.element_size() <= tensor.untyped_storage().nbytes()
-
-
-def _finite(tensor: Tensor) -> bool:
-    return not (tensor.is_floating_point() or tensor.is_complex()) or bool(torch.isfinite(tensor).all())
 
 
 def _broken(where: str, what: str) -> DamagedError:

@@ -86,7 +86,19 @@ def load_published(network: RetinaNet3D, path: Path | str) -> KeyReport:
     named = {spelt.get(name, name): name for name in held}
     held = {ours: held[theirs] for ours, theirs in named.items()}
     own = network.state_dict()
-    source = _sources(own, held)
+    # For each of our names the file's name of the same thing
+    whole = any(name.startswith(_HEADS[:2]) for name in held)
+    found = {}
+    for name in own:
+        tries = [name]
+        if not whole and name.startswith("backbone."):
+            bare = name.removeprefix("backbone.")
+            inner = bare.removeprefix("backbone.module.")
+            tries = [bare, inner, f"backbone.{inner}"] if inner != bare else [bare, name]
+        theirs = next((other for other in tries if other in held), None)
+        if theirs is not None:
+            found[name] = theirs
+    source = found
     whole = any(name.startswith(_HEADS[:2]) for name in held)
     ready: dict[str, Tensor] = {}
     inflated, shortened, differ = [], [], []
@@ -266,22 +278,6 @@ def digest_tensors(tensors: Mapping[str, Tensor]) -> str:
         whole.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
         whole.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return whole.hexdigest()
-
-
-def _sources(own: Mapping[str, Tensor], held: Mapping[str, Tensor]) -> dict[str, str]:
-    """For each of our names the file's name of the same thing."""
-    whole = any(name.startswith(_HEADS[:2]) for name in held)
-    found = {}
-    for name in own:
-        tries = [name]
-        if not whole and name.startswith("backbone."):
-            bare = name.removeprefix("backbone.")
-            inner = bare.removeprefix("backbone.module.")
-            tries = [bare, inner, f"backbone.{inner}"] if inner != bare else [bare, name]
-        theirs = next((other for other in tries if other in held), None)
-        if theirs is not None:
-            found[name] = theirs
-    return found
 
 
 def _fitting(theirs: Tensor, shape: torch.Size, *, inflate: bool) -> tuple[Tensor | None, int]:

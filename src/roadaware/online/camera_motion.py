@@ -105,11 +105,31 @@ def _compare(before: Floats32, now: Floats32, covered: Bools, factor: int) -> Ca
     if rows < 2 or columns < 2:
         return CameraMotion(known=False)
     free = _means(covered.astype(np.float32), rows, columns) < _COVERED
-    centres = _centres(rows, columns, now.shape)
-    slopes = _slopes(now, rows, columns)
+    # (rows columns, 2) x and y from the centre of the image
+    y, x = np.mgrid[:rows, :columns]
+    middle = (np.stack([x, y], axis=-1).reshape(-1, 2) + 0.5) * _TILE_PX - 0.5
+    centres = np.asarray(middle - [(now.shape[1] - 1) / 2, (now.shape[0] - 1) / 2])
+    # The gradients of an image, central differences
+    gx, gy = np.zeros_like(now), np.zeros_like(now)
+    gx[:, 1:-1] = 0.5 * (now[:, 2:] - now[:, :-2])
+    gy[1:-1] = 0.5 * (now[2:] - now[:-2])
+    xx, xy, yy, mean, square = (
+        _means(each, rows, columns) for each in (gx * gx, gx * gy, gy * gy, now, now * now)
+    )
+    slopes = _Slopes(gx, gy, xx, xy, yy, square - mean * mean)
     # The correlation finds large shifts and may be led astray by structures that repeat; where few tiles
     # agree with it, none is tried too.
-    start = _phase_shift(before, now)
+    # Whole pixels by which the image moved, to the right and down
+    height, width = now.shape
+    # Without a window the borders of the image, which do not move, may make the highest peak.
+    window = (np.hanning(height)[:, None] * np.hanning(width)[None]).astype(np.float32)
+    one, other = (np.fft.rfft2((each - each.mean()) * window) for each in (before, now))
+    cross = other * np.conj(one)
+    # Phases alone, so that texture counts as much as contrast; 1e-6 keeps empty frequencies from 0 / 0.
+    peak = np.fft.irfft2(cross / (np.abs(cross) + 1e-6), s=now.shape)
+    y, x = np.unravel_index(int(peak.argmax()), peak.shape)
+    # The transform is periodic: shifts beyond half are negative ones.
+    start = int((x + width // 2) % width - width // 2), int((y + height // 2) % height - height // 2)
     found = _refine(before, now, slopes, free, centres, start)
     if start != (0, 0) and found.agree < 0.7 * found.textured:
         still = _refine(before, now, slopes, free, centres, (0, 0))
@@ -143,17 +163,6 @@ class _Slopes:
         return np.asarray(weaker >= _LEAST_TEXTURE)
 
 
-def _slopes(image: Floats32, rows: int, columns: int) -> _Slopes:
-    """The gradients of an image, central differences."""
-    gx, gy = np.zeros_like(image), np.zeros_like(image)
-    gx[:, 1:-1] = 0.5 * (image[:, 2:] - image[:, :-2])
-    gy[1:-1] = 0.5 * (image[2:] - image[:-2])
-    xx, xy, yy, mean, square = (
-        _means(each, rows, columns) for each in (gx * gx, gx * gy, gy * gy, image, image * image)
-    )
-    return _Slopes(gx, gy, xx, xy, yy, square - mean * mean)
-
-
 @dataclass(frozen=True)
 class _Found:
     """A shift and a growth, how many tiles agree on them, and how many could have."""
@@ -179,7 +188,17 @@ def _refine(
     motion, agree, n = np.array([start[0], start[1], 0.0]), 0, 0
     usable = free & slopes.textured
     for _ in range(_ROUNDS):
-        moved, inside = _transform_image(before, motion)
+        # An image moved by a shift and a growth, and 1 where that is known, else 0
+        height, width = before.shape
+        dx, dy, growth = motion.tolist()
+        middle_x, middle_y = (width - 1) / 2, (height - 1) / 2
+        x = (np.arange(width) - middle_x - dx) / (1 + growth) + middle_x
+        y = (np.arange(height) - middle_y - dy) / (1 + growth) + middle_y
+        left, wide, in_x = _linear(x, width)
+        top, high, in_y = _linear(y, height)
+        across = before[:, left] * (1 - wide) + before[:, left + 1] * wide
+        both = across[top] * (1 - high)[:, None] + across[top + 1] * high[:, None]
+        moved, inside = both.astype(np.float32), (in_y[:, None] & in_x[None]).astype(np.float32)
         # A mean of ones in float32 may miss 1 by its last bits.
         some = usable & (_means(inside, rows, columns) > 1 - 1e-6)
         n = int(some.sum())
@@ -220,20 +239,6 @@ def _fit(steps: Floats, centres: Floats) -> tuple[Floats, Bools]:
     return fitted, agrees
 
 
-def _transform_image(image: Floats32, motion: Floats) -> tuple[Floats32, Floats32]:
-    """An image moved by a shift and a growth, and 1 where that is known, else 0."""
-    height, width = image.shape
-    dx, dy, growth = motion.tolist()
-    middle_x, middle_y = (width - 1) / 2, (height - 1) / 2
-    x = (np.arange(width) - middle_x - dx) / (1 + growth) + middle_x
-    y = (np.arange(height) - middle_y - dy) / (1 + growth) + middle_y
-    left, wide, in_x = _linear(x, width)
-    top, high, in_y = _linear(y, height)
-    across = image[:, left] * (1 - wide) + image[:, left + 1] * wide
-    both = across[top] * (1 - high)[:, None] + across[top + 1] * high[:, None]
-    return both.astype(np.float32), (in_y[:, None] & in_x[None]).astype(np.float32)
-
-
 def _linear(at: Floats, n: int) -> tuple[npt.NDArray[np.int64], Floats32, Bools]:
     """Left neighbour, share of the right one, and whether both are there."""
     left = np.clip(np.floor(at).astype(np.int64), 0, n - 2)
@@ -244,27 +249,6 @@ def _means(image: Floats32, rows: int, columns: int) -> Floats32:
     """(rows columns,) mean of each tile."""
     cut = image[: rows * _TILE_PX, : columns * _TILE_PX].reshape(rows, _TILE_PX, columns, _TILE_PX)
     return np.asarray(cut.mean(axis=(1, 3)).reshape(-1))
-
-
-def _centres(rows: int, columns: int, shape: tuple[int, ...]) -> Floats:
-    """(rows columns, 2) x and y from the centre of the image."""
-    y, x = np.mgrid[:rows, :columns]
-    middle = (np.stack([x, y], axis=-1).reshape(-1, 2) + 0.5) * _TILE_PX - 0.5
-    return np.asarray(middle - [(shape[1] - 1) / 2, (shape[0] - 1) / 2])
-
-
-def _phase_shift(before: Floats32, now: Floats32) -> tuple[int, int]:
-    """Whole pixels by which the image moved, to the right and down."""
-    height, width = now.shape
-    # Without a window the borders of the image, which do not move, may make the highest peak.
-    window = (np.hanning(height)[:, None] * np.hanning(width)[None]).astype(np.float32)
-    one, other = (np.fft.rfft2((each - each.mean()) * window) for each in (before, now))
-    cross = other * np.conj(one)
-    # Phases alone, so that texture counts as much as contrast; 1e-6 keeps empty frequencies from 0 / 0.
-    peak = np.fft.irfft2(cross / (np.abs(cross) + 1e-6), s=now.shape)
-    y, x = np.unravel_index(int(peak.argmax()), peak.shape)
-    # The transform is periodic: shifts beyond half are negative ones.
-    return int((x + width // 2) % width - width // 2), int((y + height // 2) % height - height // 2)
 
 
 # Steadiness: whether a camera is as steady as those of the predictors' training data.

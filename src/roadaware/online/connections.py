@@ -90,7 +90,11 @@ def connect(address: Address, patience: Patience, *, public: bool = False) -> so
         try:
             wire.settimeout(patience.left_s())
             wire.connect(place)
-            return _wrap_tls(wire, address) if address.scheme in ("https", "rtsps") else wire
+            return (
+                ssl.create_default_context().wrap_socket(wire, server_hostname=address.host)
+                if address.scheme in ("https", "rtsps")
+                else wire
+            )
         except OSError as error:
             wire.close()
             fault = error
@@ -98,10 +102,6 @@ def connect(address: Address, patience: Patience, *, public: bool = False) -> so
             wire.close()
             raise
     raise fault
-
-
-def _wrap_tls(wire: socket.socket, address: Address) -> socket.socket:
-    return ssl.create_default_context().wrap_socket(wire, server_hostname=address.host)
 
 
 def is_public(place: str) -> bool:
@@ -370,7 +370,9 @@ def read_challenge(headers: Sequence[str]) -> Challenge | None:
         marks = list(_SCHEMES.finditer(header))
         for mark, after in zip(marks, [*marks[1:], None], strict=True):
             part = header[mark.end() : after.start() if after else len(header)]
-            fields = {name.lower(): _parse_quoted(a) if a else b for name, a, b in _FIELD.findall(part)}
+            fields = {
+                name.lower(): re.sub(r"\\(.)", r"\1", a) if a else b for name, a, b in _FIELD.findall(part)
+            }
             kind = mark[1].lower()
             if kind == "basic" or (_is_supported(fields) and "nonce" in fields):
                 found.setdefault(kind, Challenge(kind, fields))
@@ -386,10 +388,6 @@ def _is_supported(fields: dict[str, str]) -> bool:
         and "auth" in offered
         and fields.get("algorithm", "md5").lower().removesuffix("-sess") in _HASHES
     )
-
-
-def _parse_quoted(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)
 
 
 def _format_quoted(text: str) -> str:

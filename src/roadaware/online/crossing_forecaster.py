@@ -174,17 +174,19 @@ def build_memories(members: Sequence[Predictor], *, window: bool = False) -> lis
     apart: list[Memory] = []
     for member in members:
         network = member.network
-        if not window and isinstance(network, Steady) and _remembers(network, member):
+        if (
+            not window
+            and isinstance(network, Steady)
+            and (
+                member.doubt.kind != "dropout"
+                and network.config.frames <= network.frames_of(member.inputs[0])
+            )
+        ):
             sizes = network.config.width, network.config.kernel, network.config.dilations
             together.setdefault((sizes, tuple(network.shapes.items())), []).append(member)
         else:
             apart.append(Windows(member))
     return [*(Stepping(tuple(held)) for held in together.values()), *apart]
-
-
-def _remembers(network: Steady, member: Predictor) -> bool:
-    """Whether steps give what windows would: nothing is dropped on the way, and no more frames are seen."""
-    return member.doubt.kind != "dropout" and network.config.frames <= network.frames_of(member.inputs[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,7 +419,13 @@ class Foresight:
             for member, found in zip(memory.members, memory.passes(rows, size), strict=True)
         }
         crossing, regions = self._joined("action", said), self._joined("risk", said)
-        mean = None if regions is None else _mean(self._weight["risk"], regions)
+        mean = (
+            None
+            if regions is None
+            else np.asarray(
+                (self._weight["risk"] @ regions.reshape(len(regions), -1)).reshape(regions.shape[1:])
+            )
+        )
         within, seconds = self._ask_when(rows, size)
         if crossing is None:
             return Answers(regions=mean, within_2s=within, seconds=seconds)
@@ -529,11 +537,6 @@ def open_foresight(paths: Sequence[Path], *, window: bool = False) -> Foresight:
     return Foresight(
         joined.get("action"), joined.get("risk"), when=trees[0] if trees else None, window=window, files=paths
     )
-
-
-def _mean(weight: Floats, passes: Floats) -> Floats:
-    """(n, k) of (p, n, k)."""
-    return np.asarray((weight @ passes.reshape(len(passes), -1)).reshape(passes.shape[1:]))
 
 
 @dataclass(frozen=True, eq=False)

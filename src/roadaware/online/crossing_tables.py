@@ -153,8 +153,30 @@ def build_forecast_table(
         crossing=foresight.asks_crossing, regions=len(foresight.regions), when=foresight.asks_when
     )
     empty = pl.DataFrame(schema={"video": pl.String, **_WHERE, **schema})
-    walked = _collect_pedestrian_boxes(scenes, tubes, foresight.rate_fps)
-    each = [_of_video(video, foresight, rule or OutlookRule(), empty) for video in _videos(walked)]
+    # The boxes of pedestrians with the time of their frame and the size of their image, in order
+    held = scenes.tubes
+    if tubes is not None:
+        held = held.filter(pl.col("tube").is_in(list(tubes)))
+    elif "track_label" in held.columns:
+        held = held.filter(pl.col("track_label").cast(pl.String).is_in(_PEDESTRIANS))
+    video = pl.col("video").cast(pl.String)
+    videos = scenes.videos.select(video, *_or_null(scenes.videos, "width_px", "height_px", "fps"))
+    moments = scenes.frames.select(video, "frame", *_or_null(scenes.frames, "t_s"))
+    walked = (
+        scenes.boxes.select(video, "frame", "tube", *CORNERS)
+        .filter(pl.col("tube").is_in(held["tube"].to_list()))
+        .join(videos, on="video", how="left")
+        .join(moments, on=["video", "frame"], how="left")
+        .with_columns(t_s=pl.coalesce("t_s", pl.col("frame") / pl.col("fps").fill_null(foresight.rate_fps)))
+        .sort("video", "frame", "tube")
+    )
+    lost = walked.filter(pl.any_horizontal(pl.col("width_px", "height_px").is_null()))
+    if len(lost):
+        raise InputError(f"the image size of {lost['video'].unique().sort().to_list()[:5]} is unknown")
+    each = [
+        _of_video(video, foresight, rule or OutlookRule(), empty)
+        for video in (walked.partition_by("video", maintain_order=True) if len(walked) else [])
+    ]
     return pl.concat([empty, *each])
 
 
@@ -205,40 +227,11 @@ def _mask_unknown(table: pl.LazyFrame) -> pl.LazyFrame:
     return table.with_columns(*said, reason)
 
 
-def _collect_pedestrian_boxes(scenes: Scenes, tubes: Sequence[int] | None, usual_fps: float) -> pl.DataFrame:
-    """The boxes of pedestrians with the time of their frame and the size of their image, in order."""
-    held = scenes.tubes
-    if tubes is not None:
-        held = held.filter(pl.col("tube").is_in(list(tubes)))
-    elif "track_label" in held.columns:
-        held = held.filter(pl.col("track_label").cast(pl.String).is_in(_PEDESTRIANS))
-    video = pl.col("video").cast(pl.String)
-    videos = scenes.videos.select(video, *_or_null(scenes.videos, "width_px", "height_px", "fps"))
-    moments = scenes.frames.select(video, "frame", *_or_null(scenes.frames, "t_s"))
-    walked = (
-        scenes.boxes.select(video, "frame", "tube", *CORNERS)
-        .filter(pl.col("tube").is_in(held["tube"].to_list()))
-        .join(videos, on="video", how="left")
-        .join(moments, on=["video", "frame"], how="left")
-        .with_columns(t_s=pl.coalesce("t_s", pl.col("frame") / pl.col("fps").fill_null(usual_fps)))
-        .sort("video", "frame", "tube")
-    )
-    lost = walked.filter(pl.any_horizontal(pl.col("width_px", "height_px").is_null()))
-    if len(lost):
-        raise InputError(f"the image size of {lost['video'].unique().sort().to_list()[:5]} is unknown")
-    return walked
-
-
 def _or_null(table: pl.DataFrame, *columns: str) -> list[pl.Expr]:
     return [
         pl.col(c).cast(pl.Float64) if c in table.columns else pl.lit(None, pl.Float64).alias(c)
         for c in columns
     ]
-
-
-def _videos(walked: pl.DataFrame) -> list[pl.DataFrame]:
-    """The boxes of each video."""
-    return walked.partition_by("video", maintain_order=True) if len(walked) else []
 
 
 def _frames(video: pl.DataFrame) -> Iterator[tuple[int, float, list[int], npt.NDArray[np.float64]]]:

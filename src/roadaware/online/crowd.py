@@ -187,22 +187,30 @@ def open_crowd_questions(
             raise UsageError(
                 f"{option} needs a network with the task {task}; {to_printable(path.name, 60)} has {', '.join(known)}"
             )
-    listened = _list_sounds(network.vocabulary.sounds, sounds)
+    # The classes that are meant: `siren` stands for `siren (police)` and all others; the same one
+    # twice is one question
+    found: dict[str, None] = {}
+    for sound in sounds:
+        kinds = [label for label in network.vocabulary.sounds if label.startswith(f"{sound} (")]
+        found |= dict.fromkeys([sound] if sound in network.vocabulary.sounds or not kinds else kinds)
+    listened = tuple(found)
     network.vocabulary.find("sounds", listened)
     words = None
     if sentences:
         words = WordReader(network.vocabulary.words, network.config.max_tokens).encode(sentences)
-    rule = _read_rule(facts, by_people=network.config.grounding == "people")
+    # From which scores on something is found, as the file says; the usual ones where it does not
+    by_people = network.config.grounding == "people"
+    notes = facts.get("notes")
+    least = notes.get("least") if isinstance(notes, dict) else None
+    usual = CrowdRule() if by_people else CrowdRule(sentence=CELLS)
+    given = {
+        name: float(value)
+        for name, value in (least.items() if isinstance(least, dict) else ())
+        if name in ("action", "relation", "sentence", "sound")
+        and isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    }  # fmt: skip
+    rule = replace(usual, **given)
     return CrowdQuestions(network, path, facts, _read_clips(facts), sentences, words, listened, rule)
-
-
-def _list_sounds(known: Sequence[str], sounds: Sequence[str]) -> tuple[str, ...]:
-    """The classes that are meant: `siren` stands for `siren (police)` and all others; the same one twice is one question."""
-    found: dict[str, None] = {}
-    for sound in sounds:
-        kinds = [label for label in known if label.startswith(f"{sound} (")]
-        found |= dict.fromkeys([sound] if sound in known or not kinds else kinds)
-    return tuple(found)
 
 
 def _read_clips(facts: dict[str, Any]) -> ClipConfig:
@@ -230,20 +238,6 @@ def _read_clips(facts: dict[str, Any]) -> ClipConfig:
 CELLS = 0.02
 """The least score of a sentence that is looked for in cells: four times that of a network without any idea, in a clip with
 few frames."""
-
-
-def _read_rule(facts: dict[str, Any], by_people: bool) -> CrowdRule:
-    """From which scores on something is found, as the file says; the usual ones where it does not."""
-    notes = facts.get("notes")
-    least = notes.get("least") if isinstance(notes, dict) else None
-    usual = CrowdRule() if by_people else CrowdRule(sentence=CELLS)
-    given = {
-        name: float(value)
-        for name, value in (least.items() if isinstance(least, dict) else ())
-        if name in ("action", "relation", "sentence", "sound")
-        and isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-    }  # fmt: skip
-    return replace(usual, **given)
 
 
 # The second look.
@@ -580,7 +574,13 @@ def _write_sets(
     if "relations" in tasks:
         found["relations"] = build_relation_predictions(scenes, whole, [_join_relations(answers.relations)])
     if questions.sentences:
-        found["grounding"] = _add_texts(build_grounding_predictions(scenes, parts, best), questions.sentences)
+        tables = build_grounding_predictions(scenes, parts, best)
+        texts = pl.DataFrame(
+            {"query": list(range(len(questions.sentences))), "text": list(questions.sentences)}
+        )
+        found["grounding"] = tables.with_tables(
+            queries=tables.queries.join(texts, on="query", maintain_order="left")
+        )
     if loudest:
         video, moments = whole.videos[0].film.video, [moment for _, moment in loudest]
         rows = pl.DataFrame(
@@ -659,11 +659,6 @@ def _join_relations(
     ]
     found.sort(key=lambda each: (-each[5], each[:5]))
     return found
-
-
-def _add_texts(tables: Predictions, sentences: Sequence[str]) -> Predictions:
-    texts = pl.DataFrame({"query": list(range(len(sentences))), "text": list(sentences)})
-    return tables.with_tables(queries=tables.queries.join(texts, on="query", maintain_order="left"))
 
 
 # What was found, in sentences.

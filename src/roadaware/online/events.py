@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,14 @@ def make_tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: 
         t_s: its time.
         more: further fields.
     """
-    said = {**more, **({"notes": _format_notes(tube.notes)} if tube.notes else {})}
+    said = {
+        **more,
+        **(
+            {"notes": {name: round(float(value), 4) for name, value in tube.notes.items()}}
+            if tube.notes
+            else {}
+        ),
+    }
     labels = tube.labels.confirmed()
     # A tube that has ended is told from its first box to its last, whatever the frame in which that became known.
     span = (tube.first_t_s, tube.last_t_s) if event == "end" else (t_s, None)
@@ -99,10 +106,6 @@ def make_source_event(happening: Happening, frame: int, t_s: float) -> Event:
         "count": happening.count,
         "message": happening.message,
     }
-
-
-def _format_notes(notes: Mapping[str, float]) -> dict[str, float]:
-    return {name: round(float(value), 4) for name, value in notes.items()}
 
 
 class EventWriter:

@@ -267,7 +267,13 @@ class HttpBody:
         self._place = self._at if ranged else 0
         self._until = None if length is None else self._place + length
         if ranged:
-            self._size = _total(headers.get("Content-Range") or "", self._at)
+            # How long the whole is of which a part came
+            text = headers.get("Content-Range") or ""
+            place, _, size = text.strip().removeprefix("bytes").strip().partition("/")
+            if place.partition("-")[0].strip() != str(self._at):
+                raise StreamError("the camera answered with another part than was asked for")
+            # Up to 18 digits fit the 64 bits in which FFmpeg counts bytes.
+            self._size = int(size) if size.isdecimal() and len(size) < 19 else None
         else:
             self._size = self._until
         self._ranges = ranged or (headers.get("Accept-Ranges") or "").strip().lower() == "bytes"
@@ -284,15 +290,6 @@ class HttpBody:
         if head.startswith(b"#extm3u"):
             hint += "; --follow lets the addresses in an HLS playlist be asked"
         raise StreamError(f"expected a video stream, the camera answered with {found}", hint=hint)
-
-
-def _total(text: str, first: int) -> int | None:
-    """How long the whole is of which a part came."""
-    place, _, size = text.strip().removeprefix("bytes").strip().partition("/")
-    if place.partition("-")[0].strip() != str(first):
-        raise StreamError("the camera answered with another part than was asked for")
-    # Up to 18 digits fit the 64 bits in which FFmpeg counts bytes.
-    return int(size) if size.isdecimal() and len(size) < 19 else None
 
 
 class _TimedWire:

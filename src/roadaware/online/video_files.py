@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.arrays import Ints, Pixels
+from roadaware.arrays import Pixels
 from roadaware.io.decoders import BROKEN, MAX_PIXELS, WATCHED_FILMS, format_decoder_error
 from roadaware.io.sources import to_printable
 from roadaware.io.video import (
@@ -54,7 +54,16 @@ class VideoFile:
         self.outcomes = Outcomes()
         self.name, self.path = path.name, str(path)
         self._where, self._clock, self._thinning = to_printable(str(path)), clock, Thinning(fps)
-        self._times, self._broken = _index(path, self._where)
+        # Times of all frames, from the packets alone, and what broke the file before its end, if
+        # anything
+        where = self._where
+        file, stream = _open_stream(path, where)
+        with file:
+            times, count, broken = read_frame_times(file, stream, where)
+        if not count:
+            hint = CUT if broken else None
+            raise EmptyMediaError("the video stream has no frame", where=where, hint=hint)
+        self._times, self._broken = times, broken
         self._file, self._stream = _open_stream(path, self._where)
         self._scale = get_time_base(self._stream, self._where)
         self.n_frames, self.start_s = len(self._times), float(self._times[0]) * self._scale
@@ -214,14 +223,3 @@ def _open_stream(path: Path, where: str) -> tuple[Any, Any]:
     except BaseException:
         file.close()
         raise
-
-
-def _index(path: Path, where: str) -> tuple[Ints, str]:
-    """Times of all frames, from the packets alone, and what broke the file before its end, if anything."""
-    file, stream = _open_stream(path, where)
-    with file:
-        times, count, broken = read_frame_times(file, stream, where)
-    if not count:
-        hint = CUT if broken else None
-        raise EmptyMediaError("the video stream has no frame", where=where, hint=hint)
-    return times, broken

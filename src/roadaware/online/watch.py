@@ -159,7 +159,12 @@ def follow_source(
     begin_s = clock.now_s()
     while run.progress.ending is None:
         try:
-            ending = _asked_to_end(run.progress, config, stopped)
+            if stopped():
+                ending = Ending("stopped")
+            elif config.seconds is not None and max(run.progress.t_s, 0.0) >= config.seconds > 0:
+                ending = Ending("time")
+            else:
+                ending = None
             run.progress.ending = ending or run.step(config)
             run.progress.spent_s = clock.now_s() - begin_s
             if tick is not None:
@@ -172,14 +177,6 @@ def follow_source(
             yield run.progress
     run.end()
     yield run.progress
-
-
-def _asked_to_end(progress: Progress, config: WatchConfig, stopped: Callable[[], bool]) -> Ending | None:
-    if stopped():
-        return Ending("stopped")
-    if config.seconds is not None and max(progress.t_s, 0.0) >= config.seconds > 0:
-        return Ending("time")
-    return None
 
 
 class _Run:
@@ -267,7 +264,10 @@ class _Run:
         if not config.rescale:
             return None
         self.source.outcomes.count("rescaled")
-        return replace(frame, picture=_resize_image(frame.picture, self.progress.size))
+        image = Image.fromarray(frame.picture).resize(
+            (self.progress.size[1], self.progress.size[0]), Image.Resampling.BILINEAR
+        )
+        return replace(frame, picture=np.asarray(image))
 
     def _take(self, seen: Seen) -> None:
         self.output.add(seen)
@@ -331,9 +331,3 @@ def is_circular(image: Pixels) -> bool:
         if not (top > upper >= half <= lower < bottom and min(top, bottom) > half + 0.06):
             return False
     return True
-
-
-def _resize_image(picture: Pixels, size: tuple[int, int]) -> Pixels:
-
-    image = Image.fromarray(picture).resize((size[1], size[0]), Image.Resampling.BILINEAR)
-    return np.asarray(image)

@@ -15,9 +15,11 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
+from roadaware.config import from_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import encode_json, hold_folder
+from roadaware.online.setup import PREDICTORS, WEIGHTS
 from roadaware.protocols.cross_dataset import fits
 from roadaware.protocols.cross_dataset.cells import LEVEL, fit_conformal
 from roadaware.protocols.cross_dataset.config import AwayStudy, Fit
@@ -27,6 +29,7 @@ from roadaware.statistics.adaptation import AdaptiveConformal, AdaptivePredictor
 from roadaware.statistics.calibration import AdaptiveBins, expected_calibration_error
 from roadaware.statistics.intervals import Units
 from roadaware.tasks.crossing_inputs import build_inputs
+from roadaware.tasks.crossing_tracks import read_moments
 from roadaware.tasks.pedestrians import Examples, build_examples
 
 Progress = Callable[[int, int, str], None]
@@ -252,7 +255,6 @@ def get_stream(home: str, name: str, crowds: dict[tuple[str, str], Crowd]) -> st
 
 
 def _read_study(results: CrossResults) -> tuple[AwayStudy, tuple[str, ...]]:
-    from roadaware.config import from_dict
 
     study = from_dict(AwayStudy, results.study["config"])
     return study, tuple(name for name in study.names if name in results.study["domains"])
@@ -277,8 +279,6 @@ def _load_models(study: AwayStudy, domains: tuple[str, ...], source: Path) -> li
 def ask_bundled(source: Path, domain: str, split: str) -> Floats:
     """(n,) what the bundled predictor says of the samples of a domain: of their newest 15 boxes."""
     from roadaware.models.crossing.ensemble import EnsemblePredictor
-    from roadaware.online.setup import PREDICTORS, WEIGHTS
-    from roadaware.tasks.crossing_tracks import read_moments
 
     predictor = EnsemblePredictor.open([WEIGHTS / PREDICTORS[0]])
     cut = load_material(source, domain).cut

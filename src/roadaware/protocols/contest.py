@@ -31,6 +31,11 @@ from roadaware.scenes.tables import Scenes, build_sample_predictions
 from roadaware.tasks.crossing_inputs import build_inputs
 from roadaware.tasks.crossing_time import EDGES_S, TimedTracks, collect_times, estimate_lane_time, name_spans
 from roadaware.tasks.crossing_tracks import PUBLISHED_FPS, Moments, survive
+from roadaware.training.pedestrians import results
+from roadaware.training.pedestrians.failures import format_error
+from roadaware.training.pedestrians.recipe import NetworkRecipe, PedestrianRecipe, SamplesRecipe
+from roadaware.training.pedestrians.results import keep, score_probabilities
+from roadaware.training.pedestrians.run_identity import digest_samples
 
 if TYPE_CHECKING:
     from roadaware.training.pedestrians.recipe import PedestrianRecipe
@@ -263,8 +268,6 @@ def run_contest(
         InputError: if the annotations cannot be read, or all configurations of somebody fail.
         DiskError: if the folder cannot be written to.
     """
-    from roadaware.training.pedestrians.recipe import SamplesRecipe
-    from roadaware.training.pedestrians.run_identity import digest_samples
     from roadaware.training.pedestrians.samples import load_samples
 
     chosen_names = list(names or CONTESTANTS)
@@ -302,7 +305,6 @@ def run_contest(
         write_atomically(out / CHOICES, encode_json(choices).encode())
         answers = _ask_test(trials, chosen, data, out, seeds, progress)
         scores, rows = _judge(answers, trials, chosen, data, draws)
-        from roadaware.training.pedestrians.results import keep
 
         keep(out, rows)
     return Contest(budget, trials, chosen, scores, rows, seeds)
@@ -325,8 +327,6 @@ def _tune(
     progress: Progress | None,
 ) -> dict[str, list[Trial]]:
     """Every configuration on validation; those that stand in the folder are not fitted again."""
-    from roadaware.training.pedestrians.failures import format_error
-    from roadaware.training.pedestrians.results import score_probabilities
 
     total, done = sum(map(len, plans.values())), 0
     truth = data.truth("val").samples["label"].cast(pl.Int64).to_numpy()
@@ -406,7 +406,23 @@ def _answer(
 
     who = CONTESTANTS[name]
     if who.kind == "recipe":
-        return _answer_recipe(who, configuration, data, folder, seeds, split)
+        # As `_answer`, of a recipe of `train`
+        from roadaware.training.pedestrians.run import train_predictors
+        from roadaware.training.pedestrians.samples import build_fold
+        from roadaware.training.pedestrians.several import fit_tabular, is_tabular
+
+        recipe = _build_recipe(who, configuration, data)
+        if is_tabular(recipe):
+            fitted = fit_tabular(replace(recipe, seeds=seeds[:1]), data.material, folder, split)
+            return {seeds[0]: fitted.predictions.samples["scores"].to_numpy().reshape(-1, 1)}
+        found: dict[int, Floats] = {}
+        for seed in seeds:
+            one = replace(recipe, seeds=(seed,))
+            trained = train_predictors(one, folder / f"seed-{seed}", None, data.material)
+            predictor = trained.predictors[seed]
+            fold = build_fold(data.material, split, predictor.inputs, one)
+            found[seed] = np.asarray(predictor.probabilities(fold.inputs))
+        return found
     fields = {key: parse_yaml(value) for key, value in configuration.items()}
     if who.kind == "rule":
         middle = float(fields["middle"])
@@ -441,35 +457,7 @@ def _answer(
     return found
 
 
-def _answer_recipe(
-    who: Contestant,
-    configuration: Mapping[str, str],
-    data: _Data,
-    folder: Path,
-    seeds: tuple[int, ...],
-    split: str,
-) -> dict[int, Floats]:
-    """As `_answer`, of a recipe of `train`."""
-    from roadaware.training.pedestrians.run import train_predictors
-    from roadaware.training.pedestrians.samples import build_fold
-    from roadaware.training.pedestrians.several import fit_tabular, is_tabular
-
-    recipe = _build_recipe(who, configuration, data)
-    if is_tabular(recipe):
-        fitted = fit_tabular(replace(recipe, seeds=seeds[:1]), data.material, folder, split)
-        return {seeds[0]: fitted.predictions.samples["scores"].to_numpy().reshape(-1, 1)}
-    found: dict[int, Floats] = {}
-    for seed in seeds:
-        one = replace(recipe, seeds=(seed,))
-        trained = train_predictors(one, folder / f"seed-{seed}", None, data.material)
-        predictor = trained.predictors[seed]
-        fold = build_fold(data.material, split, predictor.inputs, one)
-        found[seed] = np.asarray(predictor.probabilities(fold.inputs))
-    return found
-
-
 def _build_recipe(who: Contestant, configuration: Mapping[str, str], data: _Data) -> PedestrianRecipe:
-    from roadaware.training.pedestrians.recipe import PedestrianRecipe
     from roadaware.training.recipe_files import find_recipe, read_recipe
 
     reader, root = data.source
@@ -506,8 +494,6 @@ def _judge(
     draws: int,
 ) -> tuple[dict[str, SampleScores], pl.DataFrame]:
     """The scores of each contestant, means over seeds, and every metric of every fit with intervals."""
-    from roadaware.training.pedestrians import results
-    from roadaware.training.pedestrians.recipe import NetworkRecipe, PedestrianRecipe, SamplesRecipe
 
     test = data.truth("test")
     scores: dict[str, SampleScores] = {}

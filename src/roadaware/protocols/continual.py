@@ -503,14 +503,12 @@ def measure_time(domain: EventDomain, config: LearnerConfig) -> dict[str, float]
                     part = slice(begin, begin + len(linked))
                     begin += len(linked)
                     if way == "with learning" and frame % TRAIN_EVERY == 0 and len(linked):
-                        learner.learn(_cut_rows(rows, part))
+                        names = ("x", "truth", "weight", "judged", "tube", "scene")
+                        learner.learn(
+                            TubeRows(rows.labels, **{name: getattr(rows, name)[part] for name in names})
+                        )
                 spent += time.process_time() - clock
                 seconds += truth.n_frames / truth.fps
             held.append(spent)
     least = {way: 60 * min(held) / max(seconds, 1e-9) for way, held in taken.items()}
     return {**least, "ratio": least["with learning"] / max(least["inference"], 1e-9)}
-
-
-def _cut_rows(rows: TubeRows, part: slice) -> TubeRows:
-    names = ("x", "truth", "weight", "judged", "tube", "scene")
-    return TubeRows(rows.labels, **{name: getattr(rows, name)[part] for name in names})

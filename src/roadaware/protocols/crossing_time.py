@@ -195,7 +195,24 @@ def run_time_study(
         if unseen is not None:
             splits["test"] = collect_times(unseen, protocol, None, moments, names)
         train, val, test = splits["train"], splits["val"], splits["test"]
-        trees = _fit_trees(train, scenes.meta.dataset, out)
+        # The trees of the folder, fitted where it has none
+        config, path = HazardTreesConfig(), out / TREES_FILE
+        if not path.is_file():
+            # As `measure_limits`: smaller than 99 of 100 boxes that were learnt from is unknown.
+            share = np.exp(
+                train.inputs.columns["history"].take(np.arange(len(train)))[
+                    :, -1, FEATURES.index("log_height")
+                ]
+            )
+            facts = {
+                **_describe(scenes.meta.dataset),
+                "limits": {"height": round(float(np.quantile(share, 0.01)), 4)},
+            }
+            HazardTrees.fit(train.inputs, train.time_s, train.event, name_spans(), facts, config).save(path)
+        held = HazardTrees.open(path)
+        if held.config != config:
+            raise InputError("other settings made these trees", where=str(path), hint="name another folder")
+        trees = held
         networks = _fit(train, val, recipe, seeds, out, progress, scenes.meta.dataset)
         judged = _judge_all(train, val, test, trees, networks, classifier, draws)
         counts = {
@@ -218,26 +235,6 @@ def _describe(dataset: str) -> dict[str, Any]:
         "data": data if dataset.lower() == "jaad" else dataset, "fps": RATE_FPS,
         "protocol_config": {"observation_frames": FRAMES}, "edges_s": list(EDGES_S),
     }  # fmt: skip
-
-
-def _fit_trees(train: TimedTracks, dataset: str, out: Path) -> HazardTrees:
-    """The trees of the folder, fitted where it has none.
-
-    Raises:
-        InputError: if other settings made those that are there.
-    """
-    config, path = HazardTreesConfig(), out / TREES_FILE
-    if not path.is_file():
-        # As `measure_limits`: smaller than 99 of 100 boxes that were learnt from is unknown.
-        share = np.exp(
-            train.inputs.columns["history"].take(np.arange(len(train)))[:, -1, FEATURES.index("log_height")]
-        )
-        facts = {**_describe(dataset), "limits": {"height": round(float(np.quantile(share, 0.01)), 4)}}
-        HazardTrees.fit(train.inputs, train.time_s, train.event, name_spans(), facts, config).save(path)
-    held = HazardTrees.open(path)
-    if held.config != config:
-        raise InputError("other settings made these trees", where=str(path), hint="name another folder")
-    return held
 
 
 def fit_same_classifier(

@@ -29,6 +29,9 @@ from roadaware.protocols.crowd_baselines import Answered, predict_all, shuffle_s
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.statistics.intervals import Units, get_difference_scale
+from roadaware.tasks.crowd import build_crowd_set, list_used
+from roadaware.tasks.crowd_answers import predict_crowd
+from roadaware.training.crowd.recipe import CrowdRecipe
 
 if TYPE_CHECKING:
     from roadaware.training.crowd.recipe import CrowdRecipe
@@ -205,7 +208,6 @@ def build_recipe(study: CrowdStudy, cell: Cell | None = None, maps: str = "") ->
     Raises:
         UsageError: if a change of the recipe is unknown or impossible.
     """
-    from roadaware.training.crowd.recipe import CrowdRecipe
     from roadaware.training.recipe_files import RECIPES, read_recipe
 
     base = read_recipe(
@@ -277,7 +279,6 @@ def run_cell(study: CrowdStudy, cell: Cell, out: Path, progress: Progress | None
         KeyboardInterrupt: if a signal ended the training.
     """
     from roadaware.models.crowd.network import open_crowd
-    from roadaware.tasks.crowd_answers import predict_crowd
     from roadaware.training.crowd.run import train_crowd
 
     folder, maps = out / cell.place, out / "maps"
@@ -473,7 +474,19 @@ def run_study(
     recipe = build_recipe(study)
     with hold_folder(out):
         tests = open_tests(study, recipe)
-        _claim_folder(study, out)
+        # Write what the folder is for; refuse one whose cells were made otherwise
+        if (out / STUDY).exists():
+            held = read_marker(out / STUDY, FORMAT)
+            if held is None:
+                raise DamagedError(
+                    "not a study of crowds", where=str(out / STUDY), hint="name another folder"
+                )
+            differ = [name for name, value in study.fixed.items() if held.get(name) != value]
+            if differ:
+                raise UsageError(
+                    f"{out} holds a study with another {', '.join(differ)}; name another folder with --output"
+                )
+        write_atomically(out / STUDY, encode_json({"format": FORMAT, **study.fixed}).encode())
         cells = list_cells(study, recipe.ordered_tasks)
         failed: dict[str, str] = {}
         for cell, why in _run_cells(study, cells, out, workers, progress):
@@ -486,20 +499,6 @@ def run_study(
         found = judge_cells(study, done, out, tests, recipe, failed)
         write_atomically(out / RESULTS, encode_json(found.as_dict()).encode())
     return found
-
-
-def _claim_folder(study: CrowdStudy, out: Path) -> None:
-    """Write what the folder is for; refuse one whose cells were made otherwise."""
-    if (out / STUDY).exists():
-        held = read_marker(out / STUDY, FORMAT)
-        if held is None:
-            raise DamagedError("not a study of crowds", where=str(out / STUDY), hint="name another folder")
-        differ = [name for name, value in study.fixed.items() if held.get(name) != value]
-        if differ:
-            raise UsageError(
-                f"{out} holds a study with another {', '.join(differ)}; name another folder with --output"
-            )
-    write_atomically(out / STUDY, encode_json({"format": FORMAT, **study.fixed}).encode())
 
 
 def _run_cells(
@@ -637,7 +636,6 @@ def judge_cells(
 def _answer_baselines(
     study: CrowdStudy, recipe: CrowdRecipe, scenes: Scenes, films: list[Any]
 ) -> dict[tuple[Task, str], Predictions]:
-    from roadaware.tasks.crowd import build_crowd_set, list_used
     from roadaware.training.crowd.run import build_vocabulary
     from roadaware.training.data import open_sources
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -212,7 +212,13 @@ def evaluate_released(
         if missing < 1 or len(values) != len(test) - missing:
             raise _wrong_length(scores, len(values), len(test))
         gap = find_gap(test, values)
-        assumption = _in_words(scenes, gap.declared, gap.missing, len(gap.tubes))
+        missing = gap.missing
+        choices = len(gap.tubes)
+        name = scenes.tubes.filter(pl.col("tube") == gap.declared)["name"].item()
+        assumption = (
+            f"pedestrian {name} has a gap in its track and {missing} samples fewer; attributes alone do not tell "
+            f"who has, {choices} choices are admissible, and with this one scores jump least"
+        )
         for column in groups or [np.full(len(test), None, dtype=object)]:
             found.update(compute_ranges(test, values, gap, config, column))
         kept = drop_last(test.with_row_index("place"), gap.declared, gap.missing)
@@ -222,8 +228,16 @@ def evaluate_released(
         samples=pl.concat([sampled.samples.filter(pl.col("split") != "test"), test])
     )
     predictions = build_sample_predictions(test, values)
-    metrics = _evaluate_samples(
-        predictions, answered, config, groups, draws=draws, n_clipped=predicted.clipped
+    # The metrics of the test samples, and those of every factor's scenarios under them
+    state, _ = collect_sample_scores(predictions, answered, config.task, split="test")
+    whole = evaluate_samples(state, config, draws=draws, n_clipped=predicted.clipped)
+    parts = [evaluate_samples(state, config, groups=column) for column in groups]
+    metrics = MetricResult(
+        summary=pl.concat([whole.summary, *(p.summary.filter(pl.col("group").is_not_null()) for p in parts)]),
+        counts=pl.concat([whole.counts, *(p.counts.filter(pl.col("group").is_not_null()) for p in parts)]),
+        config=whole.config,
+        notes=whole.notes,
+        makers=whole.makers,
     )
     return Question(f"{dataset}-{task}@iv2024", answered, predictions, metrics, {}, assumption, found)
 
@@ -238,36 +252,6 @@ def _scenarios(scenes: Scenes, test: pl.DataFrame) -> list[Labels]:
         if any(label is not None for label in labels):
             columns.append(labels)
     return columns
-
-
-def _evaluate_samples(
-    predictions: Predictions,
-    scenes: Scenes,
-    config: PedestrianConfig,
-    groups: Sequence[Labels],
-    *,
-    draws: int,
-    n_clipped: int,
-) -> MetricResult:
-    """The metrics of the test samples, and those of every factor's scenarios under them."""
-    state, _ = collect_sample_scores(predictions, scenes, config.task, split="test")
-    whole = evaluate_samples(state, config, draws=draws, n_clipped=n_clipped)
-    parts = [evaluate_samples(state, config, groups=column) for column in groups]
-    return MetricResult(
-        summary=pl.concat([whole.summary, *(p.summary.filter(pl.col("group").is_not_null()) for p in parts)]),
-        counts=pl.concat([whole.counts, *(p.counts.filter(pl.col("group").is_not_null()) for p in parts)]),
-        config=whole.config,
-        notes=whole.notes,
-        makers=whole.makers,
-    )
-
-
-def _in_words(scenes: Scenes, tube: int, missing: int, choices: int) -> str:
-    name = scenes.tubes.filter(pl.col("tube") == tube)["name"].item()
-    return (
-        f"pedestrian {name} has a gap in its track and {missing} samples fewer; attributes alone do not tell "
-        f"who has, {choices} choices are admissible, and with this one scores jump least"
-    )
 
 
 def _wrong_length(path: Path, found: int, expected: int) -> InputError:
@@ -367,7 +351,17 @@ def reproduce(
         next(steps)
         if baselines and not reason:
             given = baselines.get(name) if isinstance(baselines, Mapping) else None
-            questions[name] = _with_baselines(questions[name], task, given, draws)
+            # The question with other models' answers; none where there are no boxes to learn from
+            question = questions[name]
+            if given is not None:
+                questions[name] = replace(question, baselines=given)
+            elif question.scenes.boxes.is_empty():
+                questions[name] = question
+            else:
+                trained = evaluate_baselines(
+                    question.scenes, task, config=PedestrianConfig.reference(task), draws=draws
+                )
+                questions[name] = replace(question, baselines=trained)
         if baselines:
             next(steps)
     cells = tuple(_cell(printed, questions, reasons) for printed in iterate_printed_cells())
@@ -414,18 +408,6 @@ def _obstacle(
     return ""
 
 
-def _with_baselines(
-    question: Question, task: Task, given: Mapping[str, Baseline] | None, draws: int
-) -> Question:
-    """The question with other models' answers; none where there are no boxes to learn from."""
-    if given is not None:
-        return replace(question, baselines=given)
-    if question.scenes.boxes.is_empty():
-        return question
-    trained = evaluate_baselines(question.scenes, task, config=PedestrianConfig.reference(task), draws=draws)
-    return replace(question, baselines=trained)
-
-
 def _cell(printed: PrintedCell, questions: Mapping[str, Question], reasons: Mapping[str, str]) -> Cell:
     """The verdict on one printed cell."""
     name = f"{printed.dataset}-{printed.task}@iv2024"
@@ -451,7 +433,9 @@ def _cell(printed: PrintedCell, questions: Mapping[str, Question], reasons: Mapp
         low=low,
         high=high,
         intervals=_intervals(question.metrics, printed) if printed.group is None else {},
-        beside={} if printed.group else _beside(question, printed.metric),
+        beside={}
+        if printed.group
+        else {name: other.metrics.value(printed.metric) for name, other in question.baselines.items()},
     )
 
 
@@ -524,7 +508,3 @@ def _intervals(metrics: MetricResult, printed: PrintedCell) -> dict[str, float |
     row = metrics.row(printed.metric, printed.group)
     found = {name: row[name] for name in _INTERVALS}
     return found if any(value is not None for value in found.values()) else {}
-
-
-def _beside(question: Question, metric: str) -> dict[str, float | None]:
-    return {name: other.metrics.value(metric) for name, other in question.baselines.items()}

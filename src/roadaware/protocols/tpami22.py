@@ -348,25 +348,14 @@ def match_printed(
             f"the paper prints nothing for '{split}' of {dataset}; "
             f"it has {', '.join(SPLITS)} of road, and test of ucf24"
         )
-    ours = _select_measured(result.of_group(group))
-    theirs = _printed_for(split, dataset, product=result.config.get("composite_scores") == "product")
-    if trained_on is not None:
-        theirs = theirs.filter(pl.col("trained_on") == trained_on)
-    keys = ["level", "at", "kind", "name"]
-    # Means over classes have no label: there null meets null.
-    both = ours.join(theirs, on=keys, how="inner", maintain_order="left_right", nulls_equal=True)
-    both = both.with_columns(difference=pl.col("obtained") - pl.col("printed"))
-    return both.select(pl.col(name).cast(dtype) for name, dtype in BESIDE.items())
-
-
-def _select_measured(summary: pl.DataFrame) -> pl.DataFrame:
-    """The defined rows of a summary in per cent, with the plain name of their class."""
+    # The defined rows of a summary in per cent, with the plain name of their class
+    summary = result.of_group(group)
     rows = summary.filter(
         pl.col("valid"),
         pl.col("level").is_in(_MEASURED),
         pl.col("overlap").fill_null("").is_in(["", "stiou"]),
     )
-    return rows.select(
+    ours = rows.select(
         "level",
         "threshold",
         "kind",
@@ -377,6 +366,14 @@ def _select_measured(summary: pl.DataFrame) -> pl.DataFrame:
         low=pl.col("low_video") * 100,
         high=pl.col("high_video") * 100,
     )
+    theirs = _printed_for(split, dataset, product=result.config.get("composite_scores") == "product")
+    if trained_on is not None:
+        theirs = theirs.filter(pl.col("trained_on") == trained_on)
+    keys = ["level", "at", "kind", "name"]
+    # Means over classes have no label: there null meets null.
+    both = ours.join(theirs, on=keys, how="inner", maintain_order="left_right", nulls_equal=True)
+    both = both.with_columns(difference=pl.col("obtained") - pl.col("printed"))
+    return both.select(pl.col(name).cast(dtype) for name, dtype in BESIDE.items())
 
 
 def _printed_for(split: str, dataset: str, *, product: bool) -> pl.DataFrame:

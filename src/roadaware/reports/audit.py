@@ -234,7 +234,11 @@ def build_stats_section(
         title: heading of the section.
     """
     kinds = counts["kind"].unique(maintain_order=True).to_list()
-    images = [count_bars(counts, kind, printed) for kind in kinds if _classes(counts, kind)]
+    images = [
+        count_bars(counts, kind, printed)
+        for kind in kinds
+        if (counts.filter(pl.col("kind") == kind, pl.col("label").is_not_null()).height > 0)
+    ]
     blocks: list[Block] = [Pictures(tuple(images), "Whole set")] if images else []
     blocks += [_printed_note(printed)] if printed is not None else []
     blocks += [_table(counts, kind) for kind in kinds]
@@ -309,10 +313,6 @@ def count_bars(counts: pl.DataFrame, kind: str, printed: pl.DataFrame | None = N
     mark = " Black marks are the printed numbers." if printed is not None else ""
     caption = f"{what.capitalize()} (blue) and tubes (orange) of each class.{mark} {text}."
     return Picture(f"{capitalize_text(format_name(kind))}: {what} and tubes of each class", caption, figure)
-
-
-def _classes(counts: pl.DataFrame, kind: str) -> bool:
-    return counts.filter(pl.col("kind") == kind, pl.col("label").is_not_null()).height > 0
 
 
 def _table(counts: pl.DataFrame, kind: str) -> Table:

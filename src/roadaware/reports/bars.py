@@ -357,7 +357,25 @@ def plot_coverage(cells: Sequence[tuple[str, str, str]]) -> Picture:
                 for column, found in enumerate(held)
                 if found == status
             ]
-            _squares(axes, places, STATUSES[status])
+            # All squares of one status as one path, and their symbols as one set of markers
+            mark = STATUSES[status]
+            from matplotlib.patches import PathPatch
+            from matplotlib.path import Path
+
+            corners = np.array([(-0.46, -0.42), (0.46, -0.42), (0.46, 0.42), (-0.46, 0.42), (-0.46, -0.42)])
+            whole = Path.make_compound_path(*(Path(corners + place, closed=True) for place in places))
+            axes.add_patch(PathPatch(whole, facecolor=mark.paper, edgecolor=mark.colour, linewidth=0.7))
+            strokes = Path.make_compound_path(*(Path(line) for line in mark.strokes))
+            xs, ys = [x for x, _ in places], [y for _, y in places]
+            axes.plot(
+                xs,
+                ys,
+                linestyle="",
+                marker=strokes,
+                markersize=6.5,
+                markerfacecolor="none",
+                color=mark.colour,
+            )
         widest = max(map(len, rows.values()), default=1)
         axes.set(xlim=(-0.6, widest - 0.4), ylim=(max(heights, default=0) + 0.6, -0.6), xticks=[])
         axes.set_yticks(heights, _row_names(list(rows)))
@@ -383,16 +401,3 @@ def _row_names(rows: Sequence[tuple[str, str]]) -> list[str]:
         )
         before = block
     return names
-
-
-def _squares(axes: Axes, places: Sequence[tuple[float, float]], mark: Status) -> None:
-    """All squares of one status as one path, and their symbols as one set of markers."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
-    corners = np.array([(-0.46, -0.42), (0.46, -0.42), (0.46, 0.42), (-0.46, 0.42), (-0.46, -0.42)])
-    whole = Path.make_compound_path(*(Path(corners + place, closed=True) for place in places))
-    axes.add_patch(PathPatch(whole, facecolor=mark.paper, edgecolor=mark.colour, linewidth=0.7))
-    strokes = Path.make_compound_path(*(Path(line) for line in mark.strokes))
-    xs, ys = [x for x, _ in places], [y for _, y in places]
-    axes.plot(xs, ys, linestyle="", marker=strokes, markersize=6.5, markerfacecolor="none", color=mark.colour)

@@ -253,7 +253,9 @@ def map_gallery(maps: Sequence[HeardMap], *, title: str, threshold: float | None
         threshold: of the scaled map, from which on a cell is predicted; None draws no edge.
     """
     width = (FULL - _GAP_IN * (_COLUMNS - 1)) / _COLUMNS
-    height = width * max(_shape(each) for each in maps)
+    height = width * max(
+        (min(1.4, max(0.5, each.size[1] / each.size[0])) if each.shaped else 0.75) for each in maps
+    )
     rows = math.ceil(len(maps) / _COLUMNS)
     total = rows * (height + _MAPS_HEAD_IN) + _MAPS_FOOT_IN
     with set_style():
@@ -303,11 +305,6 @@ def plot_success(thresholds: Sequence[float], curves: Mapping[str, Sequence[floa
         f"How many sounds are found at each consensus IoU; the area below is success_auc. At 0.5: {text}."
     )
     return Picture(f"Success of {model} beside answers that hear nothing", caption, figure)
-
-
-def _shape(each: HeardMap) -> float:
-    """Height by width of a panel."""
-    return min(1.4, max(0.5, each.size[1] / each.size[0])) if each.shaped else 0.75
 
 
 def _panel(axes: Axes, each: HeardMap, threshold: float | None) -> None:

@@ -48,7 +48,6 @@ from roadaware.statistics.comparison import Comparison, compare
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 MOST_COLUMNS = 16
@@ -88,7 +87,43 @@ def plot_heat_maps(study: Study, metric: str) -> Picture | None:
         figure.delaxes(first)
         panels = list(figure.subplots(down, across, sharey=True, sharex=True, squeeze=False).flat)
         for axes, (model, values) in zip(panels, maps.items(), strict=False):
-            _map(axes, values, _tones(metric), _ends(metric, known))
+            # Cells coloured by value, each with its number in a tone that can be read on it
+            # From white to blue, or for errors to red; AUC below chance is red
+            from matplotlib.colors import LinearSegmentedColormap
+
+            if metric == "auc":
+                tones = LinearSegmentedColormap.from_list("around chance", [VERMILLION, "#ffffff", BLUE])
+            else:
+                tones = LinearSegmentedColormap.from_list(
+                    "more", ["#ffffff", BLUE if metric in HIGHER else VERMILLION]
+                )
+            if metric == "auc":
+                reach = max(0.1, float(np.abs(known - _CHANCE).max(initial=0.0)))
+                ends = (_CHANCE - reach, _CHANCE + reach)
+            else:
+                ends = (0.0, max(0.05, float(known.max(initial=0.0))))
+            axes.pcolormesh(
+                values,
+                cmap=tones,
+                vmin=ends[0],
+                vmax=ends[1],
+                edgecolors="white",
+                linewidth=1.2,
+                rasterized=False,
+            )
+            for (row, column), value in np.ndenumerate(values):
+                if np.isnan(value):
+                    continue
+                light = _luminance(tones((value - ends[0]) / (ends[1] - ends[0])))
+                axes.text(
+                    column + 0.5,
+                    row + 0.5,
+                    f"{value:.2f}",
+                    ha="center",
+                    va="center",
+                    fontsize=8,
+                    color=INK if light > _READABLE else "white",
+                )
             _draw_marks(axes, study, values, rows, None if model == _MEAN else (model, metric))
             axes.set_title(clip_label(model, 30), fontsize=9)
         for axes in panels[len(maps) :]:
@@ -215,42 +250,6 @@ def _mean_map(maps: Sequence[Floats]) -> Floats:
     """The mean where every model has a value, NaN elsewhere."""
     mean_map: Floats = np.mean(np.stack(maps), axis=0)
     return mean_map
-
-
-def _tones(metric: str) -> Colormap:
-    """From white to blue, or for errors to red; AUC below chance is red."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    if metric == "auc":
-        return LinearSegmentedColormap.from_list("around chance", [VERMILLION, "#ffffff", BLUE])
-    return LinearSegmentedColormap.from_list("more", ["#ffffff", BLUE if metric in HIGHER else VERMILLION])
-
-
-def _ends(metric: str, known: Floats) -> tuple[float, float]:
-    if metric == "auc":
-        reach = max(0.1, float(np.abs(known - _CHANCE).max(initial=0.0)))
-        return _CHANCE - reach, _CHANCE + reach
-    return 0.0, max(0.05, float(known.max(initial=0.0)))
-
-
-def _map(axes: Axes, values: Floats, tones: Colormap, ends: tuple[float, float]) -> None:
-    """Cells coloured by value, each with its number in a tone that can be read on it."""
-    axes.pcolormesh(
-        values, cmap=tones, vmin=ends[0], vmax=ends[1], edgecolors="white", linewidth=1.2, rasterized=False
-    )
-    for (row, column), value in np.ndenumerate(values):
-        if np.isnan(value):
-            continue
-        light = _luminance(tones((value - ends[0]) / (ends[1] - ends[0])))
-        axes.text(
-            column + 0.5,
-            row + 0.5,
-            f"{value:.2f}",
-            ha="center",
-            va="center",
-            fontsize=8,
-            color=INK if light > _READABLE else "white",
-        )
 
 
 def _luminance(colour: Sequence[float]) -> float:
@@ -508,7 +507,14 @@ def plot_summary(study: Study, metrics: Sequence[str], *, model: str | None = No
         nothing where there is no value, or no ensemble and no uncertainty method to show.
     """
     shown = [metric for metric in metrics if metric in study.metrics]
-    rows = [(name, name, PLAIN) for name in study.models] if model is None else _doubts(study, model)
+    rows = (
+        [(name, name, PLAIN) for name in study.models]
+        if model is None
+        else [
+            (DOUBT_NAMES.get(uncertainty, uncertainty), model, uncertainty)
+            for uncertainty in study.doubts_of(model)
+        ]
+    )
     alike = () if model is None else [uncertainty for *_, uncertainty in rows]
     found = {
         metric: [
@@ -549,13 +555,6 @@ def _describe_picture_row(row: Mapping[str, float | None]) -> str:
 
 def _has_values(row: Mapping[str, float | None]) -> list[bool]:
     return [value is not None for value in row.values()]
-
-
-def _doubts(study: Study, model: str) -> list[tuple[str, str, str]]:
-    return [
-        (DOUBT_NAMES.get(uncertainty, uncertainty), model, uncertainty)
-        for uncertainty in study.doubts_of(model)
-    ]
 
 
 def _marks(axes: Axes, study: Study, where: tuple[str, str, str], place: int) -> set[str]:
@@ -798,7 +797,15 @@ def collect_lines(study: Study, model: str, tested: str, names: Sequence[str]) -
         states = [state for cell in cells if (state := _scores(study, cell))]
         if not states:
             continue
-        core = CalibrationCore.of(_concat_scores(states), config)
+        # The answers of all seeds, as if one model had been asked that often
+        core = CalibrationCore.of(
+            SampleScores(
+                np.concatenate([state.scores for state in states]),
+                np.concatenate([state.truth for state in states]),
+                np.concatenate([state.pedestrian for state in states]),
+            ),
+            config,
+        )
         rows = np.array([row[2:8] for row in core.bin_rows("adaptive", DRAWS, 0)], dtype=np.float64)
         if len(rows):
             point = core.once()
@@ -812,15 +819,6 @@ def _scores(study: Study, cell: Cell) -> SampleScores | None:
         return study.results.scores(cell)
     except InputError:
         return None
-
-
-def _concat_scores(states: Sequence[SampleScores]) -> SampleScores:
-    """The answers of all seeds, as if one model had been asked that often."""
-    return SampleScores(
-        np.concatenate([state.scores for state in states]),
-        np.concatenate([state.truth for state in states]),
-        np.concatenate([state.pedestrian for state in states]),
-    )
 
 
 def _draw_reliability_legend(

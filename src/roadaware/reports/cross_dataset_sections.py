@@ -120,7 +120,21 @@ def _sets(study: Study, model: str, uncertainty: str, where: str, draws: int) ->
         held
         for tested in study.tested
         if (
-            held := _on(study, [c for c in _cells(study, model, uncertainty, where) if c.tested_on == tested])
+            held := _on(
+                study,
+                [
+                    c
+                    for c in [
+                        cell
+                        for cell in study.results.cells
+                        if (cell.model, cell.doubt) == (model, uncertainty)
+                        and cell.seed != SEEDS_JOINED
+                        and cell.trained_on in study.learnt
+                        and (cell.trained_on == cell.tested_on) == (where == "home")
+                    ]
+                    if c.tested_on == tested
+                ],
+            )
         )
     ]
     if not parts:
@@ -134,17 +148,6 @@ def _sets(study: Study, model: str, uncertainty: str, where: str, draws: int) ->
         over = np.mean(known, axis=0)
         ends = [compute_percentile_interval(over[:, at]) or (None, None) for at in range(len(SETS))]
     return Sets(model, uncertainty, where, tuple(values.tolist()), tuple(ends))
-
-
-def _cells(study: Study, model: str, uncertainty: str, where: str) -> list[Cell]:
-    return [
-        cell
-        for cell in study.results.cells
-        if (cell.model, cell.doubt) == (model, uncertainty)
-        and cell.seed != SEEDS_JOINED
-        and cell.trained_on in study.learnt
-        and (cell.trained_on == cell.tested_on) == (where == "home")
-    ]
 
 
 def _on(study: Study, cells: Sequence[Cell]) -> tuple[Floats, npt.NDArray[np.str_]] | None:

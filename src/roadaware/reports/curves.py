@@ -351,7 +351,13 @@ def plot_class_curves(panels: Sequence[Panel], *, kind: str) -> Picture:
         axes.axis("off")
         levels = list(dict.fromkeys(one.level for panel in shown for one in panel.curves))
         if levels:
-            handles, names = _keys(levels)
+            from matplotlib.lines import Line2D
+
+            pairs = list(zip(levels, _STYLES, strict=False))
+            handles, names = (
+                [Line2D([], [], color=tone, linestyle=style) for _, (tone, style) in pairs],
+                [clip_label(level, 60) for level, _ in pairs],
+            )
             figure.legend(handles, names, loc="outside upper left", ncols=2, handlelength=2.6)
     left = f" Shown are the {len(shown)} of {len(held)} classes with the most truth."
     text = "; ".join(f"{panel.label} {_values(panel)}" for panel in shown)
@@ -366,12 +372,3 @@ def plot_class_curves(panels: Sequence[Panel], *, kind: str) -> Picture:
 def _values(panel: Panel) -> str:
     values = (one.average_precision for one in panel.curves)
     return " / ".join("–" if value is None else f"{100 * value:.1f}" for value in values)
-
-
-def _keys(levels: Sequence[str]) -> tuple[list[Any], list[str]]:
-    from matplotlib.lines import Line2D
-
-    pairs = list(zip(levels, _STYLES, strict=False))
-    return [Line2D([], [], color=tone, linestyle=style) for _, (tone, style) in pairs], [
-        clip_label(level, 60) for level, _ in pairs
-    ]

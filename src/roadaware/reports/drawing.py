@@ -35,7 +35,6 @@ from roadaware.scenes.sensors import find_video_path
 from roadaware.scenes.tables import Scenes
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -208,16 +207,6 @@ def collect_crowd(scenes: Scenes, video: str) -> dict[int, CrowdFrame]:
         for frame in range(row["start_frame"], row["end_frame"]):
             label = (_colour_track(row["tube"]), f"{row['tube']}  {row['text']}")
             found.setdefault(frame, CrowdFrame()).sentences.append(label)
-    _collect_sounds(scenes, video, by_frame, found)
-    return found
-
-
-def _collect_sounds(
-    scenes: Scenes,
-    video: str,
-    by_frame: dict[tuple[int, int], list[tuple[float, float, float, float]]],
-    found: dict[int, CrowdFrame],
-) -> None:
     named = pl.col("video").cast(pl.String) == video
     sounds = scenes.sounds.filter(named) if len(scenes.sounds) else scenes.sounds
     times = scenes.frames.filter(named).select("frame", "t_s") if "t_s" in scenes.frames.columns else None
@@ -233,6 +222,7 @@ def _collect_sounds(
             shown = by_frame.get((row["sound"], frame), [])
             here.sounds += [(corners, word) for corners in shown]
             here.away += [] if shown else [word]
+    return found
 
 
 def draw_crowd(picture: Pixels, crowd: CrowdFrame, *, scale: int = 1) -> Pixels:
@@ -533,53 +523,7 @@ def _strip(figure: Figure, strip: Strip, bottom: float, width: float) -> None:
     foot = bottom + _BAR_IN + _BELOW_IN
     says = clip_label(capitalize_text(strip.says), _LONGEST)
     figure.text(0.0, (foot + height + 0.08) / total, says, fontsize=8.5, weight="bold", color=INK)
-    view = _view(strip)
-    for place in range(len(strip.frames)):
-        left = _LEFT_IN + place * (width + _GAP_IN)
-        where = (left / FULL, foot / total, width / FULL, height / total)
-        _panel(figure.add_axes(where), strip, place, view)
-    span = FULL - _LEFT_IN - _GAP_IN
-    bar = (_LEFT_IN / FULL, (bottom + 0.16) / total, span / FULL, (_BAR_IN - 0.14) / total)
-    _time_line(figure.add_axes(bar), strip)
-
-
-def _panel(axes: Axes, strip: Strip, place: int, view: tuple[float, float, float, float]) -> None:
-    from matplotlib.patches import Rectangle
-
-    wide, high = strip.size_px
-    axes.set_facecolor("#eef0f3")
-    axes.add_patch(Rectangle((0, 0), wide, high, facecolor="white", edgecolor=PALE, linewidth=0.8))
-    for boxes, tone, style in ((strip.truth_px, GREEN, "-"), (strip.claim_px, VERMILLION, (0, (3, 1.5)))):
-        x1, y1, x2, y2 = boxes[place]
-        if np.isfinite(boxes[place]).all():
-            axes.add_patch(
-                Rectangle(
-                    (x1, y1), x2 - x1, y2 - y1, fill=False, edgecolor=tone, linewidth=1.5, linestyle=style
-                )
-            )
-    left, top, right, low = view
-    axes.set(xlim=(left, right), ylim=(low, top), xticks=[], yticks=[])
-    axes.set_xlabel(str(int(strip.frames[place])), fontsize=7.5, color=GREY, labelpad=2)
-    for spine in axes.spines.values():
-        spine.set_visible(True)
-        spine.set_edgecolor(PALE)
-
-
-def _time_line(axes: Axes, strip: Strip) -> None:
-    for place, (spans, tone) in enumerate(((strip.truth_spans, GREEN), (strip.claim_spans, VERMILLION))):
-        for start, end in spans:
-            axes.plot([start, end], [place, place], color=tone, linewidth=3, solid_capstyle="butt")
-    axes.plot(strip.frames + 0.5, [0.5] * len(strip.frames), ".", color=GREY, markersize=3)
-    ends = [end for spans in (strip.truth_spans, strip.claim_spans) for span in spans for end in span]
-    low, high = min([*ends, int(strip.frames[0])]), max([*ends, int(strip.frames[-1]) + 1])
-    axes.set(xlim=(low, high), ylim=(1.7, -0.7), yticks=[0, 1], yticklabels=["truth", "claim"], xticks=[])
-    axes.tick_params(axis="y", length=0, labelsize=7.5)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-
-
-def _view(strip: Strip) -> tuple[float, float, float, float]:
-    """The part of the image that is drawn (left, top, right, bottom): all of it where most is covered."""
+    # The part of the image that is drawn (left, top, right, bottom): all of it where most is covered
     wide, high = strip.size_px
     boxes = np.concatenate([strip.truth_px, strip.claim_px])
     boxes = boxes[np.isfinite(boxes).all(axis=1)]
@@ -592,7 +536,43 @@ def _view(strip: Strip) -> tuple[float, float, float, float]:
             left, top, right, low = x1 - pad, y1 - pad, x2 + pad, y2 + pad
     across, down = right - left, low - top
     grow_x, grow_y = max(0.0, down * _ASPECT - across) / 2, max(0.0, across / _ASPECT - down) / 2
-    return left - grow_x, top - grow_y, right + grow_x, low + grow_y
+    view = left - grow_x, top - grow_y, right + grow_x, low + grow_y
+    for place in range(len(strip.frames)):
+        left = _LEFT_IN + place * (width + _GAP_IN)
+        where = (left / FULL, foot / total, width / FULL, height / total)
+        axes = figure.add_axes(where)
+        from matplotlib.patches import Rectangle
+
+        wide, high = strip.size_px
+        axes.set_facecolor("#eef0f3")
+        axes.add_patch(Rectangle((0, 0), wide, high, facecolor="white", edgecolor=PALE, linewidth=0.8))
+        for boxes, tone, style in ((strip.truth_px, GREEN, "-"), (strip.claim_px, VERMILLION, (0, (3, 1.5)))):
+            x1, y1, x2, y2 = boxes[place]
+            if np.isfinite(boxes[place]).all():
+                axes.add_patch(
+                    Rectangle(
+                        (x1, y1), x2 - x1, y2 - y1, fill=False, edgecolor=tone, linewidth=1.5, linestyle=style
+                    )
+                )
+        left, top, right, low = view
+        axes.set(xlim=(left, right), ylim=(low, top), xticks=[], yticks=[])
+        axes.set_xlabel(str(int(strip.frames[place])), fontsize=7.5, color=GREY, labelpad=2)
+        for spine in axes.spines.values():
+            spine.set_visible(True)
+            spine.set_edgecolor(PALE)
+    span = FULL - _LEFT_IN - _GAP_IN
+    bar = (_LEFT_IN / FULL, (bottom + 0.16) / total, span / FULL, (_BAR_IN - 0.14) / total)
+    axes = figure.add_axes(bar)
+    for place, (spans, tone) in enumerate(((strip.truth_spans, GREEN), (strip.claim_spans, VERMILLION))):
+        for start, end in spans:
+            axes.plot([start, end], [place, place], color=tone, linewidth=3, solid_capstyle="butt")
+    axes.plot(strip.frames + 0.5, [0.5] * len(strip.frames), ".", color=GREY, markersize=3)
+    ends = [end for spans in (strip.truth_spans, strip.claim_spans) for span in spans for end in span]
+    low, high = min([*ends, int(strip.frames[0])]), max([*ends, int(strip.frames[-1]) + 1])
+    axes.set(xlim=(low, high), ylim=(1.7, -0.7), yticks=[0, 1], yticklabels=["truth", "claim"], xticks=[])
+    axes.tick_params(axis="y", length=0, labelsize=7.5)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
 
 
 # Joints of people.

@@ -59,7 +59,14 @@ def build_class_ap_table(grid: Grid, kind: str) -> Table:
             )
         else:
             absent.append(row)
-    head = (kind, *(_describe_count(level) for level in levels), *(column.words for column in grid.columns))
+    head = (
+        kind,
+        *(
+            {results.FRAME: "true boxes", results.VIDEO: "true tubes"}.get(level, "true frames")
+            for level in levels
+        ),
+        *(column.words for column in grid.columns),
+    )
     caption = "Average precision in per cent; below each value its interval over videos."
     caption += f" Without truth: {', '.join(absent)}." if absent else ""
     counted = (-1,) * (1 + len(levels)) + tuple(1 + levels.index(column.level) for column in grid.columns)
@@ -164,10 +171,6 @@ def _size(grid: Grid, row: str, level: str) -> int | None:
     """How much ground truth a class has at a level."""
     column = next(column for column in grid.columns if column.level == level)
     return grid.cells[row, column].n if (row, column) in grid.cells else None
-
-
-def _describe_count(level: str) -> str:
-    return {results.FRAME: "true boxes", results.VIDEO: "true tubes"}.get(level, "true frames")
 
 
 def _cell(value: Value | None, *, why: bool = True) -> TableCell:

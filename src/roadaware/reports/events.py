@@ -46,7 +46,7 @@ from roadaware.reports.text import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 _READING = (
     "in points of mean average precision on the same videos. Bars are 95 % intervals over videos; a "
@@ -265,7 +265,27 @@ def plot_error_gains(faults: pl.DataFrame) -> Picture:
         figure, axes = create_canvas(FULL, _HEAD_IN + _ROW_IN * max(1, len(kinds)))
         for y, kind in enumerate(kinds):
             for x, name in enumerate(names):
-                _cell(axes, x, y, cells[kind, name])
+                row = cells[kind, name]
+                from matplotlib import colormaps
+                from matplotlib.patches import Rectangle
+
+                gain = row["gain"]
+                share = min(1.0, max(0.0, gain or 0.0) / _STRONG)
+                face = colormaps["Blues"](0.04 + 0.86 * share)
+                axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=face, edgecolor="none"))
+                ink = "white" if share > 0.6 else INK
+                says = "–" if gain is None else "0" if not row["claims"] else format_signed(100 * gain, 1)
+                axes.text(x, y - 0.1, says, ha="center", va="center", color=ink, fontsize=8.5)
+                tone = "white" if share > 0.6 else GREY
+                axes.text(
+                    x,
+                    y + 0.27,
+                    format_count(row["claims"]),
+                    ha="center",
+                    va="center",
+                    color=tone,
+                    fontsize=6.5,
+                )
         axes.set(xlim=(-0.5, max(1, len(names)) - 0.5), ylim=(len(kinds) - 0.5, -0.5))
         axes.set_xticks(
             range(len(names)), [clip_label(format_name(name), 30).replace(" ", "\n", 1) for name in names]
@@ -280,21 +300,6 @@ def plot_error_gains(faults: pl.DataFrame) -> Picture:
         f"were mended alone; small ones count predictions, or missed truth. {_describe_gains(faults, kinds)}"
     )
     return Picture(f"What mending would gain: {where}", caption, figure)
-
-
-def _cell(axes: Axes, x: int, y: int, row: dict[str, Any]) -> None:
-    from matplotlib import colormaps
-    from matplotlib.patches import Rectangle
-
-    gain = row["gain"]
-    share = min(1.0, max(0.0, gain or 0.0) / _STRONG)
-    face = colormaps["Blues"](0.04 + 0.86 * share)
-    axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=face, edgecolor="none"))
-    ink = "white" if share > 0.6 else INK
-    says = "–" if gain is None else "0" if not row["claims"] else format_signed(100 * gain, 1)
-    axes.text(x, y - 0.1, says, ha="center", va="center", color=ink, fontsize=8.5)
-    tone = "white" if share > 0.6 else GREY
-    axes.text(x, y + 0.27, format_count(row["claims"]), ha="center", va="center", color=tone, fontsize=6.5)
 
 
 def _describe_gains(faults: pl.DataFrame, kinds: list[str]) -> str:

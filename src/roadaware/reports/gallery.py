@@ -140,7 +140,18 @@ def plot_pedestrian(story: Story) -> Picture:
         upper.set(ylim=(-0.04, 1.04), ylabel=f"score: {clip_label(story.positive, 24)}")
         _above(upper, (0.0, 1.0), f"truth: {clip_label(story.truth, 40)}", INK, "axes fraction")
         upper.grid(visible=True)
-        _track(lower, story)
+        lower.fill_between(story.frames, 0, story.heights_px, color=PALE, linewidth=0)
+        lower.plot(story.frames, story.heights_px, color=GREY, linewidth=1.2)
+        top = 1.6 * float(np.max(story.heights_px, initial=1.0))
+        for place, (name, start, end) in enumerate(story.marks):
+            tone = (GREEN, ORANGE, BLUE)[place % 3]
+            lower.plot([start, end], [top * 0.93] * 2, color=tone, linewidth=4, solid_capstyle="butt")
+            says = clip_label(name, 24)
+            lower.annotate(
+                says, (start, top * 0.9), (2, -3), textcoords="offset points", va="top", color=tone
+            )
+        lower.set(ylim=(0, top), ylabel="height, px")
+        lower.grid(visible=True)
         if story.event_frame is not None:
             upper.axvline(story.event_frame, color=VERMILLION, linewidth=1.4)
             lower.axvline(story.event_frame, color=VERMILLION, linewidth=1.4)
@@ -184,19 +195,6 @@ def _extremes(known: Sequence[tuple[float, int]]) -> str:
     return (
         f" Highest in region {best} ({format_number(high)}), lowest in region {worst} ({format_number(low)})."
     )
-
-
-def _track(axes: Axes, story: Story) -> None:
-    axes.fill_between(story.frames, 0, story.heights_px, color=PALE, linewidth=0)
-    axes.plot(story.frames, story.heights_px, color=GREY, linewidth=1.2)
-    top = 1.6 * float(np.max(story.heights_px, initial=1.0))
-    for place, (name, start, end) in enumerate(story.marks):
-        tone = (GREEN, ORANGE, BLUE)[place % 3]
-        axes.plot([start, end], [top * 0.93] * 2, color=tone, linewidth=4, solid_capstyle="butt")
-        says = clip_label(name, 24)
-        axes.annotate(says, (start, top * 0.9), (2, -3), textcoords="offset points", va="top", color=tone)
-    axes.set(ylim=(0, top), ylabel="height, px")
-    axes.grid(visible=True)
 
 
 def _above(axes: Axes, where: tuple[float, float], says: str, tone: str, units: Any) -> None:

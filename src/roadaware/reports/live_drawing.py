@@ -202,7 +202,12 @@ class LiveDrawing:
         for tube in tubes:
             _draw_expected(pen, tube, self._colour(tube), scale, image.size)
         for tube in tubes:
-            _draw_box(pen, tube, self._colour(tube), scale, image.size)
+            colour = self._colour(tube)
+            x1, y1, x2, y2 = _scale_box(tube, scale)
+            if not (x2 - x1 < 1 or y2 - y1 < 1):
+                line = max(1, min(image.size) // 240)
+                pen.rectangle((x1, y1, x2, y2), outline=_INK, width=line + 1)
+                pen.rectangle((x1, y1, x2, y2), outline=colour, width=line)
             if tube.outlook is not None:
                 shown = draw_gauge(pen, _scale_box(tube, scale), tube.outlook, image.size)
                 taken += [shown] if shown else []
@@ -388,17 +393,6 @@ def _scale_box(tube: LiveTube, scale: int) -> Area:
 
 def _area(box: npt.NDArray[np.float64]) -> float:
     return float((box[2] - box[0]) * (box[3] - box[1]))
-
-
-def _draw_box(
-    pen: Any, tube: LiveTube, colour: tuple[int, int, int], scale: int, size: tuple[int, int]
-) -> None:
-    x1, y1, x2, y2 = _scale_box(tube, scale)
-    if x2 - x1 < 1 or y2 - y1 < 1:
-        return
-    line = max(1, min(size) // 240)
-    pen.rectangle((x1, y1, x2, y2), outline=_INK, width=line + 1)
-    pen.rectangle((x1, y1, x2, y2), outline=colour, width=line)
 
 
 def _title(pen: Any, seen: Seen, font: Any, notice: str) -> Area:

@@ -124,7 +124,17 @@ def plot_box(row: Row) -> Picture:
                     color=_PICTURES_TONES[after],
                     bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.4},
                 )
-        _inset(axes, boxes, (wide, high))
+        # The whole image in small, with the place of the box
+        size = (wide, high)
+        from matplotlib.patches import Rectangle
+
+        small = axes.inset_axes((0.02, 0.02, 0.2, 0.2 * 0.75))
+        _paper(small, *size)
+        for name, (x1, y1, x2, y2) in boxes.items():
+            small.add_patch(Rectangle((x1, y1), x2 - x1, y2 - y1, facecolor=_PICTURES_TONES[name], alpha=0.6))
+        small.set(xlim=(0, size[0]), ylim=(size[1], 0), xticks=[], yticks=[], aspect="equal")
+        for spine in small.spines.values():
+            spine.set_visible(False)
     text = ". ".join(row["reasons"])
     return Picture(
         clip_label(format_item_name(row), 60),
@@ -144,7 +154,30 @@ def plot_spans(rows: Sequence[Row]) -> Picture:
         figure, axes = create_canvas(FULL, _HEAD_IN + _ROW_IN * len(rows))
         for place, row in enumerate(rows):
             for line, name in enumerate(held):
-                _span(axes, place + 0.22 * (line - (len(held) - 1) / 2), row, name)
+                height = place + 0.22 * (line - (len(held) - 1) / 2)
+                start, end, tone = row[f"{name}_start"], row[f"{name}_end"], _PICTURES_TONES[name]
+                if start is not None:
+                    if end is None or end <= start:
+                        axes.plot([start], [height], "x", color=tone, markersize=6, markeredgewidth=1.8)
+                    else:
+                        axes.plot(
+                            [start, end], [height, height], color=tone, linewidth=4, solid_capstyle="butt"
+                        )
+                    says = (
+                        format_number(start, 0)
+                        if end is None
+                        else f"{format_number(start, 0)}–{format_number(end, 0)}"
+                    )
+                    at = start if end is None else max(start, end)
+                    axes.annotate(
+                        says,
+                        (at, height),
+                        (4, 0),
+                        textcoords="offset points",
+                        va="center",
+                        fontsize=6.5,
+                        color=tone,
+                    )
         axes.set_yticks(range(len(rows)), [clip_label(format_item_name(row), 44) for row in rows])
         axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel="frame of the file")
         axes.tick_params(axis="y", length=0)
@@ -208,34 +241,6 @@ def _frame(axes: Axes, boxes: Sequence[tuple[float, ...]], size: tuple[float, fl
 def _digits(boxes: dict[str, tuple[float, ...]]) -> int:
     """Decimals that tell: more where the image is the unit."""
     return 4 if max(abs(edge) for box in boxes.values() for edge in box) <= 2 else 1
-
-
-def _inset(axes: Axes, boxes: dict[str, tuple[float, ...]], size: tuple[float, float]) -> None:
-    """The whole image in small, with the place of the box."""
-    from matplotlib.patches import Rectangle
-
-    small = axes.inset_axes((0.02, 0.02, 0.2, 0.2 * 0.75))
-    _paper(small, *size)
-    for name, (x1, y1, x2, y2) in boxes.items():
-        small.add_patch(Rectangle((x1, y1), x2 - x1, y2 - y1, facecolor=_PICTURES_TONES[name], alpha=0.6))
-    small.set(xlim=(0, size[0]), ylim=(size[1], 0), xticks=[], yticks=[], aspect="equal")
-    for spine in small.spines.values():
-        spine.set_visible(False)
-
-
-def _span(axes: Axes, height: float, row: Row, name: str) -> None:
-    start, end, tone = row[f"{name}_start"], row[f"{name}_end"], _PICTURES_TONES[name]
-    if start is None:
-        return
-    if end is None or end <= start:
-        axes.plot([start], [height], "x", color=tone, markersize=6, markeredgewidth=1.8)
-    else:
-        axes.plot([start, end], [height, height], color=tone, linewidth=4, solid_capstyle="butt")
-    says = format_number(start, 0) if end is None else f"{format_number(start, 0)}–{format_number(end, 0)}"
-    at = start if end is None else max(start, end)
-    axes.annotate(
-        says, (at, height), (4, 0), textcoords="offset points", va="center", fontsize=6.5, color=tone
-    )
 
 
 MOST_DRAWN, MOST_SPANS, MOST_ROWS = 24, 30, 1000
@@ -304,7 +309,9 @@ def _result(quality: Quality) -> Section:
         "lrrrrr",
         "What was checked",
         "; ".join(
-            f"{status}: {_MEANINGS[status]}" for status in STATUSES if status in _list_statuses(quality)
+            f"{status}: {_MEANINGS[status]}"
+            for status in STATUSES
+            if status in (STATUSES if "round2_x1" in quality.items.columns else STATUSES[:2])
         )
         + ".",
     )
@@ -315,10 +322,6 @@ def _result(quality: Quality) -> Section:
         ]
         blocks.append(Table(("rule", "broken where", "items"), tuple(found), "llr", "What was found"))
     return Section("Result", tuple(_says(summary)), tuple(blocks))
-
-
-def _list_statuses(quality: Quality) -> tuple[str, ...]:
-    return STATUSES if "round2_x1" in quality.items.columns else STATUSES[:2]
 
 
 def _status_row(name: str, held: dict[str, Any], whole: int) -> tuple[TableCell, ...]:
@@ -413,7 +416,9 @@ def _table(wrong: pl.DataFrame) -> Filterable:
             clip_label(format_item_name(row), 90),
             Mark(row["status"], _TONES[row["status"]]),
             "; ".join(row["reasons"]),
-            format_number(row["max_edge_diff_px"], _decimals(row)),
+            format_number(
+                row["max_edge_diff_px"], 4 if row["width_px"] is not None and row["width_px"] <= 2 else 1
+            ),
             format_number(row["frame_diff"], 1),
         )
         for row in rows
@@ -426,10 +431,6 @@ def _table(wrong: pl.DataFrame) -> Filterable:
         caption="Greatest difference of an edge in pixels of the file, and of a start or end in its frames.",
     )
     return Filterable(table, tuple(_filters(rows)), "All of them")
-
-
-def _decimals(row: Row) -> int:
-    return 4 if row["width_px"] is not None and row["width_px"] <= 2 else 1
 
 
 def _filters(rows: Sequence[Row]) -> Iterator[Filter]:

@@ -50,8 +50,20 @@ def summarize_run(run: Run) -> dict[str, Any]:
         "task": run.config.task,
         "protocol": run.protocol or None,
         "metrics": {row["metric"]: row["value"] for row in rows},
-        "intervals": {row["metric"]: _ends(row) for row in rows} if run.draws else {},
-        "cautions": {row["metric"]: _cautions(row) for row in rows} if run.draws else {},
+        "intervals": {
+            row["metric"]: {
+                unit: None if row[f"low_{unit}"] is None else [row[f"low_{unit}"], row[f"high_{unit}"]]
+                for unit in ("pedestrian", "video")
+            }
+            for row in rows
+        }
+        if run.draws
+        else {},
+        "cautions": {
+            row["metric"]: {unit: row[f"caution_{unit}"] for unit in ("pedestrian", "video")} for row in rows
+        }
+        if run.draws
+        else {},
         "undefined": {row["metric"]: row["reason"] for row in rows if not row["valid"]},
         "samples": len(run.state),
         "pedestrians": len(set(names.tolist())),
@@ -315,17 +327,6 @@ def encode_parquet(frame: Any) -> bytes:
     buffer = io.BytesIO()
     frame.write_parquet(buffer, compression="zstd")
     return buffer.getvalue()
-
-
-def _ends(row: dict[str, Any]) -> dict[str, list[float] | None]:
-    return {
-        unit: None if row[f"low_{unit}"] is None else [row[f"low_{unit}"], row[f"high_{unit}"]]
-        for unit in ("pedestrian", "video")
-    }
-
-
-def _cautions(row: dict[str, Any]) -> dict[str, str | None]:
-    return {unit: row[f"caution_{unit}"] for unit in ("pedestrian", "video")}
 
 
 def get_interval_method(draws: int) -> str:

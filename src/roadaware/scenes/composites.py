@@ -85,7 +85,20 @@ def _composition(
     of = tuple(composites[kind])
     if len(of) < 1 or len(set(of)) < len(of) or kind in of:
         raise InputError(f"'{kind}' should be made of different kinds other than itself, not of {of}")
-    children = _indices(kind, of, rows)
+    # The rows as whole numbers, one of each kind
+    if isinstance(rows, Sequence | np.ndarray) and not len(rows):
+        children = np.zeros((0, len(of)), dtype=np.int64)
+    else:
+        try:
+            found = np.asarray(rows)
+        except ValueError as error:
+            raise InputError(f"the rows of children of '{kind}' differ in length: {error}") from error
+        if found.ndim != 2 or found.shape[1] != len(of) or found.dtype.kind not in "iu":
+            raise InputError(
+                f"the children of '{kind}' should be rows of {len(of)} indices ({', '.join(of)}), "
+                f"not {found.dtype} of shape {found.shape}"
+            )
+        children = found.astype(np.int64)
     if kind in vocabularies and len(vocabularies[kind]) != len(children):
         raise InputError(
             f"{len(children)} rows of children for the {len(vocabularies[kind])} labels of '{kind}'",
@@ -99,22 +112,6 @@ def _composition(
                 f"the children of '{kind}' name {child} {used.min()}..{used.max()}; there are {size} labels"
             )
     return Composition(kind, of, children)
-
-
-def _indices(kind: str, of: tuple[str, ...], rows: Any) -> Ints:
-    """The rows as whole numbers, one of each kind."""
-    if isinstance(rows, Sequence | np.ndarray) and not len(rows):
-        return np.zeros((0, len(of)), dtype=np.int64)
-    try:
-        found = np.asarray(rows)
-    except ValueError as error:
-        raise InputError(f"the rows of children of '{kind}' differ in length: {error}") from error
-    if found.ndim != 2 or found.shape[1] != len(of) or found.dtype.kind not in "iu":
-        raise InputError(
-            f"the children of '{kind}' should be rows of {len(of)} indices ({', '.join(of)}), "
-            f"not {found.dtype} of shape {found.shape}"
-        )
-    return found.astype(np.int64)
 
 
 @overload
@@ -162,7 +159,24 @@ def product_of_marginals(
     array([[0.5, 0.8, 0.5, 0.4]])
     """
     if isinstance(predictions, Predictions):
-        return _multiply_marginals(predictions, children, composites)
+        found = find_compositions(predictions.meta, children, composites)
+        old = get_score_layout(predictions.meta, "boxes")
+        if not found or "scores" not in predictions.boxes.columns or not old.width:
+            raise InputError(
+                "a product of marginals needs dense scores of boxes and lists of children",
+                hint=f"the scores are of {', '.join(old.kinds) or 'no kind'}; `meta.notes['{NOTE}']` or "
+                "`children` says what each composite label is made of",
+            )
+        added = [each.kind for each in found if each.kind not in old.kinds]
+        meta = set_compositions(predictions.meta, found)
+        meta = replace(meta, notes={**meta.notes, "products_of_marginals": [each.kind for each in found]})
+        meta = set_score_layout(meta, "boxes", [*old.kinds, *added])
+        new = get_score_layout(meta, "boxes")
+        scores = convert_to_matrix(predictions.boxes["scores"], old.width)
+        wider = np.concatenate([scores, np.zeros((len(scores), new.width - old.width), np.float32)], axis=1)
+        values = _products(wider, new, found)
+        column = pl.Series("scores", values, dtype=pl.Array(pl.Float32, new.width))
+        return predictions.with_tables(boxes=predictions.boxes.with_columns(column), meta=meta)
     if columns is None or children is None:
         raise UsageError("scores need a layout, which says what they stand for, and the lists of children")
     if predictions.ndim != 2 or predictions.shape[1] != columns.width:
@@ -183,29 +197,6 @@ def _products(scores: Numbers, columns: Layout, found: Iterable[Composition]) ->
             product *= result[:, first + child]
         into[:] = product
     return result
-
-
-def _multiply_marginals(
-    predictions: Predictions, children: Children | None, composites: Composites | None
-) -> Predictions:
-    found = find_compositions(predictions.meta, children, composites)
-    old = get_score_layout(predictions.meta, "boxes")
-    if not found or "scores" not in predictions.boxes.columns or not old.width:
-        raise InputError(
-            "a product of marginals needs dense scores of boxes and lists of children",
-            hint=f"the scores are of {', '.join(old.kinds) or 'no kind'}; `meta.notes['{NOTE}']` or "
-            "`children` says what each composite label is made of",
-        )
-    added = [each.kind for each in found if each.kind not in old.kinds]
-    meta = set_compositions(predictions.meta, found)
-    meta = replace(meta, notes={**meta.notes, "products_of_marginals": [each.kind for each in found]})
-    meta = set_score_layout(meta, "boxes", [*old.kinds, *added])
-    new = get_score_layout(meta, "boxes")
-    scores = convert_to_matrix(predictions.boxes["scores"], old.width)
-    wider = np.concatenate([scores, np.zeros((len(scores), new.width - old.width), np.float32)], axis=1)
-    values = _products(wider, new, found)
-    column = pl.Series("scores", values, dtype=pl.Array(pl.Float32, new.width))
-    return predictions.with_tables(boxes=predictions.boxes.with_columns(column), meta=meta)
 
 
 def derive_composites(
@@ -244,10 +235,33 @@ def derive_composites(
     if by not in ("children", "occurrence") or min_tubes < 1:
         raise UsageError(f"composites come by 'children' or 'occurrence' (with min_tubes from 1), not '{by}'")
     if by == "children":
-        found = _read_listed_compositions(scenes.meta, composites)
+        # The combinations that the dataset lists, for some or all of its composites
+        known = {each.kind: each for each in find_compositions(scenes.meta)}
+        kinds = {kind: each.of for kind, each in known.items()} if composites is None else composites
+        unlisted = [kind for kind, of in kinds.items() if kind not in known or set(of) - set(known[kind].of)]
+        if not kinds or unlisted:
+            raise InputError(
+                f"no list of children for {', '.join(unlisted) or 'any composite'}; there are {sorted(known)}",
+                hint="a dataset that lists none has composites by occurrence",
+            )
+        found = tuple(_project_composition(known[kind], tuple(of)) for kind, of in kinds.items())
     else:
         kinds = composites or scenes.meta.composites or ROAD
-        held = _folds(scenes, folds)
+        # (video, fold) pairs of the folds that a combination must occur in
+        if folds is None and (
+            "splits" not in scenes.videos.columns or not scenes.videos["splits"].list.len().sum()
+        ):
+            held = scenes.tubes.select(pl.col("video").cast(pl.String), fold=pl.lit("whole")).unique()
+        else:
+            if folds is not None:
+                for name in folds:
+                    scenes.split_videos(name)
+            pairs = (
+                scenes.videos.select(pl.col("video").cast(pl.String), fold="splits")
+                .explode("fold")
+                .drop_nulls()
+            )
+            held = pairs if folds is None else pairs.filter(pl.col("fold").is_in(list(folds)))
         found = tuple(
             _occurring(scenes, kind, tuple(of), held, min_tubes, max_hole) for kind, of in kinds.items()
         )
@@ -257,27 +271,10 @@ def derive_composites(
     kind_type = old.schema["kind"]
     made = [_labels(scenes.labels, each).cast({"kind": kind_type}) for each in found]
     # The tubes of these kinds go first: their labels are indices in vocabularies that may be replaced.
-    bare = _without_tubes(scenes, kinds_made)
+    empty = scenes.labels.clear()
+    bare = split_tubes_by_label(scenes.with_tables(labels=empty), kinds_made)
     whole = bare.with_tables(labels=pl.concat([old, *made], how="diagonal_relaxed"), meta=meta)
     return split_tubes_by_label(whole, kinds_made, max_hole=max_hole)
-
-
-def _without_tubes(scenes: Scenes, kinds: Sequence[str]) -> Scenes:
-    empty = scenes.labels.clear()
-    return split_tubes_by_label(scenes.with_tables(labels=empty), kinds)
-
-
-def _read_listed_compositions(meta: Meta, composites: Composites | None) -> tuple[Composition, ...]:
-    """The combinations that the dataset lists, for some or all of its composites."""
-    known = {each.kind: each for each in find_compositions(meta)}
-    kinds = {kind: each.of for kind, each in known.items()} if composites is None else composites
-    unlisted = [kind for kind, of in kinds.items() if kind not in known or set(of) - set(known[kind].of)]
-    if not kinds or unlisted:
-        raise InputError(
-            f"no list of children for {', '.join(unlisted) or 'any composite'}; there are {sorted(known)}",
-            hint="a dataset that lists none has composites by occurrence",
-        )
-    return tuple(_project_composition(known[kind], tuple(of)) for kind, of in kinds.items())
 
 
 def _project_composition(each: Composition, of: tuple[str, ...]) -> Composition:
@@ -298,13 +295,11 @@ def _add_composite_names(meta: Meta, found: Sequence[Composition]) -> Meta:
             old.kind == each.kind and old.of == each.of and np.array_equal(old.children, each.children)
             for old in kept
         ):
-            vocabularies[each.kind] = _names(meta, each)
+            words = [meta.vocabularies[kind] for kind in each.of]
+            vocabularies[each.kind] = tuple(
+                "-".join(words[k][i] for k, i in enumerate(row)) for row in each.children
+            )
     return set_compositions(replace(meta, vocabularies=vocabularies), found)
-
-
-def _names(meta: Meta, each: Composition) -> tuple[str, ...]:
-    words = [meta.vocabularies[kind] for kind in each.of]
-    return tuple("-".join(words[k][i] for k, i in enumerate(row)) for row in each.children)
 
 
 def _combinations(labels: pl.DataFrame, of: Sequence[str]) -> pl.LazyFrame:
@@ -350,16 +345,3 @@ def _occurring(
     enough = counts.filter(pl.col("len") >= min_tubes).group_by("label").len()
     kept = enough.filter(pl.col("len") == folds["fold"].n_unique())["label"].sort().to_numpy()
     return Composition(kind, of, candidates.children[kept])
-
-
-def _folds(scenes: Scenes, names: Sequence[str] | None) -> pl.DataFrame:
-    """(video, fold) pairs of the folds that a combination must occur in."""
-    if names is None and (
-        "splits" not in scenes.videos.columns or not scenes.videos["splits"].list.len().sum()
-    ):
-        return scenes.tubes.select(pl.col("video").cast(pl.String), fold=pl.lit("whole")).unique()
-    if names is not None:
-        for name in names:
-            scenes.split_videos(name)
-    pairs = scenes.videos.select(pl.col("video").cast(pl.String), fold="splits").explode("fold").drop_nulls()
-    return pairs if names is None else pairs.filter(pl.col("fold").is_in(list(names)))

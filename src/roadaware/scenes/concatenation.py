@@ -45,7 +45,14 @@ def concat(parts: Sequence[Tables]) -> Tables:
         raise UsageError("concat needs at least one set of tables")
     metas = [part.meta for part in parts]
     vocabularies = _union([meta.vocabularies for meta in metas], grow=True)
-    _check_dense(metas)
+    # Nothing, where the columns of dense scores mean the same in all parts
+    for table in ("boxes", "frames"):
+        found = [list(get_score_layout(meta, table).kinds.items()) for meta in metas]
+        if any(each != found[0] for each in found):
+            raise InputError(
+                f"table {table}: the parts have dense scores of other labels, or in another order",
+                hint="take them from the same detector",
+            )
     free = dict.fromkeys(_NUMBERED, 0)
     pieces: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     for part in parts:
@@ -56,21 +63,6 @@ def concat(parts: Sequence[Tables]) -> Tables:
         free = {name: _next(name, part, shifts[name], free[name]) for name in _NUMBERED}
     tables: dict[str, Any] = {name: _stack_tables(name, frames) for name, frames in pieces.items() if frames}
     return type(parts[0])(**tables, meta=_joined_meta(metas, vocabularies))
-
-
-def _check_dense(metas: Sequence[Meta]) -> None:
-    """Nothing, where the columns of dense scores mean the same in all parts.
-
-    Raises:
-        InputError: if they do not.
-    """
-    for table in ("boxes", "frames"):
-        found = [list(get_score_layout(meta, table).kinds.items()) for meta in metas]
-        if any(each != found[0] for each in found):
-            raise InputError(
-                f"table {table}: the parts have dense scores of other labels, or in another order",
-                hint="take them from the same detector",
-            )
 
 
 def _room_below(name: str, part: TableSet) -> int:
@@ -128,19 +120,7 @@ def _remap_labels(c: str, of: pl.Expr, old: Vocabularies, new: Vocabularies) -> 
 
 def _stack_tables(name: str, frames: list[pl.DataFrame]) -> pl.DataFrame:
     """The rows of all parts under each other, absent columns null."""
-    frames = _one_dictionary(frames)
-    if name in _SHARED:
-        frames = _once(frames)
-    try:
-        return pl.concat(frames, how="diagonal_relaxed")
-    except pl.exceptions.PolarsError as error:
-        raise InputError(
-            f"table {name}: the parts' columns do not fit each other: {str(error).splitlines()[0]}"
-        ) from error
-
-
-def _one_dictionary(frames: list[pl.DataFrame]) -> list[pl.DataFrame]:
-    """Dictionary columns with the union of their categories, in order; as text beside other text."""
+    # Dictionary columns with the union of their categories, in order; as text beside other text
     casts: dict[str, pl.DataType] = {}
     for c in dict.fromkeys(c for frame in frames for c in frame.columns):
         dtypes = [frame.schema[c] for frame in frames if c in frame.columns and frame.schema[c] != pl.Null]
@@ -149,19 +129,23 @@ def _one_dictionary(frames: list[pl.DataFrame]) -> list[pl.DataFrame]:
             casts[c] = pl.Enum(list(categories))
         elif len(set(dtypes)) > 1 and all(dtype in (pl.Enum, pl.Categorical, pl.String) for dtype in dtypes):
             casts[c] = pl.String()
-    return [frame.cast({c: casts[c] for c in frame.columns if c in casts}) for frame in frames]
-
-
-def _once(frames: list[pl.DataFrame]) -> list[pl.DataFrame]:
-    """Each part's rows without those that stand in an earlier part; repeats inside a part are kept."""
-    seen = pl.Series([], dtype=pl.String)
-    kept = []
-    for frame in frames:
-        # Sorted: parts may have the same columns in another order.
-        rows = frame.select(pl.struct(sorted(frame.columns)).struct.json_encode()).to_series()
-        kept.append(frame.filter(~rows.is_in(seen.implode())))
-        seen = seen.append(rows)
-    return kept
+    frames = [frame.cast({c: casts[c] for c in frame.columns if c in casts}) for frame in frames]
+    if name in _SHARED:
+        # Each part's rows without those that stand in an earlier part; repeats inside a part are kept
+        seen = pl.Series([], dtype=pl.String)
+        kept = []
+        for frame in frames:
+            # Sorted: parts may have the same columns in another order.
+            rows = frame.select(pl.struct(sorted(frame.columns)).struct.json_encode()).to_series()
+            kept.append(frame.filter(~rows.is_in(seen.implode())))
+            seen = seen.append(rows)
+        frames = kept
+    try:
+        return pl.concat(frames, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError as error:
+        raise InputError(
+            f"table {name}: the parts' columns do not fit each other: {str(error).splitlines()[0]}"
+        ) from error
 
 
 def _union(parts: Iterable[Vocabularies], *, grow: bool) -> dict[str, tuple[str, ...]]:

@@ -140,7 +140,11 @@ def _signal(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labe
 
 def _road(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
     """One-way or two-way traffic."""
-    return _map_tube_values(scenes, samples, "traffic_direction", {"OW": "one-way", "TW": "two-way"})
+    names = {"OW": "one-way", "TW": "two-way"}
+    values = _of_tubes(scenes, samples, "traffic_direction")
+    if values is None:
+        return _nothing(samples)
+    return np.array([names.get(value, UNKNOWN) for value in values], dtype=object)
 
 
 def _lanes(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
@@ -214,13 +218,6 @@ def _of_tubes(scenes: Scenes, samples: pl.DataFrame, column: str) -> Labels | No
     known = scenes.tubes.select("tube", pl.col(column).cast(pl.String).fill_null(UNKNOWN))
     found = samples.select("tube").join(known, on="tube", how="left", maintain_order="left")[column]
     return np.array(found.to_list(), dtype=object)
-
-
-def _map_tube_values(scenes: Scenes, samples: pl.DataFrame, column: str, names: dict[str, str]) -> Labels:
-    values = _of_tubes(scenes, samples, column)
-    if values is None:
-        return _nothing(samples)
-    return np.array([names.get(value, UNKNOWN) for value in values], dtype=object)
 
 
 def classify_by_edges(values: npt.NDArray[np.float64], edges: Sequence[float]) -> Labels:

@@ -618,8 +618,24 @@ def assign_sample_labels(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: E
     if task == "action" or not isinstance(protocol, Iv2024):
         return tracks.crossing[cuts.track].astype(np.int64)
     if task == "intention":
-        return _intention(tracks, protocol)[cuts.track]
-    return _risk(scenes, tracks, cuts, protocol)
+        # (n,) class of each pedestrian's intention: below one third, between, from two thirds
+        asked = tracks.frame["intention_prob"].cast(pl.Float32).fill_null(0.0).to_numpy()
+        # In the precision of the column: a written third must equal the border.
+        third, two_thirds = np.float32(1 / 3), np.float32(2 / 3)
+        above = asked > third if protocol.intention_third == "below" else asked >= third
+        return (above.astype(np.int64) + (asked >= two_thirds))[cuts.track]
+    # (n,) the region that holds the centre of the box at the end of the risk horizon
+    ahead = cuts.start + protocol.observation_frames + protocol.risk_horizon_frames - 1
+    place = tracks.begin[cuts.track] + np.minimum(ahead, tracks.length[cuts.track] - 1)
+    boxes = scenes.boxes[tracks.index.row[place]]
+    left, right = (boxes[c].cast(pl.Float64).to_numpy().round(_WRITTEN_DECIMALS) for c in ("x1_px", "x2_px"))
+    centre = (left + right) / 2
+    width = _widths(scenes, tracks, protocol)[cuts.track]
+    region = np.floor(compute_region_position(centre, width, protocol.risk_regions))
+    region = np.minimum(region, protocol.risk_regions - 1).astype(np.int64)
+    # In the published code no region holds a centre left of the image, and what none holds is the last one.
+    off_left = protocol.risk_regions - 1 if protocol.risk_off_left == "last_region" else 0
+    return np.where(region < 0, off_left, region)
 
 
 def is_crossing_observed(scenes: Scenes, tracks: Tracks, cuts: Cuts, frames: int) -> Bools:
@@ -640,30 +656,6 @@ def is_crossing_observed(scenes: Scenes, tracks: Tracks, cuts: Cuts, frames: int
     first = begin + cuts.start
     last = begin + np.minimum(cuts.start + frames, length)
     return np.asarray(before[last] > before[first])
-
-
-def _intention(tracks: Tracks, protocol: Iv2024) -> Ints:
-    """(n,) class of each pedestrian's intention: below one third, between, from two thirds."""
-    asked = tracks.frame["intention_prob"].cast(pl.Float32).fill_null(0.0).to_numpy()
-    # In the precision of the column: a written third must equal the border.
-    third, two_thirds = np.float32(1 / 3), np.float32(2 / 3)
-    above = asked > third if protocol.intention_third == "below" else asked >= third
-    return above.astype(np.int64) + (asked >= two_thirds)
-
-
-def _risk(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: Iv2024) -> Ints:
-    """(n,) the region that holds the centre of the box at the end of the risk horizon."""
-    ahead = cuts.start + protocol.observation_frames + protocol.risk_horizon_frames - 1
-    place = tracks.begin[cuts.track] + np.minimum(ahead, tracks.length[cuts.track] - 1)
-    boxes = scenes.boxes[tracks.index.row[place]]
-    left, right = (boxes[c].cast(pl.Float64).to_numpy().round(_WRITTEN_DECIMALS) for c in ("x1_px", "x2_px"))
-    centre = (left + right) / 2
-    width = _widths(scenes, tracks, protocol)[cuts.track]
-    region = np.floor(compute_region_position(centre, width, protocol.risk_regions))
-    region = np.minimum(region, protocol.risk_regions - 1).astype(np.int64)
-    # In the published code no region holds a centre left of the image, and what none holds is the last one.
-    off_left = protocol.risk_regions - 1 if protocol.risk_off_left == "last_region" else 0
-    return np.where(region < 0, off_left, region)
 
 
 def _widths(scenes: Scenes, tracks: Tracks, protocol: Iv2024) -> Ints:
@@ -704,7 +696,21 @@ def sample(scenes: Scenes, protocol: EventProtocol) -> Scenes:
     Source: the protocol's class.
     """
     _check(scenes, protocol)
-    scenes = _drop_answer_labels(scenes, protocol)
+    # The scenes without labels and derived tubes of the kind that the task's answers take
+    task = protocol.task
+    if scenes.meta.vocabularies.get(task, list_task_answers(protocol)) == list_task_answers(protocol):
+        pass
+    else:
+        other = pl.col("kind").cast(pl.String).ne_missing(task)
+        tubes = scenes.tubes.filter(other) if "kind" in scenes.tubes.columns else scenes.tubes
+        kept = {kind: words for kind, words in scenes.meta.vocabularies.items() if kind != task}
+        scenes = scenes.with_tables(
+            labels=scenes.labels.filter(other),
+            tubes=tubes,
+            tube_labels=scenes.tube_labels.filter(other),
+            frame_labels=scenes.frame_labels.filter(other),
+            meta=replace(scenes.meta, vocabularies=kept),
+        )
     index, assumed = _boxes(scenes, protocol)
     parts, notes = [], {}
     for split in protocol.splits:
@@ -752,23 +758,6 @@ def _check(scenes: Scenes, protocol: EventProtocol) -> None:
     missing = [c for c in needed if c not in scenes.tubes.columns]
     if missing:
         raise InputError(f"{protocol.task} needs the tubes' {missing}; they have {scenes.tubes.columns}")
-
-
-def _drop_answer_labels(scenes: Scenes, protocol: EventProtocol) -> Scenes:
-    """The scenes without labels and derived tubes of the kind that the task's answers take."""
-    task = protocol.task
-    if scenes.meta.vocabularies.get(task, list_task_answers(protocol)) == list_task_answers(protocol):
-        return scenes
-    other = pl.col("kind").cast(pl.String).ne_missing(task)
-    tubes = scenes.tubes.filter(other) if "kind" in scenes.tubes.columns else scenes.tubes
-    kept = {kind: words for kind, words in scenes.meta.vocabularies.items() if kind != task}
-    return scenes.with_tables(
-        labels=scenes.labels.filter(other),
-        tubes=tubes,
-        tube_labels=scenes.tube_labels.filter(other),
-        frame_labels=scenes.frame_labels.filter(other),
-        meta=replace(scenes.meta, vocabularies=kept),
-    )
 
 
 def _drops_crossing(protocol: EventProtocol) -> bool:

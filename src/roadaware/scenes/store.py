@@ -146,7 +146,16 @@ def encode(tables: TableSet) -> tuple[dict[str, bytes], bytes]:
     for name, frame in tables.tables().items():
         if is_blank(name, frame):
             continue
-        data = _parquet(name, frame)
+        buffer = io.BytesIO()
+        try:
+            frame.write_parquet(buffer, compression="zstd")
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            raise_interrupt(error)
+            raise InputError(
+                f"table {name} cannot be written as Parquet: {str(error).splitlines()[0]}",
+                hint=f"its columns are {dict(frame.schema)}",
+            ) from error
+        data = buffer.getvalue()
         digest = hashlib.blake2b(data, digest_size=32).hexdigest()
         part = Part(f"{name}-{digest[:16]}.parquet", len(frame), len(data), digest)
         files[part.file] = data
@@ -176,7 +185,18 @@ def write_table_set(folder: Path, files: dict[str, bytes], content: bytes, *, ov
         with lock_folder(folder) as alone:
             names = _names(folder)
             _refuse_foreign(folder, names, overwrite=overwrite)
-            _write(folder, files, content, before=names)
+            # Write the table files, then meta.json; before that moment a failure takes the new files
+            # back
+            try:
+                for name, data in files.items():
+                    write_and_rename(folder / name, data)
+                flush_folder(folder)
+                write_and_rename(folder / _META, content)
+                flush_folder(folder)
+            except BaseException:
+                if not _stands(folder, content):
+                    _remove(folder, sorted(set(files) - set(names)))
+                raise
             if alone:  # without locks another writer may be about to list the files that look left over
                 _remove(folder, [n for n in _names(folder) if _PART.fullmatch(n) and n not in files])
                 with suppress(OSError):
@@ -187,20 +207,6 @@ def write_table_set(folder: Path, files: dict[str, bytes], content: bytes, *, ov
                 path.rmdir()
         if isinstance(error, OSError | ValueError):
             raise build_disk_error(folder / _META, needed, error, written=_stands(folder, content)) from error
-        raise
-
-
-def _write(folder: Path, files: dict[str, bytes], content: bytes, *, before: list[str]) -> None:
-    """Write the table files, then meta.json; before that moment a failure takes the new files back."""
-    try:
-        for name, data in files.items():
-            write_and_rename(folder / name, data)
-        flush_folder(folder)
-        write_and_rename(folder / _META, content)
-        flush_folder(folder)
-    except BaseException:
-        if not _stands(folder, content):
-            _remove(folder, sorted(set(files) - set(before)))
         raise
 
 
@@ -403,19 +409,6 @@ def _decode_table(data: bytes, part: Part, path: Path) -> pl.DataFrame:
     if len(frame) != part.rows:
         raise DamagedError(f"expected {part.rows:,} rows, found {len(frame):,}", where=where, hint=_AGAIN)
     return frame
-
-
-def _parquet(name: str, frame: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    try:
-        frame.write_parquet(buffer, compression="zstd")
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise_interrupt(error)
-        raise InputError(
-            f"table {name} cannot be written as Parquet: {str(error).splitlines()[0]}",
-            hint=f"its columns are {dict(frame.schema)}",
-        ) from error
-    return buffer.getvalue()
 
 
 def compute_meta_digest(content: dict[str, Any]) -> str:

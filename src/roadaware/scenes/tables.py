@@ -301,11 +301,8 @@ def sample_scores(
             hint=f"first samples without scores: {missing['sample'].head(5).to_list()}; "
             f"first unknown samples: {foreign['sample'].head(5).to_list()}",
         )
-    return _matrix(joined["scores"])
-
-
-def _matrix(scores: pl.Series) -> npt.NDArray[np.float64]:
-    """A column of lists or arrays as (n, k) numbers."""
+    # A column of lists or arrays as (n, k) numbers
+    scores = joined["scores"]
     scores = scores.arr.to_list() if isinstance(scores.dtype, pl.Array) else scores
     widths = scores.list.len().unique().sort().to_list()
     if len(widths) > 1:

@@ -271,7 +271,15 @@ def split_tubes_by_label(scenes: Scenes, kinds: Sequence[str], *, max_hole: int 
     rows = pieces.drop("label").join(videos, on="parent", how="left", maintain_order="left")
     return scenes.with_tables(
         tubes=pl.concat([tubes, rows], how="diagonal_relaxed"),
-        tube_labels=pl.concat([tube_labels, _labels_like(tube_labels, pieces)], how="diagonal_relaxed"),
+        tube_labels=pl.concat(
+            [
+                tube_labels,
+                pieces.select("tube", "kind", "label").cast(
+                    {"kind": tube_labels.schema.get("kind", pl.String())}
+                ),
+            ],
+            how="diagonal_relaxed",
+        ),
     )
 
 
@@ -288,7 +296,11 @@ def extract_segments(
     """
     if "tube" not in boxes.columns:
         boxes = boxes.with_columns(tube=pl.lit(None, pl.Int64))
-    places = _places(boxes)
+    # Each tracked box with its track, frame and place: its frame's rank among the frames of the track
+    owned = boxes.select("box", "tube", "frame").filter(pl.col("tube").is_not_null())
+    owned = owned.sort("tube", "frame", maintain_order=True)
+    new = pl.any_horizontal(pl.col("tube", "frame").ne_missing(pl.col("tube", "frame").shift(1)))
+    places = owned.with_columns(place=new.cum_sum().cast(pl.Int64))
     parts = [_of_kind(places, labels, kind, max_hole) for kind in kinds]
     return pl.concat(parts or [_of_kind(places, labels.clear(), "", None)])
 
@@ -304,18 +316,6 @@ def _without(scenes: Scenes, kinds: Sequence[str]) -> tuple[pl.DataFrame, pl.Dat
         tubes.filter(~old.fill_null(value=False)),
         scenes.tube_labels.filter(~pl.col("tube").is_in(gone.implode())),
     )
-
-
-def _labels_like(table: pl.DataFrame, pieces: pl.DataFrame) -> pl.DataFrame:
-    return pieces.select("tube", "kind", "label").cast({"kind": table.schema.get("kind", pl.String())})
-
-
-def _places(boxes: pl.DataFrame) -> pl.DataFrame:
-    """Each tracked box with its track, frame and place: its frame's rank among the frames of the track."""
-    owned = boxes.select("box", "tube", "frame").filter(pl.col("tube").is_not_null())
-    owned = owned.sort("tube", "frame", maintain_order=True)
-    new = pl.any_horizontal(pl.col("tube", "frame").ne_missing(pl.col("tube", "frame").shift(1)))
-    return owned.with_columns(place=new.cum_sum().cast(pl.Int64))
 
 
 def _of_kind(places: pl.DataFrame, labels: pl.DataFrame, kind: str, max_hole: int | None) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from roadaware.simulator.episode import Episode
 from roadaware.simulator.looks import Look
 from roadaware.simulator.mesh import Camera, Semantic
 from roadaware.simulator.render import Picture, noise_field
+from roadaware.simulator.shading_kernels import unevenness
 
 # A power is close to sRGB's curve and its inverse is one line; the dark needs more steps than 256.
 _GAMMA, _STEPS = 2.2, 4096
@@ -134,7 +135,6 @@ class Lens:
 
     def _uneven(self, image: Picture, camera: Camera, frame: int) -> Floats32:
         """(h, w) factor of the light of every pixel."""
-        from roadaware.simulator.shading_kernels import unevenness
 
         pose, lens = camera.world_SE3_camera, camera.intrinsics
         view = np.array([*pose[:3, :3].ravel(), *pose[:3, 3], lens[0, 0], lens[1, 1], lens[0, 2], lens[1, 2]])

@@ -11,6 +11,7 @@ from roadaware.arrays import Floats
 from roadaware.io.point_clouds import Sweep
 from roadaware.simulator.actors import Ego
 from roadaware.simulator.config import LidarConfig
+from roadaware.simulator.lidar_kernels import cast
 from roadaware.simulator.mesh import Material, Semantic, Soup
 
 AHEAD_M = 1.2
@@ -85,7 +86,6 @@ def cast_rays(soup: Soup, pose: Floats, config: LidarConfig) -> Hits:
         pose: (4, 4) takes points of the LiDAR to the world.
         config: of the LiDAR.
     """
-    from roadaware.simulator.lidar_kernels import cast
 
     turn = np.asarray(pose, dtype=np.float64)[:3, :3].T
     inverse = np.column_stack([turn, -turn @ np.asarray(pose, dtype=np.float64)[:3, 3]])

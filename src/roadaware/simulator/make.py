@@ -10,6 +10,7 @@ import numpy as np
 from roadaware.arrays import Bools, Floats
 from roadaware.errors import UsageError
 from roadaware.simulator.actors import VEHICLES, Actor, Ego, Mind, Pose
+from roadaware.simulator.chaos import make_chaos
 from roadaware.simulator.config import Conditions, SceneConfig, TimeOfDay, Weather
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.figures.models import MODELS
@@ -276,9 +277,31 @@ def _build_things(
 ) -> list[Thing]:
     """One thing, or a few that belong together, at a length of the own way."""
     if name == "works":
-        return _works(path, s, n, rng)
+        # A barrier across a part of the road, and cones that lead round it
+        side = float(rng.choice([-1.0, 1.0]))
+        left = side * float(rng.uniform(0.8, 3.2))
+        found = [_still("barrier", path, s, left, 0.0, n)]
+        if rng.random() < 0.5:
+            found.append(_still("barrier", path, s + float(rng.uniform(5.0, 9.0)), left, np.pi, n))
+        inner = left - side * 1.3
+        for k in range(int(rng.integers(3, 7))):
+            wobble = float(rng.normal(0.0, 0.08))
+            found.append(
+                _still("traffic_cone", path, s - 2.5 + 1.8 * k, inner + wobble, float(rng.uniform(0, 6)), n)
+            )
+        return found
     if name == "fallen_tree":
-        return [_fallen_tree(path, s, n, layout, rng)]
+        # A tree that lies from one side across half of the road
+        road, along = _road_at(path, s, layout)
+        side = float(rng.choice([-1.0, 1.0]))
+        length = _size("fallen_tree")[0]
+        left = side * (road.half_width_m - length / 2 + float(rng.uniform(0.3, 1.2)))
+        turn = float(road.line.heading(along)) - side * np.pi / 2 + float(rng.normal(0.0, 0.2))
+        return [
+            Thing(
+                "fallen_tree", np.tile(road.line.beside(along, left), (n, 1)), np.full(n, turn), np.zeros(n)
+            )
+        ]
     left = float(rng.normal(0.0, 1.6))
     if name in ("stroller", "cart", "dustbin"):
         left = float(rng.choice([-1.0, 1.0]) * rng.uniform(1.2, 4.5))
@@ -292,38 +315,12 @@ def _still(kind: str, path: Line, s: float, left: float, turn: float, n: int) ->
     return Thing(kind, np.tile(path.beside(s, left), (n, 1)), np.full(n, heading), np.zeros(n))
 
 
-def _works(path: Line, s: float, n: int, rng: np.random.Generator) -> list[Thing]:
-    """A barrier across a part of the road, and cones that lead round it."""
-    side = float(rng.choice([-1.0, 1.0]))
-    left = side * float(rng.uniform(0.8, 3.2))
-    found = [_still("barrier", path, s, left, 0.0, n)]
-    if rng.random() < 0.5:
-        found.append(_still("barrier", path, s + float(rng.uniform(5.0, 9.0)), left, np.pi, n))
-    inner = left - side * 1.3
-    for k in range(int(rng.integers(3, 7))):
-        wobble = float(rng.normal(0.0, 0.08))
-        found.append(
-            _still("traffic_cone", path, s - 2.5 + 1.8 * k, inner + wobble, float(rng.uniform(0, 6)), n)
-        )
-    return found
-
-
 def _road_at(path: Line, s: float, layout: Layout) -> tuple[Road, float]:
     """The road that is nearest to a place of the path, and how far along it that lies in metres."""
     middle = path.at(s)[None]
     found = [(road, *road.line.project(middle)) for road in layout.roads]
     road, along, _ = min(found, key=lambda item: abs(float(item[2][0])))
     return road, float(along[0])
-
-
-def _fallen_tree(path: Line, s: float, n: int, layout: Layout, rng: np.random.Generator) -> Thing:
-    """A tree that lies from one side across half of the road."""
-    road, along = _road_at(path, s, layout)
-    side = float(rng.choice([-1.0, 1.0]))
-    length = _size("fallen_tree")[0]
-    left = side * (road.half_width_m - length / 2 + float(rng.uniform(0.3, 1.2)))
-    turn = float(road.line.heading(along)) - side * np.pi / 2 + float(rng.normal(0.0, 0.2))
-    return Thing("fallen_tree", np.tile(road.line.beside(along, left), (n, 1)), np.full(n, turn), np.zeros(n))
 
 
 def _running_dog(
@@ -656,8 +653,6 @@ def make_episode(config: SceneConfig, seed: int, number: int) -> Episode:
     conditions = config.conditions or sample_conditions(streams[0])
     name = format_scene_name(config, number)
     if config.preset == "chaos":
-        from roadaware.simulator.chaos import make_chaos
-
         return make_chaos(config, conditions, name, seed, streams[1])
     if config.preset == "kerb":
         return make_kerb(config, conditions, name, seed, streams[1])

@@ -12,13 +12,18 @@ import numpy.typing as npt
 
 from roadaware.arrays import Bytes, Floats, Floats32, Ints32
 from roadaware.errors import UsageError
+from roadaware.simulator import raster_kernels, shading_kernels, weather_kernels
+from roadaware.simulator import raster_kernels as shadow_kernels
 from roadaware.simulator.actors import Actor, Lamp
 from roadaware.simulator.config import Conditions
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.figures import build_actor_mesh, build_signal_soup, rotate_mesh_hue
 from roadaware.simulator.mesh import CELL_M, Camera, Material, Semantic, Soup, merge_soups, transform_mesh
 from roadaware.simulator.people import build_body_mesh, prepare_poses
+from roadaware.simulator.raster_kernels import WORK, collect_edges, find_instance_boxes
+from roadaware.simulator.shading_kernels import compute_tints
 from roadaware.simulator.town import Town
+from roadaware.simulator.weather_kernels import add_pools
 
 # Air: the light and weather of a scene in numbers, from its conditions.
 
@@ -215,7 +220,6 @@ def prepare_surfaces(soup: Soup, which: npt.NDArray[np.int32], planes: Floats, a
         planes: (k, 12) that end in unit normals.
         air: light and weather, packed.
     """
-    from roadaware.simulator.shading_kernels import compute_tints
 
     kinds = np.stack([soup.material[which], soup.semantic[which], soup.instance[which]], axis=1)
     looks = np.column_stack([soup.colour[which], soup.glow[which]])
@@ -235,7 +239,6 @@ def compute_light_pools(lamps: Floats, eye: Floats, ahead: Floats, gain: float) 
         ahead: (3,) where it looks.
         gain: of all lamps; 0 for none.
     """
-    from roadaware.simulator.weather_kernels import add_pools
 
     pools = np.zeros((_CELLS, _CELLS, 3), np.float32)
     if gain > 0 and len(lamps):
@@ -446,7 +449,6 @@ def render(
     Raises:
         UsageError: if `lights` have another number of columns.
     """
-    from roadaware.simulator import shading_kernels, weather_kernels
 
     # The same arrays, as kernels are compiled for them.
     kinds = {"material": np.uint8, "semantic": np.uint8, "instance": np.int32}
@@ -488,7 +490,6 @@ def instance_boxes(instance: npt.NDArray[np.integer], n: int) -> npt.NDArray[np.
         instance: (h, w) of a `Picture`.
         n: number of actors and signals.
     """
-    from roadaware.simulator.raster_kernels import find_instance_boxes
 
     found = np.zeros((n, 5), dtype=np.int64)
     find_instance_boxes(np.require(instance, np.int32, ("C", "W")), found)
@@ -496,8 +497,6 @@ def instance_boxes(instance: npt.NDArray[np.integer], n: int) -> npt.NDArray[np.
 
 
 def _seen(soup: Soup, camera: Camera, view: _View, air: Air) -> _Seen:
-    from roadaware.simulator import raster_kernels
-    from roadaware.simulator import raster_kernels as shadow_kernels
 
     size = (camera.height_px, camera.width_px)
     finder = _Finder(np.ascontiguousarray(camera.camera_SE3_world[:3]), view.lens, np.array(size))
@@ -531,7 +530,6 @@ class _Finder(NamedTuple):
 
     def edges(self, corners: Floats32, *, backs: bool = False) -> tuple[Floats, Ints32]:
         """(k, 12) edges of the triangles in view, and (k,) which they are."""
-        from roadaware.simulator.raster_kernels import WORK, collect_edges
 
         edges, which = np.empty((len(corners), WORK)), np.empty(len(corners), np.int32)
         count = collect_edges(corners, self.pose, self.lens, self.size, backs, edges, which)
@@ -541,8 +539,6 @@ class _Finder(NamedTuple):
 def _apply_sensor(shown: _Shown, seen: _Seen, air: Air, camera: Camera, rng: np.random.Generator) -> Bytes:
     """Weather and lens over the light of a scene, then the sensor."""
     from scipy.ndimage import uniform_filter
-
-    from roadaware.simulator import weather_kernels
 
     height, width = shown.instance.shape
     if air.rain > 0 or air.flakes > 0:

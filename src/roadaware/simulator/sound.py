@@ -15,6 +15,7 @@ import numpy.typing as npt
 from roadaware.arrays import Bools, Floats
 from roadaware.simulator.actors import VEHICLES, Actor, Lamp
 from roadaware.simulator.episode import Episode, Noise
+from roadaware.simulator.sound_kernels import apply_filter_sections
 
 # Voices: how each kind of sound is made, block by block, from tones, noise, bursts and formants.
 
@@ -720,7 +721,6 @@ class Filtered:
 
     def __call__(self, block: Floats) -> Floats:
         """(m,) samples that come after those before."""
-        from roadaware.simulator.sound_kernels import apply_filter_sections
 
         # A copy, which the kernel changes.
         found = np.array(block, dtype=np.float64)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats
+from roadaware.statistics.average_precision_kernels import accumulate_precision_areas
 
 AP_RULES = ("trapezoid", "envelope", "interp101", "raw", "coco")
 """
@@ -109,7 +110,6 @@ def resample_average_precision(
     Raises:
         ValueError: if there is no such rule.
     """
-    from roadaware.statistics.average_precision_kernels import accumulate_precision_areas
 
     if rule not in AP_RULES:
         raise ValueError(f"no rule '{rule}' of average precision; there are {', '.join(AP_RULES)}")

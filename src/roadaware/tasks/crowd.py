@@ -424,15 +424,12 @@ def _list_asks(videos: Sequence[CrowdVideo]) -> dict[Task, Ints]:
             found["relations"] += [(number, slot) for slot in slots[counts > 1].tolist()]
         tubes = set(video.tube.tolist())
         found["grounding"] += [
-            (number, row) for row, query in enumerate(video.queries) if _is_learnable(query, tubes)
+            (number, row)
+            for row, query in enumerate(video.queries)
+            if (query.get("tube") in tubes and None not in (query.get("start_frame"), query.get("end_frame")))
         ]
         found["sound"] += [(number, row) for row in range(len(video.sounds))]
     return {task: np.array(rows, dtype=np.int64).reshape(-1, 2) for task, rows in found.items()}
-
-
-def _is_learnable(query: Mapping[str, Any], tubes: set[int]) -> bool:
-    """Whether it is known when a sentence happens, and to whom."""
-    return query.get("tube") in tubes and None not in (query.get("start_frame"), query.get("end_frame"))
 
 
 # Samples: one question with its answer.
@@ -541,7 +538,24 @@ def cut_samples(
             first,
             *(_cut_sentence(video, number, other, cutting, rng, first.slots) for other in others),
         ]
-        _add_people(video, samples, [int(video.queries[n]["tube"]) for n in (row, *others)], cutting, rng)
+        # Give questions about one clip the people in it; who is spoken of is always among them
+        spoken_of = [int(video.queries[n]["tube"]) for n in (row, *others)]
+        slots = samples[0].slots
+        tubes = list_people(video, slots)
+        if len(tubes) > cutting.most_people:
+            tubes = _some(tubes, cutting.most_people, rng)
+        tubes = np.union1d(tubes, spoken_of).astype(np.int64)
+        people = np.stack([video.track(int(tube), slots) for tube in tubes])
+        tracks = np.stack(
+            [
+                video.track_around(tubes, people[:, place], slot, cutting.track_frames)
+                for place, slot in enumerate(slots.tolist())
+            ],
+            axis=1,
+        )
+        for sample, tube in zip(samples, spoken_of, strict=True):
+            sample.people, sample.tracks = people, tracks
+            sample.who = int(np.searchsorted(tubes, tube))
         return [*samples, *_draw_strange(of, number, samples, cutting, rng)]
     first = _cut_sound(of, number, row, cutting, rng)
     if cutting.questions > 1:
@@ -688,32 +702,6 @@ def _cut_sentence(
     name = f"{video.film.video}, sentence {query['query']}"
     nothing = np.zeros((0, 0), dtype=np.bool_)
     return CrowdSample(name, "grounding", number, whole, 0, boxes, nothing, query["text"], (first, last))
-
-
-def _add_people(
-    video: CrowdVideo,
-    samples: Sequence[CrowdSample],
-    spoken_of: Sequence[int],
-    cutting: Cutting,
-    rng: np.random.Generator,
-) -> None:
-    """Give questions about one clip the people in it; who is spoken of is always among them."""
-    slots = samples[0].slots
-    tubes = list_people(video, slots)
-    if len(tubes) > cutting.most_people:
-        tubes = _some(tubes, cutting.most_people, rng)
-    tubes = np.union1d(tubes, spoken_of).astype(np.int64)
-    people = np.stack([video.track(int(tube), slots) for tube in tubes])
-    tracks = np.stack(
-        [
-            video.track_around(tubes, people[:, place], slot, cutting.track_frames)
-            for place, slot in enumerate(slots.tolist())
-        ],
-        axis=1,
-    )
-    for sample, tube in zip(samples, spoken_of, strict=True):
-        sample.people, sample.tracks = people, tracks
-        sample.who = int(np.searchsorted(tubes, tube))
 
 
 def _draw_strange(

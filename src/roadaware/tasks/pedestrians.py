@@ -77,7 +77,20 @@ def build_examples(scenes: Scenes, split: str, *, traffic: bool = False) -> Exam
     if samples["label"].null_count():
         raise InputError(f"{samples['label'].null_count()} samples of split '{split}' have no answer")
     observed = extract_windows(scenes, samples, (*CORNERS, "frame"))
-    facts = _facts(scenes, samples)
+    # One row per sample with its pedestrian and the size of its image
+    video = pl.col("video").cast(pl.String)
+    sizes = scenes.videos.select(video, "width_px", "height_px")
+    names = scenes.tubes.select("tube", video.alias("owner"), pl.col("name").cast(pl.String))
+    facts = (
+        samples.select("sample", "tube", "label", "tte_frames")
+        .join(names, on="tube", how="left", maintain_order="left")
+        .rename({"owner": "video"})
+        .join(sizes, on="video", how="left", maintain_order="left")
+        .with_columns(pl.concat_str("video", "name", separator=" ").alias("pedestrian"))
+    )
+    unknown = facts.filter(pl.any_horizontal(pl.col("width_px", "height_px").is_null()))
+    if len(unknown):
+        raise InputError(f"the image size of {unknown['video'].unique().sort().to_list()[:5]} is unknown")
     return Examples(
         boxes=np.ascontiguousarray(observed[..., :4]),
         vehicle_action=get_frame_values(
@@ -99,24 +112,6 @@ def _traffic(scenes: Scenes, split: str) -> Floats:
 
     column = build_inputs(scenes, split, ["traffic"]).columns["traffic"]
     return np.asarray(column.take(np.arange(len(column))), dtype=np.float64)
-
-
-def _facts(scenes: Scenes, samples: pl.DataFrame) -> pl.DataFrame:
-    """One row per sample with its pedestrian and the size of its image."""
-    video = pl.col("video").cast(pl.String)
-    sizes = scenes.videos.select(video, "width_px", "height_px")
-    names = scenes.tubes.select("tube", video.alias("owner"), pl.col("name").cast(pl.String))
-    facts = (
-        samples.select("sample", "tube", "label", "tte_frames")
-        .join(names, on="tube", how="left", maintain_order="left")
-        .rename({"owner": "video"})
-        .join(sizes, on="video", how="left", maintain_order="left")
-        .with_columns(pl.concat_str("video", "name", separator=" ").alias("pedestrian"))
-    )
-    unknown = facts.filter(pl.any_horizontal(pl.col("width_px", "height_px").is_null()))
-    if len(unknown):
-        raise InputError(f"the image size of {unknown['video'].unique().sort().to_list()[:5]} is unknown")
-    return facts
 
 
 TRIED: dict[Task, dict[str, dict[str, Any]]] = {
@@ -166,7 +161,13 @@ def fit(scenes: Scenes, task: Task, name: str, **config: Any) -> TabularModel:
     if name in known and task not in known[name].tasks:
         fitting = [other for other in MODELS if task in known[other].tasks]
         raise UsageError(f"{name} does not answer {task}; {', '.join(fitting)} do")
-    fields = {"labels": _n_labels(scenes, task), **TRIED[task].get(name, {}), **config}
+    kinds = scenes.samples["kind"].cast(pl.String).unique().to_list()
+    if kinds != [task]:
+        raise UsageError(f"the samples ask for {sorted(kinds)}, not for {task}")
+    labels = scenes.meta.vocabularies.get(task)
+    if not labels:
+        raise InputError(f"the scenes have no vocabulary for {task}; sample them by a protocol")
+    fields = {"labels": len(labels), **TRIED[task].get(name, {}), **config}
     model = load_model_class(name).create(**fields)
     return model.fit(*(_collect_model_inputs(model, scenes, split) for split in ("train", "val")))
 
@@ -235,7 +236,21 @@ def evaluate_baselines(
     chosen = TRIED[task] if models is None else models
     fields = chosen if isinstance(chosen, Mapping) else {name: {} for name in chosen}
     held = split_samples(scenes, "test")
-    usual = _usual_fields(scenes)
+    # Fields by model: those that read the action of the vehicle do without where a split lacks it
+    lost = [
+        split for split in ("train", "val", "test") if _unknown_actions(build_examples(scenes, split)) == 1
+    ]
+    if not lost:
+        usual = {}
+    else:
+        _log.warning(
+            "no action of the vehicle is told of split %s: baselines go by boxes alone", ", ".join(lost)
+        )
+        usual = {
+            name: {"vehicle": False}
+            for name in MODELS
+            if hasattr(load_model_class(name).config_class, "vehicle")
+        }
     results = {}
     for name, extra in fields.items():
         model = fit(scenes, task, name, **{**usual.get(name, {}), **extra})
@@ -243,26 +258,3 @@ def evaluate_baselines(
         metrics = evaluate(predicted, held, config or PedestrianConfig.default(task), draws=draws, seed=seed)
         results[name] = Baseline(name, model, held, predicted, metrics)
     return results
-
-
-def _usual_fields(scenes: Scenes) -> dict[str, dict[str, Any]]:
-    """Fields by model: those that read the action of the vehicle do without where a split lacks it."""
-    lost = [
-        split for split in ("train", "val", "test") if _unknown_actions(build_examples(scenes, split)) == 1
-    ]
-    if not lost:
-        return {}
-    _log.warning("no action of the vehicle is told of split %s: baselines go by boxes alone", ", ".join(lost))
-    return {
-        name: {"vehicle": False} for name in MODELS if hasattr(load_model_class(name).config_class, "vehicle")
-    }
-
-
-def _n_labels(scenes: Scenes, task: Task) -> int:
-    kinds = scenes.samples["kind"].cast(pl.String).unique().to_list()
-    if kinds != [task]:
-        raise UsageError(f"the samples ask for {sorted(kinds)}, not for {task}")
-    labels = scenes.meta.vocabularies.get(task)
-    if not labels:
-        raise InputError(f"the scenes have no vocabulary for {task}; sample them by a protocol")
-    return len(labels)

@@ -60,7 +60,12 @@ def people_in(tables: Scenes | Predictions) -> pl.DataFrame:
     else:
         boxes = tables.boxes if words is None else _pedestrians(tables, tuple(words))
     if isinstance(tables, Predictions):
-        boxes = _sure(tables.boxes, boxes)
+        # Predicted boxes with a sufficient score
+        every = tables.boxes
+        if "tube" in every.columns and every["tube"].null_count() < len(every):
+            boxes = boxes.filter(pl.col("tube").is_not_null())
+        else:
+            boxes = boxes.filter(pl.col("score") >= _SURE) if "score" in boxes.columns else boxes
     if boxes.is_empty():
         raise InputError(
             f"none of {len(tables.boxes):,} boxes is around a person",
@@ -76,13 +81,6 @@ def people_in(tables: Scenes | Predictions) -> pl.DataFrame:
         names = pl.coalesce(of_tube, names)
     found = boxes.select(pl.col("video").cast(pl.String), "frame", names.alias("name"), *CORNERS)
     return found.sort("video", "frame", "name", maintain_order=True)
-
-
-def _sure(every: pl.DataFrame, boxes: pl.DataFrame) -> pl.DataFrame:
-    """Predicted boxes with a sufficient score."""
-    if "tube" in every.columns and every["tube"].null_count() < len(every):
-        return boxes.filter(pl.col("tube").is_not_null())
-    return boxes.filter(pl.col("score") >= _SURE) if "score" in boxes.columns else boxes
 
 
 def _select_objects(tables: Scenes | Predictions, words: tuple[str, ...]) -> pl.DataFrame:

@@ -370,7 +370,11 @@ def score_crop_novelty(
     prints, refused, total = set(), dict[str, int](), sum(map(len, wanted.values()))
     for done, (video, frame, image) in enumerate(read_images(scenes, root, wanted, refused)):
         own = hash_arrays(image)
-        _refuse_seen(fitted, own, video, frame, allowed=allow_leak)
+        if not allow_leak and np.isin(np.uint64(own), fitted.seen):
+            raise UsageError(
+                f"the memory bank was made of this image, {video} frame {frame} (fit {fitted.digest}), so its "
+                "scores there say nothing of new ones; fit it on others, or say --allow-leak and report it"
+            )
         rows = places[video, frame]
         crops, kept = cut(image, corners[rows], looker.side)
         if len(kept):
@@ -380,14 +384,6 @@ def score_crop_novelty(
         if progress is not None:
             progress(done + 1, total)
     return shares, met, sort_fingerprints(prints), refused
-
-
-def _refuse_seen(fitted: Fitted, own: int, video: str, frame: int, *, allowed: bool) -> None:
-    if not allowed and np.isin(np.uint64(own), fitted.seen):
-        raise UsageError(
-            f"the memory bank was made of this image, {video} frame {frame} (fit {fitted.digest}), so its "
-            "scores there say nothing of new ones; fit it on others, or say --allow-leak and report it"
-        )
 
 
 class _Material:

@@ -172,7 +172,14 @@ def find_videos(scenes: Scenes, root: Path, pattern: str = "") -> tuple[list[Fil
         UsageError: if the pattern asks for anything else.
         InputError: if none can be opened.
     """
-    _understood(pattern)
+    # Raise where a pattern cannot be filled in
+    try:
+        pattern.format(video="", number=1, frame=0)
+    except (KeyError, IndexError, ValueError, AttributeError) as error:
+        raise UsageError(
+            f"{pattern!r} is no pattern of paths: in braces stand video, number or frame, as in "
+            "videos/{video}.mp4 or rgb-images/{video}/{number:05d}.jpg"
+        ) from error
     found, refused = [], {}
     counts = scenes.videos["n_frames"].to_list() if "n_frames" in scenes.videos.columns else []
     names = scenes.videos["video"].cast(pl.String).to_list()
@@ -198,17 +205,6 @@ def find_videos(scenes: Scenes, root: Path, pattern: str = "") -> tuple[list[Fil
             hint="`data.media` is the folder that paths start from, `data.films` says where videos lie in it",
         )
     return found, refused
-
-
-def _understood(pattern: str) -> None:
-    """Raise where a pattern cannot be filled in."""
-    try:
-        pattern.format(video="", number=1, frame=0)
-    except (KeyError, IndexError, ValueError, AttributeError) as error:
-        raise UsageError(
-            f"{pattern!r} is no pattern of paths: in braces stand video, number or frame, as in "
-            "videos/{video}.mp4 or rgb-images/{video}/{number:05d}.jpg"
-        ) from error
 
 
 def _film(scenes: Scenes, root: Path, pattern: str, video: str) -> Film:

@@ -299,14 +299,7 @@ def clip_table(
     table = ClipTable(np.array(film), np.array(start), np.ones(len(film)), tuple(short), tuple(bare))
     if clips.balance == "none":
         return table
-    weights = _weights(table, truth, recipe, counted)
-    return ClipTable(table.film, table.start, weights, table.short, table.bare)
-
-
-def _weights(
-    table: ClipTable, truth: Sequence[VideoTruth], recipe: Recipe, counted: Sequence[int] | None
-) -> Floats:
-    """(n) how often each clip is drawn; see `balance`."""
+    # (n) how often each clip is drawn; see `balance`
     clips = recipe.clips
     span = (clips.frames - 1) * clips.frame_step + 1
     has: Bools = np.zeros((len(table), truth[0].n_classes), dtype=np.bool_)
@@ -315,7 +308,8 @@ def _weights(
         ends = held.starts[[min(start, len(held)), min(start + span, len(held))]]
         has[row] = (held.hot(slice(*ends.tolist())) > _LIKELY).any(axis=0)
     has = has if counted is None else has[:, list(counted)]
-    return balance(has, clips.balance_share, clips.balance_most)
+    weights = balance(has, clips.balance_share, clips.balance_most)
+    return ClipTable(table.film, table.start, weights, table.short, table.bare)
 
 
 def balance(has: Bools, share: float, most: float) -> Floats:

@@ -33,6 +33,7 @@ from roadaware.models.retinanet3d.detector import Fit, StreamDetector, WindowDet
 from roadaware.models.retinanet3d.logic_loss import LogicLoss
 from roadaware.models.retinanet3d.loss import Trainee
 from roadaware.models.retinanet3d.network import RetinaNet3D
+from roadaware.models.weights import load_published, read_checkpoint_facts, save_detector
 from roadaware.scenes.requirements import bind_requirements, number_clauses, open_requirements
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, Fitting, prepare_batch
@@ -395,7 +396,6 @@ class RoadLearner:
 
     def save(self, folder: Path, network: nn.Module, notes: Mapping[str, Any]) -> Path:
         """As of `Learner`: one file of safetensors."""
-        from roadaware.models.weights import save_detector
 
         classes = self.classes
         save_detector(folder / MODEL, _road(network), dict(classes.kinds), classes.av_labels, notes)
@@ -476,8 +476,6 @@ def build_detector_network(recipe: Recipe, config: RetinaNetConfig, classes: Cla
     torch.manual_seed(recipe.seed)
     network = RetinaNet3D(config, classes.n_classes, len(classes.av_labels))
     if recipe.model.weights:
-        from roadaware.models.weights import load_published
-
         path = recipe.model.weights_path()
         # A checkpoint brings its anchors along, which would take the place of the recipe's in silence.
         meant = [anchors.clone() for anchors in network.anchors.buffers()]
@@ -501,20 +499,14 @@ def build_detector_network(recipe: Recipe, config: RetinaNetConfig, classes: Cla
                 f"{path} was trained with other anchors than the recipe's: take anchor_sizes_px, anchor_scales "
                 "and anchor_ratios of model.fields from the recipe of that file"
             )
-        _same_labels(path, classes)
+        # Raise where a file of ours tells as many labels apart, but others, or in another order
+
+        facts = read_checkpoint_facts(path)
+        if facts:
+            kinds = [(kind, tuple(labels)) for kind, labels in facts["kinds"].items()]
+            if kinds != list(classes.kinds.items()) or tuple(facts["av_labels"]) != tuple(classes.av_labels):
+                raise UsageError(
+                    f"{path} tells as many labels apart as are to be learnt, but others, or in another order (of "
+                    f"{', '.join(dict(kinds))}): its scores would begin under wrong names"
+                )
     return network
-
-
-def _same_labels(path: Path, classes: Classes) -> None:
-    """Raise where a file of ours tells as many labels apart, but others, or in another order."""
-    from roadaware.models.weights import read_checkpoint_facts
-
-    facts = read_checkpoint_facts(path)
-    if not facts:
-        return
-    kinds = [(kind, tuple(labels)) for kind, labels in facts["kinds"].items()]
-    if kinds != list(classes.kinds.items()) or tuple(facts["av_labels"]) != tuple(classes.av_labels):
-        raise UsageError(
-            f"{path} tells as many labels apart as are to be learnt, but others, or in another order (of "
-            f"{', '.join(dict(kinds))}): its scores would begin under wrong names"
-        )

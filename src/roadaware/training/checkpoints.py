@@ -107,7 +107,19 @@ def open_checkpoint(
         InputError: if it is no checkpoint of ours (DamagedError if it is broken).
         UsageError: if it is of another network or other labels.
     """
-    data = _read_checkpoint(path)
+    try:
+        data = read_pickled(path)
+    except InputError as error:
+        message = f"is no whole checkpoint ({error.message})"
+        raise DamagedError(message, where=str(path), hint=_TORN) from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise InputError(
+            "is no checkpoint of a training run",
+            where=str(path),
+            hint="Weights to begin with go into `model.weights` of the recipe.",
+        )
+    if data.get("version") != VERSION:
+        raise InputError(f"has version {data.get('version')}; this program reads {VERSION}", where=str(path))
     try:
         # Which parts of a recipe have changed since a checkpoint.
         text = f"{path} belongs to another run"
@@ -127,23 +139,6 @@ def open_checkpoint(
         return Checkpoint(**{name: data[name] for name in Checkpoint.__dataclass_fields__}), changed
     except ARITHMETIC as error:
         raise DamagedError("is no whole checkpoint", where=str(path), hint=_TORN) from error
-
-
-def _read_checkpoint(path: Path) -> dict[str, Any]:
-    try:
-        data = read_pickled(path)
-    except InputError as error:
-        message = f"is no whole checkpoint ({error.message})"
-        raise DamagedError(message, where=str(path), hint=_TORN) from error
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise InputError(
-            "is no checkpoint of a training run",
-            where=str(path),
-            hint="Weights to begin with go into `model.weights` of the recipe.",
-        )
-    if data.get("version") != VERSION:
-        raise InputError(f"has version {data.get('version')}; this program reads {VERSION}", where=str(path))
-    return data
 
 
 def _differing(was: Mapping[str, list[str]], now: Mapping[str, list[str]]) -> str:

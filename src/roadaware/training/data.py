@@ -13,6 +13,7 @@ from roadaware.datasets import read
 from roadaware.errors import UsageError
 from roadaware.scenes.composites import find_compositions
 from roadaware.scenes.concatenation import concat
+from roadaware.scenes.store import open_scenes
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.footage import Footage
 from roadaware.tasks.road_events import Classes, VideoTruth, build_video_truth, collect_classes
@@ -181,8 +182,6 @@ def _parts(data: SourceRecipe, roots: Sequence[str]) -> list[tuple[Path, Scenes]
 
 def _read(data: SourceRecipe, root: Path) -> Scenes:
     if data.reader == _SAVED:
-        from roadaware.scenes.store import open_scenes
-
         return open_scenes(root)
 
     return read(data.reader, root, **data.options)

@@ -216,7 +216,13 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         kinds = [kind for kind in inner if kind is not type(None)]
         return None if value is None else _value(kinds[0], value, where)
     if origin is tuple:
-        return _row(inner, value, where)
+        # A list of values, or one by itself
+        items = list(value) if isinstance(value, list | tuple) else [value]
+        if inner[-1] is Ellipsis:
+            return tuple(_value(inner[0], item, where) for item in items)
+        if len(items) != len(inner):
+            raise UsageError(f"{where} holds {len(inner)} values, not {to_printable(repr(value), 60)}")
+        return tuple(_value(kind, item, where) for kind, item in zip(inner, items, strict=True))
     if origin is dict:
         if not isinstance(value, Mapping):
             raise UsageError(f"{where} holds fields, not {to_printable(repr(value), 60)}")
@@ -233,13 +239,3 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     if type(value) is not hint or odd:
         raise UsageError(f"{where} is {words[hint]}, not {to_printable(repr(value), 60)}")
     return value
-
-
-def _row(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
-    """A list of values, or one by itself."""
-    items = list(value) if isinstance(value, list | tuple) else [value]
-    if inner[-1] is Ellipsis:
-        return tuple(_value(inner[0], item, where) for item in items)
-    if len(items) != len(inner):
-        raise UsageError(f"{where} holds {len(inner)} values, not {to_printable(repr(value), 60)}")
-    return tuple(_value(kind, item, where) for kind, item in zip(inner, items, strict=True))

@@ -248,7 +248,46 @@ class ClipMaker:
                 frames, times, sound = self._draw(clip)
                 try:
                     if clip.order.form == "mp4":
-                        _write_mp4(path, frames, times, sound)
+                        # One image of the file for each frame, shown when it was, with what was heard
+                        # meanwhile
+                        took, shown_s = times[-1] - times[0], list_shown_times(times)
+                        each_s = took / (len(times) - 1) if took > 0 else 1 / _USUAL_FPS
+                        rate = SOUND_RATE if sound is not None and sound.held is not None else None
+                        writer: VideoWriter | None = None
+                        try:
+                            for place, frame in enumerate(frames):
+                                image = pad_to_even(frame)
+                                if writer is None:
+                                    size = image.shape[1], image.shape[0]
+                                    ticks = TICKS if shown_s else None
+                                    writer = VideoWriter(
+                                        path,
+                                        *size,
+                                        min(max(1 / each_s, 0.1), 240.0),
+                                        sound_rate=rate,
+                                        ticks=ticks,
+                                    )
+                                if (
+                                    image.shape[:2] != writer.size
+                                ):  # images of a folder may have several sizes
+                                    grown = Image.fromarray(image).resize(
+                                        writer.size[::-1], Image.Resampling.BILINEAR
+                                    )
+                                    image = np.asarray(grown)
+                                writer.write(image, round(shown_s[place] * TICKS) if shown_s else None)
+                                if sound is not None and rate:
+                                    after_s = (
+                                        shown_s[place + 1]
+                                        if place + 1 < len(shown_s)
+                                        else shown_s[-1] + each_s
+                                    )
+                                    sound.write(writer, after_s)
+                            if writer is not None:
+                                writer.close()
+                        except BaseException:
+                            if writer is not None:
+                                writer.abandon()
+                            raise
                     else:
                         _write_gif(path, frames, times)
                 except BaseException:
@@ -405,39 +444,6 @@ def _reduce(
         painter.paint_above(image, number, places)
         drawn = np.asarray(image)
     return drawn
-
-
-def _write_mp4(path: Path, frames: Iterator[Pixels], times: list[float], sound: CopiedSound | None) -> None:
-    """One image of the file for each frame, shown when it was, with what was heard meanwhile.
-
-    Where the times make no sense, images follow each other at the mean pace of the span.
-    """
-    took, shown_s = times[-1] - times[0], list_shown_times(times)
-    each_s = took / (len(times) - 1) if took > 0 else 1 / _USUAL_FPS
-    rate = SOUND_RATE if sound is not None and sound.held is not None else None
-    writer: VideoWriter | None = None
-    try:
-        for place, frame in enumerate(frames):
-            image = pad_to_even(frame)
-            if writer is None:
-                size = image.shape[1], image.shape[0]
-                ticks = TICKS if shown_s else None
-                writer = VideoWriter(
-                    path, *size, min(max(1 / each_s, 0.1), 240.0), sound_rate=rate, ticks=ticks
-                )
-            if image.shape[:2] != writer.size:  # images of a folder may have several sizes
-                grown = Image.fromarray(image).resize(writer.size[::-1], Image.Resampling.BILINEAR)
-                image = np.asarray(grown)
-            writer.write(image, round(shown_s[place] * TICKS) if shown_s else None)
-            if sound is not None and rate:
-                after_s = shown_s[place + 1] if place + 1 < len(shown_s) else shown_s[-1] + each_s
-                sound.write(writer, after_s)
-        if writer is not None:
-            writer.close()
-    except BaseException:
-        if writer is not None:
-            writer.abandon()
-        raise
 
 
 def _write_gif(path: Path, frames: Iterator[Pixels], times: list[float]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from roadaware.analysis.scene_tasks import TASKS, read_predictions
 from roadaware.datasets.detect_format import detect_dataset_format, detect_reader, find_root
 from roadaware.datasets.loading import SYNTHETIC, read_release, require_path
 from roadaware.datasets.simulator import is_simulation
@@ -25,6 +26,7 @@ from roadaware.scenes.schema import create_empty_table
 from roadaware.scenes.store import is_saved, scan_tables
 from roadaware.scenes.tables import Meta, Predictions, Scenes, TableSet
 from roadaware.steps import log_step
+from roadaware.tasks.poses import RECORD, TABLE
 from roadaware.viewer.findings import hold_findings, read_findings
 
 if TYPE_CHECKING:
@@ -157,7 +159,13 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
         if hold_findings(path):
             findings.append((path, read_findings(path)))
         elif runs.is_run(path):
-            evaluations.append((path, _open_evaluation(path)))
+            from roadaware.reports.run_kinds import (
+                KINDS,  # all figures: a second, of which boxes have no need
+            )
+
+            with log_step(f"opening {path}"):
+                run: AnyRun = runs.load_runs(KINDS[runs.describe_kind(path)].load, path)[0]
+            evaluations.append((path, run))
         elif _is_native(path, reader):
             native.append(path)
         else:
@@ -293,7 +301,6 @@ def _open_native(path: Path, truth: TableSource | None) -> TableSource:
     Raises:
         InputError: if they cannot be read, or no ground truth with relations or sounds was named.
     """
-    from roadaware.analysis.scene_tasks import TASKS, read_predictions
 
     tasks = []
     if truth is not None:
@@ -334,21 +341,12 @@ def find_poses(path: Path) -> Path | None:
     Raises:
         InputError: if the folder's joints lie elsewhere, or are not whole yet.
     """
-    from roadaware.tasks.poses import RECORD, TABLE
 
     if not (path / RECORD).is_file() or is_saved(path):
         return None
     if not (path / TABLE).exists():
         raise InputError("`poses` has not ended here: its joints are still in parts", where=str(path))
     return resolve_inside(Path(os.path.realpath(path)), TABLE)
-
-
-def _open_evaluation(path: Path) -> AnyRun:
-    from roadaware.reports.run_kinds import KINDS  # all figures: a second, of which boxes have no need
-
-    with log_step(f"opening {path}"):
-        run: AnyRun = runs.load_runs(KINDS[runs.describe_kind(path)].load, path)[0]
-    return run
 
 
 def _open_tables(path: Path, reader: str | None) -> TableSource:

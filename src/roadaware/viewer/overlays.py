@@ -164,7 +164,16 @@ class Overlays:
             raise UsageError("latency is asked for in 1 to 4096 pieces of a span of frames")
         with self._lock:
             if side not in self._latencies:
-                self._latencies[side] = _read_latency(source, source.watch, video)
+                # Frames in order, and of each the milliseconds until its results were known
+                shown = (
+                    _of_video(source.scan("frames"), video)
+                    .select("frame", pl.col("t_s").cast(pl.Float64))
+                    .collect()
+                )
+                both = read_times(source.watch).join(shown, on="frame").drop_nulls().sort("frame")
+                late_ms = 1e3 * (both["ready_s"] - both["t_s"]).to_numpy().astype(np.float64)
+                kept = np.isfinite(late_ms)
+                self._latencies[side] = both["frame"].to_numpy()[kept], late_ms[kept]
             frames, late_ms = self._latencies[side]
         ends = np.linspace(first, end, bars + 1)
         cuts = np.searchsorted(frames, ends)
@@ -458,15 +467,6 @@ def _shrink_map(values: Any) -> dict[str, Any]:
     shares = (values / 2 - low / 2) / (high / 2 - low / 2)
     cells: Sequence[int] = (255 * shares).round().astype(np.int64).reshape(-1).tolist()
     return {"width": width, "height": height, "cells": cells, "message": ""}
-
-
-def _read_latency(source: TableSource, watch: Path, video: str) -> tuple[Any, Floats]:
-    """Frames in order, and of each the milliseconds until its results were known."""
-    shown = _of_video(source.scan("frames"), video).select("frame", pl.col("t_s").cast(pl.Float64)).collect()
-    both = read_times(watch).join(shown, on="frame").drop_nulls().sort("frame")
-    late_ms = 1e3 * (both["ready_s"] - both["t_s"]).to_numpy().astype(np.float64)
-    kept = np.isfinite(late_ms)
-    return both["frame"].to_numpy()[kept], late_ms[kept]
 
 
 # The layers on the frames of a saved span, in the shapes and colours of `static/overlays.js`.

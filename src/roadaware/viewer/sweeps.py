@@ -476,7 +476,10 @@ class Sweeps:
         cuboids, corners = compute_box_corners(rows, turn.lidar_SE3_camera)
         if len(cuboids):
             of_return = np.zeros(len(points), dtype=np.int32)
-            for place in np.argsort([-_volume(each) for each in corners], kind="stable").tolist():
+            for place in np.argsort(
+                [-float(np.prod(np.linalg.norm(each[[4, 2, 1]] - each[0], axis=1))) for each in corners],
+                kind="stable",
+            ).tolist():
                 of_return[find_points_inside(points, corners[place])] = place + 1
             return cuboids.with_columns(instance=pl.int_range(1, len(cuboids) + 1)), of_return
         truth, moment = self._opened.truth, self._moments[video, frame]
@@ -577,10 +580,6 @@ def _assign_steps(
             PROPOSED if box >= 0 else earlier if earlier in (BACKGROUND, COMMON) else EARLIER
         )
     return step
-
-
-def _volume(corners: Floats) -> float:
-    return float(np.prod(np.linalg.norm(corners[[4, 2, 1]] - corners[0], axis=1)))
 
 
 def _keep(kept: OrderedDict[Any, T], key: Any, make: Callable[[], T]) -> T:

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from roadaware.errors import DamagedError, UsageError
+from roadaware.formats.corrections import DRAWN
 from roadaware.io.files import build_disk_error, lock_folder, read_regular
 from roadaware.scenes.schema import CORNERS
 from roadaware.viewer.opening import TableSource
@@ -140,7 +141,6 @@ def build_corrections(
     Returns:
         a table with the columns of `corrections.DRAWN`; an image in which nothing stayed is a row without corners.
     """
-    from roadaware.formats.corrections import DRAWN  # readers of annotations: not needed to look at boxes
 
     held = list(verdicts)
     columns = source.scan("boxes").collect_schema().names()

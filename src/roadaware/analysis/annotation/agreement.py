@@ -518,7 +518,16 @@ def build_consensus(things: Things, scenes: Scenes) -> Consensus:
     nameless = most.filter(pl.col("named") == 0).with_columns(reason=pl.lit("nobody named it"))
     alone = things.alone.with_columns(reason=pl.format("only {} saw the image", "annotator"))
     parts = [few, open_class, nameless] if len(things.words) else [few]
-    disputes = pl.concat([_select_dispute_columns(part) for part in (*parts, alone)])
+    # Rows as `DISPUTE` has them, null where a part does not say
+    disputes = pl.concat(
+        [
+            part.select(
+                pl.col(name).cast(dtype) if name in part.columns else pl.lit(None, dtype).alias(name)
+                for name, dtype in DISPUTE.items()
+            )
+            for part in (*parts, alone)
+        ]
+    )
     return Consensus(truth, disputes.sort("video", "frame", "reason", maintain_order=True))
 
 
@@ -537,11 +546,3 @@ def _join_annotations(things: Things, scenes: Scenes) -> pl.DataFrame:
     images = images.with_columns(pl.col("picture").cast(pl.Int64))
     table = build_annotation_table(things).join(drawn, on="thing", how="left", maintain_order="left")
     return table.join(images, on="picture", how="left", maintain_order="left")
-
-
-def _select_dispute_columns(part: pl.DataFrame) -> pl.DataFrame:
-    """Rows as `DISPUTE` has them, null where a part does not say."""
-    return part.select(
-        pl.col(name).cast(dtype) if name in part.columns else pl.lit(None, dtype).alias(name)
-        for name, dtype in DISPUTE.items()
-    )

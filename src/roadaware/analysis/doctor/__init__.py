@@ -131,6 +131,7 @@ def check_scene_folder(scenes: Scenes, missing: Mapping[str, int] | None = None)
     found = data.check_table_sizes(rows, len(scenes.rejected), sum(scenes.meta.rows_read.values()))
     if scenes.boxes.is_empty():
         return found
+    # `video`, `n_frames`, `width_px` and `height_px`, null where a set lacks them
     spans = (
         scenes.boxes.group_by("video")
         .agg(
@@ -139,7 +140,16 @@ def check_scene_folder(scenes: Scenes, missing: Mapping[str, int] | None = None)
             pl.col("x2_px").max(),
             pl.col("y2_px").max(),
         )
-        .join(_sizes(scenes.videos), on="video")
+        .join(
+            scenes.videos.select(
+                "video",
+                *(
+                    pl.col(name) if name in scenes.videos.columns else pl.lit(None, pl.Int64).alias(name)
+                    for name in ("n_frames", "width_px", "height_px")
+                ),
+            ),
+            on="video",
+        )
     )
     timed = spans.drop_nulls("n_frames")
     if len(timed):
@@ -152,17 +162,6 @@ def check_scene_folder(scenes: Scenes, missing: Mapping[str, int] | None = None)
         right, low = (boxes[name].to_numpy().astype(np.float64) for name in ("x2_px", "y2_px"))
         found += data.check_box_scale(right, low, int(str(width)), int(str(height)))
     return found + data.split_sizes(_split_sizes(scenes), missing or {})
-
-
-def _sizes(videos: pl.DataFrame) -> pl.DataFrame:
-    """`video`, `n_frames`, `width_px` and `height_px`, null where a set lacks them."""
-    return videos.select(
-        "video",
-        *(
-            pl.col(name) if name in videos.columns else pl.lit(None, pl.Int64).alias(name)
-            for name in ("n_frames", "width_px", "height_px")
-        ),
-    )
 
 
 def _against(extraction: Extraction, truth: Floats, pedestrian: tuple[str, ...]) -> list[Diagnosis]:

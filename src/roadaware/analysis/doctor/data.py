@@ -56,7 +56,12 @@ def check_box_scale(x2_px: Floats, y2_px: Floats, width_px: int, height_px: int)
         return []
     right, low = float(x2_px.max()), float(y2_px.max())
     if width_px == height_px == 1:
-        return _unit_scale(right, low)
+        # Boxes that are shares of images whose size is not known
+        if max(right, low) <= 1.5:
+            return []
+        evidence = f"boxes reach x {right:g}, y {low:g} where shares in [0, 1] are due"
+        remedy = "Divide x by the width and y by the height of the image."
+        return report_error("box_scale", "Boxes are in pixels, not shares of the image.", evidence, remedy)
     evidence = f"boxes reach x {right:g}, y {low:g} in images of {width_px} x {height_px}"
     if right <= 1.5 and low <= 1.5:
         remedy = f"Multiply x by {width_px} and y by {height_px}."
@@ -71,15 +76,6 @@ def check_box_scale(x2_px: Floats, y2_px: Floats, width_px: int, height_px: int)
         says = "Boxes fill less than a quarter of the image: they may be of a smaller copy of it."
         return report_suspicion("image_size", says, evidence, "Check original_size in the annotations.")
     return []
-
-
-def _unit_scale(right: float, low: float) -> list[Diagnosis]:
-    """Boxes that are shares of images whose size is not known."""
-    if max(right, low) <= 1.5:
-        return []
-    evidence = f"boxes reach x {right:g}, y {low:g} where shares in [0, 1] are due"
-    remedy = "Divide x by the width and y by the height of the image."
-    return report_error("box_scale", "Boxes are in pixels, not shares of the image.", evidence, remedy)
 
 
 def split_sizes(sizes: Mapping[str, int], missing: Mapping[str, int]) -> list[Diagnosis]:
@@ -172,7 +168,10 @@ def check_overlap(
         InputError: if every prediction was refused, they are those of another task, or predictions and ground truth share no
             video, sentence or sound, no frame, or no name of a class.
     """
-    if _claims_nothing(predictions):
+    if all(
+        getattr(predictions, name).is_empty()
+        for name in ("boxes", "tubes", "frames", "relations", "queries", "sounds")
+    ):
         if len(predictions.rejected):
             row = predictions.rejected.row(0, named=True)
             raise InputError(
@@ -183,7 +182,16 @@ def check_overlap(
             )
         return ()
     if table in _CALLED and getattr(predictions, table).is_empty():
-        raise _of_another_task(predictions, where, table)
+        # Predictions that hold rows, and none of the table that is judged
+        held = {
+            name: len(rows) for name, rows in predictions.tables().items() if len(rows) and name != "videos"
+        }
+        found = ", ".join(f"{n:,} {name}" for name, n in held.items())
+        raise InputError(
+            f"expected predictions with {table}, found none, but {found}",
+            where=where,
+            hint="these are predictions of another task or dataset: every score would be 0 and mean nothing",
+        )
     notes = _things(predictions, scenes, where, table)
     notes += _frames(predictions, scenes, where)
     _classes(predictions, scenes, where, set(kinds) or _LABELLED)
@@ -202,7 +210,13 @@ def reject_zero_score(task: str | None, predictions: Predictions, scenes: Scenes
     Raises:
         InputError: if a usual mistake explains the 0.
     """
-    least = _least_fit(predictions.boxes, scenes)
+    # The mean IoU that predictions read otherwise must reach; beyond all where they are too few to
+    # decide
+    several = min(_places(boxes, get_image_size(scenes)) for boxes in (predictions.boxes, scenes.boxes))
+    if several < _FEW:
+        least = math.inf
+    else:
+        least = _FITS_WELL if several < _SEVERAL else _FITS
     if task is not None:
         found = check_predictions(task, predictions, scenes, least_fit=least)
     else:
@@ -213,14 +227,6 @@ def reject_zero_score(task: str | None, predictions: Predictions, scenes: Scenes
         raise _refusal(serious[0], where, f"every score is 0, and that is why: {serious[0].says}")
 
 
-def _least_fit(predicted: pl.DataFrame, scenes: Scenes) -> float:
-    """The mean IoU that predictions read otherwise must reach; beyond all where they are too few to decide."""
-    several = min(_places(boxes, get_image_size(scenes)) for boxes in (predicted, scenes.boxes))
-    if several < _FEW:
-        return math.inf
-    return _FITS_WELL if several < _SEVERAL else _FITS
-
-
 def _places(boxes: pl.DataFrame, size_px: tuple[float, float]) -> int:
     """How many different boxes there are; one that stands still for a hundred frames is one."""
     if boxes.is_empty():
@@ -229,24 +235,6 @@ def _places(boxes: pl.DataFrame, size_px: tuple[float, float]) -> int:
         (pl.col(name).cast(pl.Float64) * (_GRID / size_px[k % 2])).round() for k, name in enumerate(CORNERS)
     )
     return boxes.select("video", *steps).n_unique()
-
-
-def _of_another_task(predictions: Predictions, where: str, table: str) -> InputError:
-    """Predictions that hold rows, and none of the table that is judged."""
-    held = {name: len(rows) for name, rows in predictions.tables().items() if len(rows) and name != "videos"}
-    found = ", ".join(f"{n:,} {name}" for name, n in held.items())
-    return InputError(
-        f"expected predictions with {table}, found none, but {found}",
-        where=where,
-        hint="these are predictions of another task or dataset: every score would be 0 and mean nothing",
-    )
-
-
-def _claims_nothing(predictions: Predictions) -> bool:
-    return all(
-        getattr(predictions, name).is_empty()
-        for name in ("boxes", "tubes", "frames", "relations", "queries", "sounds")
-    )
 
 
 def _things(predictions: Predictions, scenes: Scenes, where: str, table: str) -> tuple[str, ...]:

@@ -426,11 +426,9 @@ def check_frame_range(predictions: Predictions, scenes: Scenes) -> list[Diagnosi
             return report_suspicion(
                 "beyond_video", says, evidence, "Durations are frames of the video, from 0."
             )
-    return _check_shift(_triplets(predictions), _triplets(scenes))
-
-
-def _check_shift(predicted: pl.DataFrame, true: pl.DataFrame) -> list[Diagnosis]:
-    """A shift that most predictions share with the nearest ground-truth relation of their words."""
+    # A shift that most predictions share with the nearest ground-truth relation of their words
+    predicted = _triplets(predictions)
+    true = _triplets(scenes)
     key = ["video", "s", "p", "o"]
     pairs = predicted.with_row_index("row").join(true, on=key, suffix="_true").drop_nulls()
     if pairs["row"].n_unique() < _FEW:
@@ -515,25 +513,15 @@ def check_spans(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
         scenes.queries.select(columns), on="query", suffix="_true"
     )
     both = both.drop_nulls()
-    odd = _odd(both, _lengths(scenes))
-    if len(both) < _GROUNDING_FEW:
-        return odd
-    return odd + (_unit(both) or _shift(both, int(scenes.meta.notes.get("first_frame", 0))))
-
-
-def _lengths(scenes: Scenes) -> pl.DataFrame:
-    """`query` and `n_frames` of its video, null where that is not known."""
+    # `query` and `n_frames` of its video, null where that is not known
     videos = scenes.videos.with_columns(pl.col("video").cast(pl.String))
     if "n_frames" not in videos.columns:
         videos = videos.with_columns(n_frames=pl.lit(None, pl.Int64))
     queries = scenes.queries.select("query", pl.col("video").cast(pl.String))
-    return queries.join(videos.select("video", "n_frames"), on="video", how="left").select(
+    # Spans without frames, and spans that leave their video
+    lengths = queries.join(videos.select("video", "n_frames"), on="video", how="left").select(
         "query", "n_frames"
     )
-
-
-def _odd(both: pl.DataFrame, lengths: pl.DataFrame) -> list[Diagnosis]:
-    """Spans without frames, and spans that leave their video."""
     found: list[Diagnosis] = []
     empty = both.filter(pl.col("end_frame") <= pl.col("start_frame"))
     if len(empty):
@@ -547,7 +535,10 @@ def _odd(both: pl.DataFrame, lengths: pl.DataFrame) -> list[Diagnosis]:
         found += report_suspicion(
             "beyond_video", "Predicted spans leave their video.", evidence, "Frames count from 0."
         )
-    return found
+    odd = found
+    if len(both) < _GROUNDING_FEW:
+        return odd
+    return odd + (_unit(both) or _shift(both, int(scenes.meta.notes.get("first_frame", 0))))
 
 
 def _unit(both: pl.DataFrame) -> list[Diagnosis]:

@@ -97,7 +97,18 @@ def check_class_order(scores: Floats, truth: Ints) -> list[Diagnosis]:
         truth: (n,) true classes 0..K-1.
     """
     if scores.shape[1] == 1:
-        return _reversed_score(scores[:, 0], truth)
+        score = scores[:, 0]
+        # Area under the receiver operating characteristic; None for a single class
+        once = np.ones((1, len(score)), dtype=np.int32)
+        _, area = Ranking.of(truth == 1, score).areas(once, np.arange(len(score)))
+        auc = None if np.isnan(area[0]) else float(area[0])
+        if auc is None or auc >= 0.45:
+            return []
+        says = "The score is that of not crossing: it ranks crossing pedestrians below the others."
+        evidence = f"AUC {auc:.3f}; 1 - score would give {1 - auc:.3f}"
+        return report_suspicion(
+            "reversed", says, evidence, "Write 1 - score, or the other column of the softmax."
+        )
     k = scores.shape[1]
     if truth.min() < 0 or truth.max() >= k:
         return []
@@ -132,7 +143,10 @@ def check_row_alignment(scores: Floats, pedestrian: npt.NDArray[np.str_]) -> lis
     # Fewer pairs may be alike or not by chance.
     if neighbours.sum() < _MIN_PAIRS:
         return []
-    strangers = _mean_difference(scores)
+    # Mean absolute difference of all pairs of rows, from one sort per column
+    n = len(scores)
+    ranks = 2 * np.arange(1, n + 1) - n - 1
+    strangers = float(2 * (ranks[:, None] * np.sort(scores, axis=0)).sum(axis=0).mean() / (n * (n - 1)))
     near = float(np.abs(np.diff(scores, axis=0))[neighbours].mean())
     if strangers == 0 or near < _STRANGERS * strangers:
         return []
@@ -140,13 +154,6 @@ def check_row_alignment(scores: Floats, pedestrian: npt.NDArray[np.str_]) -> lis
     evidence = f"mean difference {near:.3f} between neighbours, {strangers:.3f} between random rows"
     remedy = "Write the scores in the order of the samples: no shuffling in the data loader, no sorting."
     return report_suspicion("rows_shuffled", says, evidence, remedy)
-
-
-def _mean_difference(scores: Floats) -> float:
-    """Mean absolute difference of all pairs of rows, from one sort per column."""
-    n = len(scores)
-    ranks = 2 * np.arange(1, n + 1) - n - 1
-    return float(2 * (ranks[:, None] * np.sort(scores, axis=0)).sum(axis=0).mean() / (n * (n - 1)))
 
 
 def _sums(scores: Floats) -> list[Diagnosis]:
@@ -160,24 +167,6 @@ def _sums(scores: Floats) -> list[Diagnosis]:
     return report_suspicion(
         "sums", says, evidence, "Apply a softmax; the published AUC is undefined without."
     )
-
-
-def _reversed_score(score: Floats, truth: Ints) -> list[Diagnosis]:
-    auc = _auc(score, truth)
-    if auc is None or auc >= 0.45:
-        return []
-    says = "The score is that of not crossing: it ranks crossing pedestrians below the others."
-    evidence = f"AUC {auc:.3f}; 1 - score would give {1 - auc:.3f}"
-    return report_suspicion(
-        "reversed", says, evidence, "Write 1 - score, or the other column of the softmax."
-    )
-
-
-def _auc(score: Floats, truth: Ints) -> float | None:
-    """Area under the receiver operating characteristic; None for a single class."""
-    once = np.ones((1, len(score)), dtype=np.int32)
-    _, area = Ranking.of(truth == 1, score).areas(once, np.arange(len(score)))
-    return None if np.isnan(area[0]) else float(area[0])
 
 
 def _balanced_accuracy(decided: npt.NDArray[np.int64], truth: Ints) -> float:
@@ -208,7 +197,12 @@ def check_class_base(truth: Floats, task: str, columns: int) -> list[Diagnosis]:
         named = f"{format_rows(broken, truth)}; {evidence}"
         return report_error("truth_not_classes", says, named, "Write the index of the true class.")
     if low >= 0 and high < classes:
-        return _one_class(values)
+        if len(values) > 1:
+            return []
+        says = "All samples are of one class: AUC, average precision and recall of the others are undefined."
+        return report_suspicion(
+            "one_class", says, f"truth holds {_format_values(values)}", "Check the labels and the split."
+        )
     if low == 1 and high == classes:
         return report_error("truth_base", "The classes count from 1.", evidence, "Subtract 1.")
     if task == "action" and low == -1 and high < classes:
@@ -402,15 +396,6 @@ def check_flipped_truth(truth: Floats, expected: Floats) -> list[Diagnosis]:
         says,
         f"{agree:.1%} of the rows agree with the data",
         "Compare the two by pedestrian.",
-    )
-
-
-def _one_class(values: Floats) -> list[Diagnosis]:
-    if len(values) > 1:
-        return []
-    says = "All samples are of one class: AUC, average precision and recall of the others are undefined."
-    return report_suspicion(
-        "one_class", says, f"truth holds {_format_values(values)}", "Check the labels and the split."
     )
 
 

@@ -25,7 +25,8 @@ from roadaware.datasets import loading
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.coco import read_index, read_results
 from roadaware.formats.mot import read_tracks
-from roadaware.formats.road_detections import HOUSE_NAMES
+from roadaware.formats.road_detections import HOUSE_NAMES, read_detections
+from roadaware.formats.road_tubes import read_tubes
 from roadaware.scenes.dense_scores import get_score_layout, set_score_layout
 from roadaware.scenes.store import is_saved
 from roadaware.steps import Progress, log_step, show_progress
@@ -302,14 +303,10 @@ def _read(
     progress: Progress,
 ) -> Predictions:
     if form == "detections":
-        from roadaware.formats.road_detections import read_detections
-
         return read_detections(path, scenes, size=size_px, videos=videos, progress=progress)
     if scenes is None:
         raise UsageError(f"{path} does not name its labels: say --truth TRUTH, the annotations it is about")
     if form == "tubes":
-        from roadaware.formats.road_tubes import read_tubes
-
         return read_tubes(path, scenes, size=size_px, progress=progress)
     if form == "coco":
         # COCO results; images are frames as the annotation file says, or by folder where that fits the truth.

@@ -43,7 +43,16 @@ def match_items(files: Sequence[pl.DataFrame]) -> pl.DataFrame:
         `KEY`, `occurrence` and for each file its columns and `present_<k>`; sorted by what, video, name,
         frame.
     """
-    scaled = _same_frames(files)
+    # Frame numbers as the first file counts, where a video has another frame rate in a later one
+    first = files[0].select("video", "fps").unique("video").rename({"fps": "asked"})
+    scaled = [files[0]]
+    for file in files[1:]:
+        rows = file.join(first, on="video", how="left", maintain_order="left")
+        factor = pl.col("asked") / pl.col("fps")
+        moved = (pl.col("frame") * factor).round().cast(pl.Int64)
+        differs = (pl.col("frame") >= 0) & (factor != 1)
+        rows = rows.with_columns(pl.when(differs).then(moved).otherwise("frame").alias("frame"))
+        scaled.append(rows.drop("asked"))
     # The files with `occurrence`: equal numbers under one key mean the same item.
     keys = list(KEY)
     several = pl.concat(
@@ -72,20 +81,6 @@ def match_items(files: Sequence[pl.DataFrame]) -> pl.DataFrame:
         raise ValueError("nothing to align")
     present = [pl.col(f"present_{place}").fill_null(value=False) for place in range(len(files))]
     return wide.with_columns(present).sort(_NUMBERED, maintain_order=True).with_row_index("item")
-
-
-def _same_frames(files: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
-    """Frame numbers as the first file counts, where a video has another frame rate in a later one."""
-    first = files[0].select("video", "fps").unique("video").rename({"fps": "asked"})
-    scaled = [files[0]]
-    for file in files[1:]:
-        rows = file.join(first, on="video", how="left", maintain_order="left")
-        factor = pl.col("asked") / pl.col("fps")
-        moved = (pl.col("frame") * factor).round().cast(pl.Int64)
-        differs = (pl.col("frame") >= 0) & (factor != 1)
-        rows = rows.with_columns(pl.when(differs).then(moved).otherwise("frame").alias("frame"))
-        scaled.append(rows.drop("asked"))
-    return scaled
 
 
 def _occurrences(files: Sequence[pl.DataFrame]) -> list[npt.NDArray[np.int64]]:

@@ -54,7 +54,7 @@ def build_items(scenes: Scenes, config: QualityConfig, dictionary: Dictionary) -
     """
     labels = label_rows(scenes, dictionary)
     parts = [
-        _videos(scenes, labels),
+        _with_labels(scenes.videos.with_columns(what=pl.lit("video")), labels, "video"),
         _persons(scenes, labels),
         _boxes(scenes, labels),
         _relations(scenes, labels),
@@ -62,7 +62,20 @@ def build_items(scenes: Scenes, config: QualityConfig, dictionary: Dictionary) -
         _sounds(scenes, labels),
     ]
     schema = pl.Schema(COLUMNS)
-    rows = pl.concat([part.select(_fill_columns(part)).cast(schema) for part in parts])
+    # The columns of an item, null where a table has none; dictionary columns become text
+    rows = pl.concat(
+        [
+            part.select(
+                [
+                    (pl.col(name).cast(pl.String) if dtype == pl.String else pl.col(name))
+                    if name in part.columns
+                    else pl.lit(None, dtype=dtype).alias(name)
+                    for name, dtype in COLUMNS.items()
+                ]
+            ).cast(schema)
+            for part in parts
+        ]
+    )
     rows = rows.with_columns(
         pl.col("what", "video", "name", "object", "predicate").fill_null(""),
         pl.col("frame").fill_null(-1),
@@ -135,26 +148,12 @@ def _with_labels(rows: pl.DataFrame, labels: pl.DataFrame, of: str) -> pl.DataFr
     return rows.with_columns(key).join(_join_labels(labels, of), on="key", how="left", maintain_order="left")
 
 
-def _fill_columns(part: pl.DataFrame) -> list[pl.Expr]:
-    """The columns of an item, null where a table has none; dictionary columns become text."""
-    return [
-        (pl.col(name).cast(pl.String) if dtype == pl.String else pl.col(name))
-        if name in part.columns
-        else pl.lit(None, dtype=dtype).alias(name)
-        for name, dtype in COLUMNS.items()
-    ]
-
-
 def _text(name: str) -> pl.Expr:
     return pl.col(name).cast(pl.String)
 
 
 def _column(frame: pl.DataFrame, name: str, dtype: Any) -> pl.Expr:
     return pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype=dtype).alias(name)
-
-
-def _videos(scenes: Scenes, labels: pl.DataFrame) -> pl.DataFrame:
-    return _with_labels(scenes.videos.with_columns(what=pl.lit("video")), labels, "video")
 
 
 def list_tracks(scenes: Scenes) -> pl.DataFrame:

@@ -38,7 +38,7 @@ def write_via(held: FlatBoxes) -> Files:
     frames = held.frames.join(texts, on=["v", "frame"], how="left", maintain_order="left")
     shown = []
     for video, frame, text in frames.select("video", "frame", "line").iter_rows():
-        name = _name(video, frame)
+        name = f"{video}_{frame + 1:06d}.jpg"
         head = json.dumps({"filename": name, "size": -1})
         shown.append(
             f'{json.dumps(f"{name}-1")}: {head[:-1]}, "regions": [{text or ""}], "file_attributes": {{}}}}'
@@ -80,10 +80,6 @@ def write_via_csv(held: FlatBoxes) -> Files:
         ).encode(),
     )
     yield from _format_toml(held)
-
-
-def _name(video: str, frame: int) -> str:
-    return f"{video}_{frame + 1:06d}.jpg"
 
 
 def _format_toml(held: FlatBoxes) -> Files:

@@ -60,20 +60,20 @@ def read_arrow_tables(cls: type[T], given: Mapping[str, Any], meta: Meta | None 
         except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
             raise InputError(f"from_arrow: {name} cannot be read: {str(error).splitlines()[0]}") from error
         if meta is None:
-            meta = _read_meta(cls, table)
+            held = getattr(getattr(table, "schema", None), "metadata", None)
+            if not isinstance(held, Mapping) or _KEY not in held:
+                meta = None
+            else:
+                try:
+                    record = json.loads(held[_KEY])
+                    predicted, meta = record["claimed"], Meta(**record["meta"])
+                except (ValueError, TypeError, KeyError, RecursionError) as error:
+                    raise InputError(
+                        f"from_arrow: the metadata of roadaware cannot be read: {error}"
+                    ) from error
+                if predicted != cls.claimed:
+                    one, other = ("Predictions", "Scenes") if predicted else ("Scenes", "Predictions")
+                    raise InputError(
+                        f"from_arrow: these tables were written by {one}, and are read as {other}"
+                    )
     return cls(**frames, meta=meta or Meta())
-
-
-def _read_meta(cls: type[TableSet], table: Any) -> Meta | None:
-    held = getattr(getattr(table, "schema", None), "metadata", None)
-    if not isinstance(held, Mapping) or _KEY not in held:
-        return None
-    try:
-        record = json.loads(held[_KEY])
-        predicted, meta = record["claimed"], Meta(**record["meta"])
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise InputError(f"from_arrow: the metadata of roadaware cannot be read: {error}") from error
-    if predicted != cls.claimed:
-        one, other = ("Predictions", "Scenes") if predicted else ("Scenes", "Predictions")
-        raise InputError(f"from_arrow: these tables were written by {one}, and are read as {other}")
-    return meta

@@ -123,19 +123,14 @@ def parse_box_arrays(
         owners.astype(np.int64),
         tuple(classes),
     )
-    _refuse_twice(found)
+    # Raise where a track has two boxes in a frame
+    if not (found.tracks == NO_TRACK).all():
+        rows = pl.DataFrame({"video": found.videos, "frame": found.frames, "track": found.tracks})
+        again = rows.filter(pl.col("track") != NO_TRACK).filter(pl.struct(pl.all()).is_duplicated())
+        if len(again):
+            video, frame, track = again.row(0)
+            raise InputError(f"track {track} has two boxes in frame {frame} of {video!r}")
     return found
-
-
-def _refuse_twice(found: BoxArrays) -> None:
-    """Raise where a track has two boxes in a frame."""
-    if (found.tracks == NO_TRACK).all():
-        return
-    rows = pl.DataFrame({"video": found.videos, "frame": found.frames, "track": found.tracks})
-    again = rows.filter(pl.col("track") != NO_TRACK).filter(pl.struct(pl.all()).is_duplicated())
-    if len(again):
-        video, frame, track = again.row(0)
-        raise InputError(f"track {track} has two boxes in frame {frame} of {video!r}")
 
 
 def _list_places(

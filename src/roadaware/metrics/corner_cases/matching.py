@@ -13,6 +13,7 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.config import check_words
 from roadaware.errors import InputError, UsageError
+from roadaware.metrics.corner_cases.kernels import MISSED, match_cells
 from roadaware.metrics.metric_state import crowd_density
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
@@ -438,7 +439,6 @@ def match_group(
 
     Source: pycocotools, the evaluator of Lin et al., ECCV 2014 (COCO).
     """
-    from roadaware.metrics.corner_cases.kernels import MISSED, match_cells
 
     rows, kind = _objects(group, truth, config)
     taken, predicted = _claims(group, predictions, len(list_group_classes(group, truth)), every=every)

@@ -14,6 +14,12 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import UsageError
 from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.kernels import (
+    ABSORBED,
+    assign_error_types,
+    count_shared_frames,
+    match_corrected,
+)
 from roadaware.metrics.detection.matches import (
     JudgedFrames,
     JudgedTubes,
@@ -154,7 +160,6 @@ def find_errors(evidence: Evidence, threshold: float, floor: float = FLOOR) -> D
 
     Source: Bolya et al., TIDE, ECCV 2020, for boxes; the faults of time and identity are ours.
     """
-    from roadaware.metrics.detection.kernels import assign_error_types
 
     e = evidence
     fault, meant, pair = assign_error_types(
@@ -261,7 +266,6 @@ def _without(diagnosis: Diagnosis, base: Matches, place: int) -> Matches:
     faulty = diagnosis.fault == place
     if place not in (*_PLACED, _CLASS):
         return base.take(~faulty)
-    from roadaware.metrics.detection.kernels import match_corrected
 
     e = diagnosis.evidence
     taken = np.zeros(len(e.instance_cls), dtype=np.bool_)
@@ -521,7 +525,6 @@ def collect_video_evidence(
 
 def _drop_ignored(predictions: Ints, scores: Floats, met: npt.NDArray[np.int32]) -> tuple[Ints, Floats]:
     """The predictions that are not on ground truth to ignore, and their scores."""
-    from roadaware.metrics.detection.kernels import ABSORBED
 
     kept = met[:, 0] != ABSORBED
     return predictions[kept], scores[kept]
@@ -545,7 +548,6 @@ def _instances(objects: Ints, cls: Ints, n_objects: int) -> tuple[Ints, Ints]:
 
 def _count_shared_frames(judged: JudgedTubes) -> Ints:
     """(p, 3) first and last frame that the tubes of each pair share, and how many."""
-    from roadaware.metrics.detection.kernels import count_shared_frames
 
     pairs, a, b = judged.pairs, judged.claims.tubes, judged.truth.tubes
     found: Ints = count_shared_frames(pairs.first, pairs.second, a.frames, a.offsets, b.frames, b.offsets)

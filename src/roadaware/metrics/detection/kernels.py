@@ -1,4 +1,4 @@
-"""Compiled loops that match predicted boxes and tubes with ground truth and name the errors; imports numba."""
+"""Compiled loops that match predicted boxes and tubes with ground truth and name the errors."""
 
 from __future__ import annotations
 

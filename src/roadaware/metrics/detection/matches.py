@@ -15,6 +15,14 @@ from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import Pairs, compute_tube_overlaps
 from roadaware.metrics.detection.config import DetectionConfig, Rule, list_box_kinds, list_tube_kinds
+from roadaware.metrics.detection.kernels import (
+    assign_tubes,
+    compute_frame_overlaps,
+    find_nearest_tubes,
+    keep_top_per_frame,
+    match_class,
+    sort_keys,
+)
 from roadaware.metrics.detection.rows import (
     AGENTNESS,
     ClaimedBoxes,
@@ -338,7 +346,6 @@ class JudgedFrames:
         Yields:
             (k,) predictions, (k,) scores, (k, T) place of the ground-truth box, negative where there is none.
         """
-        from roadaware.metrics.detection.kernels import match_class
 
         levels = np.array(thresholds, dtype=np.float64)
         if not len(levels) or not ((levels > 0) & (levels <= 1)).all():
@@ -368,7 +375,6 @@ class JudgedFrames:
 
     def _ranked(self, c: int) -> tuple[Ints, Floats]:
         """The predictions of a class that are judged, by falling score, and their scores."""
-        from roadaware.metrics.detection.kernels import keep_top_per_frame
 
         if c not in self.claims.columns:
             return np.zeros(0, dtype=np.int64), np.zeros(0)
@@ -440,7 +446,6 @@ def prepare_frames(
     kinds: Sequence[str] | None = None,
 ) -> JudgedFrames:
     """Bring ground truth and predictions to the same classes, frames and pixels; arguments as `match_frames`."""
-    from roadaware.metrics.detection.kernels import compute_frame_overlaps
 
     classes = list_tube_classes(scenes, list_box_kinds(predictions, scenes) if kinds is None else kinds)
     if config.composite_scores == "product":
@@ -488,7 +493,6 @@ def sort_descending(score: Floats) -> Ints:
     Args:
         score: (n,) finite numbers.
     """
-    from roadaware.metrics.detection.kernels import sort_keys
 
     bits = (score + 0.0).view(np.uint64)  # + 0.0 makes one zero of two
     sign = np.uint64(1) << np.uint64(63)
@@ -732,7 +736,6 @@ def _select_true_tubes(
 
 def _taken(judged: JudgedTubes, thresholds: Sequence[float]) -> Ints:
     """(n, T) the ground-truth tube that each prediction takes at each threshold, as a row; -1 for none."""
-    from roadaware.metrics.detection.kernels import assign_tubes
 
     predictions = judged.claims
     levels = np.array(thresholds, dtype=np.float64)
@@ -748,7 +751,6 @@ def _nearest(judged: JudgedTubes, group: npt.NDArray[Any]) -> pl.DataFrame:
         judged: predictions and ground truth.
         group: (C,) the group of each class.
     """
-    from roadaware.metrics.detection.kernels import find_nearest_tubes
 
     group = group.astype(np.int64)
     predictions, truth = judged.claims, judged.truth

@@ -34,7 +34,6 @@ from roadaware.models.catalogue.entries import (
     RECORD,
     WEIGHTS,
     Entry,
-    FileSource,
     HubSource,
     NpmSource,
     find_installed_folder,
@@ -275,8 +274,21 @@ def get_model(
             elif isinstance(source, HubSource):
                 about = _from_hub(made, entry, source, given, downloads, tell)
             else:
-                about = _from_file(made, entry, source, given)
-            write_atomically(made / RECORD, _text({"name": entry.name, "version": __version__, **about}))
+                # The tensors of a checkpoint, whatever its form; no other object of it is made
+                from roadaware.models.tensor_files import read_tensors, save_tensors
+
+                if given is None:
+                    raise UsageError(f"{entry.name} has no public address: name {source.form} with --from")
+                save_tensors(made / WEIGHTS, read_tensors(given))
+                about = {
+                    "source": given.name,
+                    "sha256": {given.name: hash_file(given)},
+                    "licence": entry.licence,
+                }
+            write_atomically(
+                made / RECORD,
+                (json.dumps({"name": entry.name, "version": __version__, **about}, indent=1) + "\n").encode(),
+            )
         except OSError as error:
             shutil.rmtree(made, ignore_errors=True)
             raise build_disk_error(folder, 0, error) from error
@@ -304,17 +316,6 @@ def _from_hub(
             (downloads / name).replace(made / name)
     check_model(made, entry.task)
     return {**about, "licence": entry.licence}
-
-
-def _from_file(made: Path, entry: Entry, source: FileSource, given: Path | None) -> dict[str, Any]:
-    """The tensors of a checkpoint, whatever its form; no other object of it is made."""
-
-    from roadaware.models.tensor_files import read_tensors, save_tensors
-
-    if given is None:
-        raise UsageError(f"{entry.name} has no public address: name {source.form} with --from")
-    save_tensors(made / WEIGHTS, read_tensors(given))
-    return {"source": given.name, "sha256": {given.name: hash_file(given)}, "licence": entry.licence}
 
 
 def _from_package(
@@ -349,10 +350,6 @@ def _from_package(
         "sha256": dict(graph.sha256),
         "licence": entry.licence,
     }
-
-
-def _text(said: Mapping[str, Any]) -> bytes:
-    return (json.dumps(said, indent=1) + "\n").encode()
 
 
 # Models of the hub of huggingface.co, fetched by its own client: safetensors and JSON alone.

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats32, Ints
+from roadaware.models.crossing import streaming_kernels
+from roadaware.models.crossing.streaming_kernels import Weights
 
 if TYPE_CHECKING:
     from roadaware.models.crossing.networks.causal_tcn import Steady
@@ -58,13 +60,15 @@ class Stepper:
     """
 
     def __init__(self, networks: Sequence[Steady]) -> None:
-        from roadaware.models.crossing import streaming_kernels
 
         first, self._kernels = networks[0], streaming_kernels
         self.names, config = tuple(first.sequences), first.config
         self._frames = [1 + (config.kernel - 1) * each for each in config.dilations]
         self._width = config.width
-        held = [_arrays(network) for network in networks]
+        held = [
+            {name: value.detach().cpu().float().numpy() for name, value in network.state_dict().items()}
+            for network in networks
+        ]
         self._weights = _weights(held, self.names, config.dilations, config.kernel)
         self._ahead = [
             (_transpose_weight(each["ahead.tell.weight"]), each["ahead.tell.bias"], network.labels)
@@ -125,7 +129,6 @@ def _weights(held: Sequence[Arrays], names: Sequence[str], dilations: Sequence[i
         dilations: of the convolutions.
         taps: frames that each of them joins.
     """
-    from roadaware.models.crossing.streaming_kernels import Weights
 
     layers = range(len(dilations))
     norms = [*(f"back.{at}.norm" for at in layers), "norm"]
@@ -157,10 +160,6 @@ def _weights(held: Sequence[Arrays], names: Sequence[str], dilations: Sequence[i
         mix_bias=_stack_arrays([np.stack(some) for some in biases]),
         dilations=np.array(dilations, np.int64),
     )
-
-
-def _arrays(network: Steady) -> Arrays:
-    return {name: value.detach().cpu().float().numpy() for name, value in network.state_dict().items()}
 
 
 def _transpose_weight(weight: npt.NDArray[Any]) -> Floats32:

@@ -1,4 +1,4 @@
-"""The steps of `Steady` networks, compiled; imports numba."""
+"""The steps of `Steady` networks, compiled."""
 
 from __future__ import annotations
 

@@ -35,6 +35,7 @@ from roadaware.models.crossing.features import (
     extrapolate_centre_px,
 )
 from roadaware.models.crossing.inputs import InputSet
+from roadaware.models.crossing.tree_kernels import add_leaves
 from roadaware.models.crossing.uncertainty_config import DoubtConfig
 
 _MOST_LABELS = 1000
@@ -540,7 +541,6 @@ def compute_raw_scores(trees: Arrays, features: Floats) -> Floats:
 
 
 def _add_rounds(trees: Arrays, rounds: slice, features: Floats, raw: Floats) -> None:
-    from roadaware.models.crossing.tree_kernels import add_leaves
 
     names = ("feature", "threshold", "left", "right", "missing_left", "value")
     held = [trees[name][rounds] for name in names]

@@ -1,4 +1,4 @@
-"""The sum over boosted trees, compiled; imports numba."""
+"""The sum over boosted trees, compiled."""
 
 from __future__ import annotations
 

@@ -265,7 +265,11 @@ class Pathfinder:
         Raises:
             UsageError: if names or shapes do not fit.
         """
-        whole = {name: value for name, value in self.network.state_dict().items() if _is_own(name)}
+        whole = {
+            name: value
+            for name, value in self.network.state_dict().items()
+            if (".embedding." in name or ".score." in name or name.endswith(".fixed"))
+        }
         for name, value in state.items():
             places = [name]
             for dynamic, layer in self.layers.items():
@@ -362,8 +366,3 @@ def _get(network: nn.Module, name: str) -> nn.Module | None:
 def _replace(network: nn.Module, name: str, part: nn.Module) -> None:
     head, _, last = name.rpartition(".")
     setattr(network.get_submodule(head), last, part)
-
-
-def _is_own(name: str) -> bool:
-    """Whether a tensor belongs to the pathfinder itself and not to the layers that it chooses from."""
-    return ".embedding." in name or ".score." in name or name.endswith(".fixed")

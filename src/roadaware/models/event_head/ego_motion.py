@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.arrays import Bools, Floats, Floats32, Pixels
+from roadaware.arrays import Floats, Floats32, Pixels
 from roadaware.models.event_head.features import FOCAL_SHARE, Motion
+from roadaware.models.event_head.flow_kernels import (
+    detect_corners,
+    downsample_grey,
+    downscale_to_grey,
+    track_points,
+)
 
 _WIDTH_PX = 400
 _CELL_PX = 20
@@ -57,12 +63,6 @@ class EgoMotion:
             t_s: later than that of the image before.
             horizon: how far below the middle it lies, in focal lengths, as `TubeFeatures.horizon` has it.
         """
-        from roadaware.models.event_head.flow_kernels import (
-            detect_corners,
-            downsample_grey,
-            downscale_to_grey,
-            track_points,
-        )
 
         factor = max(1, round(image.shape[1] / _WIDTH_PX))
         grey = downscale_to_grey(np.ascontiguousarray(image), factor)
@@ -102,26 +102,7 @@ def solve_motion(place: Floats, flow: Floats, horizon: float, past_s: float) -> 
     if len(place) < _LEAST_POINTS:
         return None
     away = np.stack([place[:, 0], place[:, 1] - horizon], axis=1)
-    turn, agreed = _solve_turn(place, flow, away)
-    if agreed.sum() < max(_LEAST_POINTS, _LEAST_SHARE * len(place)):
-        return None
-    driven = _solve_speed(place[agreed], flow[agreed], away[agreed], turn)
-    speed = float(np.clip(driven / past_s, 0.0, _FASTEST_MPS))
-    return Motion(float(-turn[1] / past_s), float(turn[0] / past_s), speed)
-
-
-def _turning(place: Floats) -> Floats:
-    """(n, 2, 3) flow of points by a small turn about the axes to the right, down and forwards."""
-    x, y = place[:, 0], place[:, 1]
-    return np.stack([np.stack([x * y, -(1 + x**2), y], 1), np.stack([1 + y**2, -x * y, -x], 1)], 1)
-
-
-def _solve_turn(place: Floats, flow: Floats, away: Floats) -> tuple[Floats, Bools]:
-    """(3,) turn about the axes to the right, down and forwards, and (n,) which points agree with it.
-
-    Across the line to the point that is driven to, what stands still moves by the turn alone; around that
-    point it does so in both directions.
-    """
+    # (3,) turn about the axes to the right, down and forwards, and (n,) which points agree with it
     far = np.hypot(away[:, 0], away[:, 1])
     unit = away / np.maximum(far, 1e-6)[:, None]
     across = np.stack([-unit[:, 1], unit[:, 0]], axis=1)
@@ -139,7 +120,18 @@ def _solve_turn(place: Floats, flow: Floats, away: Floats) -> tuple[Floats, Bool
         # 1.4826 times the median is the standard deviation of normal errors; Tukey's weights end at three.
         spread = max(1.4826 * float(np.median(left)), _FINEST)
         weight = np.maximum(0.0, 1.0 - (left / (3.0 * spread)) ** 2) ** 2
-    return found, left[: len(place)] < _AGREES
+    turn, agreed = found, left[: len(place)] < _AGREES
+    if agreed.sum() < max(_LEAST_POINTS, _LEAST_SHARE * len(place)):
+        return None
+    driven = _solve_speed(place[agreed], flow[agreed], away[agreed], turn)
+    speed = float(np.clip(driven / past_s, 0.0, _FASTEST_MPS))
+    return Motion(float(-turn[1] / past_s), float(turn[0] / past_s), speed)
+
+
+def _turning(place: Floats) -> Floats:
+    """(n, 2, 3) flow of points by a small turn about the axes to the right, down and forwards."""
+    x, y = place[:, 0], place[:, 1]
+    return np.stack([np.stack([x * y, -(1 + x**2), y], 1), np.stack([1 + y**2, -x * y, -x], 1)], 1)
 
 
 def _solve_speed(place: Floats, flow: Floats, away: Floats, turn: Floats) -> float:

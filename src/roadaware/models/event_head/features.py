@@ -11,6 +11,7 @@ import numpy.typing as npt
 from roadaware.arrays import Floats, Floats32, Ints, Pixels
 from roadaware.errors import UsageError
 from roadaware.models.event_head import layout as at
+from roadaware.models.event_head.kernels import advance, reset_scene
 from roadaware.models.object_labels import ROAD_AGENTS
 
 FOCAL_SHARE = 0.85
@@ -96,7 +97,6 @@ class TubeFeatures:
         Returns:
             (n, features) of the tubes, and (columns,) of the own vehicle.
         """
-        from roadaware.models.event_head.kernels import advance, reset_scene
 
         if not self._begun:
             reset_scene(self._scene, self._maps, t_s)

@@ -1,4 +1,4 @@
-"""Compiled sparse optical flow: pyramids, corners by grid cell, Lucas and Kanade; imports numba."""
+"""Compiled sparse optical flow: pyramids, corners by grid cell, Lucas and Kanade."""
 
 from __future__ import annotations
 

@@ -297,7 +297,7 @@ def aggregate_tubes(scene: Floats, maps: Floats, tubes: Floats, slots: Ints, dt:
     scene[at.CROSS_MEMORY] = max(scene[at.CROSS_MEMORY], min(crossing, 3.0))
 
 
-# Compiled columns of the event head's inputs, of tubes and of the own vehicle; imports numba.
+# Compiled columns of the event head's inputs, of tubes and of the own vehicle.
 
 _HALF = at.BINS // 2
 _DEEP = 0.3

@@ -65,14 +65,7 @@ def convert(
         raise InputError(
             "expected a graph model of TensorFlow.js: nodes and a manifest of weights", where=where
         ) from error
-    held = _weights(manifest, shards, where)
-    return _Walk(nodes, held, image, where).graph(outputs)
-
-
-def _weights(
-    manifest: list[tuple[list[str], list[Any]]], shards: Mapping[str, bytes], where: str
-) -> dict[str, npt.NDArray[Any]]:
-    """Every weight by its name, in float32 or int32."""
+    # Every weight by its name, in float32 or int32
     found: dict[str, npt.NDArray[Any]] = {}
     for paths, listed in manifest:
         missing = [path for path in paths if path not in shards]
@@ -103,7 +96,8 @@ def _weights(
                 raise DamagedError(f"the weights {name[:60]} are no numbers", where=where)
         if at != len(data):
             raise DamagedError(f"its weights have {len(data):,} bytes, and its list says {at:,}", where=where)
-    return found
+    held = found
+    return _Walk(nodes, held, image, where).graph(outputs)
 
 
 class _Walk:

@@ -117,7 +117,19 @@ def run_unit(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
     for uncertainty, several in groupby(due, key=lambda cell: cell.doubt):
         held = list(several)
         try:
-            _ask(unit.fit, uncertainty, held, study, out)
+            # Ask a fit for its cells, and for the threshold of its sets on validation; what is judged
+            # stands
+            fit = unit.fit
+            answers = fits.load_predictor(fit, uncertainty, study, out)
+            for cell in held:
+                if not is_done(cell, out):
+                    keep(cell, answers(cell.tested_on, "test"), study, out)
+            promise = fit_conformal(answers(fit.domain, "val"), fits.read_validation_truth(out, fit.domain))
+            for cell in held:
+                rows = build_coverage_rows(
+                    _state(cell, read_cell_scores(cell, out), out), promise, study.draws
+                )
+                write_atomically(out / cell.place / COVERED, encode_sets(promise, rows))
         except DiskError:
             raise
         except Exception as error:
@@ -133,19 +145,6 @@ def _collect_failed(fit: Fit, due: Sequence[Cell], out: Path, error: Exception) 
     if not left:
         _log.warning("%s: no conformal sets: %s", fit, describe_error(error))
     return left
-
-
-def _ask(fit: Fit, uncertainty: str, due: Sequence[Cell], study: AwayStudy, out: Path) -> None:
-    """Ask a fit for its cells, and for the threshold of its sets on validation; what is judged stands."""
-
-    answers = fits.load_predictor(fit, uncertainty, study, out)
-    for cell in due:
-        if not is_done(cell, out):
-            keep(cell, answers(cell.tested_on, "test"), study, out)
-    promise = fit_conformal(answers(fit.domain, "val"), fits.read_validation_truth(out, fit.domain))
-    for cell in due:
-        rows = build_coverage_rows(_state(cell, read_cell_scores(cell, out), out), promise, study.draws)
-        write_atomically(out / cell.place / COVERED, encode_sets(promise, rows))
 
 
 def join(joined: Joined, study: AwayStudy, out: Path) -> None:

@@ -17,10 +17,10 @@ from roadaware.errors import InputError, RoadawareError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.parallel import Workers
 from roadaware.protocols.cross_dataset.results import TESTED, read_study_json
-from roadaware.scenes.sampling import EventProtocol, get_protocol, sample
+from roadaware.scenes.sampling import get_protocol, sample
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_scenes, save
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 from roadaware.simulator.config import build_scene_config
 from roadaware.simulator.generate import Kept, Order, generate_scenes
 
@@ -152,13 +152,9 @@ def load_material(out: Path, name: str) -> Material:
     from roadaware.training.pedestrians.samples import Material
 
     cut = open_scenes(out / DOMAINS / name / CUT)
-    protocol = _protocol(out, name)
-    return Material(cut, cut, protocol, tuple(cut.meta.vocabularies["action"]))
-
-
-def _protocol(out: Path, name: str) -> EventProtocol:
     record = read_study_json(out / DOMAINS / name / FACTS)
-    return get_protocol(record["protocol"], record["config"])
+    protocol = get_protocol(record["protocol"], record["config"])
+    return Material(cut, cut, protocol, tuple(cut.meta.vocabularies["action"]))
 
 
 def _open_scenes(
@@ -197,12 +193,13 @@ def _slim(cut: Scenes) -> Scenes:
     videos = cut.videos.join(cut.samples.select("video").unique(), on="video", how="semi")
     frames = cut.frames.join(videos.select("video"), on="video", how="semi", maintain_order="left")
     return Scenes(
-        videos=videos, frames=frames, boxes=boxes, tubes=tubes, samples=cut.samples, meta=_meta(cut)
+        videos=videos,
+        frames=frames,
+        boxes=boxes,
+        tubes=tubes,
+        samples=cut.samples,
+        meta=replace(cut.meta, vocabularies={"action": cut.meta.vocabularies["action"]}, composites={}),
     )
-
-
-def _meta(cut: Scenes) -> Meta:
-    return replace(cut.meta, vocabularies={"action": cut.meta.vocabularies["action"]}, composites={})
 
 
 def _counts(cut: Scenes) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from roadaware.training.recipe import ScheduleRecipe
 
 if TYPE_CHECKING:
     from roadaware.models.crossing.predictor import Predictor
-    from roadaware.models.crossing.tabular import TabularModel
     from roadaware.tasks.pedestrians import Examples
     from roadaware.training.pedestrians.folds import Fold
     from roadaware.training.pedestrians.samples import Material
@@ -62,7 +61,11 @@ def make(fit: Fit, study: AwayStudy, out: Path) -> None:
         DivergedFitError: if the loss is no number any more.
     """
     path = get_model_path(fit, out)
-    text = json.dumps(_describe_fit(fit, study), indent=2, sort_keys=True) + "\n"
+    fields = study.fields.get(fit.model, {})
+    text = (
+        json.dumps({**study.fixed, "fields": fields, "fit": configs.to_dict(fit)}, indent=2, sort_keys=True)
+        + "\n"
+    )
     recipe = path.with_name(RECIPE)
     if path.is_file():
         if recipe.read_text(encoding="utf-8") != text:
@@ -74,7 +77,15 @@ def make(fit: Fit, study: AwayStudy, out: Path) -> None:
     if fit.model in CROSSING:
         _network(fit, study, out, held, path)
     else:
-        _tabular(fit, study, held).save(path)
+        # A model on hand features of boxes; no vehicle, since domains record it differently
+        from roadaware.tasks.pedestrians import build_examples
+
+        kind = load_model_class(fit.model)
+        fields = {"labels": len(held.labels), "vehicle": False, "balanced": (study.learning.balance > 0,)}
+        fields |= study.fields.get(fit.model, {})
+        kind.create(**fields).fit(build_examples(held.cut, "train"), build_examples(held.cut, "val")).save(
+            path
+        )
 
 
 def build_recipe(fit: Fit, study: AwayStudy, samples: int, weights: str = "") -> PedestrianRecipe:
@@ -99,7 +110,11 @@ def build_recipe(fit: Fit, study: AwayStudy, samples: int, weights: str = "") ->
         name=fit.model,
         seeds=(fit.seed,),
         network=NetworkRecipe(
-            fit.model, _size(fit.model, study), study.fields.get(fit.model, {}), study.inputs, weights
+            fit.model,
+            study.size if hasattr(get_crossing_entry(fit.model).config_class, "small") else "published",
+            study.fields.get(fit.model, {}),
+            study.inputs,
+            weights,
         ),
         samples=SamplesRecipe(reader="saved", root=fit.domain, config=study.config),
         loss=LossRecipe(balance=how.balance),
@@ -118,17 +133,6 @@ def build_recipe(fit: Fit, study: AwayStudy, samples: int, weights: str = "") ->
         flip=how.flip,
         choose=how.choose,
     )
-
-
-def _size(model: str, study: AwayStudy) -> Literal["published", "small"]:
-    """Small where the network has such a size."""
-    return study.size if hasattr(get_crossing_entry(model).config_class, "small") else "published"
-
-
-def _describe_fit(fit: Fit, study: AwayStudy) -> dict[str, object]:
-    """Identity of a fit, apart from its samples."""
-    fields = study.fields.get(fit.model, {})
-    return {**study.fixed, "fields": fields, "fit": configs.to_dict(fit)}
 
 
 def _network(fit: Fit, study: AwayStudy, out: Path, held: Material, path: Path) -> None:
@@ -168,16 +172,6 @@ def load_fold(out: Path, domain: str, split: str, inputs: tuple[str, ...]) -> Fo
 
     recipe = PedestrianRecipe(samples=SamplesRecipe(reader="saved", root=domain))
     return build_fold(_material(out, domain), split, inputs, recipe)
-
-
-def _tabular(fit: Fit, study: AwayStudy, held: Material) -> TabularModel:
-    """A model on hand features of boxes; no vehicle, since domains record it differently."""
-    from roadaware.tasks.pedestrians import build_examples
-
-    kind = load_model_class(fit.model)
-    fields = {"labels": len(held.labels), "vehicle": False, "balanced": (study.learning.balance > 0,)}
-    fields |= study.fields.get(fit.model, {})
-    return kind.create(**fields).fit(build_examples(held.cut, "train"), build_examples(held.cut, "val"))
 
 
 # Asking: what a fitted model says of a domain's samples, with each uncertainty method.

@@ -66,7 +66,20 @@ def _run(
 ) -> CrossResults:
     wanted = [domains.parse_domain(name, study.roots.get(name), data) for name in study.names]
     domains.refuse_absent(wanted, out)
-    _claim(study, out)
+    # Refuse a folder whose fits were made otherwise
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DiskError(f"{out} could not be made: {error.strerror or error}") from error
+    if (out / STUDY).exists():
+        config = read_study_json(out / STUDY).get("config")
+        if not isinstance(config, dict):
+            raise DamagedError("not whole: it says no config", where=str(out / STUDY), hint=AGAIN)
+        differ = [key for key, value in study.fixed.items() if config.get(key) != value]
+        if differ:
+            raise UsageError(
+                f"{out} holds a study with another {', '.join(differ)}; name another folder with --out"
+            )
     facts, skipped = _prepare_domains(study, out, wanted, workers, progress)
     kept = _Kept(study, out, build_plan(study, tuple(facts)), facts, skipped)
     try:
@@ -75,24 +88,6 @@ def _run(
     finally:
         kept.write()
     return CrossResults.open(out)
-
-
-def _claim(study: AwayStudy, out: Path) -> None:
-    """Refuse a folder whose fits were made otherwise."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DiskError(f"{out} could not be made: {error.strerror or error}") from error
-    if not (out / STUDY).exists():
-        return
-    config = read_study_json(out / STUDY).get("config")
-    if not isinstance(config, dict):
-        raise DamagedError("not whole: it says no config", where=str(out / STUDY), hint=AGAIN)
-    differ = [key for key, value in study.fixed.items() if config.get(key) != value]
-    if differ:
-        raise UsageError(
-            f"{out} holds a study with another {', '.join(differ)}; name another folder with --out"
-        )
 
 
 def _prepare_domains(
@@ -196,11 +191,9 @@ class _Kept:
             "skipped": self.skipped,
             "failed": {cells.describe_cell(cell): why for cell, why in self.failed.items()},
             "unfinished": len(self.plan.cells) - len(done) - len(self.failed),
-            "versions": _versions(),
+            "versions": {
+                "roadaware": __version__,
+                **{name: version(name) for name in ("torch", "numpy", "scikit-learn")},
+            },
         }
         write_atomically(self.out / STUDY, (json.dumps(record, indent=2) + "\n").encode())
-
-
-def _versions() -> dict[str, str]:
-
-    return {"roadaware": __version__, **{name: version(name) for name in ("torch", "numpy", "scikit-learn")}}

@@ -229,21 +229,18 @@ def simulate_fleeing(play: Play, cast: list[Player], spot: Floats) -> Script:
             play.go(who, out, pace)
             if who.number in goods:
                 move_pulled_thing(play, who, goods[who.number])
-        _together(play, [who for who in cast if who.number not in gone])
+        # Note who runs with whom: those near each other at the same pace
+        runners = [who for who in cast if who.number not in gone]
+        for one, other in pairwise(runners):
+            pace = np.hypot(*play.bodies.velocity[[one.number, other.number]].T)
+            if play.gap(one, other) < 3.5 and float(pace.min()) > 2.0:
+                play.bond(one, "running with", other)
+                play.bond(other, "running with", one)
         if len(gone) == len(cast):
             break
         yield
     for who in cast:
         yield from move_out_of_view(play, who, 2.0, play.at(who).copy())
-
-
-def _together(play: Play, runners: list[Player]) -> None:
-    """Note who runs with whom: those near each other at the same pace."""
-    for one, other in pairwise(runners):
-        pace = np.hypot(*play.bodies.velocity[[one.number, other.number]].T)
-        if play.gap(one, other) < 3.5 and float(pace.min()) > 2.0:
-            play.bond(one, "running with", other)
-            play.bond(other, "running with", one)
 
 
 def simulate_panic(play: Play, cast: list[Player], spot: Floats) -> Script:

@@ -152,7 +152,21 @@ def mix_noises(
     taken: list[tuple[float, float]] = []
     found: list[Noise] = []
     if far < staging.off_screen and seconds > 3.0:
-        noise = _draw_far_noise({noise.label for noise in noises}, ground, seconds, rng)
+        # A sound of a kind that nobody in the scene makes, from behind the camera or far to one side
+        known = {noise.label for noise in noises}
+        names = [
+            name for name in list_label_names("sound") if name not in known and name not in _NOT_FROM_AFAR
+        ]
+        label = names[int(rng.integers(len(names)))]
+        lasts = float(rng.uniform(1.4, min(4.0, 0.6 * seconds)))
+        start = float(rng.uniform(0.0, seconds - lasts))
+        side, behind = float(rng.choice([-1.0, 1.0])), bool(rng.random() < 0.5)
+        x = float(rng.uniform(-9.0, -3.0) if behind else rng.uniform(1.0, 7.0))
+        y = side * float(
+            rng.uniform(1.0, 6.0) if behind else ground.slope * max(x, 0.0) + rng.uniform(3.0, 6.0)
+        )
+        at = ground.world(np.array([x, y])).tolist()
+        noise = Noise(label, None, start, start + lasts, 1.6 * LEVELS.get(label, 1.0), (at[0], at[1]), 0)
         taken.append((noise.start_s, noise.end_s))
         found.append(noise)
     groups = _join_noises(noises)
@@ -185,19 +199,6 @@ def mix_noises(
             taken.append(part)
             found += held
     return _number_sounds(found)
-
-
-def _draw_far_noise(known: set[str], ground: Ground, seconds: float, rng: np.random.Generator) -> Noise:
-    """A sound of a kind that nobody in the scene makes, from behind the camera or far to one side."""
-    names = [name for name in list_label_names("sound") if name not in known and name not in _NOT_FROM_AFAR]
-    label = names[int(rng.integers(len(names)))]
-    lasts = float(rng.uniform(1.4, min(4.0, 0.6 * seconds)))
-    start = float(rng.uniform(0.0, seconds - lasts))
-    side, behind = float(rng.choice([-1.0, 1.0])), bool(rng.random() < 0.5)
-    x = float(rng.uniform(-9.0, -3.0) if behind else rng.uniform(1.0, 7.0))
-    y = side * float(rng.uniform(1.0, 6.0) if behind else ground.slope * max(x, 0.0) + rng.uniform(3.0, 6.0))
-    at = ground.world(np.array([x, y])).tolist()
-    return Noise(label, None, start, start + lasts, 1.6 * LEVELS.get(label, 1.0), (at[0], at[1]), 0)
 
 
 def _join_noises(noises: tuple[Noise, ...]) -> list[list[Noise]]:

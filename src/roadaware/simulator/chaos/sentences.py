@@ -195,7 +195,11 @@ def generate_varied_sentences(
                 (each for each in kept[k + 1 :] if 0 <= each.start - event.end < _NEXT_S * fps), None
             )
             found += _tell(event, later, actor, words, known, plain, ground, rng)
-            if event.other is None and not event.passive and _is_alone(event, deeds):
+            if (
+                event.other is None
+                and not event.passive
+                and all(each.actor == event.actor for each in deeds if each.name == event.name)
+            ):
                 does = _pick(DEEDS[event.name], rng)
                 start, end = event.start, event.end
                 found.append(Sentence(f"Who {does}?", actor.number, start, end, "interrogative", "question"))
@@ -235,11 +239,6 @@ def _choose_events(number: int, deeds: list[Event], bonds: tuple[Bond, ...], lea
         if clear and each.end - each.start >= least:
             kept.append(each)
     return sorted(kept[:MOST_EACH], key=lambda one: (one.start, one.end))
-
-
-def _is_alone(event: Event, deeds: list[Event]) -> bool:
-    """Whether nobody else does the same in the scene."""
-    return all(each.actor == event.actor for each in deeds if each.name == event.name)
 
 
 def _tell(

@@ -279,7 +279,23 @@ def build_van(model: str, size: Size, rng: np.random.Generator, coarse: bool) ->
     body = _Van(size[0], size[1] / 2, size[2] - bar, paint)
     body.shell(form, coarse)
     if model == "van":
-        _cargo(form, body, rng, coarse)
+        glazed, written = rng.random() < 0.4, rng.random() < 0.5
+        ink = gloss(rng.uniform(0.02, 0.3, 3))
+        if glazed:
+            body.rear_windows(form)
+        if not coarse:
+            gap = body.rear.quad(0.014, LOW_M + 0.2, 0.94 * body.height)
+            form.add(patch(gap), SHADE)
+            rear = body.roof - 1.62
+            add_door_seams(form, body.paint, [rear], body.half, LOW_M + 0.06, 0.87 * body.height, 0.98)
+            rail = flank(
+                rear, -body.length / 2 + 0.2, (body.half, 0.5 * body.height), (body.half, 0.515 * body.height)
+            )
+            add_mirrored_patch(form, rail, None, PLASTIC)
+            if written:
+                sign = flank(body.roof - 0.75, -body.length / 2 + 0.5, (body.half, 1.36), (body.half, 1.72))
+                add_mirrored_patch(form, sign, window(0.0, 0.62, 0.45, 1.0), ink)
+                add_mirrored_patch(form, sign, window(0.0, 0.9, 0.0, 0.2), ink)
     elif model == "minibus":
         spans = [(body.length * 0.12, -body.length * 0.46)] if coarse else body.seats()
         add_side_windows(form, body.half, spans, 0.53 * body.height, 0.83 * body.height)
@@ -362,27 +378,6 @@ class _Van:
                 0.36 * self.half, 0.55 * self.height, 0.83 * self.height, side * 0.43 * self.half
             )
             form.add(patch(quad, lift=0.02), GLASS)
-
-
-def _cargo(form: Form, body: _Van, rng: np.random.Generator, coarse: bool) -> None:
-    glazed, written = rng.random() < 0.4, rng.random() < 0.5
-    ink = gloss(rng.uniform(0.02, 0.3, 3))
-    if glazed:
-        body.rear_windows(form)
-    if coarse:
-        return
-    gap = body.rear.quad(0.014, LOW_M + 0.2, 0.94 * body.height)
-    form.add(patch(gap), SHADE)
-    rear = body.roof - 1.62
-    add_door_seams(form, body.paint, [rear], body.half, LOW_M + 0.06, 0.87 * body.height, 0.98)
-    rail = flank(
-        rear, -body.length / 2 + 0.2, (body.half, 0.5 * body.height), (body.half, 0.515 * body.height)
-    )
-    add_mirrored_patch(form, rail, None, PLASTIC)
-    if written:
-        sign = flank(body.roof - 0.75, -body.length / 2 + 0.5, (body.half, 1.36), (body.half, 1.72))
-        add_mirrored_patch(form, sign, window(0.0, 0.62, 0.45, 1.0), ink)
-        add_mirrored_patch(form, sign, window(0.0, 0.9, 0.0, 0.2), ink)
 
 
 def _ambulance(form: Form, body: _Van, top: float, coarse: bool) -> None:

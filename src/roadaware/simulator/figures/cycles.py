@@ -239,7 +239,20 @@ def build_bicycle(model: str, size: Size, rng: np.random.Generator, coarse: bool
     if model == "cargo_bike":
         _cargo(cycle, contact, paint, front_r, size)
     else:
-        _fork(cycle, contact, paint, front_r, size)
+        grip_x, grip_y, grip_z = contact.grips
+        seat_x, seat_z = contact.seat
+        head: Place = (cycle.front - 0.16, 0.0, 0.78)
+        stem: Place = (cycle.front - 0.22, 0.0, grip_z - 0.02)
+        crank: Place = (contact.crank[0], 0.0, contact.crank[1])
+        cycle.tube([(head[0] + 0.03, 0.0, 0.68), crank], 0.024, paint)
+        cycle.tube([head, (seat_x + 0.03, 0.0, seat_z - 0.16)], 0.02, paint)
+        for side in (1, -1):
+            prong: list[Place] = [(cycle.front, side * 0.05, front_r), (head[0] + 0.03, side * 0.03, 0.7)]
+            cycle.tube(prong, 0.014, paint, steers=True, sides=3)
+        cycle.tube([(head[0] + 0.03, 0.0, 0.66), stem], 0.019, paint, steers=True)
+        _bars(cycle, stem, (grip_x, grip_y, grip_z), size)
+        lamp = box((stem[0] + 0.05, -0.035, 0.86), (stem[0] + 0.11, 0.035, 0.94))
+        cycle.form.add(lamp, CLEAR, bulb=HEAD_BULB, joint=cycle.steering)
         if rng.random() < 0.5:
             high = 2 * rear_r + 0.06
             front, rear = contact.seat[0] - 0.05, cycle.rear - 0.22
@@ -267,23 +280,6 @@ def _frame(cycle: _Cycle, contact: Saddle, paint: Paint, radius: float) -> None:
     tail = box((seat_x - 0.15, -0.035, seat_z - 0.14), (seat_x - 0.1, 0.035, seat_z - 0.07))
     cycle.form.add(tail, RED, bulb=TAIL_BULB)
     cycle.crank(contact)
-
-
-def _fork(cycle: _Cycle, contact: Saddle, paint: Paint, radius: float, size: Size) -> None:
-    grip_x, grip_y, grip_z = contact.grips
-    seat_x, seat_z = contact.seat
-    head: Place = (cycle.front - 0.16, 0.0, 0.78)
-    stem: Place = (cycle.front - 0.22, 0.0, grip_z - 0.02)
-    crank: Place = (contact.crank[0], 0.0, contact.crank[1])
-    cycle.tube([(head[0] + 0.03, 0.0, 0.68), crank], 0.024, paint)
-    cycle.tube([head, (seat_x + 0.03, 0.0, seat_z - 0.16)], 0.02, paint)
-    for side in (1, -1):
-        prong: list[Place] = [(cycle.front, side * 0.05, radius), (head[0] + 0.03, side * 0.03, 0.7)]
-        cycle.tube(prong, 0.014, paint, steers=True, sides=3)
-    cycle.tube([(head[0] + 0.03, 0.0, 0.66), stem], 0.019, paint, steers=True)
-    _bars(cycle, stem, (grip_x, grip_y, grip_z), size)
-    lamp = box((stem[0] + 0.05, -0.035, 0.86), (stem[0] + 0.11, 0.035, 0.94))
-    cycle.form.add(lamp, CLEAR, bulb=HEAD_BULB, joint=cycle.steering)
 
 
 def _bars(cycle: _Cycle, stem: Place, grips: Place, size: Size) -> None:

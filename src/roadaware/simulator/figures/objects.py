@@ -159,16 +159,13 @@ def _fallen_tree(form: Form, size: Size, rng: np.random.Generator, coarse: bool)
             )
             form.add(rough.moved(place), leaf)
     if not coarse:
-        _roots(form, -0.46 * long, level, high)
-
-
-def _roots(form: Form, x: float, z: float, high: float) -> None:
-    earth = matt((0.06, 0.04, 0.028))
-    for angle in np.radians(np.arange(20, 380, 72)).tolist():
-        reach = 0.36 * high * (1.0 if np.sin(angle) > -0.2 else 0.55)
-        tip = (x - 0.12, 1.1 * reach * np.cos(angle), max(z + reach * np.sin(angle), 0.03))
-        line = [(x + 0.25, 0.0, z), (x, 0.5 * tip[1], 0.5 * (z + tip[2])), tip]
-        form.add(pipe(line, [0.16, 0.1, 0.03], 3), earth)
+        x = -0.46 * long
+        earth = matt((0.06, 0.04, 0.028))
+        for angle in np.radians(np.arange(20, 380, 72)).tolist():
+            reach = 0.36 * high * (1.0 if np.sin(angle) > -0.2 else 0.55)
+            tip = (x - 0.12, 1.1 * reach * np.cos(angle), max(level + reach * np.sin(angle), 0.03))
+            line = [(x + 0.25, 0.0, level), (x, 0.5 * tip[1], 0.5 * (level + tip[2])), tip]
+            form.add(pipe(line, [0.16, 0.1, 0.03], 3), earth)
 
 
 def _cone(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> None:

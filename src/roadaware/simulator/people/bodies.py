@@ -564,7 +564,14 @@ def _blend_poses(actor: Actor, row: int) -> Floats:
 def _wish(actor: Actor, row: int) -> Floats:
     looks, gait, speed = get_looks(actor), float(actor.gait[row]), float(actor.speed[row])
     if looks.saddle is not None:
-        return _riding(actor, row, looks.body, looks.saddle)
+        # What a rider wants; cyclists hold out the arm of the side that they signal
+        still = max(0.0, 1.0 - abs(float(actor.speed[row])))
+        wish = ride(looks.body, looks.saddle, float(actor.gait[row]), still)
+        for side, value in ((LEFT, 1), (RIGHT, -1)) if actor.kind == "Cyc" else ():
+            share = _compute_ease_in(actor, "signals", value, row)
+            if share > 0:
+                extend_arm(wish, side, share)
+        return wish
     pose = Pose(int(actor.pose[row]))
     wish = compute_pose(Pose.STAND if pose == Pose.RIDE else pose, looks.body, gait, speed)
     item = select_item(actor, row)
@@ -579,17 +586,6 @@ def _wish(actor: Actor, row: int) -> Floats:
         set_hand(wish, RIGHT, 0.3 + 0.2 * wish[place.HANDS[1]][0], 0.12, -0.78, (-1.0, 0.3, -0.2))
     elif item == "flare" and pose not in (Pose.RUN, Pose.LIE):
         set_hand(wish, RIGHT, 0.3, 0.1 + 0.2 * float(np.sin(gait)), 0.88, (-0.1, 0.8, -0.6))
-    return wish
-
-
-def _riding(actor: Actor, row: int, body: Stature, saddle: Saddle) -> Floats:
-    """What a rider wants; cyclists hold out the arm of the side that they signal."""
-    still = max(0.0, 1.0 - abs(float(actor.speed[row])))
-    wish = ride(body, saddle, float(actor.gait[row]), still)
-    for side, value in ((LEFT, 1), (RIGHT, -1)) if actor.kind == "Cyc" else ():
-        share = _compute_ease_in(actor, "signals", value, row)
-        if share > 0:
-            extend_arm(wish, side, share)
     return wish
 
 

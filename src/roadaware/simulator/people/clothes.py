@@ -578,7 +578,24 @@ def _head(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
     pieces = [piece]
     if not coarse:
         pieces.append(_nose(body, outfit, x))
-        pieces += _eyes(body, x)
+        head, chin = body.head, body.body
+        y, z = np.array([0.075, 0.195]) * head, chin + np.array([0.5, 0.59]) * head
+        at = x + np.array([0.425, 0.375]) * head
+        corners = np.array(
+            [(at[0], y[0], z[0]), (at[1], y[1], z[0]), (at[1], y[1], z[1]), (at[0], y[0], z[1])]
+        )
+        left = slab(corners, (-0.02, 0.0, 0.0), [{HEAD: 1.0}] * 4, _EYES, Material.GLOSSY)
+        chosen = slice(0, 2)
+        left = Piece(
+            left.points,
+            left.weights,
+            left.triangles[chosen],
+            left.colour[chosen],
+            left.material[chosen],
+            left.glow[chosen],
+            left.uv[chosen],
+        )
+        pieces += [left, mirror_piece(left, OTHER_SIDE)]
         pieces += _long_hair(body, outfit, x)
         if outfit.hood or outfit.hat != "none":
             pieces += _hat(body, outfit, x)
@@ -617,25 +634,6 @@ def _nose(body: Stature, outfit: Outfit, x: float) -> Piece:
         points, weights, triangles, np.array([shade] * 3), np.full(3, int(Material.MATT)), np.zeros(3),
         points[:, 1:][triangles],
     )  # fmt: skip
-
-
-def _eyes(body: Stature, x: float) -> list[Piece]:
-    head, chin = body.head, body.body
-    y, z = np.array([0.075, 0.195]) * head, chin + np.array([0.5, 0.59]) * head
-    at = x + np.array([0.425, 0.375]) * head
-    corners = np.array([(at[0], y[0], z[0]), (at[1], y[1], z[0]), (at[1], y[1], z[1]), (at[0], y[0], z[1])])
-    left = slab(corners, (-0.02, 0.0, 0.0), [{HEAD: 1.0}] * 4, _EYES, Material.GLOSSY)
-    chosen = slice(0, 2)
-    left = Piece(
-        left.points,
-        left.weights,
-        left.triangles[chosen],
-        left.colour[chosen],
-        left.material[chosen],
-        left.glow[chosen],
-        left.uv[chosen],
-    )
-    return [left, mirror_piece(left, OTHER_SIDE)]
 
 
 def _long_hair(body: Stature, outfit: Outfit, x: float) -> list[Piece]:

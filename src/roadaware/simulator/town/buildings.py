@@ -112,7 +112,13 @@ def build_house(prop: Prop, fine: bool) -> Pile:
     gable = Coat(shade, Material.BRICK if colours is _BRICKS else Material.MATT)
     roof = Coat(_pick(rng, _SLATES))
     site = Site(Pile(), depth / 2, width / 2, storeys, wall, gable, roof, rng, fine)
-    _walls(site, blind=kind in ("terrace", "shop"))
+    blind = kind in ("terrace", "shop")
+    x, y = site.deep, site.wide
+    side = site.gable if blind else site.wall
+    _facade(site, (x, -y), (x, y), site.wall)
+    _facade(site, (x, y), (-x, y), side)
+    _facade(site, (-x, y), (-x, -y), site.wall)
+    _facade(site, (-x, -y), (x, -y), side)
     if kind in ("block", "office") or (kind == "shop" and storeys > 3):
         x, y, top = site.deep, site.wide, site.eaves
         site.pile.box((-x - 0.12, -y - 0.02, top), (x + 0.12, y + 0.02, top + 0.5), site.gable.shaded(0.75))
@@ -120,7 +126,15 @@ def build_house(prop: Prop, fine: bool) -> Pile:
             a, b = sorted(site.rng.uniform(-y + 1.0, y - 1.0, 2))
             site.pile.box((-x * 0.5, a, top + 0.5), (x * 0.2, b, top + 2.4), Coat((0.2, 0.2, 0.21)))
     elif kind == "villa":
-        _hipped_roof(site)
+        x, y, over = site.deep + 0.4, site.wide + 0.4, site.eaves - 0.05
+        rise = min(x, y) * site.rng.uniform(0.55, 0.8)
+        ridge = max(0.0, y - x)
+        top = over + rise
+        a, b, c, d = ([x, -y, over], [x, y, over], [-x, y, over], [-x, -y, over])
+        left, right = [0.0, ridge, top], [0.0, -ridge, top]
+        site.pile.faces([[a, b, left, right], [c, d, right, left]], site.roof)
+        site.pile.faces([[b, c, left], [d, a, right]], site.roof)
+        site.pile.faces([[d, c, b, a]], site.roof.shaded(0.6))
     else:
         _pitched_roof(site, along=kind != "gabled")
     if kind == "shop":
@@ -130,7 +144,12 @@ def build_house(prop: Prop, fine: bool) -> Pile:
         if kind in ("terrace", "villa") and rng.random() < 0.5:
             _bay(site)
     if fine and kind in ("terrace", "gabled", "villa"):
-        _chimney(site)
+        y = site.rng.uniform(0.6, 0.95) * site.wide * (1 if site.rng.random() < 0.5 else -1)
+        top = site.eaves + 0.75 * site.deep + 0.7
+        coat = site.gable.shaded(0.85)._replace(semantic=Semantic.BUILDING)
+        site.pile.box((-0.4, y - 0.45, site.eaves), (0.4, y + 0.45, top), coat)
+        for pot in (-0.22, 0.22):
+            site.pile.prism((0.0, y + pot), (0.13, 0.1), top, top + 0.45, Coat((0.3, 0.13, 0.07)), 5)
     return site.pile
 
 
@@ -145,15 +164,6 @@ def _facade(site: Site, start: tuple[float, float], end: tuple[float, float], co
     uv = np.array([[[0.0, 0.0], [far, 0.0], [far, top - 0.01], [0.0, top - 0.01]]])
     blind = np.array([[[0.0, 0.0], [length, 0.0], [length, site.eaves], [0.0, site.eaves]]])
     site.pile.faces([face], coat, uv if coat.material == Material.WINDOWS else blind)
-
-
-def _walls(site: Site, blind: bool) -> None:
-    x, y = site.deep, site.wide
-    side = site.gable if blind else site.wall
-    _facade(site, (x, -y), (x, y), site.wall)
-    _facade(site, (x, y), (-x, y), side)
-    _facade(site, (-x, y), (-x, -y), site.wall)
-    _facade(site, (-x, -y), (x, -y), side)
 
 
 def _pitched_roof(site: Site, along: bool) -> None:
@@ -179,18 +189,6 @@ def _pitched_roof(site: Site, along: bool) -> None:
     # Seen from below where it stands out over the walls.
     site.pile.faces(slopes[:, ::-1] - np.array([0.0, 0.0, 0.08]), site.roof.shaded(0.6))
     site.pile.faces(tips, site.gable)
-
-
-def _hipped_roof(site: Site) -> None:
-    x, y, over = site.deep + 0.4, site.wide + 0.4, site.eaves - 0.05
-    rise = min(x, y) * site.rng.uniform(0.55, 0.8)
-    ridge = max(0.0, y - x)
-    top = over + rise
-    a, b, c, d = ([x, -y, over], [x, y, over], [-x, y, over], [-x, -y, over])
-    left, right = [0.0, ridge, top], [0.0, -ridge, top]
-    site.pile.faces([[a, b, left, right], [c, d, right, left]], site.roof)
-    site.pile.faces([[b, c, left], [d, a, right]], site.roof)
-    site.pile.faces([[d, c, b, a]], site.roof.shaded(0.6))
 
 
 def _door(site: Site) -> None:
@@ -270,15 +268,6 @@ def _sign_letters(site: Site, x: float, y: float) -> None:
         middle = (k - (n - 1) / 2) * step
         low = (x, middle - step * 0.3, 2.78)
         site.pile.box(low, (x + 0.03, middle + step * site.rng.uniform(0.05, 0.3), 2.78 + high), pale)
-
-
-def _chimney(site: Site) -> None:
-    y = site.rng.uniform(0.6, 0.95) * site.wide * (1 if site.rng.random() < 0.5 else -1)
-    top = site.eaves + 0.75 * site.deep + 0.7
-    coat = site.gable.shaded(0.85)._replace(semantic=Semantic.BUILDING)
-    site.pile.box((-0.4, y - 0.45, site.eaves), (0.4, y + 0.45, top), coat)
-    for pot in (-0.22, 0.22):
-        site.pile.prism((0.0, y + pot), (0.13, 0.1), top, top + 0.45, Coat((0.3, 0.13, 0.07)), 5)
 
 
 # Plots: where buildings stand along the roads, and the hedges, fences and trees before and between them.

@@ -195,8 +195,19 @@ def draw_crossing(brush: Brush, crossing: Crossing) -> None:
         for side in (1, -1):
             _across(brush, crossing.s_m + side * away, shape)
     else:
-        _studs(brush, crossing)
-        _crossing_stops(brush, crossing)
+        wide = 2 * brush.road.half_width_m - 0.4
+        shape = dashes_across(wide, 0.14, 0.36, 0.14) if brush.palette.left else bar(0.25, wide)
+        for side in (1, -1):
+            _across(brush, crossing.s_m + side * crossing.width_m / 2, shape)
+        # Stop lines of a crossing between junctions; on the arm of a junction it has the junction's
+        # own
+        sites = [brush.layout.signals[number] for number in crossing.signals]
+        if not (not sites or any(site.junction >= 0 for site in sites)):
+            for lane in (brush.layout.lanes[number] for number in brush.road.lanes):
+                if lane.kind in ("vehicle", "bus", "cycle"):
+                    back = -1 if lane.forward else 1
+                    s = crossing.s_m + back * (crossing.width_m / 2 + STOP_GAP_M)
+                    _across(brush, s, bar(0.3, lane.width_m, 0.0, lateral_offset(lane, brush.road)))
     for low in (half + 0.16, -half - 1.0):
         brush.pile.flat(strip(piece, low, low + 0.84), KERB_M + 0.005, TACTILE)
 
@@ -207,25 +218,6 @@ def _across(brush: Brush, s: float, shape: Floats) -> None:
     angle = float(here.headings[0])
     c, sine = np.cos(angle), np.sin(angle)
     brush.pile.flat(here.points[0] + shape @ np.array([[c, sine], [-sine, c]]), MARKING_M, WHITE)
-
-
-def _studs(brush: Brush, crossing: Crossing) -> None:
-    wide = 2 * brush.road.half_width_m - 0.4
-    shape = dashes_across(wide, 0.14, 0.36, 0.14) if brush.palette.left else bar(0.25, wide)
-    for side in (1, -1):
-        _across(brush, crossing.s_m + side * crossing.width_m / 2, shape)
-
-
-def _crossing_stops(brush: Brush, crossing: Crossing) -> None:
-    """Stop lines of a crossing between junctions; on the arm of a junction it has the junction's own."""
-    sites = [brush.layout.signals[number] for number in crossing.signals]
-    if not sites or any(site.junction >= 0 for site in sites):
-        return
-    for lane in (brush.layout.lanes[number] for number in brush.road.lanes):
-        if lane.kind in ("vehicle", "bus", "cycle"):
-            back = -1 if lane.forward else 1
-            s = crossing.s_m + back * (crossing.width_m / 2 + STOP_GAP_M)
-            _across(brush, s, bar(0.3, lane.width_m, 0.0, lateral_offset(lane, brush.road)))
 
 
 def draw_road_markings(brush: Brush) -> None:
@@ -670,7 +662,17 @@ def make_layout(config: SceneConfig, rng: np.random.Generator) -> Layout:
         ends.append(sorted(arms, key=lambda arm: (arm.heading - back.heading) % (2 * np.pi)))
     lit = [bool(rng.random() < config.surroundings.signals) and len(arms) > 2 for arms in ends]
     plan = Plan(spine, streets, ends, radius, lit)
-    _cut(plan)
+    # Cut the streets where their junctions begin
+    starts: dict[int, float] = {}
+    stops: dict[int, float] = {}
+    for arms in plan.ends:
+        far = compute_arm_reaches(_arms(plan, arms), plan.radius_m)
+        plan.reach.append(far)
+        for end, reach in zip(arms, far, strict=True):
+            (starts if end.at_start else stops)[end.street] = reach
+    for number, street in enumerate(plan.streets):
+        length = street.track.length
+        street.track = street.track.cut(starts.get(number, 0.0), length - stops.get(number, 0.0))
     side = 1 if config.surroundings.drive_on == "left" else -1
     add_crossings(plan.streets, plan.signalled, config, rng)
     lanes: list[Lane] = []
@@ -702,20 +704,6 @@ def _side_profile(config: SceneConfig, rng: np.random.Generator, pavement: float
     where = config.surroundings
     cycle, parking = (bool(x) for x in rng.random(2) < [0.3 * where.cycle_lane, where.parking])
     return Profile(1, where.lane_width_m, False, cycle, parking, pavement)
-
-
-def _cut(plan: Plan) -> None:
-    """Cut the streets where their junctions begin."""
-    starts: dict[int, float] = {}
-    stops: dict[int, float] = {}
-    for arms in plan.ends:
-        far = compute_arm_reaches(_arms(plan, arms), plan.radius_m)
-        plan.reach.append(far)
-        for end, reach in zip(arms, far, strict=True):
-            (starts if end.at_start else stops)[end.street] = reach
-    for number, street in enumerate(plan.streets):
-        length = street.track.length
-        street.track = street.track.cut(starts.get(number, 0.0), length - stops.get(number, 0.0))
 
 
 def _arms(plan: Plan, ends: list[End]) -> list[Arm]:

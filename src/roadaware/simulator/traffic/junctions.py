@@ -314,7 +314,14 @@ class Lights:
         self.sites = layout.signals
         self.cycles: dict[int, Cycle] = {}
         own = {site.group for site in layout.signals if set(site.lanes) & set(layout.route)}
-        for vehicles, walkers in _places(layout):
+        # Groups of vehicles and of walkers of each place with lights of its own
+        found: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+        for site in layout.signals:
+            key = (site.junction, -1) if site.junction >= 0 else (-1, site.crossing)
+            groups = found.setdefault(key, ([], []))[1 if site.for_walkers else 0]
+            if site.group not in groups:
+                groups.append(site.group)
+        for vehicles, walkers in list(found.values()):
             self.cycles.update(_cycles(vehicles, walkers, own, rng))
         self.black = -1
         near = [site.number for site in layout.signals if set(site.lanes) & set(layout.route)]
@@ -362,17 +369,6 @@ class Lights:
             )
             for site in self.sites
         )
-
-
-def _places(layout: Layout) -> list[tuple[list[int], list[int]]]:
-    """Groups of vehicles and of walkers of each place with lights of its own."""
-    found: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
-    for site in layout.signals:
-        key = (site.junction, -1) if site.junction >= 0 else (-1, site.crossing)
-        groups = found.setdefault(key, ([], []))[1 if site.for_walkers else 0]
-        if site.group not in groups:
-            groups.append(site.group)
-    return list(found.values())
 
 
 def _cycles(

@@ -370,7 +370,21 @@ def move_vehicle(vehicle: Vehicle, wanted: float, dt: float) -> None:
         dt: seconds.
     """
     if vehicle.hold in ("kerb", "berth", "parked") or vehicle.hazard:
-        _reverse(vehicle, dt)
+        # Back, as far as it wants to and may, then stand
+        before = min(vehicle.v, 0.0)
+        waits = vehicle.hold == "berth" and vehicle.reverse_m <= 0
+        stops = vehicle.blocked or waits or vehicle.reverse_m < before**2 / 2.0 + 0.02
+        fastest = BACK_IN if vehicle.hold == "berth" else REVERSE
+        vehicle.v = (
+            min(before + (2.5 if vehicle.blocked else 1.0) * dt, 0.0) if stops else max(before - dt, -fastest)
+        )
+        vehicle.a = (vehicle.v - before) / dt
+        way = (before + vehicle.v) / 2 * dt
+        vehicle.s += way / vehicle.stretch()
+        going = vehicle.v < 0 or vehicle.blocked
+        vehicle.reverse_m = vehicle.reverse_m + way / vehicle.stretch() if going else 0.0
+        if way:
+            vehicle.place()
         return
     a = float(np.clip(wanted, -HARDEST, vehicle.manners.accelerate))
     # What one feels as a jerk is bounded, but nobody brakes gently for a body in the way.
@@ -404,21 +418,3 @@ def to_berth(vehicle: Vehicle, time_s: float) -> float:
     if gap < 1.5 and vehicle.v < 0.1:
         vehicle.hold, vehicle.hold_until = "berth", time_s + 1.2
     return stopping_acceleration(vehicle, gap)
-
-
-def _reverse(vehicle: Vehicle, dt: float) -> None:
-    """Back, as far as it wants to and may, then stand."""
-    before = min(vehicle.v, 0.0)
-    waits = vehicle.hold == "berth" and vehicle.reverse_m <= 0
-    stops = vehicle.blocked or waits or vehicle.reverse_m < before**2 / 2.0 + 0.02
-    fastest = BACK_IN if vehicle.hold == "berth" else REVERSE
-    vehicle.v = (
-        min(before + (2.5 if vehicle.blocked else 1.0) * dt, 0.0) if stops else max(before - dt, -fastest)
-    )
-    vehicle.a = (vehicle.v - before) / dt
-    way = (before + vehicle.v) / 2 * dt
-    vehicle.s += way / vehicle.stretch()
-    going = vehicle.v < 0 or vehicle.blocked
-    vehicle.reverse_m = vehicle.reverse_m + way / vehicle.stretch() if going else 0.0
-    if way:
-        vehicle.place()

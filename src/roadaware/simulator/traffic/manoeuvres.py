@@ -245,7 +245,12 @@ class Manoeuvres:
         if abs(left) > (ROUND_M if lying else FARTHEST_M) or fast - moves < 1.0 or strip.along[last] > 60.0:
             return
         until = float(strip.along[last] + strip.reach[last]) + vehicle.length / 2 + 1.5
-        time = _time(until, max(vehicle.v, 0.0), fast, moves, vehicle.manners.accelerate)
+        # Seconds to gain a distance on somebody who moves, while one speeds up or slows down
+        v = max(vehicle.v, 0.0)
+        a = vehicle.manners.accelerate if fast > v else -2.0
+        change = (fast - v) / a
+        gained = (v - moves) * change + a * change**2 / 2
+        time = change + max(until - gained, 0.0) / (fast - moves) + 0.4
         way = until + moves * time + max(9.0, 1.6 * fast)
         if time > 12.0 or not (
             self._may_go_round(vehicle, until, left) if lying else self._road_is_plain(vehicle, way, left)
@@ -457,11 +462,3 @@ def compute_lane_offset(kind: str, lane_kind: str, width_m: float, inwards: int)
     if kind == "Cyc" and lane_kind in ("vehicle", "bus"):
         return -inwards * (width_m / 2 - 0.6)
     return 0.0
-
-
-def _time(until: float, v: float, fast: float, moves: float, accelerate: float) -> float:
-    """Seconds to gain a distance on somebody who moves, while one speeds up or slows down."""
-    a = accelerate if fast > v else -2.0
-    change = (fast - v) / a
-    gained = (v - moves) * change + a * change**2 / 2
-    return change + max(until - gained, 0.0) / (fast - moves) + 0.4

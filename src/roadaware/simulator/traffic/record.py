@@ -82,11 +82,7 @@ def select_indicator(vehicle: Vehicle, inwards: int, time_s: float) -> int:
             return 1 if moving > 0 else -1
     elif vehicle.pass_since >= 0:
         return inwards
-    return _turn_signal(vehicle, inwards)
-
-
-def _turn_signal(vehicle: Vehicle, inwards: int) -> int:
-    """What it indicates for a turn or a bus stop ahead."""
+    # What it indicates for a turn or a bus stop ahead
     reach = INDICATE_S * max(vehicle.v, 0.0) + INDICATE_M
     leg = vehicle.path.legs[vehicle.leg]
     if leg.lane < 0:

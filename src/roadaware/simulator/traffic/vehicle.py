@@ -253,7 +253,11 @@ class Net:
                 legs.append(Leg(-1, node, way, TURN[join.turn], done, done + join.line.length))
                 pieces.append(join.line.points)
                 done += join.line.length
-        table, fastest = sample_path(_join_lines(pieces))
+        # Lines one after the other, without points that repeat
+        points = np.concatenate(pieces)
+        keep = np.concatenate([[True], np.hypot(*np.diff(points, axis=0).T) > 1e-3])
+        found: Floats = points[keep]
+        table, fastest = sample_path(found)
         events.sort(key=lambda event: event.s)
         return Path(table, fastest, tuple(legs), tuple(events))
 
@@ -343,14 +347,6 @@ class Net:
             and other.order > lane.order
             and other.kind in ("vehicle", "bus", "cycle")
         )
-
-
-def _join_lines(pieces: list[Floats]) -> Floats:
-    """Lines one after the other, without points that repeat."""
-    points = np.concatenate(pieces)
-    keep = np.concatenate([[True], np.hypot(*np.diff(points, axis=0).T) > 1e-3])
-    found: Floats = points[keep]
-    return found
 
 
 # What drives on a road: kinds with their shares, models and manners of driving.

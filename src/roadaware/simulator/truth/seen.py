@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Ints, Ints32
+from roadaware.simulator import raster_kernels
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.mesh import Camera, Soup, build_camera, transform_mesh
 from roadaware.simulator.people import build_body_mesh, compute_joints, select_item
+from roadaware.simulator.raster_kernels import WORK, collect_edges, stack
 from roadaware.simulator.render import Picture, instance_boxes
 
 LEAST_PX = 12
@@ -211,8 +213,6 @@ def compute_projected_boxes(camera: Camera, soups: Sequence[Soup], count: int) -
         soups: triangles marked by instance.
         count: number of instances.
     """
-    from roadaware.simulator import raster_kernels
-    from roadaware.simulator.raster_kernels import WORK, collect_edges
 
     corners = np.concatenate([soup.corners[soup.instance > 0] for soup in soups])
     instance = np.concatenate([soup.instance[soup.instance > 0] for soup in soups])
@@ -309,7 +309,6 @@ def render_triangle_ids(camera: Camera, soup: Soup) -> Ints32:
         camera: that looks.
         soup: triangles marked by instance.
     """
-    from roadaware.simulator.raster_kernels import stack
 
     size = (camera.height_px, camera.width_px)
     mask, inverse = np.zeros(size, np.int32), np.zeros(size, np.float32)

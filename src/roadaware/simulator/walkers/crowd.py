@@ -104,7 +104,10 @@ def _find_observation_span(
 ) -> tuple[int, int] | None:
     """First and last row of the time in which somebody is in view and near the kerb, before they step out."""
     fps = past.config.camera.fps
-    candidate = _in_view(part, past) & (part["over"] < NEAR_KERB_M) & (part["over"] >= 0.0)
+    ahead, left = _ahead(part, past)
+    widest = np.deg2rad(0.46 * past.config.camera.fov_deg)
+    found: Bools = (ahead > PASSING_M) & (ahead < VIEW_M) & (np.abs(left) < np.tan(widest) * ahead)
+    candidate = found & (part["over"] < NEAR_KERB_M) & (part["over"] >= 0.0)
     end = len(candidate) if step is None else step
     stage = part["stage"]
     if walker.aimed is not None:
@@ -134,13 +137,6 @@ def _ahead(part: dict[str, Floats], past: Past) -> tuple[Floats, Floats]:
     away = np.stack([part["x"], part["y"]], axis=1) - past.own[frames]
     c, s = np.cos(past.own_heading[frames]), np.sin(past.own_heading[frames])
     return away[:, 0] * c + away[:, 1] * s, away[:, 1] * c - away[:, 0] * s
-
-
-def _in_view(part: dict[str, Floats], past: Past) -> Bools:
-    ahead, left = _ahead(part, past)
-    widest = np.deg2rad(0.46 * past.config.camera.fov_deg)
-    found: Bools = (ahead > PASSING_M) & (ahead < VIEW_M) & (np.abs(left) < np.tan(widest) * ahead)
-    return found
 
 
 def _before_own(part: dict[str, Floats], past: Past, step: int) -> bool:
@@ -333,19 +329,15 @@ def _person(
         part["gaze"], lane, facts=facts, mind=mind,
         thoughts=Thoughts(part["goal"].astype(np.int8), np.ones(n, dtype=np.bool_), part["margin"]),
     )  # fmt: skip
-    return replace(bare, gait=_gait(bare, signed, context.fps))
-
-
-def _gait(actor: Actor, way: Floats, fps: float) -> Floats:
-    """The phase of the pose: by strides where somebody moves, by time where they stand."""
-    running = actor.pose == Pose.RUN
-    stride = np.where(running, stride_m(actor, Pose.RUN), stride_m(actor, Pose.WALK))
-    moved = way * 2.0 * np.pi / stride
-    waving = np.where(actor.pose == Pose.WAVE, 4.0 * SWAY_RAD_S, SWAY_RAD_S) / fps
-    still = (np.abs(way) * fps < 0.15) & (actor.pose != Pose.PUSH_OBJECT)
-    still |= actor.pose == Pose.WAVE
-    phase: Floats = (actor.look % 628) / 100.0 + np.cumsum(np.where(still, waving, moved))
-    return phase
+    # The phase of the pose: by strides where somebody moves, by time where they stand
+    running = bare.pose == Pose.RUN
+    stride = np.where(running, stride_m(bare, Pose.RUN), stride_m(bare, Pose.WALK))
+    moved = signed * 2.0 * np.pi / stride
+    waving = np.where(bare.pose == Pose.WAVE, 4.0 * SWAY_RAD_S, SWAY_RAD_S) / context.fps
+    still = (np.abs(signed) * context.fps < 0.15) & (bare.pose != Pose.PUSH_OBJECT)
+    still |= bare.pose == Pose.WAVE
+    phase: Floats = (bare.look % 628) / 100.0 + np.cumsum(np.where(still, waving, moved))
+    return replace(bare, gait=phase)
 
 
 LONGEST_STEP_S = 0.1
@@ -382,7 +374,16 @@ class Walkers:
     ) -> None:
         self._layout, self._config, self._rng, self._fps = layout, config, rng, fps
         self._ways = Ways(layout)
-        self._things = _spots(things)
+        # (k, 2) points that stand for things: one for small ones, three for long ones
+        found: list[Floats] = []
+        for thing in things:
+            turn = float(thing.heading[0]) + (np.pi / 2 if thing.size_m[1] > thing.size_m[0] else 0.0)
+            reach = 0.5 * abs(thing.size_m[0] - thing.size_m[1])
+            way = np.array([np.cos(turn), np.sin(turn)])
+            # Bodies keep a distance to points; three of them are enough of a long thing to walk round.
+            shares = (-reach, 0.0, reach) if reach > 0.2 else (0.0,)
+            found += [thing.position[0, :2] + share * way for share in shares]
+        self._things = np.array(found, dtype=np.float64).reshape(-1, 2)
         self._starts = None if starts is None else list(starts)
         # The difference keeps 10 frames per second at one step, where
         # the quotient may come out a hair above 1.
@@ -560,19 +561,6 @@ class Walkers:
             band=bodies.band[who], s=bodies.s[who], goal=[_goal(walker) for walker in walkers],
             margin=[walker.person.care_s * walker.demand for walker in walkers],
         )  # fmt: skip
-
-
-def _spots(things: Sequence[Actor]) -> Floats:
-    """(k, 2) points that stand for things: one for small ones, three for long ones."""
-    found: list[Floats] = []
-    for thing in things:
-        turn = float(thing.heading[0]) + (np.pi / 2 if thing.size_m[1] > thing.size_m[0] else 0.0)
-        reach = 0.5 * abs(thing.size_m[0] - thing.size_m[1])
-        way = np.array([np.cos(turn), np.sin(turn)])
-        # Bodies keep a distance to points; three of them are enough of a long thing to walk round.
-        shares = (-reach, 0.0, reach) if reach > 0.2 else (0.0,)
-        found += [thing.position[0, :2] + share * way for share in shares]
-    return np.array(found, dtype=np.float64).reshape(-1, 2)
 
 
 def _edge(walker: Walker) -> float:

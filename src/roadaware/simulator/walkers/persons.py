@@ -360,7 +360,17 @@ def _along(setting: Setting, band: int, starts: list[Start], rng: np.random.Gene
     if here.road < 0 or not setting.config.behaviour.pedestrians:
         return
     on_route = any(setting.layout.lanes[number].road == here.road for number in setting.layout.route)
-    span = _span(setting, band, on_route)
+    # The piece of a pavement where it matters who is about
+    s = np.arange(1.0, setting.ways.bands[band].length_m - 1.0, 2.0)
+    if not len(s):
+        span = (0.0, 0.0)
+    else:
+        points = setting.ways.world(np.full(len(s), band), s, np.zeros(len(s)))
+        along, away = setting.ways.route.project(points)
+        kept = (along > setting.reach[0]) & (along < setting.reach[1])
+        if not on_route:
+            kept &= np.abs(away) < SIDE_ROAD_M
+        span = (float(s[kept][0]), float(s[kept][-1])) if kept.any() else (0.0, 0.0)
     if span[1] - span[0] < 4.0:
         return
     # `pedestrians` counts per 100 m of road, and each road has two pavements: hence 200 below.
@@ -374,27 +384,10 @@ def _along(setting: Setting, band: int, starts: list[Start], rng: np.random.Gene
     for mean, part in spans:
         left = int(rng.poisson(mean))
         while left > 0:
-            size = min(left, _size(rng))
+            size = min(left, int(rng.choice([size for _, size in GROUPS], p=[share for share, _ in GROUPS])))
             left -= size
             wants = bool(on_route and rng.random() < setting.config.behaviour.intending)
             _party(setting, band, float(rng.uniform(*part)), wants, size, starts, rng)
-
-
-def _span(setting: Setting, band: int, on_route: bool) -> tuple[float, float]:
-    """The piece of a pavement where it matters who is about."""
-    s = np.arange(1.0, setting.ways.bands[band].length_m - 1.0, 2.0)
-    if not len(s):
-        return 0.0, 0.0
-    points = setting.ways.world(np.full(len(s), band), s, np.zeros(len(s)))
-    along, away = setting.ways.route.project(points)
-    kept = (along > setting.reach[0]) & (along < setting.reach[1])
-    if not on_route:
-        kept &= np.abs(away) < SIDE_ROAD_M
-    return (float(s[kept][0]), float(s[kept][-1])) if kept.any() else (0.0, 0.0)
-
-
-def _size(rng: np.random.Generator) -> int:
-    return int(rng.choice([size for _, size in GROUPS], p=[share for share, _ in GROUPS]))
 
 
 def _party(

@@ -87,22 +87,16 @@ def build_inputs(
     }
     for name, parts in asked.items():
         if name not in columns:
-            columns[name] = _held(_values(seen, parts, leaks, media), name)
+            if parts.kind == "pose":
+                values = pose.encode_pose(seen, media, parts.form)
+            elif parts.kind == "behaviour":
+                values = facts.encode_behaviour(seen, leaks=leaks)
+            else:
+                values = _TABLES[_plain(parts)][0](seen)
+            if np.isinf(values).any():
+                raise InputError(f"the input {name} holds numbers that are not finite")
+            columns[name] = Held(np.ascontiguousarray(values, dtype=np.float32))
     return InputSet({name: columns[name] for name in names}, len(seen))
-
-
-def _values(seen: Observations, parts: InputName, leaks: bool, media: Media | None) -> Floats:
-    if parts.kind == "pose":
-        return pose.encode_pose(seen, media, parts.form)
-    if parts.kind == "behaviour":
-        return facts.encode_behaviour(seen, leaks=leaks)
-    return _TABLES[_plain(parts)][0](seen)
-
-
-def _held(values: Floats, name: str) -> Column:
-    if np.isinf(values).any():
-        raise InputError(f"the input {name} holds numbers that are not finite")
-    return Held(np.ascontiguousarray(values, dtype=np.float32))
 
 
 def _cut(seen: Observations, asked: dict[str, InputName], media: Media | None) -> dict[str, Column]:

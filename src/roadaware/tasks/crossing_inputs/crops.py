@@ -422,7 +422,23 @@ class Cuttings:
         self._names = [str(name) for name in seen.scenes.videos["video"].to_list()]
         self._footage = footage
         self._box_bytes = box_bytes = sum(int(np.prod(cutter.shape)) for cutter in cutters.values())
-        self._starts = _pieces(self._video, self._frame, max(1, PIECE_BYTES // box_bytes))
+        # (p + 1,) where pieces begin, and the end: one video each, whole frames, `most` boxes if
+        # frames allow
+        video = self._video
+        most = max(1, PIECE_BYTES // box_bytes)
+        if not len(video):
+            self._starts = np.zeros(1, dtype=np.int64)
+        else:
+            key = video * (1 + int(self._frame.max())) + self._frame
+            starts = [0]
+            while starts[-1] < len(video):
+                low = starts[-1]
+                end = min(low + most, int(np.searchsorted(video, video[low], side="right")))
+                if end < len(video) and key[end] == key[end - 1]:
+                    begun = int(np.searchsorted(key, key[end], side="left"))
+                    end = begun if begun > low else int(np.searchsorted(key, key[end], side="right"))
+                starts.append(end)
+            self._starts = np.array(starts, dtype=np.int64)
         self._files = None if media.cache is None else CuttingFiles(media.cache)
         self._memory_bytes, self._lock = media.memory_bytes, threading.Lock()
         self._keeping = threading.Lock()
@@ -647,28 +663,6 @@ class Shares(Pictures):
     def take(self, rows: Ints) -> npt.NDArray[np.float32]:  # type: ignore[override]
         """(k, t, categories, side, side) of some samples."""
         return self.cuttings.take(self.name, rows).astype(np.float32) / np.float32(255)
-
-
-def _pieces(video: Ints, frame: Ints, most: int) -> Ints:
-    """(p + 1,) where pieces begin, and the end: one video each, whole frames, `most` boxes if frames allow.
-
-    Args:
-        video: (m,) in order.
-        frame: (m,) in order within a video.
-        most: boxes in a piece.
-    """
-    if not len(video):
-        return np.zeros(1, dtype=np.int64)
-    key = video * (1 + int(frame.max())) + frame
-    starts = [0]
-    while starts[-1] < len(video):
-        low = starts[-1]
-        end = min(low + most, int(np.searchsorted(video, video[low], side="right")))
-        if end < len(video) and key[end] == key[end - 1]:
-            begun = int(np.searchsorted(key, key[end], side="left"))
-            end = begun if begun > low else int(np.searchsorted(key, key[end], side="right"))
-        starts.append(end)
-    return np.array(starts, dtype=np.int64)
 
 
 def _bytes(blocks: Blocks) -> int:

@@ -67,7 +67,23 @@ def read_poses(path: Path) -> Poses:
         if not files:
             raise InputError("no pickle of poses (*.pkl) is in this folder", where=where)
         parts = [_read_pickle(file) for file in files]
-        return _merge_poses(parts, where)
+        widths = sorted({part.values.shape[1] for part in parts})
+        if len(widths) > 1:
+            raise InputError(
+                f"the pickles have poses of {widths} numbers; expected the same in each", where=where
+            )
+        videos = [part.video for part in parts]
+        video = (
+            None if any(v is None for v in videos) else [name for v in videos if v is not None for name in v]
+        )
+        return Poses(
+            video=video,
+            name=[name for part in parts for name in part.name],
+            frame=np.concatenate([part.frame for part in parts]),
+            values=np.concatenate([part.values for part in parts]),
+            pixels=False,
+            where=where,
+        )
     kind = Path(path).suffix.lower()
     if kind in (".pkl", ".pickle"):
         return _read_pickle(Path(path))
@@ -177,24 +193,6 @@ def _table(columns: dict[str, Any], where: str) -> Poses:
     return Poses(video, name, frame.astype(np.int64), values, joints[0] == "joints_px", where)
 
 
-def _merge_poses(parts: list[Poses], where: str) -> Poses:
-    widths = sorted({part.values.shape[1] for part in parts})
-    if len(widths) > 1:
-        raise InputError(
-            f"the pickles have poses of {widths} numbers; expected the same in each", where=where
-        )
-    videos = [part.video for part in parts]
-    video = None if any(v is None for v in videos) else [name for v in videos if v is not None for name in v]
-    return Poses(
-        video=video,
-        name=[name for part in parts for name in part.name],
-        frame=np.concatenate([part.frame for part in parts]),
-        values=np.concatenate([part.values for part in parts]),
-        pixels=False,
-        where=where,
-    )
-
-
 NEEDS = "boxes.joints (the simulator), or a file of poses (media.poses)"
 JOINTS = (
     "nose",
@@ -258,7 +256,15 @@ def _of_tables(seen: Observations) -> Floats:
         )
     rows, place = np.unique(seen.box_row, return_inverse=True)
     column = boxes["joints"][rows]
-    values = _flat(column)
+    # (m, k) numbers of a column of lists, NaN rows where null
+    lists = column.cast(pl.List(pl.Float64))
+    lengths = lists.list.len().drop_nulls().unique().to_list()
+    if len(lengths) > 1:
+        raise InputError(f"boxes.joints has rows of {sorted(lengths)} numbers; expected as many in each")
+    width = lengths[0] if lengths else 36
+    values = np.full((len(lists), width), np.nan)
+    known = lists.is_not_null().to_numpy()
+    values[known] = lists.drop_nulls().explode().to_numpy().reshape(-1, width)
     joints = convert_to_openpose(values, "boxes.joints")
     joints /= seen.size_px[_first(place, len(rows), seen)][:, None]
     return np.asarray(joints[place.reshape(seen.box_row.shape)])
@@ -269,19 +275,6 @@ def _first(place: Ints, n: int, seen: Observations) -> Ints:
     sample = np.empty(n, dtype=np.int64)
     sample[place.reshape(-1)] = np.repeat(np.arange(len(seen)), seen.box_row.shape[1])
     return sample
-
-
-def _flat(column: pl.Series) -> Floats:
-    """(m, k) numbers of a column of lists, NaN rows where null."""
-    lists = column.cast(pl.List(pl.Float64))
-    lengths = lists.list.len().drop_nulls().unique().to_list()
-    if len(lengths) > 1:
-        raise InputError(f"boxes.joints has rows of {sorted(lengths)} numbers; expected as many in each")
-    width = lengths[0] if lengths else 36
-    values = np.full((len(lists), width), np.nan)
-    known = lists.is_not_null().to_numpy()
-    values[known] = lists.drop_nulls().explode().to_numpy().reshape(-1, width)
-    return values
 
 
 def convert_to_openpose(values: Floats, where: str) -> Floats:

@@ -167,7 +167,9 @@ def read_minded_scene(episode: Episode, scenes: Scenes) -> MindedScene:
         known = at + ahead < len(out)
         steps_out[rows] = np.where(known & ~out[at], _is_true_soon(out, ahead)[at], -1)
         later = np.minimum(at + ahead, len(out) - 1)
-        way = _turn(actor.position[later, :2] - actor.position[at, :2], own)
+        away = actor.position[later, :2] - actor.position[at, :2]
+        c, s = np.cos(own), np.sin(own)
+        way = np.stack([away[:, 0] * c + away[:, 1] * s, away[:, 1] * c - away[:, 0] * s], axis=1)
         moved[rows] = np.where(known[:, None], way, np.nan)
     return MindedScene(
         truth, kind, allows, without, several, unseen, culprit, goal, turn, margin, noticed, on_road, steps_out, moved,
@@ -181,12 +183,6 @@ def _read_number(name: str | None) -> int:
     if not tail.rstrip("b").isdecimal():
         return -1
     return int(tail.rstrip("b")) + (_LIGHTS if kind == "light" else 0)
-
-
-def _turn(away: Floats, heading: Floats) -> Floats:
-    """(n, 2) ahead and left of (n, 2) vectors of the world, for (n,) headings."""
-    c, s = np.cos(heading), np.sin(heading)
-    return np.stack([away[:, 0] * c + away[:, 1] * s, away[:, 1] * c - away[:, 0] * s], axis=1)
 
 
 def _is_true_soon(on: Bools, ahead: int) -> Bools:
