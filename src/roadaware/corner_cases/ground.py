@@ -45,7 +45,8 @@ class PointCheck:
     @property
     def usable(self) -> npt.NDArray[np.bool_]:
         """(n,) which returns are used."""
-        return np.equal(self.judged, 0, out=allocate(len(self.judged), np.bool_))
+        usable: npt.NDArray[np.bool_] = np.equal(self.judged, 0, out=allocate(len(self.judged), np.bool_))
+        return usable
 
 
 def validate_lidar_points(points: npt.NDArray[np.floating]) -> Floats32:
@@ -215,7 +216,7 @@ def find_ground(
 
 def _find_below(heights: Floats32, within_m: float, checked: PointCheck) -> npt.NDArray[np.bool_]:
     """(n,) usable returns less than so high."""
-    found = np.less(heights, within_m, out=allocate(len(heights), np.bool_))
+    found: npt.NDArray[np.bool_] = np.less(heights, within_m, out=allocate(len(heights), np.bool_))
     found &= checked.usable
     return found
 

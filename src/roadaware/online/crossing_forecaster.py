@@ -264,7 +264,7 @@ class Foresight:
     ) -> None:
         asked = {"action": crossing, "risk": risk}
         self._members = {task: _members(model) if model else [] for task, model in asked.items()}
-        every = [one.predictor for held in self._members.values() for one in held]
+        every: list[Any] = [one.predictor for held in self._members.values() for one in held]
         if not every:
             raise UsageError("nobody is asked: name a predictor of crossing, of risk, or both")
         for task, model in asked.items():

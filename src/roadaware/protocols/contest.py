@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import polars as pl
@@ -46,7 +46,7 @@ Space = Mapping[str, tuple[str, ...]]
 
 FORMAT = "roadaware-contest"
 PROTOCOL = "jaad-action@iv2024"
-CRITERION = "average_precision"
+CRITERION: Final = "average_precision"
 """What every configuration is chosen by, on validation."""
 WITHIN_S = 3.0
 """Trees of the time answer who crosses by the probability of an event within this: the protocol asks up to 3 s before it."""
