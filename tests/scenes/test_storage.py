@@ -268,7 +268,7 @@ def test_a_name_that_is_a_file_and_a_folder_is_said() -> None:
     files = {name: [1, 0, "", ""] for name in ("a", "a/b")}
     said = {"format": "roadaware-storage", "base": True, "removed": [], "files": files}
     put(run__a="x", run___roadaware__log__00000001_dot_json=json.dumps(said))
-    with pytest.raises(InputError, match="is a file, and .* lies in it"):
+    with pytest.raises(InputError, match=r"is a file, and .* lies in it"):
         fetch_path("memory://b/run")
 
 
