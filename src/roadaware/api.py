@@ -165,7 +165,6 @@ def sample(scenes: tables.Scenes, protocol: str, config: ConfigName = "default")
 
     Source: Rasouli and Kotseruba, IV 2024, for `iv2024`; `roadaware.protocols` names the others.
     """
-
     _check_kind(scenes, tables.Scenes, "sample takes scenes")
     return Scenes.from_tables(cut(scenes, get_protocol(protocol, config)))
 
@@ -330,7 +329,6 @@ class Result(Evaluation):
             UsageError: if the two are of different tasks or configs.
             InputError: if the two were not evaluated on the same ground truth.
         """
-
         if not isinstance(other, Result):
             raise UsageError(f"compare takes a Result as ra.evaluate gives it, not {type(other).__name__}")
         if self.task != other.task:
@@ -534,7 +532,6 @@ def simulate(
     Raises:
         UsageError: if there is no such preset, or the folder holds something else.
     """
-
     fits = isinstance(size, tuple | list) and len(size) == 2 and all(isinstance(side, int) for side in size)
     if size is not None and not fits:
         raise UsageError(f"size is (width, height) in whole pixels, not {size!r}")
@@ -594,7 +591,6 @@ def propose(
 
     Source: Li et al., ECCV 2022 (CODA), section 4.2.
     """
-
     _check_word("config", config, tuple(PRESETS))
     names = [each.name for each in fields(CopgConfig)]
     check_options(knobs, names)
@@ -735,7 +731,6 @@ def load_model(
 
 def _find_model(given: str | Path) -> Path:
     """The file or folder of a model that is named, or lies there."""
-
     # The event head and the network of crowds are asked by `watch`, beside a detector.
     beside = (*HEADS, CROWDS)
     files = sorted([*WEIGHTS.glob("*.safetensors"), WEIGHTS / WHEN])
@@ -970,7 +965,6 @@ def _check_free(model: Model, *, sized: bool) -> None:
 
 def _find_real_detector(live: bool) -> Path | None:
     """The installed detector of real streets, and a word on it or on where there is one."""
-
     found = find_installed_detector(live=live)
     if found is None:
         _LOG.info("no detector of real streets is installed: `roadaware models get %s` fetches one", FIRST)

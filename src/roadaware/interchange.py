@@ -113,7 +113,6 @@ class Scenes(tables.Scenes):
         Raises:
             InputError: if the file is damaged, or no COCO JSON.
         """
-
         return cls.from_tables(read_annotations(parse_path("annotations", annotations), kind=kind))
 
     def to_coco(self, path: Path | str, *, kind: str = "agent", outlines: bool = False) -> int:
@@ -128,7 +127,6 @@ class Scenes(tables.Scenes):
             UsageError: if there is no such kind.
             DiskError: if the disk refuses.
         """
-
         index = build_scenes_index(self, kind=kind)
         return write_annotations(self, parse_path("path", path), index, outlines=outlines)
 
@@ -144,7 +142,6 @@ class Scenes(tables.Scenes):
             UsageError: if a name or an object is no table.
             InputError: if a table breaks a law, or belongs to Predictions.
         """
-
         return read_arrow_tables(cls, given, meta)
 
     def to_arrow(self) -> dict[str, Any]:
@@ -153,7 +150,6 @@ class Scenes(tables.Scenes):
         Raises:
             UsageError: if pyarrow is not installed.
         """
-
         return build_arrow_tables(self)
 
     @classmethod
@@ -179,7 +175,6 @@ class Scenes(tables.Scenes):
             UsageError: if it holds something else.
             InputError: if fields have different lengths, or classes have no names.
         """
-
         return cls.from_tables(
             read_scene_detections(detections, classes=classes, kind=kind, video=video, facts=facts)
         )
@@ -194,7 +189,6 @@ class Scenes(tables.Scenes):
         Raises:
             UsageError: if supervision is not installed, or there is no such kind.
         """
-
         return build_detections(self, kind)
 
     @classmethod
@@ -211,7 +205,6 @@ class Scenes(tables.Scenes):
         Raises:
             InputError: if it is damaged, or holds no sequence.
         """
-
         return cls.from_tables(read_sequences(parse_path("folder", folder), classes=classes, kind=kind))
 
     def to_trackeval(
@@ -234,7 +227,6 @@ class Scenes(tables.Scenes):
             UsageError: if the folder holds anything, a video's length is not known, or there is no such label.
             DiskError: if the disk refuses.
         """
-
         write_sequences(self, parse_path("folder", folder), benchmark=benchmark, split=split, of=of)
 
     @classmethod
@@ -248,7 +240,6 @@ class Scenes(tables.Scenes):
         Raises:
             InputError: if it is damaged, or holds something else.
         """
-
         found = read_fiftyone(parse_path("folder", folder), kind=kind, predicted=False)
         return cls.from_tables(found)
 
@@ -268,7 +259,6 @@ class Scenes(tables.Scenes):
             InputError: if the size of a video is not known.
             DiskError: if the disk refuses.
         """
-
         return write_fiftyone(self, parse_path("folder", folder), media=Path(media), kind=kind, name=name)
 
     def to_huggingface(self, folder: Path | str, *, kind: str | None = None, name: str = "") -> int:
@@ -283,7 +273,6 @@ class Scenes(tables.Scenes):
             UsageError: if the folder holds anything, or there is no such kind.
             DiskError: if the disk refuses.
         """
-
         return write_huggingface(self, parse_path("folder", folder), kind=kind, name=name)
 
     def to_rerun(self, path: Path | str, *, media: Path | str | Sequence[Path | str] = ()) -> None:
@@ -457,7 +446,6 @@ class Predictions(tables.Predictions):
         Raises:
             InputError: if a file is damaged, or no COCO JSON.
         """
-
         found = read_results(
             parse_path("results", results), read_index(parse_path("annotations", annotations), kind=kind)
         )
@@ -471,7 +459,6 @@ class Predictions(tables.Predictions):
             scenes: the ground truth, whose frames are the images.
             kind: which kind of label becomes the category.
         """
-
         return write_results(self, parse_path("path", path), build_scenes_index(scenes, kind=kind))
 
     @classmethod
@@ -486,7 +473,6 @@ class Predictions(tables.Predictions):
             UsageError: if a name or an object is no table.
             InputError: if a table breaks a law, or belongs to Scenes.
         """
-
         return read_arrow_tables(cls, given, meta)
 
     def to_arrow(self) -> dict[str, Any]:
@@ -495,7 +481,6 @@ class Predictions(tables.Predictions):
         Raises:
             UsageError: if pyarrow is not installed.
         """
-
         return build_arrow_tables(self)
 
     @classmethod
@@ -520,7 +505,6 @@ class Predictions(tables.Predictions):
             UsageError: if it holds something else.
             InputError: if a box has no confidence in [0, 1] or no class, or classes have no names.
         """
-
         return cls.from_tables(read_scored_detections(detections, classes=classes, kind=kind, video=video))
 
     def to_supervision(self, *, kind: str | None = None) -> dict[str, dict[int, Any]]:
@@ -533,7 +517,6 @@ class Predictions(tables.Predictions):
         Raises:
             UsageError: if supervision is not installed, or there is no such kind.
         """
-
         return build_detections(self, kind)
 
     @classmethod
@@ -549,7 +532,6 @@ class Predictions(tables.Predictions):
         Raises:
             InputError: if a file is not there, or no text.
         """
-
         return cls.from_tables(
             read_tracks({video: parse_path(video, path) for video, path in files.items()}, scenes)
         )
@@ -576,7 +558,6 @@ class Predictions(tables.Predictions):
             UsageError: if the folder holds anything, or there is no such label.
             DiskError: if the disk refuses.
         """
-
         write_tracks(
             self, parse_path("folder", folder), tracker=tracker, benchmark=benchmark, split=split, of=of
         )
@@ -592,7 +573,6 @@ class Predictions(tables.Predictions):
         Raises:
             InputError: if it is damaged, or holds something else.
         """
-
         found = read_fiftyone(parse_path("folder", folder), kind=kind, predicted=True)
         return cls.from_tables(found)
 
@@ -619,7 +599,6 @@ class Predictions(tables.Predictions):
             InputError: if the size of a video is not known.
             DiskError: if the disk refuses.
         """
-
         return write_fiftyone(
             scenes, parse_path("folder", folder), media=Path(media), kind=kind, name=name, predictions=self
         )
@@ -660,7 +639,6 @@ def parse_path(what: str, given: Any) -> Path:
 
 
 def _build_data_frame(held: Scenes | Predictions, kind: str | None, more: Sequence[str]) -> Any:
-
     pandas = import_library("pandas", "to_pandas")
     flat = list_boxes(held, kind)
     names = dict(enumerate(flat.classes))

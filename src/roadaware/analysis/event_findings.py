@@ -77,7 +77,6 @@ def check_truth(scenes: Scenes, split: str | None) -> None:
     Raises:
         InputError: if no box lies in a frame that is judged.
     """
-
     boxes, frames = scenes.boxes, scenes.frames
     if not boxes.is_empty() and "annotated" in frames.columns:
         judged = frames.filter(pl.col("annotated").fill_null(value=False)).select("video", "frame")
@@ -103,7 +102,6 @@ def select_known_videos(
         known: all videos of the truth.
         left: takes the counts.
     """
-
     judged, known, reported = set(videos), set(known), set[str]()
     for name in ("boxes", "tubes", "frames"):
         column = getattr(predictions, name)["video"].cast(pl.String)
@@ -128,7 +126,6 @@ def find_unread(path: Path, videos: Sequence[str], known: Iterable[str]) -> Left
     Raises:
         InputError: if there are videos, and none of them is to be read.
     """
-
     held = set(list_frame_files(find_detection_folder(path), first_frame=1, findings=Findings()))
     elsewhere = sorted(held - set(videos))
     if held and len(elsewhere) == len(held):
@@ -149,7 +146,6 @@ def find_unread(path: Path, videos: Sequence[str], known: Iterable[str]) -> Left
 
 def count_empty_videos(predictions: Predictions, scenes: Scenes) -> dict[str, int]:
     """How many judged videos have neither a box, a tube nor a scored frame; empty where all have one."""
-
     spoken: set[str] = set()
     for frame in (predictions.boxes, predictions.tubes, predictions.frames):
         spoken |= set(frame["video"].cast(pl.String).unique().to_list())
@@ -164,7 +160,6 @@ def check_image_size(predictions: Predictions, scenes: Scenes) -> tuple[str, ...
         predictions: boxes, and the size in `videos`; nothing is said where that is unknown.
         scenes: truth, with the sizes of its own.
     """
-
     if not {"width_px", "height_px"} <= set(predictions.videos.columns) or predictions.boxes.is_empty():
         return ()
     sizes = predictions.videos.select(
@@ -199,7 +194,6 @@ def _reach(side: float) -> float:
 
 def _best_that_miss(boxes: pl.DataFrame, scenes: Scenes) -> tuple[int, int]:
     """Frames with predictions and truth, and how many of them have a best prediction that overlaps no true box."""
-
     columns = set(scenes.videos.columns)
     if not {"width_px", "height_px"} <= columns or "score" not in boxes.columns:
         return 0, 0

@@ -203,7 +203,6 @@ def check_predictions(
         InputError: if predictions and truth share no video, frame, thing or name of a class, or the predictions have no
             label of the kind that is asked for.
     """
-
     lacking = check_overlap(predictions, scenes, where=where, table=task.truth[0], kinds=task.compared)
     known = predictions.meta.vocabularies.keys()
     if task.compared and task.truth[0] == "boxes" and len(predictions.boxes) and not known & {*task.compared}:

@@ -106,7 +106,6 @@ def ablate(
         roadaware ablate synthetic --config angle --grid theta_deg=4,8 standing_m=0,1 \\
             --output few
     """
-
     workers = spread.gather(processes, usual=1)
     rows, left_out = build_cells(
         tuple(dict.fromkeys(config)),

@@ -66,7 +66,6 @@ def audit(
 
         roadaware audit road road_trainval_v1.0.json --requirements requirements_dimacs.txt
     """
-
     if requirements:
         if task is not None:
             raise UsageError(

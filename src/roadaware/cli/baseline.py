@@ -110,7 +110,6 @@ def train(
 
 def as_run(item: Baseline, protocol: str, draws: int, seed: int, config: ConfigName) -> Run:
     """A trained baseline as a run."""
-
     judged = from_dict(PedestrianConfig, item.metrics.config)
     state, _ = collect_sample_scores(item.predictions, item.scenes, judged.task)
     facts = {
@@ -123,7 +122,6 @@ def as_run(item: Baseline, protocol: str, draws: int, seed: int, config: ConfigN
 
 def compare_baselines(found: list[Run], *, draws: int, seed: int) -> list[Comparison]:
     """Every pair of runs on the same samples, the stronger-sounding order being that of the list."""
-
     if not draws:
         return []
     return [
@@ -138,7 +136,6 @@ def save(found: list[Run], pairs: list[Comparison], folder: Path, *, title: str,
     Raises:
         DiskError, UsageError: as `folders.put_folder`.
     """
-
     with console.log_step("report"):
         files = {
             f"{run.name}/{name}": data
@@ -151,7 +148,6 @@ def save(found: list[Run], pairs: list[Comparison], folder: Path, *, title: str,
 
 
 def _data(found: list[Run], pairs: list[Comparison]) -> dict[str, Any]:
-
     return {
         "models": {run.name: runs.summarize_run(run) for run in found},
         "comparisons": [build_comparison_json(pair) for pair in pairs],

@@ -149,7 +149,6 @@ def _sets(held: MatchedScores, level: float, seed: int) -> dict[str, Any]:
 
 def _times(held: MatchedScores) -> tuple[list[npt.NDArray[np.object_]], dict[str, float]]:
     """The band of time to event of each sample, where there are two, and the mean seconds of each band."""
-
     tte = held.state.tte_frames
     if tte is None or not len(tte):
         return [], {}
@@ -166,7 +165,6 @@ def _groupings(
     held: MatchedScores, samples: Path | None, by: list[str], config: ConfigName
 ) -> list[npt.NDArray[np.object_]]:
     """The scenario of each sample, factor by factor."""
-
     if held.scenes is not None:
         return [np.array(assign_scenarios(held.scenes, [factor], config), dtype=object) for factor in by]
     found = []
@@ -191,7 +189,6 @@ def as_json(
         config: how.
         facts: what else belongs to it.
     """
-
     return {
         "schema": SCHEMA,
         **facts,
@@ -315,7 +312,6 @@ def _format_conformal_sets(found: Mapping[str, Any]) -> str:
 
 
 def _slices(groups: Mapping[str, Any]) -> str:
-
     rows = [
         [
             group,

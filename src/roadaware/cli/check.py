@@ -174,7 +174,6 @@ def check_annotations(
         roadaware check annotations ava1.csv ava2.csv --labels list.pbtxt \\
             --dictionary none --frames 10 --frame-rate file
     """
-
     config = limits.config()
     dictionary = None  # the usual one
     if limits.dictionary is not None:
@@ -244,7 +243,6 @@ def example(
 
         roadaware check example runs/rounds
     """
-
     planted = write_annotation_rounds(folder, seed=seed)
     shown = terminal.format_cell(folder)
     said = (

@@ -59,7 +59,6 @@ def compare(
 
         roadaware compare runs/mine runs/theirs --html difference.html
     """
-
     if _is_run(a) != _is_run(b):
         raise UsageError("compare two csv files or two run folders, not one of each")
     found: Any

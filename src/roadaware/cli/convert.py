@@ -191,7 +191,6 @@ def _open(path: Path, reader: str | None, option: tuple[str, ...], columns: tupl
     Raises:
         UsageError: if options were given that the reader does not have.
     """
-
     require_path(path)
     if is_saved(path):
         if option or columns:
@@ -209,7 +208,6 @@ def _open(path: Path, reader: str | None, option: tuple[str, ...], columns: tupl
 
 def _holds_predictions(path: Path) -> bool:
     """Whether saved predictions lie at a path, which say themselves what they are."""
-
     return is_saved(path) and scan_tables(path)[0] == "Predictions"
 
 
@@ -232,7 +230,6 @@ def _convert_predictions(
     Raises:
         UsageError: if the form is not for predictions, or they cannot be read without the annotations.
     """
-
     if to not in FORMS and to not in ("ava", "mmaction2", "label_studio"):
         listed = ", ".join((*PREDICTED, "ava", "mmaction2", "label_studio"))
         raise UsageError(f"predictions are not written as {to}; they are as {listed}")
@@ -286,7 +283,6 @@ def _write_annotations(
     scenes: Scenes, out: Path, form: str, videos: tuple[str, ...], media: Path | None
 ) -> Outcome:
     """Annotations in the form of another toolbox, and beside them the videos below `media`."""
-
     with console.log_step("writing"):
         written = write_truth(form, scenes, out, media=media, videos=videos)
     rows = {name: n for name, n in written.rows.items() if n}
@@ -315,7 +311,6 @@ def _write_boxes(
     Raises:
         UsageError: if there is no video of a name.
     """
-
     if videos:
         known = scenes.videos["video"].cast(pl.String).to_list()
         if unknown := [name for name in videos if name not in known]:

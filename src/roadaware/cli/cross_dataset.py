@@ -146,7 +146,6 @@ def format_cross_results(results: CrossResults) -> str:
     Args:
         results: as they were opened.
     """
-
     study = Study(results)
     learnt, tested = len(study.learnt), len(study.tested)
     parts = [f"{len(study.models)} models, trained on {learnt} and tested on {tested} domains"]

@@ -199,7 +199,6 @@ def crossing(
 
 def _is_truth(tables: Scenes | Predictions) -> bool:
     """Whether tracks are those of annotators: a dataset, and no file of a tracker."""
-
     return isinstance(tables, Scenes) and tables.meta.dataset not in FILES_OF_TRACKERS
 
 
@@ -253,7 +252,6 @@ def _open_tracks(
     strict: bool,
 ) -> tuple[Scenes | Predictions, Path | None]:
     """The tables with tracks, and where images are."""
-
     require_path(path)
     if reader is None and path.is_file() and path.suffix.lower() in _FILMS:
         return _watch(path, folder), media or path
@@ -371,7 +369,6 @@ def _find_films(
     tables: Scenes | Predictions, media: Path, videos: Sequence[str]
 ) -> tuple[dict[str, Film], dict[str, str]]:
     """The files of videos: the one that is named, or of their names in a folder; and why others cannot be opened."""
-
     found: dict[str, Film] = {}
     refused: dict[str, str] = {}
     for video in videos:

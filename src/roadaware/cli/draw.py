@@ -42,7 +42,6 @@ def draw(
 
         roadaware draw synthetic --videos road-0000 --frames 24 --sheet-only --output images
     """
-
     target = out or folder / "drawn"
     outputs.FOLDER.check(target)
 

@@ -40,7 +40,6 @@ def list_models(*, common: Common = USUAL) -> Outcome:
 
         roadaware models list
     """
-
     found = [describe_entry(entry) for entry in read_catalogue().values()]
     rows = [
         (
@@ -76,7 +75,6 @@ def get(
 
         roadaware models get street-small --from vladmandic-human-3.3.6.tgz
     """
-
     entry = find_entry(name)
     from roadaware.models.catalogue.get import get_model  # with numpy, which a list need not wait for
 
@@ -92,7 +90,6 @@ def show(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USU
 
         roadaware models show street-small
     """
-
     facts = describe_entry(find_entry(name))
     rows = [
         (field.replace("_", " "), _cell(value)) for field, value in facts.items() if value not in ("", None)
@@ -107,7 +104,6 @@ def remove(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = U
 
         roadaware models remove street-small
     """
-
     size = remove_model(name)
     text = f"removed {name}: {terminal.format_bytes(size)}" if size else f"{name} was not installed"
     return Outcome(text, {"name": name, "bytes": size})

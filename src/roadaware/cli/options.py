@@ -89,7 +89,6 @@ def parse_resamples(_: Any, tokens: Sequence[Token]) -> int:
     Raises:
         ValueError: if it is neither `N` nor `percentile:N`.
     """
-
     from roadaware.statistics.intervals import encode_resample_count  # numpy, which no help needs
 
     name, _colon, number = tokens[0].value.rpartition(":")

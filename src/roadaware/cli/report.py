@@ -35,7 +35,6 @@ def report(
 
         roadaware report runs/mine runs/theirs -o report.html
     """
-
     if not folders:
         raise UsageError(
             "name at least one run folder, as `evaluate -o RUN` or `watch --output RUN` writes it"
@@ -60,7 +59,6 @@ def report(
 
 def _watch_page(folders: Sequence[Path], page: Path) -> Outcome:
     """The page of a watch; beside its video, unless another place is named."""
-
     if len(folders) > 1:
         raise UsageError("the page of a watch is of one run; name one folder")
     found = read_summary(folders[0])

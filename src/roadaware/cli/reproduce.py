@@ -426,7 +426,6 @@ def _study_continual(
     domains: str | None, out: Path, seeds: int, memory: int, draws: int, html: Path | None
 ) -> Outcome:
     """The study of continual event detection; its page, states and results lie in its folder."""
-
     given = _open_domains(domains)
     with console.show_progress("continual learning") as progress:
         found = run_continual_study(
@@ -444,7 +443,6 @@ def _study_countries(
     domains: str | None, out: Path, seeds: int, memory: int, draws: int, html: Path | None
 ) -> Outcome:
     """The study of two countries, which has no memory; its page and results lie in its folder."""
-
     given = _open_domains(domains)
     with console.show_progress("two countries") as progress:
         found = run_countries_study(out, domains=given, seeds=seeds, draws=draws, progress=progress)
@@ -509,7 +507,6 @@ def _ablate_crowds(
     html: Path | None,
 ) -> Outcome:
     """The ablation of the networks of crowds; its page and results lie in its folder."""
-
     chosen: Any = tuple(ROWS) if rows is None else tuple(rows)
     study = CrowdStudy(**given, rows=chosen, changes=changes)
     with console.show_progress("crowds") as progress:

@@ -79,7 +79,6 @@ def simulate(
 
         roadaware simulate --scenes 1000 --on ray --output synthetic
     """
-
     config = adapt_scene_config(
         build_scene_config(preset, domain),
         seconds=seconds,

@@ -74,7 +74,6 @@ def stats(
 
         roadaware stats coda corner_case.json -o runs/composition
     """
-
     if dataset == _CODA:
         found = _count_corner_cases(path, corner)
     elif corner is not None:

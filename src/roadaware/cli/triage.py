@@ -283,7 +283,6 @@ def watch_films(
         UsageError: if the folder holds watches with other settings, or another process is at work in it.
         DiskError: if the disk does not take them.
     """
-
     # As it is kept: of what comes from a store by its address.
     record = json.loads(folders.encode_json({"format": FORMAT, "settings": dict(settings)}))
     before = folders.read_marker(folder / RECORD, FORMAT)

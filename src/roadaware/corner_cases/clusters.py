@@ -86,7 +86,6 @@ def label(
     Raises:
         UsageError: if rows and elevations do not fit.
     """
-
     rows, columns = image.shape
     if elevations.shape != (rows,):
         raise UsageError(f"{rows} rows need as many elevations, not {elevations.shape}")
@@ -122,7 +121,6 @@ def find_clusters(
         theta_deg: the least angle; see the module.
         reach_columns: along a row, how far a neighbour is looked for.
     """
-
     labels, count = label(
         image, grid.elevations, theta_deg=theta_deg, reach_rows=grid.reach, reach_columns=reach_columns
     )
@@ -158,7 +156,6 @@ def find_reach_clusters(
         reaches: metres, rising.
         heights: (n,) metres above the ground, where there is one.
     """
-
     solid, image = np.ascontiguousarray(solid), np.ascontiguousarray(image)
     spots = allocate((*grid.shape, 3), np.float32)
     fill_spots(grid.row, grid.column, grid.ranges, points, solid, image, spots)
@@ -191,7 +188,6 @@ def measure_clusters(
         count: how many clusters there are.
         heights: (n,) metres above the ground, where there is one.
     """
-
     counts = np.zeros(count, np.int32)
     # Pairs of least and greatest begin crossed, so that the first value sets both.
     extents = np.tile(np.array([np.inf, -np.inf] * 3 + [0.0], dtype=np.float32), (count, 1))

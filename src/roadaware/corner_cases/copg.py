@@ -101,7 +101,6 @@ def compute_point_background(
     Raises:
         InputError: if the map has another size than the image, or no class has any of the names.
     """
-
     wanted = _select_background_classes(semantics, background, (camera.width_px, camera.height_px))
     slot = np.full(len(clusters) + 1, -1, dtype=np.int32)
     slot[boxes.cluster] = np.arange(len(boxes))

@@ -67,7 +67,6 @@ def fit_cuboids(
         ground: with it, clusters that stand on it reach down to it.
         standing_m: a cluster whose lowest return is less than this above the ground stands on it.
     """
-
     count = len(numbers)
     slot = np.full(int(max(of_return.max(initial=0), np.max(numbers, initial=0))) + 1, -1, dtype=np.int32)
     slot[numbers] = np.arange(count)

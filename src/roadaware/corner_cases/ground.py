@@ -77,7 +77,6 @@ def check(points: Floats32, *, min_range_m: float = 0.0) -> PointCheck:
     Raises:
         InputError: if they cannot be metres, or z cannot point up.
     """
-
     judged, tallied = allocate(len(points), np.uint8), np.zeros(len(_NAMES), dtype=np.int64)
     label_points(points, float(min_range_m), FARTHEST_M, judged, tallied)
     found = PointCheck(judged, {name: int(n) for name, n in zip(_NAMES, tallied, strict=True) if n})
@@ -225,7 +224,6 @@ def _plane(
     judges: Floats, up: Floats, within_m: float, tilt_deg: float, draws: npt.NDArray[np.int64]
 ) -> tuple[Floats | None, str]:
     """Normal and offset of the best plane, or why there is none."""
-
     plane = np.zeros(4)
     least = float(np.cos(np.radians(tilt_deg)))
     fit_best_plane(judges, draws, up, least, max(within_m, FIT_M), np.array(STANDS_M), plane)
@@ -274,7 +272,6 @@ def follow_ground(
         columns: in a turn.
         within_m: a return less than this above the local ground is ground; with 0 only what lies below it.
     """
-
     if ground.heights is None:
         return ground
     levels, known = np.empty((SECTORS, BINS), np.float32), np.empty((SECTORS, BINS), np.int32)

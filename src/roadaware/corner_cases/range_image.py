@@ -181,7 +181,6 @@ def assign_grid_cells(
     Raises:
         InputError: if rings are not one whole number for each return.
     """
-
     ranges, slopes, azimuth = (allocate(len(points), np.float32) for _ in range(3))
     compute_polar(points, checked.judged, ranges, slopes, azimuth)
     if ring is None:
@@ -219,7 +218,6 @@ def fill(grid: Grid, solid: npt.NDArray[np.bool_] | None = None) -> Floats32:
         grid: of `assign_grid_cells`.
         solid: (n,) which returns are no ground (default: all).
     """
-
     image = allocate(grid.shape, np.float32)
     image.fill(0.0)
     kept = np.ones(len(grid.row), dtype=np.bool_) if solid is None else np.ascontiguousarray(solid)
@@ -250,7 +248,6 @@ def _turns(azimuth: Floats32, slopes: Floats32, checked: PointCheck) -> tuple[In
     Rings end in one direction, and either the first ring begins or the last one ends there: the highest rings
     may look into the sky and have few returns. The better end is the one whose turns are more level.
     """
-
     usable = checked.usable
     if not usable.any():
         return None
@@ -279,7 +276,6 @@ def _assign_ring_rows(ring: Ints32, held: RingSums, *, strict: bool) -> tuple[In
 
     Rings that were recovered must lie in order of elevation: the turns of returns in any other order do not.
     """
-
     sums, _, counts = held
     count = len(counts)
     if not count:

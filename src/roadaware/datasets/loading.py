@@ -74,7 +74,6 @@ def open_dataset(dataset: str, path: Path, **options: Any) -> Scenes:
         UsageError: if there is no such reader.
         InputError: if it is not the dataset.
     """
-
     if is_saved(path):
         scenes = open_saved_scenes(path)
         named = (*get_reader(dataset).datasets, *get_reader(SYNTHETIC).datasets)
@@ -109,7 +108,6 @@ def sample_dataset(
     Raises:
         InputError, UsageError: if the dataset cannot be read, a split is empty, or the protocol is unknown.
     """
-
     chosen = get_protocol(protocol, config)
     if splits is not None:
         chosen = replace(chosen, splits=splits)

@@ -99,7 +99,6 @@ def demo(
 
         roadaware demo --data DATA -o runs/real
     """
-
     shown = Demo(folder, draws, seed, aloud=str(common.json) != "-")
     whole = (_DATA, *_SYNTHETIC, _SCORES, _SAMPLES, _PAGE)
     shown.write_marker((_PAGE,) if data else whole if all_steps else (*short.FOLDERS, _PAGE))

@@ -155,7 +155,6 @@ def build_scenes_section(demo: Demo, made: dict[str, Scenes]) -> Section:
 
 
 def _picture(root: Path, preset: str, scenes: Scenes) -> Picture:
-
     frames: list[npt.NDArray[np.uint8]] = []
     names = [str(name) for name in scenes.videos["video"].to_list()]
     for place, name in enumerate(names[:_SHOWN]):
@@ -167,7 +166,6 @@ def _picture(root: Path, preset: str, scenes: Scenes) -> Picture:
 
 def _frames(root: Path, scenes: Scenes, video: str, count: int) -> list[npt.NDArray[np.uint8]]:
     """Some frames of a video, evenly over its length."""
-
     marks, titles = collect_marks(scenes, video), list(iterate_titles(scenes, video))
     with VideoReader(find_video_path(scenes, root, video)) as reader:
         places = np.linspace(0, len(reader) - 1, count + 2)[1:-1].astype(int).tolist()
@@ -247,7 +245,6 @@ def ask_about_crowds(demo: Demo, truth: Path, scenes: Scenes) -> Mapping[str, Pr
         UsageError: if torch is not installed, or no network was bundled.
         InputError: if a video cannot be read.
     """
-
     for library in ("torch", "safetensors"):
         if find_spec(library) is None:
             raise UsageError(f"{library} is not installed: pip install 'roadaware[models]'")
@@ -355,7 +352,6 @@ def judge_tubes(
 
 def _gains(found: DetectionComparison) -> str:
     """How far the tubes of the two builders are apart, kind by kind."""
-
     rows = found.table.filter(
         pl.col("level") == "video", pl.col("threshold") == "0.2", pl.col("label").is_null()
     )

@@ -104,7 +104,6 @@ def watch_crowd_film(demo: Demo, truth: Path, scenes: Scenes) -> dict[str, Any]:
     Returns:
         What was found, JSON-ready; where nothing can watch, why.
     """
-
     name, film = next(iter(find_films(scenes, truth).items()))
     here = pl.col("video").cast(pl.String) == name
     find = tuple(scenes.queries.filter(here)["text"].head(1).to_list())

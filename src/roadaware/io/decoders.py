@@ -418,7 +418,6 @@ def open_picture(data: bytes, formats: Sequence[str]) -> Iterator[tuple[Any, Pic
     Raises:
         InputError: if it is no such image, has too many pixels, or takes too much memory.
     """
-
     try:
         parts = parse_image_parts(data, MAX_PIXELS)
         # The plain copy is decoded; the original need not stay in memory beside it.

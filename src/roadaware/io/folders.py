@@ -56,7 +56,6 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         DiskError: if it cannot be written.
     """
-
     if not path.parent.is_dir():
         make_folder(path.absolute().parent)
     write_atomically(path, text.encode("utf-8", errors="backslashreplace"))
@@ -122,7 +121,6 @@ def read_marker(path: Path, form: str) -> dict[str, Any] | None:
         path: of the marker.
         form: its format.
     """
-
     with suppress(RoadawareError, OSError, ValueError, RecursionError):
         found = json.loads(read_regular(path, limit=_LIMIT))
         if isinstance(found, dict) and found.get("format") == form:
@@ -173,7 +171,6 @@ def is_vacant(folder: Path) -> bool:
     Raises:
         DiskError: if it cannot be looked into.
     """
-
     try:
         return all(is_temporary(path.name) is not None for path in folder.iterdir())
     except OSError as error:
@@ -211,7 +208,6 @@ def write_result_folder(folder: Path, files: Mapping[str, bytes], *, overwrite: 
         DiskError: if it cannot be written; what stood there still stands.
         UsageError: if something stands there that may not be replaced.
     """
-
     check_result(folder, overwrite=overwrite)
     target = Path(os.path.realpath(folder))
     ours = (list_result_files(target) if target.is_dir() else None) or frozenset()
@@ -244,7 +240,6 @@ def write_result_folder(folder: Path, files: Mapping[str, bytes], *, overwrite: 
 
 def _others(folder: Path, ours: frozenset[str], inside: str = "") -> Iterator[str]:
     """The names of what is not ours: files, links, and folders that hold nothing."""
-
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         name = f"{inside}{entry.name}"
         if entry.is_dir(follow_symlinks=False):

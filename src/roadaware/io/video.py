@@ -340,7 +340,6 @@ class VideoWriter(Growing):
             UsageError: if it has another shape or type.
             DiskError: if the disk refuses.
         """
-
         if frame.shape != (*self.size, 3) or frame.dtype != np.uint8:
             raise UsageError(f"expected uint8 {(*self.size, 3)}, found {frame.dtype} {frame.shape}")
         image = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")
@@ -358,7 +357,6 @@ class VideoWriter(Growing):
             UsageError: if it has another shape, or the video has no sound track.
             DiskError: if the disk refuses.
         """
-
         if self._sound is None:
             raise UsageError("the video has no sound track: open it with sound_rate")
         if block.ndim != 2 or block.shape[1] != 2:
@@ -573,7 +571,6 @@ def read_sound(path: Path, start_s: float, end_s: float) -> tuple[Floats32, int]
 
 def _pieces(file: Any, stream: Any, first: int, end: int) -> Iterator[Floats32]:
     """Blocks of samples from `first` up to `end`, whole from the start."""
-
     rate = stream.rate
     # A coder needs the block before the first to know that one well.
     begin = max(0, first - 4 * 1024)

@@ -318,7 +318,6 @@ def select_linker(
         UsageError: if a field that was asked for has no meaning.
         DamagedError: if one that is advised has none.
     """
-
     asked = {name: value for name, value in (given or {}).items() if value is not None}
     named, chosen = build_linker(config, dataset), build_linker(config, dataset, advice, **asked)
     said = []
@@ -359,7 +358,6 @@ def compare_with_advice(linker: object, advice: Advice) -> list[str]:
 
 def _select_known(named: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """What is named like a field of the linker; tables may hold any names."""
-
     return [(field.name, named[field.name]) for field in fields(LinkerConfig) if field.name in named]
 
 

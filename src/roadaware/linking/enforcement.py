@@ -123,7 +123,6 @@ class Enforcer:
         Args:
             scores: (n, labels), 0 for labels that nobody can have.
         """
-
         literals, ends = self._clauses()
         if self.config.method == "maxsat":
             # The nearest labels of each row by python-sat's RC2
@@ -176,7 +175,6 @@ class Enforcer:
         Args:
             scores: (n, labels) in [0, 1], 0 for labels that nobody can have.
         """
-
         labels, _ = self.find_labels(scores)
         return place_scores(
             np.ascontiguousarray(scores, dtype=np.float32), labels, self.config.threshold, self.config.margin
@@ -288,7 +286,6 @@ def enforce_requirements(
     Raises:
         InputError: if the predictions have tubes or no scores, or the requirements contradict each other.
     """
-
     config = config or EnforcementConfig()
     if not predictions.tubes.is_empty():
         raise InputError(

@@ -201,7 +201,6 @@ class Linker:
             columns: the class scores of one kind (see `scenes.dense_scores.Layout.columns`) (default: all).
             k: labels per path.
         """
-
         state, slots = self._state, self._state.slots
         chosen = range(self._n_scores)[columns or slice(None)]
         labels, values = label_live_paths(state, chosen, k, self.config)
@@ -240,7 +239,6 @@ class Linker:
         return tuple(paths)
 
     def _gathered(self, number: int, places: Ints) -> Path:
-
         pool = self._state.pool
         return Path(
             number=number,
@@ -279,7 +277,6 @@ class Linker:
         self, frame: int, boxes: npt.ArrayLike, agentness: npt.ArrayLike, scores: npt.ArrayLike
     ) -> tuple[Floats, Floats, Floats32]:
         """The detections as arrays that fit each other, in the config's precision."""
-
         # Through 32 bits first: what the published builder compares is what a file stores.
         kept = np.float32 if self.config.single_precision else np.float64
         try:

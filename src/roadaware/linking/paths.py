@@ -36,7 +36,6 @@ ROUNDING_S = 1e-6
 
 def build_kernel_rules(config: LinkerConfig, l2_columns: int) -> Rules:
     """The fields of a config as the kernels read them."""
-
     return Rules(
         single=config.single_precision,
         clamped=config.clamped_iou,
@@ -72,7 +71,6 @@ class Engine:
     """
 
     def __init__(self, config: LinkerConfig, pool: Pool, slots: int, n_sums: int, l2_columns: int) -> None:
-
         self._columns, self._kernels = candidates, kernels
         self._by_build = config.order_ties == "build"
         self.rules = build_kernel_rules(config, l2_columns)
@@ -296,7 +294,6 @@ class Stream(Engine):
         self._n_free += len(places)
 
     def _traced(self, last: int) -> Ints:
-
         return collect_path(last, self.pool.found)
 
     def _grow_pool(self, size: int) -> None:
@@ -411,7 +408,6 @@ def link_video(
         (n,) the place of each detection's path in the order of closing, -1 for those not used; and how
         many paths there are.
     """
-
     places = np.flatnonzero(used)
     ends = np.concatenate([[0], np.searchsorted(detections.frame[places], frames, side="right")])
     most = int(np.diff(ends).max(initial=0))
@@ -509,7 +505,6 @@ def select_top_labels(
     Source: Singh et al., TPAMI 2022, section 4.2; the released code takes the best few frames instead of
         the mean over the tube, as many as a quarter of the number of classes.
     """
-
     long = np.diff(ends) > config.min_tube_len
     kept = np.concatenate([[0], np.cumsum(np.diff(ends)[long])])
     values = np.zeros((int(long.sum()), len(columns)))
@@ -552,7 +547,6 @@ def label_live_paths(state: Stream, columns: range, k: int, config: LinkerConfig
 
 def _running(state: Stream, columns: range, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
     """The same with whatever score."""
-
     if config.class_score != "mean":
         # The same from every detection of the live paths.
         places = [state.places(number) for number in state.numbers.tolist()]
@@ -638,7 +632,6 @@ def label_and_trim(paths: Paths, detections: Detections, columns: range, config:
 def _trim_each(
     paths: Paths, detections: Detections, columns: range, labels: Ints, config: LinkerConfig
 ) -> Segments:
-
     found, values = _room(paths, labels.shape[1], config)
     n = trim_each(
         detections.scores,
@@ -659,7 +652,6 @@ def _trim_each(
 
 
 def _trim_together(paths: Paths, detections: Detections, columns: range, config: LinkerConfig) -> Segments:
-
     found, values = _room(paths, config.max_labels, config)
     n = trim_all(
         detections.scores,

@@ -340,7 +340,6 @@ def _by_agentness(flat: FrameBoxes, config: NmsConfig) -> Ints:
 
 def _greedy(flat: FrameBoxes, score: Floats, config: NmsConfig) -> Ints:
     """Rows that stay when `score` decides, frame by frame, the best first."""
-
     rows = np.flatnonzero(score > config.min_score)
     order = rows[np.lexsort((-score[rows], flat.group[rows]))]
     return order[suppress(flat.corners, order, flat.group, config.iou)]
@@ -486,7 +485,6 @@ def fuse_detections(models: Sequence[Predictions], config: FusionConfig | None =
 
 def _boxes(pool: _Pool, weights: Floats, config: FusionConfig, width: int) -> pl.DataFrame:
     """The fused boxes in their order."""
-
     group = assign_frame_numbers(pool.rows)
     weighted = pool.score * weights[pool.model]
     order = np.lexsort((-weighted, group))

@@ -459,7 +459,6 @@ def match_actions(actions: Actions, config: ActionConfig) -> Judgement:
 
     Source: Gu et al., CVPR 2018, section 5; the evaluators named in `config`.
     """
-
     actions = select_subset(actions, config.subset)
     judged, rank = mask_evaluated_frames(actions.frames, config), rank_frames(actions, config)
     truth, predictions = (rows.take(judged[rows.frame]) for rows in (actions.truth, actions.claims))
@@ -529,7 +528,6 @@ def _select_heap_rows(
     rows: Rows, score: Floats, at: Ints, label_ids: Ints, n_frames: int, capacity: int
 ) -> Ints:
     """The rows that the heaps of their frames keep, frame after frame, as the heaps hold them."""
-
     order = _rising(at)
     start = _starts(at[order], n_frames)
     keys = np.empty((len(rows), 6))
@@ -547,7 +545,6 @@ def _select_heap_rows(
 
 def _rising(values: Ints) -> Ints:
     """(n,) the places of rising numbers of 0 and more, equal ones in their order."""
-
     return sort_keys(values.astype(np.uint64))
 
 
@@ -650,7 +647,6 @@ def build_confusion_table(judgement: Judgement, min_score: float = 0.0) -> pl.Da
 
 def _nearest(judgement: Judgement) -> Ints:
     """(n,) the ground-truth row of any class that each prediction overlaps most, -1 where that is not enough."""
-
     single = judgement.config.numbers == "single"
     predictions, truth = judgement.claims.corners, judgement.truth.corners
     near, overlap = find_nearest_boxes(

@@ -153,7 +153,6 @@ def match_triplets(
 
     Source: TRACE, evaluation of scene graphs; after Zellers et al., CVPR 2018.
     """
-
     predictions, pair, same = _rank_predictions(predictions)
     # (e, 4) the ground-truth triplets of each image: image, relation, box of the subject and of the object.
 
@@ -409,7 +408,6 @@ def match_video_tubelets(
 
     Source: VidVRD-helper, evaluation of relation detection and tagging.
     """
-
     predictions = predictions.taken(np.lexsort((-predictions.score, predictions.video)))
     rank = np.arange(len(predictions)) - predictions.starts(n_videos)[predictions.video] + 1
     kept = np.ones(len(predictions), dtype=np.bool_)
@@ -432,7 +430,6 @@ def match_video_tubelets(
 
 def _side(relations: Relations, n_videos: int) -> tuple[Ints, Ints, Ints, Ints, Ints, Floats]:
     """What the kernel takes of ground truth or predictions."""
-
     tracks, when = relations.tracks, (relations.start, relations.end)
     subject, object_ = (
         cut(tube, *when, tracks.offsets, tracks.frames) for tube in (relations.subject, relations.object)

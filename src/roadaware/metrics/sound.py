@@ -313,7 +313,6 @@ def normalize_maps(maps: npt.ArrayLike, size: int) -> Floats32:
 
     Source: Song et al., CVPR 2022, `test.py`, `utils.py`.
     """
-
     cells = np.ascontiguousarray(maps, dtype=np.float32)
     found: Floats32 = resize_maps(
         cells, *resize_weights(cells.shape[1], size), *resize_weights(cells.shape[2], size)
@@ -489,7 +488,6 @@ def consensus_iou(cells: Ints, held: Ints, worth: Floats) -> Floats:
 
 def _trivial(truth: SoundTruth, worth: Floats, config: SoundConfig) -> tuple[Ints, Floats, Floats]:
     """(n, k) cells with 0, 1, ... votes; (n,) the consensus IoU of the whole image, and of its middle."""
-
     n, edge = len(truth.table), config.size // 4
     cells, middle = np.empty((2, n, truth.most + 1), dtype=np.int64)
     for start in range(0, n, _SOUNDS_AT_ONCE):

@@ -174,7 +174,6 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
         InputError: if tubes are predicted of which none is a path, tracks contradict themselves, sizes of
             images are not known, or scores are asked for and boxes have none.
     """
-
     _check_paths(predictions)
     predictions = _strong(predictions, config.min_score)
     if not config.interpolated_boxes and "interpolated" in predictions.boxes.columns:

@@ -160,7 +160,6 @@ def _objects(
     device: torch.device | str,
     dtype: torch.dtype | None,
 ) -> VideoDetector:
-
     if is_graph_file(folder):
         return open_street(folder, None, rule, device=device, dtype=dtype, batch=batch)
     from roadaware.models.object_detectors import open_objects

@@ -83,7 +83,6 @@ class PixelMotion:
 
 def _small(picture: Pixels) -> tuple[Floats32, int]:
     """A small grey image, and by how much it is smaller."""
-
     factor = max(1, -(-max(picture.shape[:2]) // _SIDE_PX))
     image = Image.fromarray(picture)
     image = image.reduce(factor) if factor > 1 else image

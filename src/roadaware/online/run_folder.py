@@ -306,7 +306,6 @@ def prepare(folder: Path, *, overwrite: bool = False, record: Mapping[str, Any] 
             process is at work in it.
         DiskError: if it cannot be made.
     """
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
         hold = Hold(folder)

@@ -255,7 +255,6 @@ def get_stream(home: str, name: str, crowds: dict[tuple[str, str], Crowd]) -> st
 
 
 def _read_study(results: CrossResults) -> tuple[AwayStudy, tuple[str, ...]]:
-
     study = from_dict(AwayStudy, results.study["config"])
     return study, tuple(name for name in study.names if name in results.study["domains"])
 

@@ -327,7 +327,6 @@ def _tune(
     progress: Progress | None,
 ) -> dict[str, list[Trial]]:
     """Every configuration on validation; those that stand in the folder are not fitted again."""
-
     total, done = sum(map(len, plans.values())), 0
     truth = data.truth("val").samples["label"].cast(pl.Int64).to_numpy()
     found: dict[str, list[Trial]] = {}
@@ -494,7 +493,6 @@ def _judge(
     draws: int,
 ) -> tuple[dict[str, SampleScores], pl.DataFrame]:
     """The scores of each contestant, means over seeds, and every metric of every fit with intervals."""
-
     test = data.truth("test")
     scores: dict[str, SampleScores] = {}
     rows = []

@@ -339,7 +339,6 @@ def draw_marks(
     Returns:
         (H * scale, W * scale, 3).
     """
-
     image = Image.fromarray(picture)
     if scale > 1:
         image = image.resize((image.width * scale, image.height * scale), Image.Resampling.BICUBIC)
@@ -469,7 +468,6 @@ def draw_video(
 
 def load_font(size: int) -> Any:
     """The font of drawings, of a height in pixels."""
-
     return ImageFont.load_default(size)
 
 

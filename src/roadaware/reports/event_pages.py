@@ -51,7 +51,6 @@ def build_streaming_rows(
     Returns:
         what the columns hold, and for each kind its values in per cent.
     """
-
     grid = select_means(summary)
     columns = select_headline(grid.columns)
     rows = []
@@ -162,7 +161,6 @@ def _about(run: EventRun) -> dict[str, str]:
 
 def _panels(matches: Mapping[str, Matches], summary: pl.DataFrame, kind: str) -> Iterator[Panel]:
     """The curves of each class of a kind, boxes and tubes together."""
-
     values = select_classes(summary, kind).cells
     levels = [(level, matches[name], at) for name, level, at in _CURVES if name in matches]
     labels = dict.fromkeys(label for _, held, _ in levels for of, label in held.classes if of == kind)

@@ -48,7 +48,6 @@ _FACTS = (
 
 def build_event_run_facts(run: EventRun) -> dict[str, Any]:
     """What a machine wants to know of a run besides its numbers."""
-
     return {
         "schema": runs.SCHEMA,
         "name": run.name,
@@ -80,7 +79,6 @@ def digest_matches(matches: Mapping[str, Matches]) -> str:
 
 def collect_metrics(summary: pl.DataFrame) -> dict[str, float | None]:
     """Every metric of the whole set by name, in [0, 1]; undefined is None."""
-
     rows = summary.filter(pl.col("group").is_null())
     return dict(zip(rows["metric"].to_list(), rows["value"].to_list(), strict=True))
 
@@ -113,7 +111,6 @@ def load_event_run(folder: Path) -> EventRun:
         InputError: if there is no run.
         DamagedError: if a file is not the one that was written.
     """
-
     results, held = runs.read_contents(folder)
     try:
         strips = tuple(Strip.from_dict(item) for item in json.loads(held[_STRIPS]))
@@ -193,7 +190,6 @@ def _are(kind: Any, *values: Any) -> bool:
 
 def _match_files(matches: Mapping[str, Matches]) -> dict[str, bytes]:
     """Matches as Parquet, ranked, so that the order of equal scores need not be kept beside them."""
-
     files, index = {}, {}
     for level, held in matches.items():
         ranked = held.ranked()
@@ -217,7 +213,6 @@ def _match_files(matches: Mapping[str, Matches]) -> dict[str, bytes]:
 
 def _read_faults(data: bytes) -> pl.DataFrame:
     """What mending each kind of fault would gain."""
-
     words = dict.fromkeys(("level", "kind", "fault", "meaning"), pl.String)
     numbers = dict.fromkeys(("map", "mended_map", "gain", "threshold"), pl.Float64)
     columns = {**words, "claims": pl.Int64, **numbers}
@@ -231,7 +226,6 @@ def _read_faults(data: bytes) -> pl.DataFrame:
 
 
 def _each_match(held: Mapping[str, bytes]) -> Iterator[tuple[str, Matches]]:
-
     for level, named in json.loads(held[_INDEX]).items():
         name = level.replace(":", "_")
         classes = tuple((str(kind), str(label)) for kind, label in named["classes"])
@@ -268,14 +262,12 @@ def _each_match(held: Mapping[str, bytes]) -> Iterator[tuple[str, Matches]]:
 
 
 def _marks(rows: pl.DataFrame, name: str, count: int) -> Any:
-
     marks = [rows[f"{name}_{k}"].to_numpy() for k in range(count)]
     return np.stack(marks, axis=1) if marks else np.zeros((len(rows), 0), dtype=np.bool_)
 
 
 def build_detection_result(run: EventRun) -> DetectionResult:
     """A run as the result that it came from, without its instances."""
-
     return DetectionResult(run.summary, pl.DataFrame(), to_dict(run.config), run.notes, matches=run.matches)
 
 
@@ -284,13 +276,11 @@ def build_metrics_json(run: EventRun) -> dict[str, Any]:
 
     A kind that the dataset's own files call otherwise stands there under both names.
     """
-
     return as_json(build_detection_result(run), run.facts.get("truth", {}).get("native_kinds", {}))
 
 
 def build_event_run_json(run: EventRun) -> dict[str, Any]:
     """All of a run for machines: the metrics, what stands beside them in per cent, and under `run` the rest."""
-
     facts = build_event_run_facts(run)
     beside = {name: facts[name] for name in _BESIDE if facts.get(name) is not None}
     if "tracking" in beside:

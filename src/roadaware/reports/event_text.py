@@ -60,7 +60,6 @@ def format_event_result(summary: pl.DataFrame, *, intervals: bool, kinds: Sequen
         intervals: whether they were asked for.
         kinds: whose classes are listed; all where empty.
     """
-
     overall = events.select_means(summary)
     action = events.select_means(summary, levels=(events.AV,))
     parts = [
@@ -105,7 +104,6 @@ def format_grid(grid: Grid, name: str, *, intervals: bool, columns: Sequence[Col
 
 def format_event_runs(runs: Sequence[EventRun]) -> str:
     """Several runs beside each other: their means at the headline thresholds, one column each."""
-
     grids = [events.select_means(run.summary) for run in runs]
     rows = []
     for kind in dict.fromkeys(kind for grid in grids for kind in grid.rows):
@@ -179,7 +177,6 @@ def format_event_comparison(found: Any) -> str:
 
 def _classes_text(grid: Grid, kind: str, intervals: bool) -> str:
     """The classes of one kind, at one threshold of each level."""
-
     columns = select_headline(grid.columns)
     rows, absent = [], []
     for row in grid.rows:
@@ -208,7 +205,6 @@ def _action_text(grid: Grid, intervals: bool) -> str:
 
 def _groups_text(summary: pl.DataFrame) -> str:
     """The headline means of each group."""
-
     names = summary["group"].drop_nulls().unique(maintain_order=True).to_list()
     if not names:
         return ""

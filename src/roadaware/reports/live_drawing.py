@@ -183,7 +183,6 @@ class LiveDrawing:
         Returns:
             (H * scale, W * scale, 3).
         """
-
         image = Image.fromarray(seen.frame.picture)
         scale = max(1, -(-_SMALL // max(1, min(image.size)))) if min(image.size) < _SMALL else 1
         if scale > 1:

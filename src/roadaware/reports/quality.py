@@ -534,7 +534,6 @@ _SHOWN = 20
 
 def format_quality(found: Quality) -> str:
     """The result for a terminal: items by status, findings by rule, the first of them, agreement."""
-
     summary = found.summary()
     columns = ("items", "pass", "fail", "disputed")
     rows = [["all", *(summary[name] for name in columns)]]
@@ -549,7 +548,6 @@ def format_quality(found: Quality) -> str:
 
 
 def _first(rows: list[dict[str, Any]], count: int) -> str:
-
     lines = []
     for row in rows:
         mark = "bad" if row["status"] == "fail" else "odd"
@@ -563,7 +561,6 @@ def _first(rows: list[dict[str, Any]], count: int) -> str:
 
 
 def _format_agreement(found: Quality) -> str:
-
     whole = found.agreement.filter(pl.col("level") == "all")
     names = ("mean_iou", "share_edges", "share_times", "mean_start", "mean_end")
     rows = [

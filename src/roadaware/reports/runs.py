@@ -41,7 +41,6 @@ AGAIN = "The file is not the one that was written; evaluate again, into a new fo
 
 def summarize_run(run: Run) -> dict[str, Any]:
     """What a machine wants to know of a run: metrics, intervals and what they rest on; undefined is None."""
-
     rows = list(run.result.of_group(None).iter_rows(named=True))
     names = run.state.pedestrian
     return {
@@ -122,7 +121,6 @@ def load(folder: Path) -> Run:
         InputError: if there is no run.
         DamagedError: if a file is not the one that was written.
     """
-
     results, held = read_contents(folder)
     try:
         config = from_dict(PedestrianConfig, results["config"])
@@ -156,7 +154,6 @@ def load_runs(load: Callable[[Path], T], *folders: Path) -> list[T]:
     Raises:
         DamagedError: for whatever a table or field raises that is not as this version writes it.
     """
-
     wrong = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
     found = []
     for folder in folders:
@@ -283,7 +280,6 @@ def _read_verified(path: Path, stated: str) -> bytes:
 
 def _state(path: Path, data: bytes) -> tuple[SampleScores, list[str | None] | None]:
     """The samples of a run, and their scenarios where it has some."""
-
     integers = dict.fromkeys(("truth", "order", "tte_frames"), pl.Int64)
     texts = dict.fromkeys(("pedestrian", "video"), pl.String)
     try:
@@ -304,7 +300,6 @@ def _state(path: Path, data: bytes) -> tuple[SampleScores, list[str | None] | No
 
 
 def _bytes(path: Path) -> bytes:
-
     try:
         return read_regular(path, limit=_LIMIT)
     except FileNotFoundError as error:
@@ -312,7 +307,6 @@ def _bytes(path: Path) -> bytes:
 
 
 def _sample_rows(run: Run) -> Any:
-
     rows = run.result.instances("sample")
     order = run.state.places.argsort()
     scores = run.state.scores[order]
@@ -331,7 +325,6 @@ def encode_parquet(frame: Any) -> bytes:
 
 def get_interval_method(draws: int) -> str:
     """Which method a number of draws asks for, by name."""
-
     return select_interval_method(draws)
 
 
@@ -341,7 +334,6 @@ def get_resamples(results: Mapping[str, Any]) -> int:
     Args:
         results: facts of the run.
     """
-
     return encode_resample_count(int(results["draws"]), results.get("interval", "percentile"))
 
 

@@ -42,7 +42,6 @@ _KEPT = ("truth", "claims", "findings", "by", "routing", "printed")
 
 def build_scene_run_facts(run: SceneRun) -> dict[str, Any]:
     """What a machine wants to know of a run besides its numbers."""
-
     whole = run.result.of_group(None)
     return {
         "schema": runs.SCHEMA,
@@ -75,7 +74,6 @@ def build_scene_run_files(run: SceneRun, page: str) -> dict[str, bytes]:
         run: what to write.
         page: the report, as HTML.
     """
-
     result = run.result
     if result.state is None:
         raise TypeError("a run needs the state behind its numbers")
@@ -98,7 +96,6 @@ def build_scene_run_files(run: SceneRun, page: str) -> dict[str, bytes]:
 
 def build_class_metrics(result: SceneResult) -> pl.DataFrame:
     """One row per class of the whole set: `label`, `n`, a column per metric, and the ends of its interval."""
-
     found: dict[str, dict[str, Any]] = {}
     columns: dict[str, Any] = {"label": pl.String, "n": pl.Int64}
     ends = {"": "value", "_low": "low_video", "_high": "high_video", "_caution": "caution_video"}
@@ -118,7 +115,6 @@ def load_scene_run(folder: Path) -> SceneRun:
         InputError: if there is no run.
         DamagedError: if a file is not the one that was written.
     """
-
     results, held = runs.read_contents(folder)
     try:
         task = get_task(str(results["task"]))
@@ -171,7 +167,6 @@ def compare_scene_runs(
         InputError: if they were judged on different truths.
         UsageError: if they are of different tasks, or were judged by different configs.
     """
-
     if a.task is not b.task:
         raise UsageError(
             f"{names[0]} is a run of {a.task.name}, {names[1]} of {b.task.name}; compare two of a kind"
@@ -206,7 +201,6 @@ def compare_scene_runs(
 def _result(
     task: SceneTask, results: Mapping[str, Any], held: Mapping[str, bytes], where: str
 ) -> SceneResult:
-
     arrays, facts = decode(
         held[runs.SCENE_STATE], f"{where}/{runs.SCENE_STATE}", "the state of a run", runs.AGAIN
     )
@@ -235,7 +229,6 @@ def _result(
 
 
 def _reading(data: bytes) -> Callable[[], pl.DataFrame]:
-
     return lambda: read_parquet(data)
 
 

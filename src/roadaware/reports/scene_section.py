@@ -294,7 +294,6 @@ def plot_scene_cases(held: Mapping[str, Any], name: str) -> Iterator[Picture]:
         held: what `analysis.scene_cases.collect_figure_data` gave.
         name: of the model.
     """
-
     if held.get("confusion", {}).get("labels"):
         yield plot_confusion(Confusion.from_dict(held["confusion"]))
     for graph in held.get("graphs", []):

@@ -114,7 +114,6 @@ def _size(run: SceneRun) -> str:
 
 def _slices(result: SceneResult, items: str, intervals: bool) -> str:
     """The metrics of each slice, with how much is in it."""
-
     if not result.groups:
         return ""
     names = [row["metric"] for row in result.whole() if not row["metric"].endswith(VARIANTS)]

@@ -155,7 +155,6 @@ NOTHING = (
 
 def is_watch(folder: Path) -> bool:
     """Whether a folder holds a watch that ended."""
-
     return (folder / EVENTS).is_file() and (folder / SUMMARY).is_file()
 
 
@@ -166,7 +165,6 @@ def read_summary(folder: Path) -> dict[str, Any]:
         InputError: if there is none, or it is of something else.
         DamagedError: if it is no JSON.
     """
-
     path = folder / SUMMARY
     try:
         found = json.loads(read_regular(path, limit=_LIMIT))
@@ -193,7 +191,6 @@ def render_watch_page(
         InputError: if it is none.
         DamagedError: if a file of it is damaged.
     """
-
     summary = read_summary(folder) if found is None else found
     try:
         sections = _sections(folder, summary, beside or folder)
@@ -209,7 +206,6 @@ def render_watch_page(
 
 
 def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Section]:
-
     watched = summarise_events(read_events(folder / EVENTS), summary.get("height_px"))
     stretches = collect_stretches(read_events(folder / EVENTS))
     blocks: list[Block] = []
@@ -393,7 +389,6 @@ def list_uncertainties(summary: Mapping[str, Any], watched: Watched) -> tuple[st
 
 def _film(folder: Path, beside: Path, moments: Sequence[Moment]) -> list[Any]:
     """The video: in the page where it is small, and linked where it lies beside or below it."""
-
     path = folder / FILM
     if not path.is_file():
         return []
@@ -428,7 +423,6 @@ def _clips(folder: Path, moments: Sequence[Moment], summary: Mapping[str, Any]) 
 
 def _thumbnails(folder: Path, moments: Sequence[Moment], summary: Mapping[str, Any]) -> tuple[Any, ...]:
     """A frame of the video for each moment; none where there is no video."""
-
     path = folder / FILM
     if not moments or not path.is_file():
         return ()
@@ -444,14 +438,12 @@ def _thumbnails(folder: Path, moments: Sequence[Moment], summary: Mapping[str, A
 
 
 def _small(frame: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-
     image = Image.fromarray(frame)
     image.thumbnail((_THUMB_PX, _THUMB_PX))
     return np.asarray(image)
 
 
 def _models(summary: Mapping[str, Any]) -> Any:
-
     rows = tuple(
         (
             str(each["task"]),

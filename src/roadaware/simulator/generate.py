@@ -139,7 +139,6 @@ def _write_tables(episode: Episode, folder: Path, seen: Seen, kept: Kept, sweeps
 
 
 def _open_writers(episode: Episode, folder: Path, kept: Kept, stack: ExitStack) -> _Reel:
-
     camera, reel = episode.config.camera, _Reel()
     if kept.video:
         rate = _SOUND_RATE if episode.config.sound else None
@@ -179,7 +178,6 @@ def _write_lidar_sweep(
     stage: Stage, episode: Episode, config: LidarConfig, folder: Path, frame: int
 ) -> Sweep:
     """A sweep over everything around, also behind the camera."""
-
     pose = lidar_pose(episode.ego, config, frame)
     soup = stage.around(frame, min(config.range_m, FAR_M))
     found = simulate_sweep(soup, pose, config, seed=episode.seed, frame=frame)

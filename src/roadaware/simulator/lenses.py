@@ -135,7 +135,6 @@ class Lens:
 
     def _uneven(self, image: Picture, camera: Camera, frame: int) -> Floats32:
         """(h, w) factor of the light of every pixel."""
-
         pose, lens = camera.world_SE3_camera, camera.intrinsics
         view = np.array([*pose[:3, :3].ravel(), *pose[:3, 3], lens[0, 0], lens[1, 1], lens[0, 2], lens[1, 2]])
         factor = np.empty(self._size, np.float32)

@@ -86,7 +86,6 @@ def cast_rays(soup: Soup, pose: Floats, config: LidarConfig) -> Hits:
         pose: (4, 4) takes points of the LiDAR to the world.
         config: of the LiDAR.
     """
-
     turn = np.asarray(pose, dtype=np.float64)[:3, :3].T
     inverse = np.column_stack([turn, -turn @ np.asarray(pose, dtype=np.float64)[:3, 3]])
     around, above = azimuths(config), elevations(config)

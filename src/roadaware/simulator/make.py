@@ -482,7 +482,6 @@ def make_kerb(
     Raises:
         UsageError: if the scene is too short to stand and to step out.
     """
-
     if config.seconds < LEAST_S:
         raise UsageError(f"people stand for a while before they cross: at least {LEAST_S:g} s")
     # The configuration of a town with a straight, empty street.
@@ -696,7 +695,6 @@ def _street(
     seed: int,
     streams: list[np.random.Generator],
 ) -> Episode:
-
     layout = make_layout(config, streams[0])
     corner = config.preset == "corner-cases"
     strewn = (

@@ -220,7 +220,6 @@ def prepare_surfaces(soup: Soup, which: npt.NDArray[np.int32], planes: Floats, a
         planes: (k, 12) that end in unit normals.
         air: light and weather, packed.
     """
-
     kinds = np.stack([soup.material[which], soup.semantic[which], soup.instance[which]], axis=1)
     looks = np.column_stack([soup.colour[which], soup.glow[which]])
     tints = np.empty((len(which), 12), np.float32)
@@ -239,7 +238,6 @@ def compute_light_pools(lamps: Floats, eye: Floats, ahead: Floats, gain: float) 
         ahead: (3,) where it looks.
         gain: of all lamps; 0 for none.
     """
-
     pools = np.zeros((_CELLS, _CELLS, 3), np.float32)
     if gain > 0 and len(lamps):
         # Places in cells of the map; the light of a lamp ends at a few times its height.
@@ -449,7 +447,6 @@ def render(
     Raises:
         UsageError: if `lights` have another number of columns.
     """
-
     # The same arrays, as kernels are compiled for them.
     kinds = {"material": np.uint8, "semantic": np.uint8, "instance": np.int32}
     names = ("corners", "colour", "material", "semantic", "glow", "uv", "instance")
@@ -490,14 +487,12 @@ def instance_boxes(instance: npt.NDArray[np.integer], n: int) -> npt.NDArray[np.
         instance: (h, w) of a `Picture`.
         n: number of actors and signals.
     """
-
     found = np.zeros((n, 5), dtype=np.int64)
     find_instance_boxes(np.require(instance, np.int32, ("C", "W")), found)
     return found
 
 
 def _seen(soup: Soup, camera: Camera, view: _View, air: Air) -> _Seen:
-
     size = (camera.height_px, camera.width_px)
     finder = _Finder(np.ascontiguousarray(camera.camera_SE3_world[:3]), view.lens, np.array(size))
     edges, which = finder.edges(soup.corners)
@@ -530,7 +525,6 @@ class _Finder(NamedTuple):
 
     def edges(self, corners: Floats32, *, backs: bool = False) -> tuple[Floats, Ints32]:
         """(k, 12) edges of the triangles in view, and (k,) which they are."""
-
         edges, which = np.empty((len(corners), WORK)), np.empty(len(corners), np.int32)
         count = collect_edges(corners, self.pose, self.lens, self.size, backs, edges, which)
         return edges[:count], which[:count]
@@ -650,7 +644,6 @@ class Stage:
     """
 
     def __init__(self, episode: Episode, range_m: float = FAR_M) -> None:
-
         self.episode, self.range_m = episode, range_m
         self._spread = float(np.tan(np.radians(episode.config.camera.fov_deg / 2)))
         self.town = Town(episode.layout, episode.config, episode.conditions, episode.look)
@@ -692,7 +685,6 @@ class Stage:
 
     def _poured(self, town: Soup, frame: int, range_m: float, *, ahead: bool) -> Soup:
         """Town, actors and signals in range, of which only those that may be in the image if `ahead`."""
-
         actors, signals = self.episode.actors, self.episode.signals
         near, away = self._near(frame, range_m, ahead)
         # All bodies of a frame at once: their bones are one array, and numpy costs by the call.
@@ -757,7 +749,6 @@ def build_actor_soup(actor: Actor, frame: int, *, coarse: bool = False, hue: flo
         coarse: whether few triangles do.
         hue: 0 to 1, how far its colours are turned.
     """
-
     row = frame - actor.first
     shapes = [] if actor.kind == "Ped" else [build_actor_mesh(actor, frame, coarse)]
     shapes += [build_body_mesh(actor, frame, coarse)] if actor.kind in _BODIES else []

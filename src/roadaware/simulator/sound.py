@@ -721,7 +721,6 @@ class Filtered:
 
     def __call__(self, block: Floats) -> Floats:
         """(m,) samples that come after those before."""
-
         # A copy, which the kernel changes.
         found = np.array(block, dtype=np.float64)
         apply_filter_sections(found, self._sections, self._state)

@@ -110,7 +110,6 @@ def resample_average_precision(
     Raises:
         ValueError: if there is no such rule.
     """
-
     if rule not in AP_RULES:
         raise ValueError(f"no rule '{rule}' of average precision; there are {', '.join(AP_RULES)}")
     draws, n_classes, thresholds = len(weights), len(starts) - 1, hit.shape[1]

@@ -486,7 +486,6 @@ def warm_up_events(linker: LinkerConfig) -> None:
     Args:
         linker: as of `EventDetector`.
     """
-
     rng = np.random.default_rng(0)
     image = np.repeat(np.repeat(rng.integers(0, 255, (30, 40, 3), np.uint8), 8, axis=0), 8, axis=1)
     labeller, ego = EventLabeller(open_head(), {"agent": ("Car",)}, linker), EgoMotion()

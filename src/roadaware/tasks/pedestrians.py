@@ -109,7 +109,6 @@ def build_examples(scenes: Scenes, split: str, *, traffic: bool = False) -> Exam
 
 def _traffic(scenes: Scenes, split: str) -> Floats:
     """(n, t, 10) the state of the traffic."""
-
     column = build_inputs(scenes, split, ["traffic"]).columns["traffic"]
     return np.asarray(column.take(np.arange(len(column))), dtype=np.float64)
 
@@ -192,7 +191,6 @@ def predict(model: TabularModel, scenes: Scenes, split: str = "test") -> Predict
 
 def _collect_model_inputs(model: TabularModel, scenes: Scenes, split: str) -> Examples:
     """The samples of a split with all that the features of a model are made of."""
-
     vehicle, traffic = (getattr(model.config, name, False) for name in ("vehicle", "traffic"))
     found = build_examples(scenes, split, traffic=traffic)
     shares = {"ego:action (frames.vehicle_action)": _unknown_actions(found)} if vehicle else {}

@@ -344,7 +344,6 @@ def evaluate_predictions(
         frame_iou: overlap that a box needs.
         video_iou: overlap that a tube needs.
     """
-
     judged = scenes.only(predictions.frames["video"].cast(pl.String).unique(maintain_order=True).to_list())
     result = evaluate(
         link(predictions, linker),

@@ -396,7 +396,6 @@ class RoadLearner:
 
     def save(self, folder: Path, network: nn.Module, notes: Mapping[str, Any]) -> Path:
         """As of `Learner`: one file of safetensors."""
-
         classes = self.classes
         save_detector(folder / MODEL, _road(network), dict(classes.kinds), classes.av_labels, notes)
         return folder / MODEL

@@ -542,7 +542,6 @@ class Run(Generic[R]):
 
     def _tell(self) -> None:
         """What the run is made of, beside what comes of it."""
-
         text = json.dumps(to_dict(self.recipe), indent=2) + "\n"
         write_atomically(self.out / "recipe.json", text.encode())
         _log.info(

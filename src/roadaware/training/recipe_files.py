@@ -114,7 +114,6 @@ def _change(found: dict[str, Any], changes: Sequence[str]) -> None:
     Raises:
         UsageError: if a change is none.
     """
-
     for change in changes:
         key, sign, value = change.partition("=")
         if not sign or not key.strip():
@@ -127,7 +126,6 @@ def _change(found: dict[str, Any], changes: Sequence[str]) -> None:
 
 
 def _yaml(path: Path) -> dict[str, Any]:
-
     found = read_yaml(path)
     if not isinstance(found, dict):
         raise InputError("a recipe is a list of keys with values", where=str(path))

@@ -301,7 +301,6 @@ def _open_native(path: Path, truth: TableSource | None) -> TableSource:
     Raises:
         InputError: if they cannot be read, or no ground truth with relations or sounds was named.
     """
-
     tasks = []
     if truth is not None:
         tables = {"relations": "relations", "sound": "sounds"}
@@ -341,7 +340,6 @@ def find_poses(path: Path) -> Path | None:
     Raises:
         InputError: if the folder's joints lie elsewhere, or are not whole yet.
     """
-
     if not (path / RECORD).is_file() or is_saved(path):
         return None
     if not (path / TABLE).exists():

@@ -141,7 +141,6 @@ def build_corrections(
     Returns:
         a table with the columns of `corrections.DRAWN`; an image in which nothing stayed is a row without corners.
     """
-
     held = list(verdicts)
     columns = source.scan("boxes").collect_schema().names()
     tube = pl.col("tube") if "tube" in columns else pl.lit(None, pl.Int64).alias("tube")

@@ -14,7 +14,6 @@ from typing import Any
 from roadaware import __version__
 from roadaware.errors import raise_interrupt
 from roadaware.models.catalogue.entries import find_installed_folder, read_catalogue
-from roadaware.models.offline import import_onnxruntime
 from roadaware.places import get_cache_folder
 
 _PACKAGES = ("polars", "numpy", "scipy", "scikit-learn", "lxml", "matplotlib", "jinja2", "cyclopts", "rich")
@@ -104,6 +103,8 @@ def _try_import(name: str) -> str:
     """The version of a library that could be imported, `missing`, or the error that it raised."""
     try:
         if name == "onnxruntime":
+            from roadaware.models.offline import import_onnxruntime
+
             found = import_onnxruntime()
         else:
             found = import_module(name)

@@ -145,7 +145,6 @@ def open_truth(path: Path, corner: Path | None) -> Scenes:
         UsageError: if a second file is given beside tables.
         InputError: if they cannot be read.
     """
-
     for each in (path, corner):
         if each is not None:
             loading.require_path(each)
@@ -160,7 +159,6 @@ def open_truth(path: Path, corner: Path | None) -> Scenes:
 
 
 def _open_predictions(path: Path, scenes: Scenes, routing: Routing) -> Predictions:
-
     loading.require_path(path)
     if is_saved(path):
         return loading.open_saved_predictions(path)

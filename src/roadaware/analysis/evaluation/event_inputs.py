@@ -84,7 +84,6 @@ class EventPredictions:
     @property
     def _detected(self) -> bool:
         """Whether there are detections: a saved tube file has boxes, and all of them belong to tubes."""
-
         boxes = self.tables.boxes
         loose = self.tables.tubes.is_empty() or get_score_layout(self.tables.meta, "boxes").width > 0
         return (
@@ -226,7 +225,6 @@ def parse_size(text: str) -> tuple[int, int]:
 
 def infer_dataset(predictions: Predictions) -> EventSet:
     """Whose published parameters fit: those of UCF101-24 for 24 classes and no others, else those of ROAD."""
-
     classes = [
         len(labels)
         for kind, labels in get_score_layout(predictions.meta, "boxes").kinds.items()
@@ -243,7 +241,6 @@ def map_native_kinds(scenes: Scenes) -> dict[str, str]:
 
 def convert_kinds(kinds: Sequence[str], scenes: Scenes) -> tuple[str, ...]:
     """Kinds of labels under our names, whether they were given so or as the dataset's files call them."""
-
     ours = {**HOUSE_NAMES, **{theirs: ours for ours, theirs in map_native_kinds(scenes).items()}}
     known = scenes.meta.vocabularies
     return tuple(dict.fromkeys(kind if kind in known else ours.get(kind, kind) for kind in kinds))
@@ -273,7 +270,6 @@ def assign_labels(predictions: Predictions, scenes: Scenes) -> Predictions:
 
 def add_dense_scores(predictions: Predictions) -> Predictions:
     """Predictions whose boxes have scored labels, with these as dense scores, which is what the linker reads."""
-
     labels = predictions.labels.with_columns(pl.col("kind").cast(pl.String))
     if (
         get_score_layout(predictions.meta, "boxes").width

@@ -138,7 +138,6 @@ class EventRequest:
 
     def metric(self) -> DetectionConfig:
         """How it is judged."""
-
         named = DetectionConfig.reference() if self.config == "reference" else DetectionConfig.default()
         return named if self.composites is None else replace(named, composite_scores=self.composites)
 
@@ -189,7 +188,6 @@ def evaluate_events(
         UsageError: if two predictions are of the same, or nothing that was asked for is predicted.
         InputError: if predictions and truth do not fit each other.
     """
-
     request = replace(request, kinds=event_inputs.convert_kinds(request.kinds, scenes))
     requirements = open_requirements(request.requirements) if request.requirements else None
     boxes, tubes = _sides(opened, request.only)
@@ -386,7 +384,6 @@ def _evaluate_levels(
     left: LeftOut,
 ) -> tuple[pl.DataFrame, dict[str, Matches], tuple[str, ...]]:
     """Both levels, each by its own predictions: summary, matches, notes; what was left out is counted."""
-
     common: dict[str, Any] = {
         "overlaps": request.overlap,
         "kinds": list(request.kinds) or None,
@@ -427,7 +424,6 @@ def _faults(
     request: EventRequest,
 ) -> pl.DataFrame | None:
     """What goes wrong at each level."""
-
     found = []
     with log_step("faults"):
         for level, held in (("frame", boxes), ("video", tubes)):
@@ -548,7 +544,6 @@ def summarize_tracking(
         scenes: truth.
         request: resamples, and the least score of a box.
     """
-
     if tubes is None:
         return None, ""
     floor, words = select_tracking_threshold(tubes, request.min_score)
@@ -577,7 +572,6 @@ def select_tracking_threshold(tubes: Predictions, asked: float | None) -> tuple[
     Raises:
         UsageError: if a score is asked for and the boxes have none.
     """
-
     boxes = tubes.boxes
     scored = boxes.is_empty() or ("score" in boxes.columns and boxes["score"].null_count() < len(boxes))
     if asked is not None:

@@ -78,7 +78,6 @@ class SampleSource:
             InputError: at the first row that is not right, or if the numbers of rows differ.
             UsageError: if not exactly one of samples and protocol is named, or what belongs to it is missing.
         """
-
         if (self.samples is None) == (self.protocol is None):
             raise UsageError(
                 "name the samples: either --samples SAMPLES.csv, or --protocol NAME and --data PATH"
@@ -178,7 +177,6 @@ def get_config(name: ConfigName, task: Task) -> PedestrianConfig:
 
 def assign_scenarios(scenes: Scenes, by: Sequence[str], config: ConfigName) -> list[str]:
     """(n,) the scenario of each sample, a product where several factors are named."""
-
     chosen = FactorConfig.reference() if config == "reference" else FactorConfig.default()
     return [str(label) for label in build_scenario_labels(scenes, by, chosen)]
 
@@ -194,7 +192,6 @@ def match_file(scores: Path, samples: Path, task: Task | None) -> MatchedScores:
     Raises:
         InputError: at the first row that is not right, or if the numbers of rows differ.
     """
-
     found = read_scores(scores, None if task is None else COLUMNS[task])
     truth = read_samples(samples, max(2, found.values.shape[1]))
     check_same_length(len(found.values), len(truth.truth), scores, samples.name)

@@ -253,7 +253,6 @@ def keep_labels(scenes: Scenes, path: Path) -> Scenes:
     Raises:
         InputError: if the file cannot be read, or has no action of the truth.
     """
-
     return select_actions(scenes, read_labels(read_file(path), str(path), Findings()))
 
 
@@ -267,7 +266,6 @@ def mask_moments(scenes: Scenes, path: Path) -> Scenes:
     Raises:
         InputError: if the file cannot be read.
     """
-
     found = parse_excluded_frames(read_file(path), path.name, str(path), Findings(), header=True)
     first = int(scenes.meta.notes.get("first_frame", 0))
     aside = found.select("video", frame=pl.col("frame").cast(pl.Int64) - first, aside=pl.lit(value=True))
@@ -358,7 +356,6 @@ def add_categories(scenes: Scenes, path: Path) -> Scenes:
     Raises:
         InputError: if a row has another form, a video stands there twice, or none of them is in the truth.
     """
-
     said: dict[str, str] = {}
     for line, cells in read_csv_rows(path):
         if cells == _HEADER and not said:
@@ -391,7 +388,6 @@ _WORDS = ("text", "path", "splits")
 
 def digest_truth(scenes: Scenes) -> str:
     """Sixteen hexadecimal digits over all of the truth that a metric can see, row by row."""
-
     total = hashlib.blake2b(digest_size=8)
     for name in _TABLES:
         frame = getattr(scenes, name)

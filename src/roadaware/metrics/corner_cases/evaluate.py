@@ -217,7 +217,6 @@ class JudgedCorners(Judged):
             yield Measured(f"{name}_{column}", values, recall.counted(column), None, reason or NO_TRUTH)
 
     def _areas_under(self, place: int, weights: Ints32) -> dict[str, Floats]:
-
         rows = np.flatnonzero(self.claim_group == place)
         objects = self.group == place
         n_kinds = max(1, len(self.groups[place]) - 1)

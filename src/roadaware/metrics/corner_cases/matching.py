@@ -439,7 +439,6 @@ def match_group(
 
     Source: pycocotools, the evaluator of Lin et al., ECCV 2014 (COCO).
     """
-
     rows, kind = _objects(group, truth, config)
     taken, predicted = _claims(group, predictions, len(list_group_classes(group, truth)), every=every)
     n_items = len(truth.items)

@@ -160,7 +160,6 @@ def find_errors(evidence: Evidence, threshold: float, floor: float = FLOOR) -> D
 
     Source: Bolya et al., TIDE, ECCV 2020, for boxes; the faults of time and identity are ours.
     """
-
     e = evidence
     fault, meant, pair = assign_error_types(
         e.cls,
@@ -402,7 +401,6 @@ def find_errors_by_kind(
     kinds: Sequence[str] | None = None,
 ) -> list[Diagnosis]:
     """The error type of every prediction, one diagnosis per kind; arguments as `build_error_table`."""
-
     if level == "frame":
         frames = prepare_frames(predictions, scenes, config, kinds)
         ranked = [_drop_ignored(*met) for met in frames.met((threshold,))]
@@ -525,7 +523,6 @@ def collect_video_evidence(
 
 def _drop_ignored(predictions: Ints, scores: Floats, met: npt.NDArray[np.int32]) -> tuple[Ints, Floats]:
     """The predictions that are not on ground truth to ignore, and their scores."""
-
     kept = met[:, 0] != ABSORBED
     return predictions[kept], scores[kept]
 
@@ -548,7 +545,6 @@ def _instances(objects: Ints, cls: Ints, n_objects: int) -> tuple[Ints, Ints]:
 
 def _count_shared_frames(judged: JudgedTubes) -> Ints:
     """(p, 3) first and last frame that the tubes of each pair share, and how many."""
-
     pairs, a, b = judged.pairs, judged.claims.tubes, judged.truth.tubes
     found: Ints = count_shared_frames(pairs.first, pairs.second, a.frames, a.offsets, b.frames, b.offsets)
     return found

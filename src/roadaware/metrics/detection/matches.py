@@ -346,7 +346,6 @@ class JudgedFrames:
         Yields:
             (k,) predictions, (k,) scores, (k, T) place of the ground-truth box, negative where there is none.
         """
-
         levels = np.array(thresholds, dtype=np.float64)
         if not len(levels) or not ((levels > 0) & (levels <= 1)).all():
             raise UsageError(f"thresholds of overlap lie in (0, 1]; got {list(thresholds) or 'none'}")
@@ -375,7 +374,6 @@ class JudgedFrames:
 
     def _ranked(self, c: int) -> tuple[Ints, Floats]:
         """The predictions of a class that are judged, by falling score, and their scores."""
-
         if c not in self.claims.columns:
             return np.zeros(0, dtype=np.int64), np.zeros(0)
         places, score = self.claims.columns[c]
@@ -446,7 +444,6 @@ def prepare_frames(
     kinds: Sequence[str] | None = None,
 ) -> JudgedFrames:
     """Bring ground truth and predictions to the same classes, frames and pixels; arguments as `match_frames`."""
-
     classes = list_tube_classes(scenes, list_box_kinds(predictions, scenes) if kinds is None else kinds)
     if config.composite_scores == "product":
         predictions = add_product_scores(predictions, scenes)
@@ -493,7 +490,6 @@ def sort_descending(score: Floats) -> Ints:
     Args:
         score: (n,) finite numbers.
     """
-
     bits = (score + 0.0).view(np.uint64)  # + 0.0 makes one zero of two
     sign = np.uint64(1) << np.uint64(63)
     # Bits of doubles rise with their size: inverted, positive ones come first and fall; negative ones, as
@@ -736,7 +732,6 @@ def _select_true_tubes(
 
 def _taken(judged: JudgedTubes, thresholds: Sequence[float]) -> Ints:
     """(n, T) the ground-truth tube that each prediction takes at each threshold, as a row; -1 for none."""
-
     predictions = judged.claims
     levels = np.array(thresholds, dtype=np.float64)
     return assign_tubes(
@@ -751,7 +746,6 @@ def _nearest(judged: JudgedTubes, group: npt.NDArray[Any]) -> pl.DataFrame:
         judged: predictions and ground truth.
         group: (C,) the group of each class.
     """
-
     group = group.astype(np.int64)
     predictions, truth = judged.claims, judged.truth
     pair, at = find_nearest_tubes(

@@ -304,7 +304,6 @@ def get_model(
 def _from_hub(
     made: Path, entry: Entry, source: HubSource, given: Path | None, downloads: Path, tell: Say
 ) -> dict[str, Any]:
-
     from roadaware.models.tensor_files import get_file_size_limit
 
     if given is not None:

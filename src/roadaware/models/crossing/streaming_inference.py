@@ -60,7 +60,6 @@ class Stepper:
     """
 
     def __init__(self, networks: Sequence[Steady]) -> None:
-
         first, self._kernels = networks[0], streaming_kernels
         self.names, config = tuple(first.sequences), first.config
         self._frames = [1 + (config.kernel - 1) * each for each in config.dilations]
@@ -129,7 +128,6 @@ def _weights(held: Sequence[Arrays], names: Sequence[str], dilations: Sequence[i
         dilations: of the convolutions.
         taps: frames that each of them joins.
     """
-
     layers = range(len(dilations))
     norms = [*(f"back.{at}.norm" for at in layers), "norm"]
 

@@ -541,7 +541,6 @@ def compute_raw_scores(trees: Arrays, features: Floats) -> Floats:
 
 
 def _add_rounds(trees: Arrays, rounds: slice, features: Floats, raw: Floats) -> None:
-
     names = ("feature", "threshold", "left", "right", "missing_left", "value")
     held = [trees[name][rounds] for name in names]
     shape = held[0].shape

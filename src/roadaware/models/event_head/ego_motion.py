@@ -63,7 +63,6 @@ class EgoMotion:
             t_s: later than that of the image before.
             horizon: how far below the middle it lies, in focal lengths, as `TubeFeatures.horizon` has it.
         """
-
         factor = max(1, round(image.shape[1] / _WIDTH_PX))
         grey = downscale_to_grey(np.ascontiguousarray(image), factor)
         half = downsample_grey(grey)

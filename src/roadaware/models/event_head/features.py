@@ -97,7 +97,6 @@ class TubeFeatures:
         Returns:
             (n, features) of the tubes, and (columns,) of the own vehicle.
         """
-
         if not self._begun:
             reset_scene(self._scene, self._maps, t_s)
             self._begun = True

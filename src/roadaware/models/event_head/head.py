@@ -115,7 +115,6 @@ def save_head(head: EventHead, path: Path) -> None:
     Raises:
         DiskError: if the disk refuses.
     """
-
     about = {
         "format": FORMAT,
         "actions": head.actions,

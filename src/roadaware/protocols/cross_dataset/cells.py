@@ -100,7 +100,6 @@ def run_unit(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
     Raises:
         DiskError: if the folder cannot be written to.
     """
-
     there = fits.get_model_path(
         unit.fit, out
     ).is_file()  # a lost model is not learnt again for its sets alone
@@ -181,7 +180,6 @@ def keep(cell: Cell, probability: Floats, study: AwayStudy, out: Path) -> None:
         InputError: if a probability is none.
         DiskError: if the folder cannot be written to.
     """
-
     state = _state(cell, probability, out)
     record = {
         "samples": len(state),

@@ -232,7 +232,6 @@ class AwayStudy:
     @property
     def fixed(self) -> dict[str, Any]:
         """Fields that must be equal for all runs of one folder; the others may grow from call to call."""
-
         whole = to_dict(self)
         return {key: whole[key] for key in ("config", "inputs", "size", "learning")}
 

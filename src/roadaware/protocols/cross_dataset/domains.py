@@ -170,7 +170,6 @@ def _open_scenes(
 
 
 def _make(domain: Domain, root: Path, scenes: int, workers: Workers, progress: Progress | None) -> None:
-
     preset, _, town = domain.name.partition("+")
     # The samples hold boxes alone, so that sweeps and sound would be made for nothing.
     config = replace(build_scene_config(preset, town or None), lidar=None, sound=False)

@@ -97,7 +97,6 @@ def build_recipe(fit: Fit, study: AwayStudy, samples: int, weights: str = "") ->
         samples: to learn from, which decide how many epochs the updates are.
         weights: what it goes on from.
     """
-
     how = study.learning
     # Epochs follow from the number of updates, which is the same for every training set.
     steps = max(1, samples // min(how.batch, samples))

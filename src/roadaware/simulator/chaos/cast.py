@@ -27,7 +27,6 @@ def make_players(n: int, guards: int, rng: np.random.Generator) -> list[Player]:
         guards: how many of them are police.
         rng: where chance comes from.
     """
-
     shares = np.array([_SHARES.get(model.name, model.weight) for model in PEOPLE_MODELS])
     models = rng.choice(len(shares), size=n, p=shares / shares.sum())
     found = []
@@ -43,7 +42,6 @@ def make_players(n: int, guards: int, rng: np.random.Generator) -> list[Player]:
 
 def _look(model: str, guard: bool, rng: np.random.Generator) -> int:
     """A look in which police wear vests and nobody else does."""
-
     while True:
         look = int(rng.integers(1, 2**31))
         # The model of the police is broad; of others both builds are asked.
@@ -145,7 +143,6 @@ def add_thing(
         lamps: that are lit.
         active: whether it counts as an agent.
     """
-
     look = int(play.rng.integers(1, 2**31))
     known = {item.name: item for item in (*MODELS[kind], *ELEMENTS.get(kind, ()))}
     chosen = known[model] if model else MODELS[kind][0]

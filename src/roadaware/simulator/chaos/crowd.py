@@ -416,7 +416,6 @@ def format_definite_description(description: str) -> str:
 
 def _parts(actor: Actor) -> list[str]:
     """Who somebody is, what they wear on top, and more from what is seen best to what is seen least."""
-
     appearance, worn = describe_appearance(actor, actor.first), get_looks(actor).outfit
     top = appearance["top"].removeprefix("a ").removeprefix("long ")
     found = [_who(actor), "a high-visibility vest" if worn.vest else _garment(worn.top_colour, top)]
@@ -434,7 +433,6 @@ def _parts(actor: Actor) -> list[str]:
 
 
 def _who(actor: Actor) -> str:
-
     age, worn = get_age_group(actor.model), get_looks(actor).outfit
     if age == "child":
         return "child"

@@ -710,7 +710,6 @@ def make_chaos(
         seed: of the set.
         rng: draws everything.
     """
-
     staging = config.staging
     if staging is not None:
         return _make_staged(config, staging, conditions, name, seed, rng)

@@ -312,7 +312,6 @@ def _gait(
     who: Player, pose: Ints, along: Floats, deeds: dict[str, Bools], flare: Bools, fps: float
 ) -> Floats:
     """(n,) phases: by strides of who moves, by time of who stays; thrusts and throws begin at 0."""
-
     speed = np.abs(along) * fps
     runs = (pose == Pose.RUN) | (speed > 2.4)
     walk, run = (compute_stride(who.model, who.size_m[2], running) for running in (False, True))

@@ -118,7 +118,6 @@ def simulate(
     Returns:
         The own vehicle, everybody else on wheels and the traffic lights.
     """
-
     rows = [(*o.position[0, :2], o.heading[0], *o.size_m[:2]) for o in objects if len(o.heading)]
     things = np.array(rows, dtype=np.float64).reshape(-1, 5)
     return simulate_traffic(layout, config, conditions, rng, walkers, things)
@@ -130,7 +129,6 @@ def compute_start_position(layout: Layout) -> float:
     Args:
         layout: with a route.
     """
-
     return start_m(layout.lanes[layout.route[0]]) + EGO_SIZE_M[0] / 2
 
 

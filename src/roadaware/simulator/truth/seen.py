@@ -164,7 +164,6 @@ class SeenCollector:
         return found
 
     def _joints(self, frame: int, camera: Camera, mask: Ints32, kept: Ints, pixels: Ints) -> Floats32:
-
         found = np.full((len(kept), _JOINTS, 3), np.nan, dtype=np.float32)
         for place, (number, count) in enumerate(zip(kept.tolist(), pixels.tolist(), strict=True)):
             if not self.joints:
@@ -213,7 +212,6 @@ def compute_projected_boxes(camera: Camera, soups: Sequence[Soup], count: int) -
         soups: triangles marked by instance.
         count: number of instances.
     """
-
     corners = np.concatenate([soup.corners[soup.instance > 0] for soup in soups])
     instance = np.concatenate([soup.instance[soup.instance > 0] for soup in soups])
     # One instance after the other: the mark in a pixel then tells
@@ -309,7 +307,6 @@ def render_triangle_ids(camera: Camera, soup: Soup) -> Ints32:
         camera: that looks.
         soup: triangles marked by instance.
     """
-
     size = (camera.height_px, camera.width_px)
     mask, inverse = np.zeros(size, np.int32), np.zeros(size, np.float32)
     pose, lens = get_camera_parameters(camera)

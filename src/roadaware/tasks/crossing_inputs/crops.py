@@ -215,7 +215,6 @@ def pad_to_square(held: Bytes, side: int, resample: str) -> Bytes:
         side: in pixels.
         resample: bilinear with antialiasing, nearest, or the mean of a `box`.
     """
-
     ways = {
         "bilinear": Image.Resampling.BILINEAR,
         "nearest": Image.Resampling.NEAREST,

@@ -167,7 +167,6 @@ def _npz(path: Path) -> dict[str, Any]:
 
 
 def _parquet(path: Path) -> dict[str, Any]:
-
     where = to_printable(str(path))
     try:
         table = read_parquet(read_file(path, most=MAX_BYTES))

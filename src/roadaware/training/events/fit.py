@@ -166,7 +166,6 @@ def calibrate(network: SmallNetwork, x: Floats32, truth: Bools) -> SmallNetwork:
         x: (n, features) of scenes that it did not learn from.
         truth: (n, labels).
     """
-
     logits = network.logits(x).astype(np.float64)
     slope, offset = np.ones(logits.shape[1]), np.zeros(logits.shape[1])
     for label in range(logits.shape[1]):
@@ -195,7 +194,6 @@ def _platt(logit: Floats, truth: Bools) -> tuple[float, float]:
 
 def calibrate_event_head(network: SmallNetwork, x: Floats32, truth: npt.NDArray[np.int64]) -> SmallNetwork:
     """The network with one temperature for all labels, the likeliest of a fine row of them."""
-
     logits = network.logits(x).astype(np.float64)
     rows = np.arange(len(truth))
 
