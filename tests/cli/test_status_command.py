@@ -29,7 +29,7 @@ def work(number):
     if number == 3:
         time.sleep(60)
 with hold_folder(folder):
-    run_parts(work, [1, 2, 3, 4], HERE, what="scenes", name=str, done=print, folder=folder, before=2)
+    run_parts(work, [1, 2, 3, 4], HERE, what="scenes", name=str, done=lambda number, _: print(number, flush=True), folder=folder, before=2)
 """
 
 

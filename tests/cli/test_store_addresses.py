@@ -4,6 +4,7 @@ the address instead of the folder that stands for it."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,8 @@ def test_rules_on_outputs_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert in_store("/b") == {"mine/notes.txt": b"mine"}
     assert main(["simulate", "-o", "memory://b/made", *TINY, "-q"]) == 0
     assert main(["read", "simulator", "memory://b/made", "-o", "memory://b/made/"]) == 2
-    assert "is, or holds, the input memory://b/made" in capsys.readouterr().err
+    # Which of the spellings is named is open: as paths they are one.
+    assert re.search(r"is, or holds, the input memory:/+b/+(x/\.\./)?made", capsys.readouterr().err)
     assert main(["read", "simulator", "memory://b/none"]) == 3
     assert "memory://b/none: there is nothing of that name" in capsys.readouterr().err
     assert main(["simulate", "-o", "s3://me:geheim-1@b/made", *TINY]) == 2
@@ -118,7 +120,8 @@ def test_an_output_that_is_an_input_in_other_letters_is_refused(
     assert main(["simulate", "-o", "memory://b/made", *TINY, "-q"]) == 0
     before = in_store("/b/made")
     assert main(["read", "simulator", "memory://b/made", "-o", target]) == 2
-    assert "is, or holds, the input memory://b/made" in capsys.readouterr().err
+    # Which of the spellings is named is open: as paths they are one.
+    assert re.search(r"is, or holds, the input memory:/+b/+(x/\.\./)?made", capsys.readouterr().err)
     assert in_store("/b/made") == before
 
 
