@@ -28,8 +28,10 @@ folder = Path({folder!r})
 def work(number):
     if number == 3:
         time.sleep(60)
+def done(number, value):
+    print(number, flush=True)
 with hold_folder(folder):
-    run_parts(work, [1, 2, 3, 4], HERE, what="scenes", name=str, done=lambda number, _: print(number, flush=True), folder=folder, before=2)
+    run_parts(work, [1, 2, 3, 4], HERE, what="scenes", name=str, done=done, folder=folder, before=2)
 """
 
 
