@@ -40,7 +40,7 @@ GROUPS = {
         _below(
             "statistics", "average_precision average_precision_kernels comparison calibration distributions"
         ),
-        ("statistics", _EXAMPLES),
+        ("statistics", _EXAMPLES, "metrics/test_path_metrics.py"),  # which judges mixtures in the plane
     ),
     "calibration": Group(
         ("statistics.calibration", "metrics.calibration"),

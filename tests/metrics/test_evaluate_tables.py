@@ -127,3 +127,13 @@ def test_rounding_just_outside_is_clipped_and_noted():
     assert result.notes == ("2 scores outside [0, 1] by no more than 1e-6 were clipped",)
     with pytest.raises(InputError, match="1 rows do not, first rows 0"):
         evaluate(claim(truth, [1.001, 0.0, 0.5, 1.0]), truth, ACTION)
+
+
+def test_a_result_shows_how_many_metrics_are_defined_and_the_first_of_them():
+    truth = scenes()
+    result = evaluate(claim(truth, [0.9, 0.2, 0.6, 0.1]), truth, ACTION, draws=0)
+    whole = result.summary.filter(pl.col("group").is_null())
+    first = whole.filter("valid").row(0, named=True)
+    shown = repr(result)
+    assert shown.startswith(f"MetricResult({int(whole['valid'].sum())} of {len(whole)} metrics defined: ")
+    assert f"{first['metric']} {round(first['value'], 4)}, " in shown

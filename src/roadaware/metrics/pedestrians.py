@@ -644,7 +644,7 @@ def describe_undefined(metric: str, core: PedestrianCore) -> str:
 
 def _missing_class(metric: str, core: PedestrianCore) -> str:
     """The classes whose absence from ground truth or decisions leaves the metric undefined."""
-    prefix = metric.split("_", 1)[0] + "_"
+    prefix = metric.partition("_")[0] + "_"
     prefix = prefix if prefix in core.counts else ""
     counts = core.counts[prefix].sum(axis=0)
     true, decided = counts.sum(axis=1), counts.sum(axis=0)

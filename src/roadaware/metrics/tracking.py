@@ -128,13 +128,13 @@ def _both(pairs: TrackPairs) -> Bools:
 
 
 def _frame_before(pairs: TrackPairs) -> Ints:
-    """(F,) the last frame before each, in its video, in which both sides have boxes; -1 where none is."""
+    """(F,) the last frame before each in which both sides have boxes; -1 where none is.
+
+    At the beginning of a video that is a frame of another one, in which nobody has a track of this.
+    """
     both = _both(pairs)
     last = np.maximum.accumulate(np.where(both, np.arange(len(both)), -1))
-    before = np.concatenate([[-1], last])[: len(both)].astype(np.int64)
-    elsewhere = (before >= 0) & (pairs.frame_video[before] != pairs.frame_video)
-    before[elsewhere] = -1
-    return before
+    return np.concatenate([[-1], last])[: len(both)].astype(np.int64)
 
 
 def clear_rates(totals: Mapping[str, Floats], undefined: str) -> dict[str, Floats]:

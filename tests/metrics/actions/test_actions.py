@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ from plain_actions import IDS, Row, mmaction2, official, predictions_of, recomme
 from quirk_cases import FAR, STREET, TALK, WALK, A, B, at
 
 from roadaware.errors import InputError, UsageError
+from roadaware.metrics.action_kernels import assign_heap_slots
 from roadaware.metrics.actions import CONFIGS, ActionConfig, JudgedActions, evaluate, evaluate_confusion
 from roadaware.metrics.metric_state import SceneResult, as_json
 from roadaware.scenes.dense_scores import set_score_layout
@@ -119,6 +121,28 @@ def test_frames_beyond_the_capacity_keep_the_rows_that_the_heap_keeps(tied: bool
         judged.left_out["predictions beyond the capacity of their frame"]
         == judged.facts["claims_over_capacity"]
     )
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 3, 6, 7])
+def test_a_full_heap_lets_its_least_row_go(capacity: int) -> None:
+    rng = np.random.default_rng(capacity)
+    # Few scores, so that many are equal and the other columns decide.
+    rows = np.column_stack([rng.integers(1, 9, 40) / 8, rng.integers(0, 3, 40), rng.random((40, 4))])
+    place = assign_heap_slots(np.array([0, 25, 40]), rows, capacity)
+    for begin, end in ((0, 25), (25, 40)):
+        heap: list[tuple[float, ...]] = []
+        for row in map(tuple, rows[begin:end].tolist()):
+            if len(heap) < capacity:
+                heapq.heappush(heap, row)
+            elif row[0] > heap[0][0]:
+                heapq.heapreplace(heap, row)
+        kept = {
+            slot: tuple(row)
+            for slot, row in zip(place[begin:end], rows[begin:end].tolist(), strict=True)
+            if slot >= 0
+        }
+        assert [kept[slot] for slot in sorted(kept)] == heap
+        assert sorted(kept) == list(range(capacity))
 
 
 @pytest.mark.slow
