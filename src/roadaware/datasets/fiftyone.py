@@ -253,8 +253,10 @@ def _choose_field(names: list[str], asked: str | None, where: str, found: BoxSou
     if chosen not in there:
         refused = found.findings.table()
         if not there and len(refused):
+            first = refused.row(0, named=True)
             raise InputError(
-                f"nothing in it can be taken; the first is refused: {refused['reason'][0]}", where=where
+                f"nothing in it can be taken; the first is refused: {first['file']}: {first['reason']}",
+                where=where,
             )
         listed = to_printable(", ".join(there[:10]), 200) or "none"
         raise InputError(

@@ -13,6 +13,8 @@ VIDEO = "street"
 BAD_ROW = "upside down"
 MEMBER = "frames"
 WARNS = False
+NAMES_VIDEOS = True
+"""Samples name their videos and their files of frames."""
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda data: data[: len(data) // 2],
     "bad_row": lambda data: data.replace(b"0.2525", b"-0.525", 1),
@@ -42,6 +44,14 @@ def make(root: Path, *, frames: int = 3) -> Path:
 def others_in(root: Path) -> tuple[str, ...]:
     """The files without which no frame has a meaning; no damage of them leaves the videos."""
     return ("metadata.json", "samples.json")
+
+
+def with_video(root: Path, name: str) -> None:
+    """Add a video of that name, with a file of its frames."""
+    held = json.loads((root / "samples.json").read_bytes())
+    (root / "frames" / "more.json").write_text(json.dumps({"frames": content(3)}))
+    held["samples"].append(sample(name, 3) | {"frames": "frames/more.json"})
+    (root / "samples.json").write_text(json.dumps(held))
 
 
 def sample(video: str, frames: int) -> dict[str, Any]:
