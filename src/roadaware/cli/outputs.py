@@ -324,7 +324,9 @@ def open_stores(
                 opened[url] = made[-1].path
         opened |= {url: fetch_path(url) for _, url in found if url not in opened}
         for name, value in list(arguments.items()):
-            arguments[name] = _enter_paths(value, urls, opened)
+            # Where the name of a dataset is left out, its address stands in its place: there http is no camera.
+            whole = name == "dataset" and isinstance(value, str) and is_store_url(value)
+            arguments[name] = str(fetch_path(value)) if whole else _enter_paths(value, urls, opened)
         yield
     finally:
         failure = sys.exception()
