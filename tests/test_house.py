@@ -99,7 +99,8 @@ def test_the_whole_demo_runs_without_torch(tmp_path: Path) -> None:
 
 
 def test_modules_say_what_they_are_for() -> None:
-    assert [path for path in SOURCES if _read(path).strip() and not re.match('r?"""', _read(path))] == []
+    doubtful = [path for path in SOURCES if _read(path).strip() and not _read(path).startswith('"""')]
+    assert [path for path in doubtful if not ast.get_docstring(ast.parse(_read(path)))] == []
 
 
 def _loads_weights_only(call: ast.Call) -> bool:

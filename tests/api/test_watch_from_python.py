@@ -86,6 +86,7 @@ def test_tubes_of_earlier_frames_stay_as_they_were(film: Path) -> None:
     assert [tube.box.tolist() for frame in seen for tube in frame.tubes] == once
 
 
+@pytest.mark.slow
 def test_whoever_leaves_early_lets_go_of_the_source(film: Path, closed: list[str]) -> None:
     model = ra.load_model()
     closed.clear()

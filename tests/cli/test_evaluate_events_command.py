@@ -162,6 +162,7 @@ def test_unknown_videos_are_counted(roadaware: Command, events: Events, tmp_path
     assert all(f"{n:,} {what}" in strict.err for what, n in counts.items())
 
 
+@pytest.mark.slow
 def test_groups_are_sets_of_their_own(roadaware: Command, events: Events, tmp_path: Path) -> None:
     sliced = ("--by", "split", "weather", "night", "height", "-o", tmp_path / "run")
     done = road(roadaware, events, *sliced, "--only", "frame", "--json")
@@ -325,6 +326,7 @@ def test_labels_that_the_truth_does_not_know_are_an_error(
     assert same.data["frame"]["0.5"]["agent"]["mean"] > 0
 
 
+@pytest.mark.slow
 def test_ucf24_takes_its_pickle_and_its_test_split(roadaware: Command, tmp_path: Path) -> None:
     truth = write_ucf24(tmp_path / "annotations.pkl")
     words = ["evaluate", "ucf24", "--truth", truth, "--predictions", tmp_path / "detections", "--json"]

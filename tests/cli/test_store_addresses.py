@@ -142,6 +142,7 @@ def test_files_by_address_and_by_path_are_the_same(
     assert on_disk(made) == before
 
 
+@pytest.mark.slow
 def test_one_output_lies_in_no_other(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "-o", "memory://b/made", *TINY, "-q"]) == 0
     arguments = ["read", "simulator", "memory://b/made", "-o", "memory://b/tables"]

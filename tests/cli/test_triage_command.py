@@ -125,6 +125,7 @@ def test_weights_decide_and_bad_ones_are_refused(streets: Path, tmp_path: Path, 
         assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.slow
 def test_verdicts_are_learnt_from_and_too_few_refused(tmp_path: Path, roadaware: Command) -> None:
     for k in range(22):
         save(street(f"v{k:02}", 0.1 * k), tmp_path / "streets" / f"{k}")
@@ -236,6 +237,7 @@ def write_film(path: Path, frames: int = 30) -> None:
             film.write(np.full((120, 160, 3), 90, np.uint8))
 
 
+@pytest.mark.slow
 def test_videos_are_watched_once_and_a_broken_one_is_named(
     tmp_path: Path, roadaware: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

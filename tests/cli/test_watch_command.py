@@ -288,7 +288,9 @@ def test_what_a_detector_was_trained_on_is_said_where_the_film_is_not_of_that_ki
 
 
 @pytest.mark.usefixtures("stub")
-@pytest.mark.parametrize("name", ["drive [1]", "a*b?", "[", "\x1b[2J"])
+@pytest.mark.parametrize(
+    "name", ["drive [1]", *(pytest.param(name, marks=pytest.mark.slow) for name in ("a*b?", "[", "\x1b[2J"))]
+)
 def test_a_folder_may_be_named_like_a_pattern(
     roadaware: Command, film: Path, tmp_path: Path, name: str
 ) -> None:
@@ -377,6 +379,7 @@ def _started(film: Path, out: Path, *more: str) -> subprocess.Popen[str]:
     return child
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_with_everything_saved(film: Path, tmp_path: Path) -> None:
     child = _started(film, tmp_path / "run", "--realtime")
     child.send_signal(signal.SIGINT)

@@ -203,6 +203,7 @@ def test_a_run_logs_tasks_in_turn_and_the_paths_that_they_take(whole: Path) -> N
     assert "following after" not in "".join(judged)  # of everything, not of classes
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_losses_and_weights(whole: Path, made: Path, tmp_path: Path) -> None:
     often = a_recipe(made, machine={"checkpoint_minutes": 0})
     with pytest.raises(Killed):
@@ -244,6 +245,7 @@ def test_weights_are_one_file_with_its_facts_that_knows_its_vocabulary(whole: Pa
         open_crowd(torn)
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_kept_maps(whole: Path, made: Path, tmp_path: Path) -> None:
     scenes = made_scenes()
     network, _ = open_crowd(whole / "model.safetensors")
@@ -574,6 +576,7 @@ def test_spans_overlap_most_by_the_definition() -> None:
             assert overlap(start, end) == pytest.approx(best, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_tracks_are_learnt_before_anything_is_seen(made: Path) -> None:
     """What tracks say of actions and relations, and words of actions, by steps that open no film."""
     recipe = a_recipe(made, clips={"motion_steps": 150, "strange": 0.0})

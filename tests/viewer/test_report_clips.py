@@ -128,6 +128,7 @@ def test_a_clip_lasts_three_seconds_at_some_fifteen_frames_a_second(grey: Film, 
         assert len(reader) / 15 <= 3.1
 
 
+@pytest.mark.slow
 def test_noise_is_made_small_or_stays_a_still(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     path = tmp_path / "noise.mp4"
@@ -337,6 +338,7 @@ def test_a_report_embeds_its_clips_and_is_made_again_from_the_folder(sets: Path)
     assert not list(none.glob("clip*"))
 
 
+@pytest.mark.slow
 def test_films_of_another_folder_are_named_or_told_to_lack(sets: Path, tmp_path: Path) -> None:
     away = tmp_path / "away"
     (sets / "films").rename(away)
@@ -365,6 +367,7 @@ def test_a_page_holds_two_megabytes_of_clips(grey: Film) -> None:
     assert text.count("the page holds 2 MB of clips already") == 12 - len(page.xpath("//video"))
 
 
+@pytest.mark.slow
 def test_clips_of_a_forged_folder_are_refused(grey: Film, sets: Path) -> None:
     (clip,) = draw_clips([excerpt(grey)])
     files = build_clip_files([clip, Clip("b", fault="c")])

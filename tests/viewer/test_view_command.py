@@ -139,6 +139,7 @@ def test_a_folder_that_holds_too_much_says_what_to_name(
     assert len(open_paths([many / f"run{number}" for number in range(5)]).sides) == 5
 
 
+@pytest.mark.slow
 def test_baselines_are_opened_together_beside_their_dataset(tmp_path: Path) -> None:
     scenes = make_truth()
     save(scenes, tmp_path / "truth")
