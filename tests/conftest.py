@@ -43,6 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Try properties on fewer examples where the slow tests are left out, in the workers too."""
     if config.option.markexpr == "not slow":
         os.environ[example_counts.VARIABLE] = "yes"
+        hypothesis.settings.register_profile("fast", hypothesis.settings(), max_examples=33)
+        hypothesis.settings.load_profile("fast")
 
 
 def pytest_collection_finish() -> None:

@@ -121,6 +121,7 @@ def _camera(script: list[object]) -> tuple[Camera, list[Connection]]:
     return Camera("camera 0", connect, SystemClock(), backoff=Backoff(attempts=1, first_s=0.01)), made
 
 
+@pytest.mark.slow
 def test_a_camera_is_closed_by_who_leaves_and_told_of_by_whom_it_fails() -> None:
     shots: list[object] = [Shot(number / 10, picture(number)) for number in range(6)]
     camera, made = _camera(shots)

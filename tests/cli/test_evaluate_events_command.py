@@ -185,6 +185,7 @@ def test_kinds_thresholds_and_overlaps_can_be_chosen(roadaware: Command, events:
     assert list(done.data["video"]["tiou"]) == ["0.1", "0.5"]
 
 
+@pytest.mark.slow
 def test_products_of_marginals_change_composites_alone(roadaware: Command, events: Events) -> None:
     joint, product = (
         road(roadaware, events, "--composites", how, "--json").data for how in ("joint", "product")

@@ -99,6 +99,7 @@ class TestEnforce:
 
 
 class TestEvaluate:
+    @pytest.mark.slow
     def test_violations_stand_in_text_json_page_and_run(
         self, roadaware: Command, events: Events, rules, tmp_path
     ) -> None:

@@ -175,6 +175,7 @@ def test_one_output_lies_in_no_other(capsys: pytest.CaptureFixture[str]) -> None
     assert in_store("/b/tables") == {}
 
 
+@pytest.mark.slow
 def test_a_store_that_takes_nothing_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

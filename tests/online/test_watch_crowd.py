@@ -96,6 +96,7 @@ def watch(film: Path, out: Path, *more: object) -> int:
     return main([str(word) for word in words])
 
 
+@pytest.mark.slow
 def test_the_bundled_network_answers_where_none_is_named(
     weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

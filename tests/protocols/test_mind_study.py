@@ -122,6 +122,7 @@ def test_the_page_says_so(study: MindStudy) -> None:
     assert study.as_dict()["seeds"] == 1
 
 
+@pytest.mark.slow
 def test_who_has_looked_is_foreseen_though_boxes_say_nothing(
     study: MindStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -247,6 +247,7 @@ def test_a_cluster_that_is_slow_to_start_is_tried_again_and_one_that_is_not_ther
 # By processes: one fast test that starts some, the others are slow.
 
 
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives_and_live_through_the_loss_of_one(tmp_path: Path) -> None:
     with closing(WorkerPool(Workers(processes=2, tries=2))) as pool:
         assert values(pool.map(square, range(20))) == {number: number * number for number in range(20)}

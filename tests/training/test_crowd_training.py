@@ -190,6 +190,7 @@ def killed_at(step: int) -> Callable[[int, int, str], None]:
     return progress
 
 
+@pytest.mark.slow
 def test_a_run_logs_tasks_in_turn_and_the_paths_that_they_take(whole: Path) -> None:
     lines = read_log(whole)
     steps = [line for line in lines if "loss" in line]

@@ -115,6 +115,7 @@ def test_boxes_in_pixels_of_another_size_are_drawn_in_their_place(grey: Film, tm
     assert large == clip
 
 
+@pytest.mark.slow
 def test_the_same_frames_make_the_same_bytes(grey: Film) -> None:
     assert draw_clips([excerpt(grey)] * 2)[0] == draw_clips([excerpt(grey)])[0]
 
@@ -309,6 +310,7 @@ def evaluate(sets: Path, run: str, *more: str) -> Path:
     return sets / run
 
 
+@pytest.mark.slow
 def test_a_report_embeds_its_clips_and_is_made_again_from_the_folder(sets: Path) -> None:
     run = evaluate(sets, "run")
     text = (run / "report.html").read_text("utf-8")
