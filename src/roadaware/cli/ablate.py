@@ -12,8 +12,6 @@ from roadaware.analysis.evaluation.corner_cases import open_truth
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
     LOCAL,
-    USUAL,
-    Common,
     DatasetKind,
     Outcome,
     Output,
@@ -91,7 +89,6 @@ def ablate(
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Ablate the proposals, one parameter at a time: AP, AR, proposals and images with one, with intervals.
 

@@ -14,8 +14,6 @@ from roadaware.analysis.evaluation.runs import Run
 from roadaware.cli import console, outputs
 from roadaware.cli.compare import build_comparison_json
 from roadaware.cli.options import (
-    USUAL,
-    Common,
     ConfigName,
     Dataset,
     DatasetPath,
@@ -59,7 +57,6 @@ def baseline(
     seed: Seed = 0,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Train simple models on boxes and vehicle actions alone, and judge them on the test split.
 

@@ -15,8 +15,6 @@ from roadaware.analysis.evaluation.pedestrians import COLUMNS, assign_scenarios
 from roadaware.cli import console, outputs
 from roadaware.cli.evaluate import NO_SAMPLES, SampleOptions
 from roadaware.cli.options import (
-    USUAL,
-    Common,
     ConfigName,
     Outcome,
     Output,
@@ -80,7 +78,6 @@ def calibration(
     seed: Seed = 0,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Ask whether a pedestrian model's probabilities mean what they say: is 0.9 right nine times of ten?
 

@@ -12,8 +12,6 @@ from roadaware.analysis.evaluation.pedestrians import get_config, match_file
 from roadaware.cli import console
 from roadaware.cli.options import (
     MOST_RESAMPLES,
-    USUAL,
-    Common,
     ConfigName,
     Html,
     Outcome,
@@ -45,7 +43,6 @@ def compare(
     ] = 1000,
     seed: Seed = 0,
     html: Html = None,
-    common: Common = USUAL,
 ) -> Outcome:
     """Compare two models on the same samples: every metric, the difference with intervals, and a verdict.
 

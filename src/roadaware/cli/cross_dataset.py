@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import (
-    LOCAL,
-    USUAL,
-    Common,
-    Outcome,
-    Output,
-    Resamples,
-    Several,
-    Spread,
-    validate_range,
-)
+from roadaware.cli.options import LOCAL, Outcome, Output, Resamples, Several, Spread, validate_range
 from roadaware.config import digest
 from roadaware.io import folders
 from roadaware.protocols.cross_dataset.config import AwayStudy
@@ -73,7 +63,6 @@ def cross_dataset(
         int | None, Parameter(help=_JOBS, validator=validate_range(1, 10_000), show_default=False)
     ] = None,
     spread: Spread = LOCAL,
-    common: Common = USUAL,
 ) -> Outcome:
     """Train predictors on each of several domains, test each on all: in-domain and out-of-domain.
 

@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import (
-    USUAL,
-    Common,
-    Outcome,
-    Output,
-    Overwrite,
-    Several,
-    Stated,
-    Switch,
-    validate_range,
-)
+from roadaware.cli.options import Outcome, Output, Overwrite, Several, Stated, Switch, validate_range
 from roadaware.cli.results import write_result
 from roadaware.datasets.loading import require_path
 from roadaware.errors import InputError, UsageError
@@ -96,7 +86,6 @@ def crossing(
     strict: Annotated[
         bool, Parameter(help="Exit with 1 if a row of the tracks was refused."), Switch
     ] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Say of each person at each moment how likely it is to cross, from tracks of any source.
 

@@ -33,7 +33,7 @@ from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, parse_size
 from roadaware.analysis.evaluation.scenes import Reading, open_predictions, open_truth
 from roadaware.analysis.scene_tasks import TASKS
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch, TaskName
+from roadaware.cli.options import Outcome, Output, Overwrite, Switch, TaskName
 from roadaware.cli.results import Images, ImageSize
 from roadaware.datasets import READERS
 from roadaware.datasets.loading import open_dataset
@@ -74,7 +74,6 @@ def doctor(
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.CONVERTED] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Find out why something does not work, or why a number is 0.
 

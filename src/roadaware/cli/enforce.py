@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from roadaware.analysis.evaluation import event_inputs
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several
+from roadaware.cli.options import Outcome, Output, Overwrite, Several
 from roadaware.cli.results import Images, ImageSize
 from roadaware.config import to_dict
 from roadaware.linking.enforcement import EnforcementConfig, EnforcementCounts, Method, enforce_requirements
@@ -49,7 +49,6 @@ def enforce(
     images: Images = None,
     size: ImageSize = NETWORK_SIZE,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Correct the scores of detections so that the labels of each box satisfy logical requirements.
 

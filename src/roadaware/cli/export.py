@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch
+from roadaware.cli.options import Outcome, Output, Overwrite, Switch
 from roadaware.errors import UsageError
 from roadaware.io.folders import make_folder
 from roadaware.reports import terminal
@@ -36,7 +36,6 @@ def export(
     stream: Annotated[bool, Parameter(help=_STREAM), Switch] = False,
     size: Annotated[str, Parameter(help=_SIZE)] = "1280x960",
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Write a detector as ONNX, for runtimes without PyTorch; labels and normalisation stand in the file.
 

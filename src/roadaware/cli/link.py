@@ -17,8 +17,6 @@ from roadaware.analysis.event_findings import list_warnings
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
     LOCAL,
-    USUAL,
-    Common,
     ConfigName,
     Outcome,
     Output,
@@ -152,7 +150,6 @@ def link(
     ] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Link detections to tubes and label them, as published or as we recommend.
 

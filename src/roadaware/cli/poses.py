@@ -13,18 +13,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
 from roadaware.cli.networks import ALL_VIDEOS, VideoSource, open_saved, show_resumable
-from roadaware.cli.options import (
-    LOCAL,
-    USUAL,
-    Common,
-    Outcome,
-    Output,
-    Overwrite,
-    Several,
-    Spread,
-    Switch,
-    validate_range,
-)
+from roadaware.cli.options import LOCAL, Outcome, Output, Overwrite, Several, Spread, Switch, validate_range
 from roadaware.errors import UsageError
 from roadaware.io.files import write_atomically
 from roadaware.models.catalogue.entries import resolve_weights
@@ -60,7 +49,6 @@ def poses(
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if an image cannot be read."), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Find the 17 joints of each person in a box: a table that predictors of pedestrians read.
 

@@ -27,8 +27,6 @@ from roadaware.cli.networks import (
 )
 from roadaware.cli.options import (
     LOCAL,
-    USUAL,
-    Common,
     ConfigName,
     Outcome,
     Output,
@@ -107,7 +105,6 @@ def predict(
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if a video was refused."), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Detect road events in every frame of videos; `link` makes tubes of them, `evaluate road` judges them.
 

@@ -18,17 +18,7 @@ from roadaware.cli.networks import (
     select_device,
     show_resumable,
 )
-from roadaware.cli.options import (
-    USUAL,
-    Common,
-    Outcome,
-    Output,
-    Overwrite,
-    Several,
-    Stated,
-    Switch,
-    validate_range,
-)
+from roadaware.cli.options import Outcome, Output, Overwrite, Several, Stated, Switch, validate_range
 from roadaware.cli.predict import split_texts
 from roadaware.io.sources import digest, read_file
 from roadaware.models.catalogue.entries import resolve_weights
@@ -70,7 +60,6 @@ def prelabel(
     precision: Precision = "fp32",
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if a box has no pre-label."), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Name proposals with CLIP: columns `prelabel` and `prelabel_score`, and the best few of both.
 

@@ -15,8 +15,6 @@ from roadaware.cli import console, outputs
 from roadaware.cli.networks import VideoSource
 from roadaware.cli.options import (
     LOCAL,
-    USUAL,
-    Common,
     DatasetKind,
     Outcome,
     Output,
@@ -95,7 +93,6 @@ def propose(
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Propose corner cases: boxes around what stands on the road and no detector knows.
 

@@ -11,8 +11,6 @@ from cyclopts import Parameter
 from roadaware.analysis.evaluation.corner_cases import open_truth
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
-    USUAL,
-    Common,
     Outcome,
     Output,
     Overwrite,
@@ -96,7 +94,6 @@ def fit_energy(
     min_iou: Annotated[float, Parameter(help=_MIN_IOU)] = 0.5,
     classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT_ROWS), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Fit two Weibull densities to a detector's energies, of known and of unknown objects.
 
@@ -139,7 +136,6 @@ def fit_memory(
     seed: Annotated[int, Parameter(help="Of what is drawn.", validator=validate_range(0, 2**32 - 1))] = 0,
     classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Keep what common objects and background look like, as features of their crops.
 
@@ -200,7 +196,6 @@ def apply(
     allow_leak: Annotated[bool, Parameter(help=_LEAK), Switch] = False,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Give proposals a new score; `score_before`, `unknown_energy` and `unknown_memory` stand beside it.
 

@@ -17,7 +17,7 @@ from roadaware.cli.networks import (
     select_device,
     show_resumable,
 )
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
+from roadaware.cli.options import Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.corner_cases.config import BACKGROUND
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.reports import terminal
@@ -47,7 +47,6 @@ def segment(
     precision: Precision = "fp32",
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if an image cannot be read."), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Segment images: a grey PNG of classes for each, as `propose --semantics` reads them.
 

@@ -9,17 +9,7 @@ from typing import Annotated, Any, get_args
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import (
-    LOCAL,
-    USUAL,
-    WHOLE_SEED,
-    Common,
-    Outcome,
-    Output,
-    Spread,
-    Switch,
-    validate_range,
-)
+from roadaware.cli.options import LOCAL, WHOLE_SEED, Outcome, Output, Spread, Switch, validate_range
 from roadaware.errors import UsageError
 from roadaware.reports import terminal
 from roadaware.simulator.config import Conditions, TimeOfDay, Weather, adapt_scene_config, build_scene_config
@@ -62,7 +52,6 @@ def simulate(
     tables_only: Annotated[bool, Parameter(help=_TABLES_ONLY), Switch] = False,
     processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000))] = 0,
     spread: Spread = LOCAL,
-    common: Common = USUAL,
 ) -> Outcome:
     """Simulate road scenes: a town, its road users, and what a camera, LiDAR and microphone record.
 

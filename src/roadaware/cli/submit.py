@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from roadaware.analysis.evaluation import event_inputs, events
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Stated, Switch
+from roadaware.cli.options import Outcome, Output, Overwrite, Several, Stated, Switch
 from roadaware.cli.results import ImageSize
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.road_detections import CLASS_KINDS, NETWORK_SIZE, encode_pickle
@@ -55,7 +55,6 @@ def submit(
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.NEW_FILE] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Check tubes and write the zip that a server of the ROAD challenges takes; nothing is uploaded.
 

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from roadaware.analysis.evaluation.runs import Run
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Several, Switch
+from roadaware.cli.options import Outcome, Output, Several, Switch
 from roadaware.config import digest
 from roadaware.errors import Terminated, UsageError
 from roadaware.io import folders
@@ -57,7 +57,6 @@ def train(
     weights: Annotated[str | None, Parameter(help=_WEIGHTS)] = None,
     on: Annotated[Path | None, Parameter(help=_ON)] = None,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
-    common: Common = USUAL,
 ) -> Outcome:
     """Train what a recipe names: a detector of road events, a network of crowds, or a predictor of what
     pedestrians will do.

@@ -21,17 +21,7 @@ from roadaware.analysis.triage import (
     rank_moments,
 )
 from roadaware.cli import console, outputs
-from roadaware.cli.options import (
-    LOCAL,
-    USUAL,
-    Common,
-    Outcome,
-    Output,
-    Overwrite,
-    Several,
-    Spread,
-    validate_range,
-)
+from roadaware.cli.options import LOCAL, Outcome, Output, Overwrite, Several, Spread, validate_range
 from roadaware.cli.results import write_result
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io import folders
@@ -101,7 +91,6 @@ def triage(
     spread: Spread = LOCAL,
     clips: Annotated[int, Parameter(help=_CLIPS, validator=validate_range(0, 100))] = 12,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Rank the moments of many drives by how much somebody should look at them.
 
