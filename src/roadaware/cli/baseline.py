@@ -12,7 +12,6 @@ from roadaware.analysis.compare import compare
 from roadaware.analysis.evaluation.pedestrians import get_config
 from roadaware.analysis.evaluation.runs import Run
 from roadaware.cli import console, outputs
-from roadaware.cli.compare import build_comparison_json
 from roadaware.cli.options import (
     ConfigName,
     Dataset,
@@ -147,5 +146,5 @@ def save(found: list[Run], pairs: list[Comparison], folder: Path, *, title: str,
 def _data(found: list[Run], pairs: list[Comparison]) -> dict[str, Any]:
     return {
         "models": {run.name: runs.summarize_run(run) for run in found},
-        "comparisons": [build_comparison_json(pair) for pair in pairs],
+        "comparisons": [runs.build_comparison_json(pair) for pair in pairs],
     }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import LOCAL, Outcome, Output, Resamples, Several, Spread, validate_range
+from roadaware.cli.options import AT_A_TIME, LOCAL, Outcome, Output, Resamples, Several, Spread
 from roadaware.config import digest
 from roadaware.io import folders
 from roadaware.protocols.cross_dataset.config import AwayStudy
@@ -59,9 +59,7 @@ def cross_dataset(
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.FOLDER] = None,
-    processes: Annotated[
-        int | None, Parameter(help=_JOBS, validator=validate_range(1, 10_000), show_default=False)
-    ] = None,
+    processes: Annotated[int | None, Parameter(help=_JOBS), AT_A_TIME] = None,
     spread: Spread = LOCAL,
 ) -> Outcome:
     """Train predictors on each of several domains, test each on all: in-domain and out-of-domain.

@@ -16,6 +16,7 @@ from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventSet
 from roadaware.analysis.event_findings import list_warnings
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
+    AT_A_TIME_OR_ALL,
     LOCAL,
     ConfigName,
     Outcome,
@@ -25,7 +26,6 @@ from roadaware.cli.options import (
     Spread,
     Stated,
     Switch,
-    validate_range,
 )
 from roadaware.cli.results import Images, ImageSize
 from roadaware.config import digest, to_dict
@@ -145,9 +145,7 @@ def link(
     composites: Annotated[Literal["joint", "product"], Parameter(help=_COMPOSITES)] = "joint",
     events: Annotated[bool, Parameter(help=_EVENTS), Switch] = False,
     steps: Steps = AS_THEY_ARE,
-    processes: Annotated[
-        int | None, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000), show_default=False)
-    ] = None,
+    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
 ) -> Outcome:

@@ -99,6 +99,9 @@ def validate_range(low: int, high: int) -> Callable[[Any, int | None], None]:
     return check
 
 
+AT_A_TIME = Parameter(validator=validate_range(1, 10_000), show_default=False)
+AT_A_TIME_OR_ALL = Parameter(validator=validate_range(0, 10_000), show_default=False)
+"""Behind the help of `--processes`, of which 0 is all; `Spread.gather` knows what holds by default."""
 MOST_RESAMPLES = 100_000
 """The ends of an interval have settled long before; more is taken for a slip."""
 WHOLE_SEED = validate_range(0, 2**32 - 1)

@@ -13,7 +13,17 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
 from roadaware.cli.networks import ALL_VIDEOS, VideoSource, open_saved, show_resumable
-from roadaware.cli.options import LOCAL, Outcome, Output, Overwrite, Several, Spread, Switch, validate_range
+from roadaware.cli.options import (
+    AT_A_TIME_OR_ALL,
+    LOCAL,
+    Outcome,
+    Output,
+    Overwrite,
+    Several,
+    Spread,
+    Switch,
+    validate_range,
+)
 from roadaware.errors import UsageError
 from roadaware.io.files import write_atomically
 from roadaware.models.catalogue.entries import resolve_weights
@@ -43,9 +53,7 @@ def poses(
     source: VideoSource = ALL_VIDEOS,
     threshold: Annotated[float, Parameter(help=_THRESHOLD)] = 0.2,
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
-    processes: Annotated[
-        int | None, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000), show_default=False)
-    ] = None,
+    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if an image cannot be read."), Switch] = False,

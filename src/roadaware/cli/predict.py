@@ -26,6 +26,7 @@ from roadaware.cli.networks import (
     show_resumable,
 )
 from roadaware.cli.options import (
+    AT_A_TIME_OR_ALL,
     LOCAL,
     ConfigName,
     Outcome,
@@ -99,9 +100,7 @@ def predict(
     events: EventsOption = None,
     device: Device = "auto",
     precision: Precision = "fp32",
-    processes: Annotated[
-        int | None, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000), show_default=False)
-    ] = None,
+    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if a video was refused."), Switch] = False,

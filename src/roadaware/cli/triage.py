@@ -21,7 +21,16 @@ from roadaware.analysis.triage import (
     rank_moments,
 )
 from roadaware.cli import console, outputs
-from roadaware.cli.options import LOCAL, Outcome, Output, Overwrite, Several, Spread, validate_range
+from roadaware.cli.options import (
+    AT_A_TIME,
+    LOCAL,
+    Outcome,
+    Output,
+    Overwrite,
+    Several,
+    Spread,
+    validate_range,
+)
 from roadaware.cli.results import write_result
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io import folders
@@ -85,9 +94,7 @@ def triage(
     listen: Annotated[tuple[str, ...], Parameter(help=_LISTEN, negative="", show_default=False)] = (),
     second: Annotated[tuple[Path, ...], Parameter(help=_SECOND), Several] = (),
     media: Annotated[tuple[Path, ...], Parameter(help=_MEDIA), Several] = (),
-    processes: Annotated[
-        int | None, Parameter(help=_PROCESSES, validator=validate_range(1, 10_000), show_default=False)
-    ] = None,
+    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME] = None,
     spread: Spread = LOCAL,
     clips: Annotated[int, Parameter(help=_CLIPS, validator=validate_range(0, 100))] = 12,
     overwrite: Overwrite = False,
