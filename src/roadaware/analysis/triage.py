@@ -1,7 +1,8 @@
 """Which moments of many drives somebody should look at first: reasons, their combination, near duplicates, verdicts.
 
 `find_peaks` of one drive and `rank_moments` of the peaks of all drives are pure functions of tables; `read_weights` and
-`read_verdicts` read what people say. A reason is a number in [0, 1] at a box or a frame that rests on this frame and earlier ones alone.
+`read_verdicts` read what people say. A reason is a number in [0, 1] at a box or a frame that rests on this frame and earlier
+ones alone.
 """
 
 from __future__ import annotations
