@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from roadaware.analysis.evaluation.event_inputs import parse_size
 from roadaware.cli import console, outputs
 from roadaware.cli.options import Outcome, Output, Overwrite, Switch
 from roadaware.errors import UsageError
@@ -26,12 +27,7 @@ def export(
     weights: Annotated[Path, Parameter(help=_WEIGHTS)],
     /,
     *,
-    out: Annotated[
-        Path,
-        Output,
-        Parameter(help="The file, such as model.onnx."),
-        outputs.NEW_FILE,
-    ],
+    out: Annotated[Path, Output, Parameter(help="The file, such as model.onnx."), outputs.NEW_FILE],
     clip: Annotated[int | None, Parameter(help=_CLIP)] = None,
     stream: Annotated[bool, Parameter(help=_STREAM), Switch] = False,
     size: Annotated[str, Parameter(help=_SIZE)] = "1280x960",
@@ -49,9 +45,7 @@ def export(
     """
     if clip is not None and (stream or not 1 <= clip <= 1024):
         raise UsageError("give --stream, or --clip with a number of frames from 1 to 1024, not both")
-    width, by, height = size.partition("x")
-    if not by or not width.isdecimal() or not height.isdecimal() or not int(width) * int(height):
-        raise UsageError(f"--size is WIDTHxHEIGHT, such as 1280x960, not {size!r}")
+    picture_px = parse_size(size)
     from roadaware.models import exporting
     from roadaware.models.weights import open_network
 
@@ -67,7 +61,7 @@ def export(
             out,
             form="stream" if as_stream else "clip",
             frames=clip or 8,
-            picture_px=(int(width), int(height)),
+            picture_px=picture_px,
         )
     data = {
         "file": str(out),
