@@ -12,10 +12,10 @@ from roadaware.cli import console, outputs
 from roadaware.cli.options import Outcome, Output, Overwrite, Switch
 from roadaware.errors import UsageError
 from roadaware.io.folders import make_folder
-from roadaware.reports import terminal
+from roadaware.reports.prediction_text import format_export
 
 if TYPE_CHECKING:
-    from roadaware.models.exporting import Exported
+    pass
 
 _WEIGHTS = "The detector, as `train` writes it (model.safetensors)."
 _CLIP = "Frames of a clip. [default: 8, of a network with no stream form]"
@@ -71,23 +71,4 @@ def export(
         "difference": done.difference,
         "bytes": done.n_bytes,
     }
-    return Outcome(_text(done, out, why if clip is None else None), data)
-
-
-def _text(done: Exported, out: Path, why: str | None) -> str:
-    shapes = [("in", *each) for each in done.inputs.items()] + [
-        ("out", *each) for each in done.outputs.items()
-    ]
-    rows = [(way, name, "x".join(map(str, shape))) for way, name, shape in shapes if "_" not in name]
-    lines = [terminal.format_table(["", "name", "shape"], rows, left=3), ""]
-    memories = sum("_" in name for name in done.inputs)
-    if memories:
-        lines.append(
-            f"{memories} memories, zeros at first, come out as next_NAME and go in with the next frame"
-        )
-    if done.form == "clip" and why:
-        lines.append(f"a clip and no stream, since {why}")
-    lines.append(f"worst difference to PyTorch: {done.difference:.1e} of the largest value")
-    return "\n".join(
-        [*lines, f"wrote {terminal.format_cell(str(out))}, {terminal.format_bytes(done.n_bytes)}"]
-    )
+    return Outcome(format_export(done, out, why if clip is None else None), data)
