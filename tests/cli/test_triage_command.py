@@ -11,7 +11,8 @@ import pytest
 from small_files import Command
 
 from roadaware.analysis.annotation.selection import read_image_list
-from roadaware.cli import triage as command
+from roadaware.analysis.drives import find_drives
+from roadaware.analysis.triage import read_verdicts, read_weights
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.models.detector import FrameDetections
@@ -116,7 +117,7 @@ def test_weights_decide_and_bad_ones_are_refused(streets: Path, tmp_path: Path, 
         ("collision: 2", "collision should lie in 0 to 1"),
         ("collision: [1]", "collision is a number"),
         ("- collision", "expected names of reasons"),
-        ("\n".join(f"{name}: 0" for name in command.read_weights(None).weights), "every reason weighs 0"),
+        ("\n".join(f"{name}: 0" for name in read_weights(None).weights), "every reason weighs 0"),
     ):
         weights.write_text(text)
         done = roadaware("triage", streets, "--weights", weights, "-o", tmp_path / "b")
@@ -158,7 +159,7 @@ def test_verdicts_are_learnt_from_and_too_few_refused(tmp_path: Path, roadaware:
     )
     (tmp_path / "odd.csv").write_text("moment,verdict\nv00:1,yes\nv00:1,no\n")
     with pytest.raises(InputError, match="both verdicts"):
-        command.read_verdicts(tmp_path / "odd.csv")
+        read_verdicts(tmp_path / "odd.csv")
 
 
 def test_what_is_damaged_is_named_and_the_rest_goes_on(
@@ -315,10 +316,10 @@ def test_two_videos_of_one_name_are_told_apart(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "x.mp4").write_bytes(b"")
-    films, _, _ = command.find_drives([tmp_path])
+    films, _ = find_drives([tmp_path])
     assert set(films) == {"a-x", "b-x"}
     with pytest.raises(UsageError, match="would have one name, x"):
-        command.find_drives([tmp_path / "a", tmp_path / "b"])
+        find_drives([tmp_path / "a", tmp_path / "b"])
 
 
 def test_an_input_twice_counts_once(streets: Path, tmp_path: Path, roadaware: Command) -> None:

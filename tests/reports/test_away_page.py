@@ -10,9 +10,8 @@ import pytest
 from away_examples import DOMAINS, grid, results, study, value
 from lxml import html
 
-from roadaware.cli.cross_dataset import format_cross_results
 from roadaware.protocols.cross_dataset.results import Cell, CrossResults
-from roadaware.reports.cross_dataset import render_cross_dataset
+from roadaware.reports.cross_dataset import format_cross_results, render_cross_dataset
 from roadaware.reports.cross_dataset_cells import Study
 from roadaware.reports.cross_dataset_figures import (
     _luminance,

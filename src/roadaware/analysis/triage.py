@@ -1,13 +1,15 @@
 """Which moments of many drives somebody should look at first: reasons, their combination, near duplicates, verdicts.
 
-Everything here is a pure function of tables: `find_peaks` of one drive, `rank_moments` of the peaks of all drives. A reason
-is a number in [0, 1] at a box or a frame that rests on this frame and earlier ones alone.
+`find_peaks` of one drive and `rank_moments` of the peaks of all drives are pure functions of tables; `read_weights` and
+`read_verdicts` read what people say. A reason is a number in [0, 1] at a box or a frame that rests on this frame and earlier
+ones alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,9 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.config import check_range
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
+from roadaware.io.csv import from_sheets, read_cells
+from roadaware.io.sources import to_printable
 
 REASONS: Mapping[str, str] = {
     "collision": "time to contact, of somebody whose box grows and whose path meets the own vehicle",
@@ -975,3 +979,69 @@ def count_hours(lengths: pl.DataFrame) -> float:
 def get_weight_names() -> tuple[str, ...]:
     """Names of the fields of `TriageConfig`, in their order."""
     return tuple(each.name for each in fields(TriageConfig))
+
+
+def read_weights(path: Path | None) -> TriageConfig:
+    """The weights in a YAML file; those that come along where it is None.
+
+    Raises:
+        InputError: if the file cannot be read, or is no YAML.
+        UsageError: if it names something unknown, or a value is out of range.
+    """
+    from roadaware.io.yaml import read_yaml
+
+    if path is None:
+        return TriageConfig()
+
+    given = read_yaml(path)
+    if not isinstance(given, dict):
+        raise InputError(
+            "expected names of reasons with their weights, such as `crossing: 0.9`", where=str(path)
+        )
+    known = get_weight_names()
+    for name, value in given.items():
+        if name not in known:
+            raise UsageError(
+                f"{path}: there is no {to_printable(str(name), 40)!r}; there are {', '.join(known)}"
+            )
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise UsageError(f"{path}: {name} is a number, not {to_printable(str(value), 40)!r}")
+    return replace(TriageConfig(), **{name: float(value) for name, value in given.items()})
+
+
+_YES, _NO = ("yes", "y", "true", "1"), ("no", "n", "false", "0")
+
+
+def read_verdicts(path: Path) -> dict[str, bool]:
+    """Moment to whether somebody found it worth the look; rows without a verdict are passed over.
+
+    Raises:
+        InputError: if the file cannot be read, lacks the columns moment and verdict, or says something else than yes or no.
+    """
+    rows = read_cells(path, header=True)
+    _, head = next(rows, (1, []))
+    if not {"moment", "verdict"} <= set(head):
+        raise InputError(
+            f"expected the columns moment and verdict, found {', '.join(map(repr, head))[:200] or 'none'}",
+            where=str(path),
+            hint="fill in the column verdict of a moments.csv",
+        )
+    places = head.index("moment"), head.index("verdict")
+    held: list[tuple[int, str, str]] = []
+    for line, cells in rows:
+        padded = [*cells, *[""] * (len(head) - len(cells))]
+        held.append((line, padded[places[0]].strip(), padded[places[1]].strip().lower()))
+    names = pl.DataFrame({"moment": [name for _, name, _ in held]}, schema={"moment": pl.String})
+    plain = names.select(from_sheets(pl.col("moment")))["moment"].to_list()
+    found: dict[str, bool] = {}
+    for (line, _, said), name in zip(held, plain, strict=True):
+        if not said:
+            continue
+        if said not in (*_YES, *_NO):
+            raise InputError(
+                f"a verdict is yes or no, not {to_printable(said, 40)!r}", where=f"{path}, line {line}"
+            )
+        if name in found and found[name] != (said in _YES):
+            raise InputError(f"{to_printable(name, 80)} has both verdicts", where=f"{path}, line {line}")
+        found[name] = said in _YES
+    return found

@@ -11,9 +11,8 @@ from roadaware.analysis.corner_tables import build_ablation_table
 from roadaware.analysis.evaluation.corner_cases import open_truth
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
+    AT_A_TIME_OR_ALL,
     LOCAL,
-    USUAL,
-    Common,
     DatasetKind,
     Outcome,
     Output,
@@ -23,7 +22,6 @@ from roadaware.cli.options import (
     Several,
     Spread,
     Switch,
-    validate_range,
 )
 from roadaware.cli.propose import STRICT, describe_lost
 from roadaware.corner_cases.runner import build_order, load_run_inputs
@@ -85,13 +83,10 @@ def ablate(
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     draws: Resamples = 1000,
     seed: Seed = 0,
-    processes: Annotated[
-        int | None, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000), show_default=False)
-    ] = None,
+    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Ablate the proposals, one parameter at a time: AP, AR, proposals and images with one, with intervals.
 

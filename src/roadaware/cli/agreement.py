@@ -10,17 +10,7 @@ from cyclopts import Parameter
 from roadaware.analysis.agreement import OUTCOMES, Agreement, compute_agreement
 from roadaware.analysis.evaluation.pedestrians import match_file
 from roadaware.cli import console, outputs
-from roadaware.cli.options import (
-    USUAL,
-    Common,
-    Outcome,
-    Output,
-    Overwrite,
-    Resamples,
-    Seed,
-    Several,
-    TaskName,
-)
+from roadaware.cli.options import Outcome, Output, Overwrite, Resamples, Seed, Several, TaskName
 from roadaware.cli.results import write_result
 from roadaware.errors import UsageError
 from roadaware.io import folders
@@ -45,7 +35,6 @@ def agreement(
     seed: Seed = 0,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Count how often two tasks are decided rightly together, one of them alone, or neither: Table V of IV 2024.
 

@@ -11,18 +11,7 @@ from roadaware.analysis.audit import audit as find_flaws
 from roadaware.analysis.audit import render
 from roadaware.analysis.audit.requirements import audit_requirements
 from roadaware.cli import console
-from roadaware.cli.options import (
-    USUAL,
-    Common,
-    Dataset,
-    DatasetPath,
-    Html,
-    Outcome,
-    SampleConfig,
-    Several,
-    Switch,
-    TaskName,
-)
+from roadaware.cli.options import Dataset, DatasetPath, Html, Outcome, SampleConfig, Several, Switch, TaskName
 from roadaware.cli.results import write_page
 from roadaware.datasets.loading import open_dataset
 from roadaware.errors import UsageError
@@ -47,7 +36,6 @@ def audit(
     config: SampleConfig = "reference",
     html: Html = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Say what is wrong with a dataset or its published samples, with counts, reasons and examples.
 

@@ -12,10 +12,7 @@ from roadaware.analysis.compare import compare
 from roadaware.analysis.evaluation.pedestrians import get_config
 from roadaware.analysis.evaluation.runs import Run
 from roadaware.cli import console, outputs
-from roadaware.cli.compare import build_comparison_json
 from roadaware.cli.options import (
-    USUAL,
-    Common,
     ConfigName,
     Dataset,
     DatasetPath,
@@ -59,7 +56,6 @@ def baseline(
     seed: Seed = 0,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Train simple models on boxes and vehicle actions alone, and judge them on the test split.
 
@@ -150,5 +146,5 @@ def save(found: list[Run], pairs: list[Comparison], folder: Path, *, title: str,
 def _data(found: list[Run], pairs: list[Comparison]) -> dict[str, Any]:
     return {
         "models": {run.name: runs.summarize_run(run) for run in found},
-        "comparisons": [build_comparison_json(pair) for pair in pairs],
+        "comparisons": [runs.build_comparison_json(pair) for pair in pairs],
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,13 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
-from roadaware import __version__
 from roadaware.analysis.evaluation.pedestrians import COLUMNS, assign_scenarios
 from roadaware.cli import console, outputs
 from roadaware.cli.evaluate import NO_SAMPLES, SampleOptions
 from roadaware.cli.options import (
-    USUAL,
-    Common,
     ConfigName,
     Outcome,
     Output,
@@ -27,32 +23,16 @@ from roadaware.cli.options import (
     validate_range,
 )
 from roadaware.cli.results import write_result
-from roadaware.config import digest, to_dict
+from roadaware.config import to_dict
 from roadaware.errors import InputError
 from roadaware.formats.score_tables import read_labels
-from roadaware.io.csv import format_csv
-from roadaware.io.folders import add_marker
 from roadaware.reports import runs
-from roadaware.reports.page import report
-from roadaware.reports.run_text import get_sort_key
-from roadaware.reports.runs import digest_scores
-from roadaware.reports.terminal import (
-    format_bullets,
-    format_cell,
-    format_interval,
-    format_number,
-    format_table,
-)
-from roadaware.reports.text import capitalize_text
 from roadaware.scenes.factors import classify_by_edges
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from roadaware.analysis.evaluation.pedestrians import MatchedScores
-    from roadaware.metrics.calibration import CalibrationConfig
-    from roadaware.metrics.metric_state import MetricResult
-    from roadaware.metrics.scores import SampleScores
 
 _BY = "Also by these: columns of SAMPLES, or scenarios of the protocol (scale, state, speed, signal ...)."
 _CONFIG = "Adaptive bins as published (`reference`), or corrected (`default`)."
@@ -80,7 +60,6 @@ def calibration(
     seed: Seed = 0,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Ask whether a pedestrian model's probabilities mean what they say: is 0.9 right nine times of ten?
 
@@ -108,6 +87,11 @@ def calibration(
             --data JAAD-JAAD_2.0.zip --config reference --by scale state
     """
     from roadaware.metrics.calibration import CalibrationConfig, evaluate
+    from roadaware.reports.calibration import (
+        build_calibration_files,
+        build_calibration_json,
+        format_calibration,
+    )
 
     held, asked = source.match(scores, config, any_task=True)
     groupings = _groupings(held, source.samples, by or [], config)
@@ -129,10 +113,10 @@ def calibration(
             result = evaluate(held.state, chosen, draws=draws, seed=seed, groupings=[*times, *groupings])
     except InputError as error:
         raise InputError(error.message, where=error.where or str(scores), hint=error.hint) from error
-    found = as_json(held.state, result, chosen, facts)
+    found = build_calibration_json(held.state, result, chosen, facts)
     if folder is not None:
         write_result(folder, build_calibration_files(found, result, seconds), overwrite=overwrite)
-    return Outcome(as_text(found), found)
+    return Outcome(format_calibration(found), found)
 
 
 def _sets(held: MatchedScores, level: float, seed: int) -> dict[str, Any]:
@@ -172,194 +156,3 @@ def _groupings(
         values = read_labels(Path(samples or ""), column, MOST_LABELS)
         found.append(np.array([f"{column}={value}" for value in values], dtype=object))
     return found
-
-
-SCHEMA = 1
-_UNITS = ("pedestrian", "video")
-
-
-def as_json(
-    state: SampleScores, result: MetricResult, config: CalibrationConfig, facts: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Errors, bins and slices, JSON-ready; what is undefined is None.
-
-    Args:
-        state: the samples.
-        result: what was found.
-        config: how.
-        facts: what else belongs to it.
-    """
-    return {
-        "schema": SCHEMA,
-        **facts,
-        **_of_group(result, None),
-        "undefined": {
-            row["metric"]: row["reason"]
-            for row in result.of_group(None).iter_rows(named=True)
-            if not row["valid"]
-        },
-        "pedestrians": len(set(state.pedestrian.tolist())),
-        "classes": [
-            {"class": row["class"], "samples": row["samples"], "pedestrians": row["pedestrians"]}
-            for row in result.counts.iter_rows(named=True)
-            if row["group"] is None
-        ],
-        "groups": {group: _of_group(result, group) for group in result.groups},
-        "config": result.config,
-        "config_digest": digest(config),
-        "data_digest": digest_scores(state),
-        "version": __version__,
-        "notes": list(result.notes),
-    }
-
-
-def _of_group(result: MetricResult, group: str | None) -> dict[str, Any]:
-    """Metrics, intervals and bins of one group."""
-    rows = list(result.of_group(group).iter_rows(named=True))
-    bins: dict[str, list[dict[str, Any]]] = {"adaptive": [], "uniform": []}
-    for row in result.instances("bin").iter_rows(named=True):
-        if row["group"] == group:
-            kept = ("n", "pedestrians", "confidence", "accuracy", "low", "high")
-            bins[row["binning"]].append(
-                {
-                    **{name: row[name] for name in kept},
-                    "gap": row["accuracy"] - row["confidence"],
-                    "interval": _ends(row, "pedestrian"),
-                    "interval_video": _ends(row, "video"),
-                    "cautions": {unit: row[f"caution_{unit}"] for unit in _UNITS},
-                }
-            )
-    return {
-        "samples": rows[0]["n"],
-        **{row["metric"]: row["value"] for row in rows},
-        "bins": bins["adaptive"],
-        "uniform_bins": bins["uniform"],
-        "intervals": {row["metric"]: {unit: _ends(row, unit) for unit in _UNITS} for row in rows},
-        "cautions": {row["metric"]: {u: row[f"caution_{u}"] for u in _UNITS} for row in rows},
-    }
-
-
-def _ends(row: Mapping[str, Any], unit: str) -> list[float] | None:
-    return None if row[f"low_{unit}"] is None else [row[f"low_{unit}"], row[f"high_{unit}"]]
-
-
-def as_text(found: Mapping[str, Any]) -> str:
-    """Errors with intervals, adaptive bins and slices as tables."""
-    head = (
-        f"{format_cell(found['name'])}: {found['task'] or 'classes'}, {found['samples']} samples of "
-        f"{found['pedestrians']} pedestrians, config {found['config_name']}"
-    )
-    notes = [f"note: {format_cell(note)}" for note in found["notes"]]
-    names = list(found["intervals"])
-    rows = [
-        [name, format_number(found[name], 4), *(_format_interval(found, name, u) for u in _UNITS)]
-        for name in names
-    ]
-    parts = [
-        "\n".join([head, *notes]),
-        format_table(["metric", "value", "95 % by pedestrian", "95 % by video"], rows),
-    ]
-    if found["undefined"]:
-        parts.append(
-            "undefined:\n" + format_bullets(f"{name}: {why}" for name, why in found["undefined"].items())
-        )
-    if found["bins"]:
-        parts.append(_bins(found))
-    if found["conformal"]:
-        parts.append(_format_conformal_sets(found["conformal"]))
-    if found["groups"]:
-        parts.append(_slices(found["groups"]))
-    return "\n\n".join(parts)
-
-
-def _bins(found: Mapping[str, Any]) -> str:
-    ends = [one["interval"] or (None, None) for one in found["bins"]]
-    rows = [
-        [
-            f"{one['low']:.3f} to {one['high']:.3f}",
-            one["n"],
-            format_number(one["confidence"]),
-            format_number(one["accuracy"]),
-            f"{one['gap']:+.3f}",
-            format_interval(low, high, caution=one["cautions"]["pedestrian"]),
-        ]
-        for one, (low, high) in zip(found["bins"], ends, strict=True)
-    ]
-    return format_table(
-        ["adaptive bin", "samples", "confidence", "accuracy", "gap", "95 % of accuracy"], rows
-    )
-
-
-def _format_conformal_sets(found: Mapping[str, Any]) -> str:
-    head = (
-        f"conformal sets that promise {found['level']:g}, thresholds from one half of the pedestrians "
-        f"and sets of the other, {found['halvings']} times"
-    )
-    rows = [
-        [
-            rule,
-            format_number(one["coverage"]),
-            f"[{one['low']:.3f}, {one['high']:.3f}]",
-            format_number(one["size"]),
-            format_number(one["empty"]),
-            format_number(one["single"]),
-        ]
-        for rule, one in found["rules"].items()
-    ]
-    return (
-        head + "\n" + format_table(["rule", "coverage", "95 % of halves", "labels", "empty", "single"], rows)
-    )
-
-
-def _slices(groups: Mapping[str, Any]) -> str:
-    rows = [
-        [
-            group,
-            held["samples"],
-            format_number(held["ece"]),
-            _format_interval(held, "ece", "pedestrian"),
-            format_number(held["ece_if_calibrated"]),
-            format_number(held["overconfidence"]),
-            _format_interval(held, "overconfidence", "pedestrian"),
-        ]
-        for group, held in sorted(groups.items(), key=lambda item: get_sort_key(item[0]))
-    ]
-    head = ["slice", "samples", "ece", "95 % by pedestrian", "if calibrated", "overconfidence"]
-    return format_table([*head, "95 % by pedestrian"], rows)
-
-
-def _format_interval(held: Mapping[str, Any], metric: str, unit: str) -> str:
-    low, high = held["intervals"][metric][unit] or (None, None)
-    return format_interval(low, high, 3, held["cautions"][metric][unit])
-
-
-def build_calibration_files(
-    found: Mapping[str, Any], result: MetricResult, seconds: Mapping[str, float]
-) -> dict[str, bytes]:
-    """The files of a folder by name: results, bins as csv, report.
-
-    Args:
-        found: what `as_json` gave.
-        result: what was found.
-        seconds: group to its mean time to event, for the groups of time.
-    """
-    from roadaware.reports.calibration import build_calibration_section
-
-    about = {
-        "samples": f"{found['samples']:,} of {found['pedestrians']:,} pedestrians",
-        "data digest": found["data_digest"],
-        "resamples": str(found["draws"]),
-        "seed": str(found["seed"]),
-    }
-    title = capitalize_text(f"{found['name']}: calibration, config {found['config_name']}")
-    section = build_calibration_section(
-        result, title=title, model=found["name"], about=about, seconds=seconds
-    )
-    page = report([section], title=f"Calibration of {found['name']}", subtitle="pedestrians")
-    return add_marker(
-        {
-            "bins.csv": format_csv(result.instances("bin")).encode(),
-            "report.html": page.encode("utf-8", errors="backslashreplace"),
-        },
-        found,
-    )

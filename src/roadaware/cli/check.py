@@ -12,9 +12,7 @@ from roadaware.analysis.quality import Dictionary, ForbiddenWords, QualityConfig
 from roadaware.analysis.quality import check as find_faults
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
-    USUAL,
     WHOLE_SEED,
-    Common,
     Html,
     Outcome,
     Output,
@@ -150,7 +148,6 @@ def check_annotations(
     folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Compare annotations with one or two rounds of checking: each item passes, fails, or is disputed.
 
@@ -232,7 +229,6 @@ def example(
     /,
     *,
     seed: Annotated[int, Parameter(help="Of the scenes and the differences.", validator=WHOLE_SEED)] = 0,
-    common: Common = USUAL,
 ) -> Outcome:
     """Write a small set of annotations with two rounds of checking and known faults, to try `check` on.
 

@@ -12,8 +12,6 @@ from roadaware.analysis.evaluation.pedestrians import get_config, match_file
 from roadaware.cli import console
 from roadaware.cli.options import (
     MOST_RESAMPLES,
-    USUAL,
-    Common,
     ConfigName,
     Html,
     Outcome,
@@ -45,7 +43,6 @@ def compare(
     ] = 1000,
     seed: Seed = 0,
     html: Html = None,
-    common: Common = USUAL,
 ) -> Outcome:
     """Compare two models on the same samples: every metric, the difference with intervals, and a verdict.
 
@@ -93,21 +90,7 @@ def compare(
         console.print_note(f"{name}: {found.names[0]} {one_value}, {found.names[1]} {other_value}")
     if html is not None:
         write_page(html, kind.render_comparison(found))
-    return Outcome(kind.format_comparison(found), build_comparison_json(found))
-
-
-def build_comparison_json(comparison: Any) -> dict[str, Any]:
-    """The comparison, JSON-ready."""
-    return {
-        "names": list(comparison.names),
-        "draws": comparison.draws,
-        "interval": runs.get_interval_method(comparison.draws),
-        "seed": comparison.seed,
-        "config": comparison.config,
-        **({"differs": held} if (held := getattr(comparison, "differs", None)) else {}),
-        **({"baselines": held} if (held := getattr(comparison, "baselines", None)) else {}),
-        "metrics": {row["metric"]: row for row in comparison.table.iter_rows(named=True)},
-    }
+    return Outcome(kind.format_comparison(found), runs.build_comparison_json(found))
 
 
 def _is_run(path: Path) -> bool:

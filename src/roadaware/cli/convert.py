@@ -11,18 +11,7 @@ from cyclopts import Parameter
 
 from roadaware.analysis.evaluation.box_predictions import open_box_predictions
 from roadaware.cli import console, outputs
-from roadaware.cli.options import (
-    COLUMNS,
-    OPTION,
-    USUAL,
-    Common,
-    Outcome,
-    Output,
-    Overwrite,
-    Several,
-    Stated,
-    Switch,
-)
+from roadaware.cli.options import COLUMNS, OPTION, Outcome, Output, Overwrite, Several, Stated, Switch
 from roadaware.datasets import READERS
 from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.datasets.loading import (
@@ -99,7 +88,6 @@ def convert(
     predictions: Annotated[bool, Parameter(help=_PREDICTIONS), Switch] = False,
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Write runs and datasets as files of other tools: a recording of Rerun, or annotations of other toolboxes.
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Several, Stated, Switch, validate_range
+from roadaware.cli.options import Outcome, Output, Several, Stated, Switch, validate_range
 from roadaware.datasets import read
 from roadaware.errors import UsageError
 from roadaware.io.folders import make_folder
@@ -29,7 +29,6 @@ def draw(
     ] = (),
     frames: Annotated[int, Parameter(help="Images on a sheet.", validator=validate_range(1, 400))] = 12,
     sheet_only: Annotated[bool, Parameter(help="Write no video."), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Draw boxes, agents, actions and places on synthetic videos, and a contact sheet of each scene.
 

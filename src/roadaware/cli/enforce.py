@@ -11,11 +11,12 @@ from cyclopts import Parameter
 from roadaware.analysis.evaluation import event_inputs
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several
+from roadaware.cli.options import Outcome, Output, Overwrite, Several
 from roadaware.cli.results import Images, ImageSize
 from roadaware.config import to_dict
-from roadaware.linking.enforcement import EnforcementConfig, EnforcementCounts, Method, enforce_requirements
+from roadaware.linking.enforcement import EnforcementConfig, Method, enforce_requirements
 from roadaware.reports import terminal
+from roadaware.reports.tracking_text import format_enforcement
 from roadaware.scenes.requirements import open_requirements
 from roadaware.scenes.store import save
 
@@ -49,7 +50,6 @@ def enforce(
     images: Images = None,
     size: ImageSize = NETWORK_SIZE,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Correct the scores of detections so that the labels of each box satisfy logical requirements.
 
@@ -82,21 +82,4 @@ def enforce(
     }
     dropped = [f"{count:,} {terminal.format_cell(what)}" for what, count in predictions.dropped.items()]
     next_one = f"next: roadaware link {terminal.format_cell(out)} --output TUBES"
-    return Outcome("\n".join([_format_counts(counts, config), *dropped, "", next_one]), data)
-
-
-def _format_counts(counts: EnforcementCounts, config: EnforcementConfig) -> str:
-    rows = [
-        ("boxes", f"{counts.boxes:,}"),
-        (
-            f"predicted at {config.threshold:g}" if config.boxes == "predicted" else "held to it",
-            f"{counts.considered:,}",
-        ),
-        ("that violated a requirement", f"{counts.violating:,}"),
-        ("scores raised", f"{counts.raised:,}"),
-        ("scores lowered", f"{counts.lowered:,}"),
-    ]
-    lines = [terminal.format_table(["", "count"], rows)]
-    if counts.unproven:
-        lines.append(f"{counts.unproven:,} boxes satisfy all requirements, perhaps not by the least change")
-    return "\n".join(lines)
+    return Outcome("\n".join([format_enforcement(counts, config), *dropped, "", next_one]), data)

@@ -20,8 +20,6 @@ from roadaware.cli import console
 from roadaware.cli.agreement import agreement
 from roadaware.cli.options import (
     OPTION,
-    USUAL,
-    Common,
     ConfigName,
     MetricConfig,
     Outcome,
@@ -187,7 +185,6 @@ def road(
     images: Images = None,
     judging: EventOptions = EVENTS,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score road events: frame-mAP, video-mAP and the vehicle's action, as on ROAD and ROAD-Waymo.
 
@@ -214,7 +211,6 @@ def ucf24(
     images: Images = None,
     judging: EventOptions = EVENTS,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score action tubes: frame-mAP, video-mAP and actions of frames, as on UCF101-24.
 
@@ -315,7 +311,6 @@ def actions(
     judging: SceneOptions = SCENES,
     reading: TruthOptions = AS_IT_LIES,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score who does what: frame-mAP of actions, as on AVA and Chaotic World.
 
@@ -341,7 +336,6 @@ def relations(
     judging: SceneOptions = SCENES,
     reading: TruthOptions = AS_IT_LIES,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score who does what to whom: relations between tubes, as on VidVRD, and frame by frame.
 
@@ -368,7 +362,6 @@ def grounding(
     judging: SceneOptions = SCENES,
     reading: TruthOptions = AS_IT_LIES,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score when and where a sentence happens: overlap in time, and of boxes in space and time.
 
@@ -394,7 +387,6 @@ def sound(
     judging: SceneOptions = SCENES,
     reading: TruthOptions = AS_IT_LIES,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score where a sound comes from: consensus IoU of localisation maps, beside the whole image.
 
@@ -475,7 +467,6 @@ def corner_cases(
     routing: ClassOptions = UNSAID,
     judging: SceneOptions = SCENES,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score detectors on corner cases, as on CODA: average recall of corner, common and novel objects.
 
@@ -548,7 +539,6 @@ def pedestrians(
     clips: Clips = MOST_CLIPS,
     media: Media = None,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score any model's output on pedestrians: base, weighted, soft, hard and ranking metrics.
 

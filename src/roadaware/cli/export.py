@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from roadaware.analysis.evaluation.event_inputs import parse_size
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch
+from roadaware.cli.options import Outcome, Output, Overwrite, Switch
 from roadaware.errors import UsageError
 from roadaware.io.folders import make_folder
-from roadaware.reports import terminal
+from roadaware.reports.prediction_text import format_export
 
 if TYPE_CHECKING:
-    from roadaware.models.exporting import Exported
+    pass
 
 _WEIGHTS = "The detector, as `train` writes it (model.safetensors)."
 _CLIP = "Frames of a clip. [default: 8, of a network with no stream form]"
@@ -26,17 +27,11 @@ def export(
     weights: Annotated[Path, Parameter(help=_WEIGHTS)],
     /,
     *,
-    out: Annotated[
-        Path,
-        Output,
-        Parameter(help="The file, such as model.onnx."),
-        outputs.NEW_FILE,
-    ],
+    out: Annotated[Path, Output, Parameter(help="The file, such as model.onnx."), outputs.NEW_FILE],
     clip: Annotated[int | None, Parameter(help=_CLIP)] = None,
     stream: Annotated[bool, Parameter(help=_STREAM), Switch] = False,
     size: Annotated[str, Parameter(help=_SIZE)] = "1280x960",
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Write a detector as ONNX, for runtimes without PyTorch; labels and normalisation stand in the file.
 
@@ -50,9 +45,7 @@ def export(
     """
     if clip is not None and (stream or not 1 <= clip <= 1024):
         raise UsageError("give --stream, or --clip with a number of frames from 1 to 1024, not both")
-    width, by, height = size.partition("x")
-    if not by or not width.isdecimal() or not height.isdecimal() or not int(width) * int(height):
-        raise UsageError(f"--size is WIDTHxHEIGHT, such as 1280x960, not {size!r}")
+    picture_px = parse_size(size)
     from roadaware.models import exporting
     from roadaware.models.weights import open_network
 
@@ -68,7 +61,7 @@ def export(
             out,
             form="stream" if as_stream else "clip",
             frames=clip or 8,
-            picture_px=(int(width), int(height)),
+            picture_px=picture_px,
         )
     data = {
         "file": str(out),
@@ -78,23 +71,4 @@ def export(
         "difference": done.difference,
         "bytes": done.n_bytes,
     }
-    return Outcome(_text(done, out, why if clip is None else None), data)
-
-
-def _text(done: Exported, out: Path, why: str | None) -> str:
-    shapes = [("in", *each) for each in done.inputs.items()] + [
-        ("out", *each) for each in done.outputs.items()
-    ]
-    rows = [(way, name, "x".join(map(str, shape))) for way, name, shape in shapes if "_" not in name]
-    lines = [terminal.format_table(["", "name", "shape"], rows, left=3), ""]
-    memories = sum("_" in name for name in done.inputs)
-    if memories:
-        lines.append(
-            f"{memories} memories, zeros at first, come out as next_NAME and go in with the next frame"
-        )
-    if done.form == "clip" and why:
-        lines.append(f"a clip and no stream, since {why}")
-    lines.append(f"worst difference to PyTorch: {done.difference:.1e} of the largest value")
-    return "\n".join(
-        [*lines, f"wrote {terminal.format_cell(str(out))}, {terminal.format_bytes(done.n_bytes)}"]
-    )
+    return Outcome(format_export(done, out, why if clip is None else None), data)

@@ -33,9 +33,7 @@ from roadaware.analysis.annotation.selection import (
 from roadaware.analysis.event_findings import count_refusals, list_warnings
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
-    USUAL,
     WHOLE_SEED,
-    Common,
     Outcome,
     Output,
     Overwrite,
@@ -147,7 +145,6 @@ def agree(
     folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Compare the boxes of several annotators, and make truth of what most of them drew.
 
@@ -228,7 +225,6 @@ def export(
     classes: Annotated[tuple[str, ...], Parameter(help=_CLASSES), Several, Stated] = (),
     kind: Annotated[str, Parameter(help=_EXPORT_KIND)] = "corner",
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Write proposals as tasks for annotators who keep, correct, delete and add boxes.
 
@@ -297,7 +293,6 @@ def import_labels(
     folder: Annotated[Path | None, Parameter(help=_IMPORT_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=_IMPORT_STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Read corrected proposals back, and say which were kept, moved, renamed or deleted, and what was added.
 
@@ -372,7 +367,6 @@ def select(
     seed: Seed = 0,
     folder: Annotated[Path | None, Parameter(help=_SELECT_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Rank images by their proposals, and say what looking at the list costs against looking at all.
 
@@ -448,7 +442,6 @@ def example(
     /,
     *,
     seed: Annotated[int, Parameter(help="Where chance comes from.", validator=WHOLE_SEED)] = 0,
-    common: Common = USUAL,
 ) -> Outcome:
     """Write synthetic images with truth, proposals and what three annotators made of them, to try `label` on.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import polars as pl
 from cyclopts import Group, Parameter
@@ -16,9 +16,8 @@ from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventSet
 from roadaware.analysis.event_findings import list_warnings
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
+    AT_A_TIME_OR_ALL,
     LOCAL,
-    USUAL,
-    Common,
     ConfigName,
     Outcome,
     Output,
@@ -27,7 +26,6 @@ from roadaware.cli.options import (
     Spread,
     Stated,
     Switch,
-    validate_range,
 )
 from roadaware.cli.results import Images, ImageSize
 from roadaware.config import digest, to_dict
@@ -47,6 +45,7 @@ from roadaware.linking.postprocessing import (
 from roadaware.models.event_head.head import open_head
 from roadaware.online.setup import has_event_head
 from roadaware.reports import terminal
+from roadaware.reports.tracking_text import describe_step, format_tubes
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.composites import product_of_marginals
 from roadaware.scenes.dense_scores import get_score_layout
@@ -147,12 +146,9 @@ def link(
     composites: Annotated[Literal["joint", "product"], Parameter(help=_COMPOSITES)] = "joint",
     events: Annotated[bool, Parameter(help=_EVENTS), Switch] = False,
     steps: Steps = AS_THEY_ARE,
-    processes: Annotated[
-        int | None, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000), show_default=False)
-    ] = None,
+    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Link detections to tubes and label them, as published or as we recommend.
 
@@ -216,10 +212,10 @@ def link(
     names = " and ".join(terminal.format_cell(each.path.name) for each in predictions)
     lines = [
         f"linked {names} in {terminal.format_duration(elapsed_s)}",
-        *(line for step in list_steps(tubes) if (line := _describe_step(step))),
+        *(line for step in list_steps(tubes) if (line := describe_step(step))),
         *said,
         "",
-        _format_counts(counts),
+        format_tubes(counts),
         *(f"{count:,} {terminal.format_cell(what)}" for what, count in dropped.items()),
         "",
     ]
@@ -269,38 +265,3 @@ def _add_events(predictions: Predictions, config: LinkerConfig, scenes: Scenes |
         known = scenes.videos.filter(pl.col("video").cast(pl.String).is_in(names.implode()))
     with console.log_step("labelling"):
         return add_events(predictions.with_tables(videos=known), open_head(), config)
-
-
-def _describe_step(step: dict[str, Any]) -> str:
-    """A step on either side of the linker, in words."""
-    config = step["config"]
-    if step["step"] == "suppressed" and "kept" in step:
-        kept = f"{step['kept']:,} of {step['boxes']:,} boxes stay"
-        return f"suppressed by agentness at IoU {config['iou']:g}: {kept}"
-    if step["step"] == "suppressed":
-        zeroed = f"{step['scores_zeroed']:,} scores of {step['boxes']:,} boxes become 0"
-        return f"suppressed by class at IoU {config['iou']:g}: {zeroed}"
-    if step["step"] == "fused":
-        weights = ", ".join(f"{weight:g}" for weight in config["weights"] or ()) or "1 each"
-        became = f"{step['boxes']:,} boxes of {step['models']} sets become {step['fused']:,}"
-        return f"fused at IoU {config['iou']:g}, weights {weights}: {became}"
-    if step["step"] == "enforced":
-        changed = f"{step['raised']:,} scores raised, {step['lowered']:,} lowered"
-        held = f"{step['violating']:,} of {step['boxes']:,} boxes violated some of {step['requirements']}"
-        return f"requirements enforced at {config['threshold']:g}: {held}; {changed}"
-    if step["step"] == "interpolated":
-        kept = f"{step['tubes_kept']:,} of {step['tubes']:,} paths and tubes stay"
-        return f"shorter than {config['min_length']} left out: {kept}"
-    return ""
-
-
-def _format_counts(counts: Mapping[str, Any]) -> str:
-    rows = [(name, f"{count:,}") for name, count in counts.items() if not isinstance(count, dict)]
-    text = terminal.format_table(["", "count"], rows)
-    kinds = [
-        (kind, f"{held['tubes']:,}", held["labels"], held["length"])
-        for kind, held in counts["labelled tubes"].items()
-    ]
-    if not kinds:
-        return text
-    return f"{text}\n\n{terminal.format_table(['kind', 'tubes', 'labels used', 'median frames'], kinds)}"

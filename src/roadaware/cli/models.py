@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console
-from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, add_commands, create_app
+from roadaware.cli.options import Outcome, Overwrite, add_commands, create_app
 from roadaware.models.catalogue.entries import describe_entry, find_entry, read_catalogue, remove_model
 from roadaware.reports import terminal
 
@@ -33,7 +33,7 @@ _NAME = "As `models list` shows it."
 _FROM = "What was fetched elsewhere: the archive of the package, the folder of the hub, or the file."
 
 
-def list_models(*, common: Common = USUAL) -> Outcome:
+def list_models() -> Outcome:
     """List the models of the catalogue, what each is for, and which are installed.
 
     For example:
@@ -62,7 +62,6 @@ def get(
     *,
     given: Annotated[Path | None, Parameter(name="--from", help=_FROM)] = None,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Fetch a model into the cache folder, check it and make it ready; it is there whole or not at all.
 
@@ -83,7 +82,7 @@ def get(
     return Outcome(f"{name}: {terminal.format_cell(str(folder))}\n  licence: {entry.licence}", data)
 
 
-def show(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USUAL) -> Outcome:
+def show(name: Annotated[str, Parameter(help=_NAME)], /) -> Outcome:
     """Print all that is known of a model: classes, licence, source, digest, scores.
 
     For example:
@@ -97,7 +96,7 @@ def show(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USU
     return Outcome(terminal.format_table(["what", "found"], rows, left=2), facts)
 
 
-def remove(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USUAL) -> Outcome:
+def remove(name: Annotated[str, Parameter(help=_NAME)], /) -> Outcome:
     """Remove an installed model from the cache folder.
 
     For example:

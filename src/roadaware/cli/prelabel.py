@@ -18,23 +18,13 @@ from roadaware.cli.networks import (
     select_device,
     show_resumable,
 )
-from roadaware.cli.options import (
-    USUAL,
-    Common,
-    Outcome,
-    Output,
-    Overwrite,
-    Several,
-    Stated,
-    Switch,
-    validate_range,
-)
+from roadaware.cli.options import Outcome, Output, Overwrite, Several, Stated, Switch, validate_range
 from roadaware.cli.predict import split_texts
 from roadaware.io.sources import digest, read_file
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.models.open_vocabulary.crops import CropRule
 from roadaware.protocols.coda import load_object_classes
-from roadaware.reports import terminal
+from roadaware.reports.prediction_text import SHOWN, format_prelabels
 from roadaware.scenes.store import save
 from roadaware.tasks.prelabels import PREDICTIONS, PrelabelRun, select_films
 
@@ -48,7 +38,6 @@ _OUT = "Where the result goes: a new or empty folder, or one of the same command
 _TEXTS = "Labels to choose from, such as tyre,dog. [default: the classes of CODA that are known by name]"
 _TEMPLATE = "Sentence around a label, with {} for it; several are averaged. [default: three usual ones]"
 _MARGIN = "Of a box's longer side, added around it before it is cut out."
-_SHOWN = 10
 _WORDS = {"suitcace": "suitcase", "misc": "object"}
 """Words for labels of CODA that are none."""
 
@@ -70,7 +59,6 @@ def prelabel(
     precision: Precision = "fp32",
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if a box has no pre-label."), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Name proposals with CLIP: columns `prelabel` and `prelabel_score`, and the best few of both.
 
@@ -109,11 +97,11 @@ def prelabel(
         "folder": str(out / PREDICTIONS),
         "boxes": len(result.boxes),
         "without": int(result.boxes["prelabel"].null_count()),
-        "gone": dict(list(gone.items())[:_SHOWN]),
+        "gone": dict(list(gone.items())[:SHOWN]),
         "prelabels": dict(counts.iter_rows()),
     }
     failed = f"--strict: {data['without']} boxes have no pre-label" if strict and gone else None
-    return Outcome(_text(data), data, failed)
+    return Outcome(format_prelabels(data), data, failed)
 
 
 def select_prelabels(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -130,19 +118,3 @@ def select_prelabels(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, 
         return found, found
     labels = tuple(each.label for each in load_object_classes())
     return labels, tuple(_WORDS.get(label, label.replace("_", " ")) for label in labels)
-
-
-def _text(data: dict[str, Any]) -> str:
-    rows = [
-        (terminal.format_cell(name), f"{count:,}") for name, count in list(data["prelabels"].items())[:_SHOWN]
-    ]
-    lines = [f"{data['boxes'] - data['without']:,} of {data['boxes']:,} boxes are named"]
-    lines.append(terminal.format_table(["pre-label", "boxes"], rows))
-    if data["gone"]:
-        lines.append(f"{data['without']:,} boxes are without, and are tried again by the same command:")
-        lines.append(
-            terminal.format_bullets(
-                f"{count:,}: {terminal.format_cell(why)}" for why, count in data["gone"].items()
-            )
-        )
-    return "\n".join([*lines, f"wrote {terminal.format_cell(data['folder'])}"])

@@ -14,9 +14,8 @@ from cyclopts import Parameter
 from roadaware.cli import console, outputs
 from roadaware.cli.networks import VideoSource
 from roadaware.cli.options import (
+    AT_A_TIME_OR_ALL,
     LOCAL,
-    USUAL,
-    Common,
     DatasetKind,
     Outcome,
     Output,
@@ -89,13 +88,10 @@ def propose(
     track: Annotated[bool, Parameter(help=_TRACK), Switch] = False,
     forms: Annotated[tuple[CuboidForm, ...], Parameter(name="--as", help=_FORMS), Several] = (),
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
-    processes: Annotated[
-        int | None, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000), show_default=False)
-    ] = None,
+    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Propose corner cases: boxes around what stands on the road and no detector knows.
 

@@ -12,8 +12,6 @@ from roadaware.cli import console, outputs
 from roadaware.cli.options import (
     COLUMNS,
     OPTION,
-    USUAL,
-    Common,
     DatasetPath,
     Outcome,
     Output,
@@ -61,7 +59,6 @@ def read(
     columns: Annotated[tuple[str, ...], Parameter(help=COLUMNS), Several, Stated] = (),
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Read a dataset and say what is inside: videos, boxes, pedestrians, splits, and every refused row.
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output
+from roadaware.cli.options import Outcome, Output
 from roadaware.errors import InputError, UsageError
 from roadaware.io.folders import write_text
 from roadaware.reports import runs
@@ -24,7 +24,6 @@ _DRAWS = 200
 def report(
     *folders: Annotated[Path, Parameter(help="Run folders.")],
     page: Annotated[Path, Parameter(help="The file to write."), Output, outputs.FILE] = Path("report.html"),
-    common: Common = USUAL,
 ) -> Outcome:
     """Make the HTML report of run folders: one file, offline, printable; several runs stand side by side.
 

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.networks import (
-    ALL_VIDEOS,
-    Device,
-    Precision,
-    VideoSource,
-    select_device,
-    show_resumable,
-)
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
-from roadaware.corner_cases.config import BACKGROUND
+from roadaware.cli.networks import ALL_VIDEOS, Device, Precision, VideoSource, select_device, show_resumable
+from roadaware.cli.options import Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.reports import terminal
+from roadaware.reports.prediction_text import SHOWN, format_masks
 from roadaware.tasks.resumable_runs import MaskRun
 
 _FOLDER = (
@@ -32,7 +24,6 @@ _VIDEOS = (
     "and folders of videos."
 )
 _OUT = "Where masks go: a new or empty folder, or one of the same command, which is continued."
-_SHOWN = 10
 
 
 def segment(
@@ -47,7 +38,6 @@ def segment(
     precision: Precision = "fp32",
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if an image cannot be read."), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Segment images: a grey PNG of classes for each, as `propose --semantics` reads them.
 
@@ -87,32 +77,10 @@ def segment(
         "written": run.written,
         "there_already": run.before,
         "gone": len(run.gone),
-        "gone_first": run.gone[:_SHOWN],
+        "gone_first": run.gone[:SHOWN],
         "refused": dict(asked.refused),
         "share_of_pixels": dict(sorted(share.items(), key=lambda item: -item[1])),
     }
     gone = len(run.gone) + len(asked.refused)
     failed = f"--strict: {gone} images or videos cannot be read" if strict and gone else None
-    return Outcome(_text(data, run), data, failed)
-
-
-def _text(data: dict[str, Any], run: MaskRun) -> str:
-    lines = [f"{data['written']:,} masks written, {data['there_already']:,} were there already"]
-    rows = [
-        (terminal.format_cell(label), f"{share:.1%}")
-        for label, share in islice(data["share_of_pixels"].items(), _SHOWN)
-    ]
-    if rows:
-        lines.append(terminal.format_table(["class", "pixels"], rows))
-    if data["gone"]:
-        lines += [f"{data['gone']:,} images cannot be read, and are tried again by the same command:"]
-        lines.append(terminal.format_bullets([terminal.format_cell(reason) for reason in data["gone_first"]]))
-    if not set(BACKGROUND) & set(run.labels):
-        lines.append(
-            "none of the classes is called as background is (road, building, sky, ...): name those that are "
-            "with `propose --set background=NAME,NAME`"
-        )
-    lines.append(
-        f"next: roadaware propose DATASET --semantics {terminal.format_cell(data['folder'])} --output PROPOSALS"
-    )
-    return "\n".join(lines)
+    return Outcome(format_masks(data, run), data, failed)

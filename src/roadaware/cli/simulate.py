@@ -8,18 +8,9 @@ from typing import Annotated, Any, get_args
 
 from cyclopts import Parameter
 
+from roadaware.analysis.evaluation.event_inputs import parse_size
 from roadaware.cli import console, outputs
-from roadaware.cli.options import (
-    LOCAL,
-    USUAL,
-    WHOLE_SEED,
-    Common,
-    Outcome,
-    Output,
-    Spread,
-    Switch,
-    validate_range,
-)
+from roadaware.cli.options import LOCAL, WHOLE_SEED, Outcome, Output, Spread, Switch, validate_range
 from roadaware.errors import UsageError
 from roadaware.reports import terminal
 from roadaware.simulator.config import Conditions, TimeOfDay, Weather, adapt_scene_config, build_scene_config
@@ -62,7 +53,6 @@ def simulate(
     tables_only: Annotated[bool, Parameter(help=_TABLES_ONLY), Switch] = False,
     processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000))] = 0,
     spread: Spread = LOCAL,
-    common: Common = USUAL,
 ) -> Outcome:
     """Simulate road scenes: a town, its road users, and what a camera, LiDAR and microphone record.
 
@@ -82,7 +72,7 @@ def simulate(
     config = adapt_scene_config(
         build_scene_config(preset, domain),
         seconds=seconds,
-        size=None if size is None else _parse_size(size),
+        size=None if size is None else parse_size(size),
         fps=fps,
         lidar=False if tables_only else lidar,
         sound=not (no_sound or tables_only),
@@ -115,10 +105,3 @@ def simulate(
         f"  roadaware draw {name}",
     ]
     return Outcome("\n".join(lines), data)
-
-
-def _parse_size(said: str) -> tuple[int, int]:
-    width, by, height = said.partition("x")
-    if not by or not width.isdecimal() or not height.isdecimal():
-        raise UsageError(f"--size is WIDTHxHEIGHT, such as 320x240, not {said!r}")
-    return int(width), int(height)

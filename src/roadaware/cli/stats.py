@@ -16,16 +16,7 @@ from roadaware.analysis.evaluation.event_inputs import convert_kinds
 from roadaware.analysis.event_findings import count_refusals, list_warnings
 from roadaware.analysis.road_counts import compare_printed_counts, count
 from roadaware.cli import console, outputs
-from roadaware.cli.options import (
-    USUAL,
-    Common,
-    DatasetPath,
-    Outcome,
-    Output,
-    Overwrite,
-    Several,
-    Switch,
-)
+from roadaware.cli.options import DatasetPath, Outcome, Output, Overwrite, Several, Switch
 from roadaware.cli.results import write_result
 from roadaware.datasets.loading import open_dataset
 from roadaware.errors import UsageError
@@ -59,7 +50,6 @@ def stats(
     folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Count boxes and tubes by class and split, as ROAD's paper does in Tables 15 to 20, and draw them.
 

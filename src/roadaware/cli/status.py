@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli.options import USUAL, Common, Outcome
+from roadaware.cli.options import Outcome
 from roadaware.errors import InputError, RoadawareError
 from roadaware.io.files import read_regular
 from roadaware.io.folders import is_held, read_marker
@@ -27,7 +27,7 @@ _RUN = "The folder, or its address in a store, that `--output` of the long comma
 _MOST_BYTES = 1 << 24
 
 
-def status(run: Annotated[Path, Parameter(help=_RUN)], /, *, common: Common = USUAL) -> Outcome:
+def status(run: Annotated[Path, Parameter(help=_RUN)], /) -> Outcome:
     """Say how far a long run is: parts done, failed and left, with reasons, the rate and the time that is left.
 
     It knows runs of `simulate`, `predict`, `propose`, `ablate`, `triage`, `cross-dataset` and `reproduce crowd`, while

@@ -11,12 +11,13 @@ from cyclopts import Parameter
 
 from roadaware.analysis.evaluation import event_inputs, events
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Stated, Switch
+from roadaware.cli.options import Outcome, Output, Overwrite, Several, Stated, Switch
 from roadaware.cli.results import ImageSize
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.road_detections import CLASS_KINDS, NETWORK_SIZE, encode_pickle
 from roadaware.formats.submission import (
     FILE,
+    THRESHOLDS,
     Challenge,
     Remark,
     Submission,
@@ -25,7 +26,7 @@ from roadaware.formats.submission import (
     write_submission,
 )
 from roadaware.io.folders import make_folder
-from roadaware.reports.terminal import apply_style, format_bullets, format_bytes, format_cell, format_table
+from roadaware.reports.tracking_text import format_submission
 from roadaware.scenes.tables import Scenes
 
 _RUNS = "Tubes: tables that `link` wrote, or a tube file (.pkl). Of roadpp two, in the order of --truth."
@@ -34,7 +35,6 @@ _SPLIT = "The split that the challenge judges."
 _KINDS = "What is handed in: agent, action, location, duplex, event. [default: agent action event]"
 _OUT = "The zip. [default: CHALLENGE.zip]"
 _STRICT = "Exit with 1 if anything would be scored 0."
-_THRESHOLDS = ("0.2", "0.5")
 _PARTS: dict[Challenge, tuple[str, ...]] = {
     "road": ("",),
     "road-waymo": ("",),
@@ -55,7 +55,6 @@ def submit(
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.NEW_FILE] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Check tubes and write the zip that a server of the ROAD challenges takes; nothing is uploaded.
 
@@ -123,7 +122,7 @@ def submit(
         "video_map": scores,
     }
     failed = f"--strict: {costly} things would be scored 0" if strict and costly else None
-    return Outcome(_format(data, remarks), data, failed)
+    return Outcome(format_submission(data, remarks), data, failed)
 
 
 def _select_split(whole: Scenes, split: str, release: Path) -> Scenes:
@@ -151,7 +150,7 @@ def _score(part: Submission, release: Path, split: str, of: str) -> dict[str, di
             config="reference",
             split=split,
             kinds=tuple(part.lists),
-            video_thresholds=_THRESHOLDS,
+            video_thresholds=THRESHOLDS,
             only="video",
             size_px=NETWORK_SIZE,
         )
@@ -166,26 +165,3 @@ def _score(part: Submission, release: Path, split: str, of: str) -> dict[str, di
         if value is not None:
             scores.setdefault(f"{of} {kind}".strip(), {})[str(threshold)] = float(value)
     return scores
-
-
-def _format(data: dict[str, Any], remarks: list[Remark]) -> str:
-    """The submission as text."""
-    tubes = ", ".join(f"{count:,} of {kind}" for kind, count in data["tubes"].items())
-    lines = [
-        f"{data['challenge']}, split {data['split']}: {data['videos']} videos; tubes: {tubes}",
-        f"{format_cell(data['file'])}, {format_bytes(data['bytes'])}, holds {FILE}",
-    ]
-    costly = [remark.says for remark in remarks if remark.costs]
-    if costly:
-        lines += ["", apply_style("would be scored 0:", "bad"), format_bullets(costly)]
-    if others := [remark.says for remark in remarks if not remark.costs]:
-        lines += ["", "also:", format_bullets(others)]
-    if data["video_map"]:
-        rows = [
-            (kind, *(f"{100 * held[at]:.2f}" if at in held else "" for at in _THRESHOLDS))
-            for kind, held in data["video_map"].items()
-        ]
-        lines += ["", format_table(["video-mAP, as published", *_THRESHOLDS], rows, left=1)]
-    else:
-        lines += ["", "The split is not annotated here: nothing can be said of the score."]
-    return "\n".join(lines)

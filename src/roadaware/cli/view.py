@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console
-from roadaware.cli.options import USUAL, Common, Outcome, Several, validate_range
+from roadaware.cli.options import Outcome, Several, validate_range
 from roadaware.errors import UsageError
 
 _PATHS = "Runs, saved tables or datasets, joints of `poses`, or a folder of such; what an evaluation judged stands beside it."
@@ -28,7 +28,6 @@ def view(
     port: Annotated[int, Parameter(help=_PORT, validator=validate_range(0, 65535), show_default=False)] = 0,
     browser: Annotated[bool, Parameter(help=_BROWSER, negative="--no-browser", show_default=False)] = True,
     annotator: Annotated[str | None, Parameter(help=_ANNOTATOR)] = None,
-    common: Common = USUAL,
 ) -> Outcome:
     """Look at runs and datasets on a local page: video, tubes, time line, and the errors behind each number.
 

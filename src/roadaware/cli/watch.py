@@ -33,7 +33,7 @@ from roadaware.cli.networks import (
     select_detector,
     select_device,
 )
-from roadaware.cli.options import MAY_STAND_ALONE, USUAL, Common, Outcome, Output, Overwrite, Stated, Switch
+from roadaware.cli.options import MAY_STAND_ALONE, Outcome, Output, Overwrite, Stated, Switch
 from roadaware.cli.results import format_view_command
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.interrupts import stop_gracefully
@@ -171,7 +171,6 @@ def watch(
     rescale: Annotated[bool, Parameter(help=_RESCALE), Switch] = False,
     follow: Annotated[bool, Parameter(help=_FOLLOW), Switch] = False,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Watch a video or a camera: agents, what they do and where, as tubes, and what the own vehicle does.
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.analysis.drives import FILMS
 from roadaware.arrays import Floats
-from roadaware.reports.page import Facts, Note, Pictures, Section, Table
+from roadaware.errors import InputError
+from roadaware.io.csv import format_csv
+from roadaware.io.sources import to_printable
+from roadaware.io.video import VideoReader
+from roadaware.reports import terminal
+from roadaware.reports.page import Facts, Note, Pictures, Section, Table, report
 from roadaware.reports.picture import (
     BLUE,
     DOTTED,
@@ -24,7 +31,10 @@ from roadaware.reports.picture import (
     create_canvas,
     set_style,
 )
+from roadaware.reports.runs import encode_parquet
 from roadaware.reports.text import clip_label
+from roadaware.scenes.tables import Predictions, Scenes
+from roadaware.tasks.videos import Film, find_videos, iterate_shots
 
 CROPS = 8
 """Images of a strip."""
@@ -205,3 +215,176 @@ def build_section(
         )
     blocks.append(table)
     return Section("Who will cross", says, tuple(blocks))
+
+
+def render_tracks_page(
+    table: pl.DataFrame,
+    people: pl.DataFrame,
+    data: dict[str, Any],
+    predictor: Any,
+    media: Path | None,
+    tables: Scenes | Predictions,
+    top: int,
+) -> str:
+    """The page of a crossing: the most urgent people, and where it is known those about whom it is most wrong.
+
+    Args:
+        table: a row for each moment, as of `tasks.crossing_tracks.predict_tracks`.
+        people: as of `tasks.crossing_tracks.rank_people`.
+        data: what is known of the run: `predictor`, `tracks`, `people`, `videos`, `moments` and others.
+        predictor: that was asked.
+        media: the video, or the folder of the videos; None for no images.
+        tables: with the tracks.
+        top: people that are drawn.
+    """
+    from roadaware.tasks.crossing_tracks import TIME  # with SciPy, which a help need not wait for
+
+    facts = {
+        "predictor": data["predictor"],
+        "tracks": f"{data['people']:,} people in {data['videos']:,} videos",
+        "moments": f"{data['moments']:,}, each from {data['frames']} boxes at {data['rate_fps']:g} a second",
+        "too short to ask": f"{data['too_short']:,} people",
+        "boxes smaller than learnt": f"{data['too_small_moments']:,} moments, which count for no one's highest",
+    }
+    notes = [_LIMITS]
+    if predictor.task == "risk":
+        note = Note("scores.csv and scores.parquet hold the region of every moment.")
+        said = (f"{data['people']:,} people were asked about.",)
+        section = Section("Where people will be", said, (Facts(tuple(facts.items())), note))
+    else:
+        # The last label of a predictor of the time is that nothing happens.
+        positive = "crossing soon" if predictor.task == TIME else predictor.labels[-1]
+        chosen = [(row["video"], row["name"]) for row in people.head(top).iter_rows(named=True)]
+        wrong = _find_worst(table, top // 2)
+        drawn = [collect_person(table, *who) for who in (*chosen, *wrong)]
+        drawn, fault = _add_crops(drawn, table, media, tables)
+        notes += [fault] if fault else []
+        section = build_section(
+            people, drawn[: len(chosen)], facts, positive=positive, worst=drawn[len(chosen) :], notes=notes
+        )
+    return report([section], title="Who will cross", subtitle=to_printable(str(data["tracks"]), 200))
+
+
+_LIMITS = (
+    "A probability from boxes alone: it says who will cross one to three seconds ahead, hardly when, and decides nothing "
+    "in a vehicle. Detected boxes tremble, annotated ones, which it learnt from, do not."
+)
+
+
+def _find_worst(table: pl.DataFrame, count: int) -> list[tuple[str, str]]:
+    """People about whom the predictor is most wrong one to three seconds before the event, where it is known."""
+    if "crossing" not in table.columns or not count:
+        return []
+    crosses = pl.col("crossing").cast(pl.String) == "crossing"
+    near = pl.col("within_limits") & pl.col("seconds_to_event").is_between(1, 3)
+    held = table.filter(near, pl.col("crossing").cast(pl.String).is_in(["crossing", "not-crossing"]))
+    wrong = pl.when(crosses).then(1 - pl.col("probability")).otherwise(pl.col("probability"))
+    ranked = held.with_columns(wrong=wrong).group_by("video", "name").agg(pl.col("wrong").mean())
+    ranked = ranked.sort("wrong", "video", "name", descending=[True, False, False]).head(count)
+    return [(row[0], row[1]) for row in ranked.iter_rows()]
+
+
+def _add_crops(
+    people: list[Person], table: pl.DataFrame, media: Path | None, tables: Scenes | Predictions
+) -> tuple[list[Person], str]:
+    """People with their images, and why there are none."""
+    if media is None:
+        return people, "There are no images on this page: --media names the videos."
+    films, refused = _find_films(tables, media, list(dict.fromkeys(person.video for person in people)))
+    found = []
+    for person in people:
+        chosen = choose_crops(table, person.video, person.name)
+        crops = []
+        if person.video in films:
+            for row, shot in zip(
+                chosen.iter_rows(named=True),
+                iterate_shots(films[person.video], chosen["frame"].to_list()),
+                strict=True,
+            ):
+                if shot.picture is not None:
+                    box = [row[name] for name in ("x1_px", "y1_px", "x2_px", "y2_px")]
+                    crops.append((row["t_s"], cut_crop(shot.picture, box)))
+        found.append(replace(person, crops=tuple(crops)))
+    return found, "; ".join(f"{video}: {why}" for video, why in list(refused.items())[:3])
+
+
+def _find_films(
+    tables: Scenes | Predictions, media: Path, videos: Sequence[str]
+) -> tuple[dict[str, Film], dict[str, str]]:
+    """The files of videos: the one that is named, or of their names in a folder; and why others cannot be opened."""
+    found: dict[str, Film] = {}
+    refused: dict[str, str] = {}
+    for video in videos:
+        places = [media / f"{video}{kind}" for kind in FILMS] if media.is_dir() else [media]
+        path = next((place for place in places if place.is_file()), None)
+        try:
+            if media.is_file() and len(tables.videos) > 1:
+                raise InputError("one video is named, and there are several: name their folder")
+            if path is not None:
+                with VideoReader(path) as reader:
+                    found[video] = Film(video, str(path), len(reader), reader.height_px, reader.width_px)
+            elif isinstance(tables, Scenes):
+                films, why = find_videos(tables.only([video]), media)
+                found |= {film.video: film for film in films}
+                refused |= why
+            else:
+                raise InputError("there is no such video", where=str(media / video))
+        except InputError as error:
+            refused[video] = error.message
+    return found, refused
+
+
+def build_tracks_files(table: pl.DataFrame, people: pl.DataFrame, page: str) -> dict[str, bytes]:
+    """The files of a crossing, by name: `scores.csv`, `scores.parquet`, `people.parquet`, `report.html`.
+
+    Args:
+        table, people: as of `render_tracks_page`.
+        page: what that gave.
+    """
+    return {
+        "scores.csv": format_csv(table).encode(),
+        "scores.parquet": encode_parquet(table),
+        "people.parquet": encode_parquet(people),
+        "report.html": page.encode("utf-8", errors="backslashreplace"),
+    }
+
+
+def format_tracks(data: Mapping[str, Any]) -> str:
+    """What was asked, what was left out and who is most urgent, as text.
+
+    Args:
+        data: as of `render_tracks_page`.
+    """
+    lines = [f"columns: {data['columns']}"] if data["columns"] else []
+    if data["columns_not_read"]:
+        lines.append(f"not read: {data['columns_not_read']}")
+    lines += [
+        f"{data['people']:,} people in {data['videos']:,} videos asked about at {data['moments']:,} moments by "
+        f"{data['predictor']}"
+    ]
+    if data["too_short"]:
+        lines.append(
+            f"{data['too_short']:,} people have fewer than {data['frames']} boxes in a row, and are not asked about"
+        )
+    lines += [f"{count:,} people {why}: their tracks begin anew" for why, count in data["begun_anew"].items()]
+    lines += [f"{count:,} boxes {why} are not asked about" for why, count in data["left_out_boxes"].items()]
+    if data["too_small_moments"]:
+        lines.append(
+            f"{data['too_small_moments']:,} moments have a box smaller than any that it learnt from (within_limits)"
+        )
+    if data["refused_rows"]:
+        reasons = "; ".join(f"{why} ({count:,})" for why, count in list(data["refused"].items())[:5])
+        lines.append(f"{data['refused_rows']:,} rows of the tracks were refused: {reasons}")
+    if data["contradicting_classes"]:
+        lines.append(data["contradicting_classes"])
+    lines += [f"labels: {count:,} people {why}" for why, count in data["contradicting_labels"].items()]
+    if data["most_urgent"]:
+        lines.append("most urgent:")
+        for row in data["most_urgent"][:5]:
+            who = f"{terminal.format_cell(row['video'])}, {terminal.format_cell(row['name'])}"
+            soon = row.get("seconds")
+            lines.append(
+                f"  {who}: {row['peak']:.2f} at {row['t_s']:.1f} s"
+                + (f", in {soon:.1f} s" if soon is not None else "")
+            )
+    return "\n".join(lines)
