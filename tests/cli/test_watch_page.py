@@ -77,6 +77,7 @@ def test_a_watch_ends_with_a_page_and_report_makes_the_same(
         "what is expected",
         "crossing",
         "risk",
+        "when",
     }
     assert "drive<b>" not in page
     assert page.count("<script") == 1
