@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import log
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from roadaware.reports.terminal import (
 
 if TYPE_CHECKING:
     from roadaware.analysis.corner_tables import Composition
-    from roadaware.scenes.tables import Scenes
+    from roadaware.scenes.tables import Predictions, Scenes
 
 _SHOWN = 20
 
@@ -174,3 +175,22 @@ def format_composition(held: Composition) -> list[str]:
 
 def _beside(value: int, printed: int | None) -> str:
     return f"{value:,}" if printed is None else f"{value:,} ({printed:,})"
+
+
+def format_conversion(
+    lines: Sequence[str], lost: Mapping[str, int], where: str, tables: Scenes | Predictions | None = None
+) -> str:
+    """What was written in the form of another tool, what it cannot hold, and what was refused before.
+
+    Args:
+        lines: what was written.
+        lost: what the form does not hold, to how many.
+        where: the last line.
+        tables: whose refused rows are told.
+    """
+    found = [*lines, *(f"  not held: {n:,} {what}" for what, n in lost.items())]
+    if tables is not None and (refused := len(tables.rejected)):
+        row = tables.rejected.row(0, named=True)
+        place = f"{row['file']}{':' + str(row['line']) if row['line'] else ''}: {row['reason']}"
+        found.append(f"  refused when it was read: {refused:,} rows or files, the first {format_cell(place)}")
+    return "\n".join([*found, where])
