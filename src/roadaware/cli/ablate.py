@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -25,8 +25,6 @@ from roadaware.cli.options import (
 )
 from roadaware.cli.propose import STRICT, describe_lost
 from roadaware.corner_cases.runner import build_order, load_run_inputs
-from roadaware.datasets.loading import parse_json_or_word
-from roadaware.errors import UsageError
 from roadaware.io import folders
 from roadaware.io.csv import format_csv
 from roadaware.io.files import write_atomically
@@ -36,6 +34,7 @@ from roadaware.protocols.copg_ablation import (
     build_cells,
     collect_variants,
     compute_scores,
+    parse_grid,
     run_grid,
 )
 from roadaware.reports.ablation import format_ablation, plot_ablation
@@ -154,26 +153,3 @@ def ablate(
         data | seconds,
         failed,
     )
-
-
-def parse_grid(grid: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
-    """Knob to values, of what stands behind `--grid`.
-
-    Args:
-        grid: such as `theta_deg=4,8`.
-
-    Raises:
-        UsageError: if it is no such list, or names a parameter twice.
-    """
-    found: dict[str, tuple[Any, ...]] = {}
-    for each in grid:
-        name, given, values = each.partition("=")
-        if not given or not values:
-            raise UsageError(f"--grid is NAME=V1,V2, such as theta_deg=4,8; not {each!r}")
-        if name in found:
-            raise UsageError(f"--grid names {name} twice; list all its values once")
-        found[name] = tuple(
-            tuple(value.split("+")) if name == "background" else parse_json_or_word(value)
-            for value in values.split(",")
-        )
-    return found

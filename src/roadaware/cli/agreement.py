@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from roadaware.analysis.agreement import OUTCOMES, Agreement, compute_agreement
+from roadaware.analysis.agreement import compute_agreement
 from roadaware.analysis.evaluation.pedestrians import match_file
 from roadaware.cli import console, outputs
 from roadaware.cli.options import Outcome, Output, Overwrite, Resamples, Seed, Several, TaskName
@@ -15,9 +15,10 @@ from roadaware.cli.results import write_result
 from roadaware.errors import UsageError
 from roadaware.io import folders
 from roadaware.io.csv import format_csv
-from roadaware.reports.page import Section, Table, report
+from roadaware.reports.page import report
+from roadaware.reports.run_pages import build_agreement_section, list_agreement_columns, list_agreement_rows
 from roadaware.reports.runs import encode_parquet
-from roadaware.reports.terminal import format_row_interval, format_table
+from roadaware.reports.terminal import format_table
 from roadaware.scenes.sampling import Iv2024, list_task_answers
 
 _SCORES = "The scores of both tasks, as `evaluate pedestrians` takes them."
@@ -55,50 +56,17 @@ def agreement(
         found = compute_agreement(states[0], states[1], labels=(first, second), draws=draws, seed=seed)
     data = {"tasks": list(tasks), "scores": [str(path) for path in scores], "draws": draws, "seed": seed}
     if folder is not None:
-        page = report([_build_section(found, tasks)], title=f"Agreement of {tasks[0]} and {tasks[1]}")
+        page = report(
+            [build_agreement_section(found, tasks)], title=f"Agreement of {tasks[0]} and {tasks[1]}"
+        )
         files = {
             "agreement.csv": format_csv(found.table).encode(),
             "agreement.parquet": encode_parquet(found.table),
             "report.html": page.encode("utf-8", errors="backslashreplace"),
         }
         write_result(folder, folders.add_marker(files, data), overwrite=overwrite)
-    table = format_table(_list_columns(tasks), _list_rows(found, "pedestrian"), left=2)
+    table = format_table(list_agreement_columns(tasks), list_agreement_rows(found, "pedestrian"), left=2)
     return Outcome(
         f"{table}\nPer cent of the samples of each combination of true classes; 95 % intervals over pedestrians.",
         {**data, "agreement": found.table.to_dicts()},
     )
-
-
-def _list_rows(found: Agreement, unit: str) -> list[list[str]]:
-    """A row for each combination of classes that has samples, as the paper prints it; its intervals over a kind of unit."""
-    rows = []
-    for key, part in found.table.group_by("first", "second", maintain_order=True):
-        n = int(part["n"][0])
-        if not n:
-            continue
-        names = ["all", ""] if key[0] is None else [str(name) for name in key]
-        shown = {row["outcome"]: row for row in part.iter_rows(named=True)}
-        cells = [
-            f"{shown[outcome]['percent']:.1f} {format_row_interval(shown[outcome], unit, 1)}".strip()
-            for outcome in OUTCOMES
-        ]
-        rows.append([*names, f"{n:,}", *cells])
-    return rows
-
-
-def _list_columns(tasks: list[TaskName]) -> list[str]:
-    return [*tasks, "samples", "both right", f"only {tasks[0]}", f"only {tasks[1]}", "neither"]
-
-
-def _build_section(found: Agreement, tasks: list[TaskName]) -> Section:
-    whole = found.percent("both")
-    says = () if whole is None else (f"Both are decided rightly in {whole:.1f} % of the samples.",)
-    tables = tuple(
-        Table(
-            tuple(_list_columns(tasks)), tuple(map(tuple, _list_rows(found, unit))), "llrrrrr",
-            title=f"Intervals over {unit}s",
-            caption="Per cent of the samples of each combination of true classes, with 95 % intervals.",
-        )
-        for unit in ("pedestrian", "video")
-    )  # fmt: skip
-    return Section("Agreement", says, tables)

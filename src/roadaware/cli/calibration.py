@@ -6,10 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from cyclopts import Parameter
 
-from roadaware.analysis.evaluation.pedestrians import COLUMNS, assign_scenarios
+from roadaware.analysis.evaluation.pedestrians import COLUMNS, group_by_scenario, group_by_time
 from roadaware.cli import console, outputs
 from roadaware.cli.evaluate import NO_SAMPLES, SampleOptions
 from roadaware.cli.options import (
@@ -25,13 +24,9 @@ from roadaware.cli.options import (
 from roadaware.cli.results import write_result
 from roadaware.config import to_dict
 from roadaware.errors import InputError
-from roadaware.formats.score_tables import read_labels
 from roadaware.reports import runs
-from roadaware.scenes.factors import classify_by_edges
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from roadaware.analysis.evaluation.pedestrians import MatchedScores
 
 _BY = "Also by these: columns of SAMPLES, or scenarios of the protocol (scale, state, speed, signal ...)."
@@ -41,10 +36,6 @@ _WIDTHS = "How many bins of equal width stand beside the adaptive ones."
 _SETS = (
     "Also sets of labels that promise to hold the true one this often, such as 0.9, and how often they do."
 )
-MOST_LABELS = 24
-TTE_EDGES_FRAMES = (15, 30, 45, 60, 75, 90)
-# The rate of JAAD and PIE.
-FRAMES_PER_SECOND = 30.0
 
 
 def calibration(
@@ -94,7 +85,7 @@ def calibration(
     )
 
     held, asked = source.match(scores, config, any_task=True)
-    groupings = _groupings(held, source.samples, by or [], config)
+    groupings = group_by_scenario(held, source.samples, by or [], config)
     likely = {columns: task for task, columns in COLUMNS.items()}
     facts = {
         "name": scores.stem,
@@ -107,7 +98,7 @@ def calibration(
     }
     named = CalibrationConfig.reference() if config == "reference" else CalibrationConfig.default()
     chosen = replace(named, uniform_bins=uniform_bins)
-    times, seconds = _times(held)
+    times, seconds = group_by_time(held)
     try:
         with console.log_step("resampling" if draws else "binning"):
             result = evaluate(held.state, chosen, draws=draws, seed=seed, groupings=[*times, *groupings])
@@ -129,30 +120,3 @@ def _sets(held: MatchedScores, level: float, seed: int) -> dict[str, Any]:
         "halvings": HALVINGS,
         "rules": {name: to_dict(one) for name, one in found.items()},
     }
-
-
-def _times(held: MatchedScores) -> tuple[list[npt.NDArray[np.object_]], dict[str, float]]:
-    """The band of time to event of each sample, where there are two, and the mean seconds of each band."""
-    tte = held.state.tte_frames
-    if tte is None or not len(tte):
-        return [], {}
-    labels = np.array(
-        [f"tte={name}" for name in classify_by_edges(tte.astype(float), TTE_EDGES_FRAMES)], dtype=object
-    )
-    names = sorted(set(labels.tolist()))
-    if len(names) < 2:
-        return [], {}
-    return [labels], {name: float(tte[labels == name].mean()) / FRAMES_PER_SECOND for name in names}
-
-
-def _groupings(
-    held: MatchedScores, samples: Path | None, by: list[str], config: ConfigName
-) -> list[npt.NDArray[np.object_]]:
-    """The scenario of each sample, factor by factor."""
-    if held.scenes is not None:
-        return [np.array(assign_scenarios(held.scenes, [factor], config), dtype=object) for factor in by]
-    found = []
-    for column in by if samples is not None else []:
-        values = read_labels(Path(samples or ""), column, MOST_LABELS)
-        found.append(np.array([f"{column}={value}" for value in values], dtype=object))
-    return found

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -27,20 +25,14 @@ from roadaware.cli.options import (
 )
 from roadaware.cli.predict import predict
 from roadaware.config import digest, to_dict
-from roadaware.corner_cases.config import PRESETS, CopgConfig
-from roadaware.corner_cases.proposal_sets import (
-    CUBOIDS,
-    TRACKS,
-    require_poses,
-    save_cuboids,
-    save_tracks,
-)
+from roadaware.corner_cases.config import configure_copg
+from roadaware.corner_cases.proposal_sets import CUBOIDS, TRACKS, require_poses, save_cuboids, save_tracks
 from roadaware.corner_cases.runner import PROPOSALS, build_order, propose_set
 from roadaware.errors import UsageError
 from roadaware.formats.cuboid_labels import CuboidForm
 from roadaware.io.folders import remove_folder
 from roadaware.reports.copg import write_steps
-from roadaware.reports.corner_text import format_proposals
+from roadaware.reports.corner_text import describe_lost, format_proposals
 from roadaware.tasks.prediction_runs import TABLES
 
 _DIR = "A dataset with sweeps and calibration: KITTI, nuScenes, ONCE, or synthetic scenes."
@@ -184,43 +176,3 @@ def propose(
     if written:
         text += f"\ncuboids: {', '.join(f'{count:,} {name}' for name, count in written.items())} in {out / CUBOIDS}"
     return Outcome(text, data, failed)
-
-
-def describe_lost(skipped: Mapping[str, int], refused: int) -> str | None:
-    """What `--strict` turns into exit code 1, in words.
-
-    Args:
-        skipped: images that were left out, by reason.
-        refused: rows and files of the set that its reader did not take.
-    """
-    lines = [f"{sum(skipped.values()):,} images were left out"] if skipped else []
-    lines += [f"{refused:,} rows or files of the set were refused"] if refused else []
-    return f"--strict: {' and '.join(lines)}" if lines else None
-
-
-def configure_copg(knobs: tuple[str, ...], base: str = "default") -> CopgConfig:
-    """A configuration with some parameters changed.
-
-    Args:
-        knobs: NAME=VALUE each.
-        base: a name of `corner_cases.config.PRESETS`.
-
-    Raises:
-        UsageError: if there is no such parameter, or its value is none.
-    """
-    names = {each.name for each in dataclasses.fields(CopgConfig)}
-    changes: dict[str, Any] = {}
-    for each in knobs:
-        name, given, value = each.partition("=")
-        if not given or name not in names:
-            raise UsageError(f"--set is NAME=VALUE with one of {', '.join(sorted(names))}; not {each!r}")
-        if name in changes:
-            raise UsageError(f"--set gives {name} twice; say it once")
-        # A number, nothing (`null`), a word, or names or lengths with commas between them.
-        text = f"[{value}]" if name == "reach_m" and not value.startswith("[") else value
-        try:
-            read = json.loads(text)
-        except (ValueError, RecursionError):
-            read = value.split(",") if name == "background" else value
-        changes[name] = tuple(read) if isinstance(read, list) else read
-    return dataclasses.replace(PRESETS[base](), **changes)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from roadaware.analysis.road_counts import count_table
+from roadaware.datasets import READERS
+from roadaware.datasets.box_rows import FACTS, KIND
 from roadaware.protocols.coda import TRAINING_SETS
 from roadaware.reports.terminal import (
     format_bullets,
@@ -194,3 +196,42 @@ def format_conversion(
         place = f"{row['file']}{':' + str(row['line']) if row['line'] else ''}: {row['reason']}"
         found.append(f"  refused when it was read: {refused:,} rows or files, the first {format_cell(place)}")
     return "\n".join([*found, where])
+
+
+def list_missing_facts(dataset: str, scenes: Scenes) -> list[str]:
+    """What the annotations do not say, and how to say it."""
+    options = READERS[dataset].options
+    found = []
+    videos = scenes.videos
+    notes = scenes.meta.notes
+    if said := notes.get("columns"):
+        unread = notes.get("columns_not_read")
+        found.append(
+            f"columns: {said}; boxes in {notes.get('units')}" + (f"; not read: {unread}" if unread else "")
+        )
+    if "fps" in options and len(videos) and ("fps" not in videos.columns or videos["fps"].null_count()):
+        found.append(
+            f"frames a second are not known: --option fps=25, the videos by --media, or the line `fps = 25` in {FACTS}"
+        )
+    if "unit_boxes" in notes:
+        found.append(
+            "sizes of images are not known, boxes are in shares of them: --option size=1920x1080, the videos by --media, or "
+            f"the line `size = [1920, 1080]` in {FACTS}"
+        )
+    if dataset == "mot" and len(videos):
+        unknown = [
+            what
+            for what, name in (("frames a second", "fps"), ("sizes of images", "width_px"))
+            if name not in videos.columns or videos[name].null_count()
+        ]
+        if unknown:
+            found.append(
+                f"{' and '.join(unknown)} are not known: a seqinfo.ini beside each gt/ with frameRate, imWidth and "
+                f"imHeight, the videos by --media, or the lines `fps = 25` and `size = [1920, 1080]` in {FACTS}"
+            )
+    words = scenes.meta.vocabularies.get(KIND, ())
+    if "classes" in options and words and all(word.isdigit() for word in words):
+        found.append(
+            f"names of classes are not known: --option classes=person,car, or the line `classes = [...]` in {FACTS}"
+        )
+    return found
