@@ -45,14 +45,12 @@ _FPS = (
 )
 _SIZE = "Size of the image, WIDTHxHEIGHT in pixels, where the tracks do not say it."
 _EVERY = "Seconds from one question about somebody to the next. [default: every frame of the predictor]"
-_BRIDGE = "Seconds without a box over which a track goes on."
 _STEADY = (
     "Seconds over which trembling boxes are smoothed, looking back only; 0 for none. [default: 0.5 for what was detected, "
     "0 for ground truth]"
 )
 _MEDIA = "The video, or the folder of the videos: the page then shows images."
 _OUT = "Folder of the result: scores.csv, scores.parquet, people.parquet and report.html. [default: runs/crossing-NAME]"
-_TOP = "People on the page."
 
 
 def crossing(
@@ -66,11 +64,11 @@ def crossing(
     fps: Annotated[float | None, Parameter(help=_FPS)] = None,
     size: Annotated[str | None, Parameter(help=_SIZE)] = None,
     every: Annotated[float | None, Parameter(help=_EVERY)] = None,
-    bridge: Annotated[float, Parameter(help=_BRIDGE)] = 0.5,
+    bridge: Annotated[float, Parameter(help="Seconds without a box over which a track goes on.")] = 0.5,
     steady: Annotated[float | None, Parameter(help=_STEADY)] = None,
     when: Annotated[bool, Parameter(help=_WHEN, negative="--no-when")] = True,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
-    top: Annotated[int, Parameter(help=_TOP, validator=validate_range(0, 100))] = 6,
+    top: Annotated[int, Parameter(help="People on the page.", validator=validate_range(0, 100))] = 6,
     threads: Annotated[
         int, Parameter(help="Threads of the predictor.", validator=validate_range(1, 1024))
     ] = 1,

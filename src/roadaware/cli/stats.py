@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 _DATASET = "Which dataset it is: road, ucf24, vott, jaad or pie; coda for COCO files about corner cases."
 _CORNER = "With coda: COCO annotations of the corner cases, where they are in a file of their own."
 _CODA = "coda"
-_STRICT = "Exit with 1 if rows or files were refused."
 _FOLDER = "Write the counts and a page with bars here."
-_KINDS = "Only these kinds of labels."
 _TABLES = ("parts", "classes", "top", "tags")
 
 
@@ -45,11 +43,11 @@ def stats(
     path: DatasetPath,
     /,
     *,
-    kinds: Annotated[list[str] | None, Parameter(help=_KINDS), Several] = None,
+    kinds: Annotated[list[str] | None, Parameter(help="Only these kinds of labels."), Several] = None,
     corner: Annotated[Path | None, Parameter(help=_CORNER)] = None,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
-    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
+    strict: Annotated[bool, Parameter(help="Exit with 1 if rows or files were refused."), Switch] = False,
 ) -> Outcome:
     """Count boxes and tubes by class and split, as ROAD's paper does in Tables 15 to 20, and draw them.
 

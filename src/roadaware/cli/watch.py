@@ -81,7 +81,6 @@ _RECORDED = (
 )
 _BUDGET = "Of a camera, skip frames that would be answered later than this. [default: always the newest]"
 _REALTIME = "Treat a video as a live camera: frames are lost to a detector that is too slow."
-_SECONDS = "Stop after this much of the stream."
 _THRESHOLD = (
     "Agentness of the three boxes that prove a tube, so that it is reported and drawn; it goes on with boxes of "
     "two thirds of it. [default: as the detector advises, or 0.2]"
@@ -140,7 +139,7 @@ def watch(
     recorded_fps: Annotated[float | None, Parameter(help=_RECORDED)] = None,
     budget_ms: Annotated[float | None, Parameter(help=_BUDGET)] = None,
     realtime: Annotated[bool, Parameter(help=_REALTIME), Switch] = False,
-    seconds: Annotated[float | None, Parameter(help=_SECONDS)] = None,
+    seconds: Annotated[float | None, Parameter(help="Stop after this much of the stream.")] = None,
     threshold: Annotated[float | None, Parameter(help=_THRESHOLD)] = None,
     label_threshold: Annotated[float | None, Parameter(help=_LABEL)] = None,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
