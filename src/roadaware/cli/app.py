@@ -379,11 +379,12 @@ def _require_text(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if name in INPUTS_IN_WORDS:
             continue
-        inner = vars(value) if is_dataclass(value) else {"": value}
-        for part in inner.values():
-            for word in part if isinstance(part, tuple | list) else (part,):
-                if isinstance(word, str) and any("\ud800" <= letter <= "\udfff" for letter in word):
-                    raise UsageError(f"expected text in UTF-8, found {to_printable(word, 60)!r} for {name}")
+        if is_dataclass(value):
+            _require_text(vars(value))
+            continue
+        for word in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(word, str) and any("\ud800" <= letter <= "\udfff" for letter in word):
+                raise UsageError(f"expected text in UTF-8, found {to_printable(word, 60)!r} for {name}")
 
 
 def _deliver(outcome: Outcome, common: Common) -> int:
