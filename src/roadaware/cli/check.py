@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from roadaware.analysis.audit import audit as find_flaws
 from roadaware.analysis.audit import render
 from roadaware.analysis.audit.requirements import audit_requirements
+from roadaware.analysis.evaluation.event_inputs import parse_size
 from roadaware.analysis.quality import Dictionary, ForbiddenWords, QualityConfig
 from roadaware.analysis.quality import check as find_faults
 from roadaware.cli import console, outputs
@@ -70,13 +71,6 @@ class Limits:
         Raises:
             UsageError: if one of them makes no sense.
         """
-        sides = self.resolution.lower().split("x")
-        if len(sides) != 2 or not all(
-            side.isascii() and side.isdecimal() and len(side) < 7 for side in sides
-        ):
-            raise UsageError(
-                f"--resolution needs WIDTHxHEIGHT, such as 1280x720; got {self.resolution[:40]!r}"
-            )
         try:
             rate = None if self.frame_rate.strip().lower() == "file" else float(self.frame_rate)
         except ValueError as error:
@@ -85,7 +79,7 @@ class Limits:
             ) from error
         return QualityConfig(
             edge_px=self.edge_px,
-            resolution=(int(sides[0]), int(sides[1])),
+            resolution=parse_size(self.resolution, "--resolution"),
             frames=self.frames,
             frame_rate=rate,
             reviewers_differ=not self.any_reviewer,
