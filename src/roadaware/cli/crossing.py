@@ -20,7 +20,7 @@ from roadaware.formats.track_tables import FILES_OF_TRACKERS, TrackSource, open_
 from roadaware.io import folders
 from roadaware.io.sources import to_printable
 from roadaware.online.run_folder import is_watch_of
-from roadaware.online.setup import PREDICTORS, WEIGHTS, open_when
+from roadaware.online.setup import find_predictor, open_when
 from roadaware.reports.crossing_tracks import build_tracks_files, format_tracks, render_tracks_page
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Predictions, Scenes
@@ -115,7 +115,7 @@ def crossing(
 
     torch.set_num_threads(threads)
     with console.log_step("opening the predictor"):
-        predictor = EnsemblePredictor.open([_find_predictor(path) for path in weights])
+        predictor = EnsemblePredictor.open([find_predictor(path) for path in weights])
     read_moments(
         predictor, every, bridge, steady or 0.0
     )  # refuses what has no meaning, before anything is read
@@ -179,18 +179,6 @@ def crossing(
 def _is_truth(tables: Scenes | Predictions) -> bool:
     """Whether tracks are those of annotators: a dataset, and no file of a tracker."""
     return isinstance(tables, Scenes) and tables.meta.dataset not in FILES_OF_TRACKERS
-
-
-def _find_predictor(given: Path) -> Path:
-    """A file or folder, or a predictor that comes along by its name."""
-    if given.exists():
-        return given
-    bundled = {Path(name).stem: WEIGHTS / name for name in PREDICTORS}
-    if str(given) in bundled:
-        return bundled[str(given)]
-    raise UsageError(
-        f"there is no predictor {to_printable(str(given), 100)}; those that come along are {', '.join(bundled)}"
-    )
 
 
 def _parse_columns(pairs: Sequence[str]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import polars as pl
 from cyclopts import Group, Parameter
 
-from roadaware.analysis.evaluation import event_inputs, events
+from roadaware.analysis.evaluation import event_inputs
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventSet
+from roadaware.analysis.evaluation.events import score_submission, select_split
 from roadaware.analysis.event_findings import list_warnings
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
@@ -31,11 +31,8 @@ from roadaware.cli.options import (
 from roadaware.cli.results import Images, ImageSize
 from roadaware.config import digest, to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.formats import road_detections
-from roadaware.formats.road_detections import CLASS_KINDS, encode_pickle
+from roadaware.formats.road_detections import CLASS_KINDS
 from roadaware.formats.submission import (
-    FILE,
-    THRESHOLDS,
     Challenge,
     Remark,
     Submission,
@@ -407,7 +404,7 @@ def submit(
     scores: dict[str, dict[str, float]] = {}
     for part_name, run, release in zip(_PARTS[challenge], runs, truth, strict=True):
         whole = event_inputs.open_truth(release)
-        scenes = _select_split(whole, split, release)
+        scenes = select_split(whole, split, release)
         opened = event_inputs.open_predictions(run, whole, size_px)
         if not opened.has_tubes:
             raise InputError(
@@ -419,7 +416,10 @@ def submit(
         refused = [Remark(True, f"Left out: {count:,} {what}.") for what, count in opened.dropped.items()]
         parts.append(Submission(part.lists, (*refused, *part.remarks)))
         if len(scenes.tubes):
-            scores |= _score(part, release, split, part_name)
+            try:
+                scores |= score_submission(part, release, split, part_name)
+            except InputError as error:
+                console.print_note(f"not judged: {error.message}")
         labels = {
             kind: whole.meta.vocabularies[kind] for kind in CLASS_KINDS if kind in whole.meta.vocabularies
         }
@@ -446,45 +446,3 @@ def submit(
     }
     failed = f"--strict: {costly} things would be scored 0" if strict and costly else None
     return Outcome(format_submission(data, remarks), data, failed)
-
-
-def _select_split(whole: Scenes, split: str, release: Path) -> Scenes:
-    """The videos of the split, annotated or not."""
-    names = (
-        whole.videos["splits"].explode().drop_nulls().unique().sort().to_list()
-        if "splits" in whole.videos.columns
-        else []
-    )
-    if split == "all":
-        return whole
-    if split not in names:
-        listed = ", ".join(map(str, names)) or "none"
-        raise UsageError(f"{release} has no split {split!r}; its splits are {listed}, or all")
-    return whole.split(split)
-
-
-def _score(part: Submission, release: Path, split: str, of: str) -> dict[str, dict[str, float]]:
-    """Kind to video-mAP at each threshold, as the published evaluator has it, of what is handed in."""
-    with tempfile.TemporaryDirectory(prefix="roadaware-") as folder:
-        file = Path(folder) / FILE
-        file.write_bytes(encode_pickle(part.lists))
-        request = events.EventRequest(
-            "road",
-            config="reference",
-            split=split,
-            kinds=tuple(part.lists),
-            video_thresholds=THRESHOLDS,
-            only="video",
-            size_px=road_detections.NETWORK_SIZE,
-        )
-        try:
-            summary = events.evaluate_event_files(release, [file], request).summary
-        except InputError as error:
-            console.print_note(f"not judged: {error.message}")
-            return {}
-    rows = summary.filter(pl.col("metric").str.starts_with("video_map@"), pl.col("group").is_null())
-    scores: dict[str, dict[str, float]] = {}
-    for kind, threshold, value in rows.select("kind", "threshold", "value").iter_rows():
-        if value is not None:
-            scores.setdefault(f"{of} {kind}".strip(), {})[str(threshold)] = float(value)
-    return scores

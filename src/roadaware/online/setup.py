@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roadaware.errors import UsageError
+from roadaware.io.sources import to_printable
 from roadaware.linking.config import LinkerConfig, build_linker, select_linker
 from roadaware.models.catalogue.entries import (
     find_installed_path,
@@ -492,3 +493,15 @@ def load_detector(
         detector = open_stream(files, views=views, device=place, dtype=dtype)
     set_threads(files, threads)
     return detector
+
+
+def find_predictor(given: Path) -> Path:
+    """A file or folder, or a predictor that comes along by its name."""
+    if given.exists():
+        return given
+    bundled = {Path(name).stem: WEIGHTS / name for name in PREDICTORS}
+    if str(given) in bundled:
+        return bundled[str(given)]
+    raise UsageError(
+        f"there is no predictor {to_printable(str(given), 100)}; those that come along are {', '.join(bundled)}"
+    )
