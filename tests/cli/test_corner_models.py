@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 
 from planted_kitti import planted_kitti
 
-from roadaware.cli.prelabel import select_prelabels
+from roadaware.cli.images import select_prelabels
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.datasets import read
 from roadaware.io.images import decode_mask, encode_png

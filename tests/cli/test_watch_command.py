@@ -17,13 +17,13 @@ import pytest
 from small_files import Command
 
 from roadaware.cli import watch as command
-from roadaware.cli.watch import apply_detector_advice
 from roadaware.errors import DamagedError
 from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.models.detector import FrameDetections
 from roadaware.online import setup
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import read_events
+from roadaware.online.setup import apply_detector_advice
 from roadaware.scenes.store import open_predictions
 
 STUB = """

@@ -17,9 +17,7 @@ from roadaware.protocols.cross_dataset.config import AwayStudy
 _STUDY = "The study: a YAML file, such as those in configs/cross/; the options below replace what it says."
 _MODELS = "Names of models, with commas: steady,sfgru,boosting; of those that need boxes alone."
 _DOMAINS = "Where they learn and are tested: jaad-behaviour,jaad-all,pie,crossing@1+city-b, or NAME=PATH."
-_SEEDS = "Fits of each network on each domain."
 _CONFIG = "Samples as published (`reference`), or with honest labels (`default`)."
-_SCENES = "Of a simulated domain that is made for the study."
 _DOUBTED = "Models that are also evaluated with every estimate of uncertainty, with commas."
 _PRETRAINED = "Networks that also go on from another domain, with commas; --pretraining says which."
 _PRETRAINING = "Where first and where then, with commas: 'crossing@1>jaad-all'."
@@ -36,9 +34,9 @@ def cross_dataset(
     *,
     models: Annotated[str | None, Parameter(help=_MODELS)] = None,
     domains: Annotated[str | None, Parameter(help=_DOMAINS)] = None,
-    seeds: Annotated[int | None, Parameter(help=_SEEDS)] = None,
+    seeds: Annotated[int | None, Parameter(help="Fits of each network on each domain.")] = None,
     config: Annotated[str | None, Parameter(help=_CONFIG)] = None,
-    scenes: Annotated[int | None, Parameter(help=_SCENES)] = None,
+    scenes: Annotated[int | None, Parameter(help="Of a simulated domain that is made for the study.")] = None,
     doubted: Annotated[str | None, Parameter(help=_DOUBTED)] = None,
     pretrained: Annotated[str | None, Parameter(help=_PRETRAINED)] = None,
     pretraining: Annotated[str | None, Parameter(help=_PRETRAINING)] = None,

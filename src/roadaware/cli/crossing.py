@@ -20,7 +20,7 @@ from roadaware.formats.track_tables import FILES_OF_TRACKERS, TrackSource, open_
 from roadaware.io import folders
 from roadaware.io.sources import to_printable
 from roadaware.online.run_folder import is_watch_of
-from roadaware.online.setup import PREDICTORS, WEIGHTS, open_when
+from roadaware.online.setup import find_predictor, open_when
 from roadaware.reports.crossing_tracks import build_tracks_files, format_tracks, render_tracks_page
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Predictions, Scenes
@@ -45,14 +45,12 @@ _FPS = (
 )
 _SIZE = "Size of the image, WIDTHxHEIGHT in pixels, where the tracks do not say it."
 _EVERY = "Seconds from one question about somebody to the next. [default: every frame of the predictor]"
-_BRIDGE = "Seconds without a box over which a track goes on."
 _STEADY = (
     "Seconds over which trembling boxes are smoothed, looking back only; 0 for none. [default: 0.5 for what was detected, "
     "0 for ground truth]"
 )
 _MEDIA = "The video, or the folder of the videos: the page then shows images."
 _OUT = "Folder of the result: scores.csv, scores.parquet, people.parquet and report.html. [default: runs/crossing-NAME]"
-_TOP = "People on the page."
 
 
 def crossing(
@@ -66,11 +64,11 @@ def crossing(
     fps: Annotated[float | None, Parameter(help=_FPS)] = None,
     size: Annotated[str | None, Parameter(help=_SIZE)] = None,
     every: Annotated[float | None, Parameter(help=_EVERY)] = None,
-    bridge: Annotated[float, Parameter(help=_BRIDGE)] = 0.5,
+    bridge: Annotated[float, Parameter(help="Seconds without a box over which a track goes on.")] = 0.5,
     steady: Annotated[float | None, Parameter(help=_STEADY)] = None,
     when: Annotated[bool, Parameter(help=_WHEN, negative="--no-when")] = True,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
-    top: Annotated[int, Parameter(help=_TOP, validator=validate_range(0, 100))] = 6,
+    top: Annotated[int, Parameter(help="People on the page.", validator=validate_range(0, 100))] = 6,
     threads: Annotated[
         int, Parameter(help="Threads of the predictor.", validator=validate_range(1, 1024))
     ] = 1,
@@ -117,7 +115,7 @@ def crossing(
 
     torch.set_num_threads(threads)
     with console.log_step("opening the predictor"):
-        predictor = EnsemblePredictor.open([_find_predictor(path) for path in weights])
+        predictor = EnsemblePredictor.open([find_predictor(path) for path in weights])
     read_moments(
         predictor, every, bridge, steady or 0.0
     )  # refuses what has no meaning, before anything is read
@@ -181,18 +179,6 @@ def crossing(
 def _is_truth(tables: Scenes | Predictions) -> bool:
     """Whether tracks are those of annotators: a dataset, and no file of a tracker."""
     return isinstance(tables, Scenes) and tables.meta.dataset not in FILES_OF_TRACKERS
-
-
-def _find_predictor(given: Path) -> Path:
-    """A file or folder, or a predictor that comes along by its name."""
-    if given.exists():
-        return given
-    bundled = {Path(name).stem: WEIGHTS / name for name in PREDICTORS}
-    if str(given) in bundled:
-        return bundled[str(given)]
-    raise UsageError(
-        f"there is no predictor {to_printable(str(given), 100)}; those that come along are {', '.join(bundled)}"
-    )
 
 
 def _parse_columns(pairs: Sequence[str]) -> dict[str, str]:

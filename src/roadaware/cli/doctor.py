@@ -51,8 +51,6 @@ _SUBJECT = (
 _PATH = "The dataset's folder or zip; of videos a video or their folder; of a run the folder that -o named."
 _DATA = "DATASET=PATH, to compare names, order and truth with the dataset's own."
 _TRUTH = "For road events, actions, relations, grounding, sound, corner cases: what is true, as `evaluate` takes it."
-_CLAIMS = "For these: the predictions."
-_LABELS = "For actions: the label map."
 _OUT = "Write the corrected file, or folder of detections, here; for pedestrians the folder of scores.csv and samples.csv."
 _STRICT = "Exit with 1 if anything is wrong or suspicious."
 
@@ -67,8 +65,8 @@ def doctor(
     task: Annotated[TaskName, Parameter(help="What was asked of the model.")] = "action",
     data: Annotated[str | None, Parameter(help=_DATA)] = None,
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
-    predictions: Annotated[Path | None, Parameter(help=_CLAIMS)] = None,
-    labels: Annotated[Path | None, Parameter(help=_LABELS)] = None,
+    predictions: Annotated[Path | None, Parameter(help="For these: the predictions.")] = None,
+    labels: Annotated[Path | None, Parameter(help="For actions: the label map.")] = None,
     images: Images = None,
     size: ImageSize = NETWORK_SIZE,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.CONVERTED] = None,

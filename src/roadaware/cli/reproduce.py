@@ -236,9 +236,9 @@ def reproduce(
     asked = replace(asked, changes=tuple(changes or ()), common=common)
     if experiment == "iv2024":
         return _repeat_iv2024(asked)
-    name, mark, run = _STUDIES[experiment]
+    name, form, run = _STUDIES[experiment]
     asked = replace(asked, out=asked.out or Path("runs") / name)
-    mark.check(asked.folder)
+    outputs.mark_study(form).check(asked.folder)
     shown = run(asked)
     page = shown.page
     if not isinstance(page, str):
@@ -471,15 +471,15 @@ def _ablate_crowds(asked: StudyOptions) -> Shown:
     return Shown(format_crowd_ablation(found), render_crowd_ablation(found), found.as_dict(), failed=failed)
 
 
-_STUDIES: dict[str, tuple[str, outputs.Output, Callable[[StudyOptions], Shown]]] = {
-    "crowd": ("crowd-ablation", outputs.ABLATED_CROWDS, _ablate_crowds),
-    "when": ("when", outputs.TIMES, _study_time),
-    "contest": ("contest", outputs.CONTEST, _hold_contest),
-    "trajectories": ("trajectories", outputs.PATHS, _study_trajectories),
-    "abroad": ("abroad", outputs.ABROAD, _study_abroad),
-    "continual": ("continual", outputs.CONTINUAL, _study_continual),
-    "countries": ("countries", outputs.COUNTRIES, _study_countries),
-    "decisions": ("decisions", outputs.DECISIONS, _study_decisions),
-    "minds": ("minds", outputs.MINDS, _study_minds),
+_STUDIES: dict[str, tuple[str, str, Callable[[StudyOptions], Shown]]] = {
+    "crowd": ("crowd-ablation", "roadaware-crowd-ablation", _ablate_crowds),
+    "when": ("when", "roadaware-crossing-time", _study_time),
+    "contest": ("contest", "roadaware-contest", _hold_contest),
+    "trajectories": ("trajectories", "roadaware-trajectory-study", _study_trajectories),
+    "abroad": ("abroad", "roadaware-abroad", _study_abroad),
+    "continual": ("continual", "roadaware-continual", _study_continual),
+    "countries": ("countries", "roadaware-countries", _study_countries),
+    "decisions": ("decisions", "roadaware-decision-study", _study_decisions),
+    "minds": ("minds", "roadaware-mind-study", _study_minds),
 }
-"""By name: the folder of its own, what may stand there, and the study."""
+"""By name: the folder of its own, what its study.json says it is, and the study."""

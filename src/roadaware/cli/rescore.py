@@ -36,9 +36,7 @@ Classes = Literal["base", "2022"]
 _TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or synthetic scenes."
 _FIT_DETECTIONS = "Saved predictions with a score for each class, as `predict` writes them, of those images."
 _OUT_FIT = "The file that the re-scorer is written to."
-_KIND = "The labels whose scores are taken."
 _FORM = "`softplus` for a sigmoid for each class, `logsumexp` for a softmax, as ORE."
-_TEMPERATURE = "That logits are divided by."
 _MIN_IOU = "Overlap from which on a detection is of an object, or of a proposal."
 _CLASSES = "Which classes are common, as in `evaluate corner-cases`. [default: by the ground truth]"
 _DATASET = "The images: synthetic scenes, KITTI, nuScenes, ONCE, saved tables, or a COCO file."
@@ -84,9 +82,9 @@ def fit_energy(
     truth: Annotated[list[Path], Parameter(help=_TRUTH), Several],
     detections: Annotated[list[Path], Parameter(help=_FIT_DETECTIONS), Several],
     out: Annotated[Path, Output, Parameter(help=_OUT_FIT), outputs.MODEL],
-    kind: Annotated[str, Parameter(help=_KIND)] = "agent",
+    kind: Annotated[str, Parameter(help="The labels whose scores are taken.")] = "agent",
     form: Annotated[Literal["softplus", "logsumexp"], Parameter(help=_FORM)] = "softplus",
-    temperature: Annotated[float, Parameter(help=_TEMPERATURE)] = 1.5,
+    temperature: Annotated[float, Parameter(help="That logits are divided by.")] = 1.5,
     min_iou: Annotated[float, Parameter(help=_MIN_IOU)] = 0.5,
     classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT_ROWS), Switch] = False,

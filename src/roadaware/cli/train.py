@@ -1,4 +1,4 @@
-"""`roadaware train`: a recipe becomes a trained detector, or predictors of pedestrians that are judged on test."""
+"""`roadaware train`: a recipe becomes a trained detector, or predictors judged on test; `baseline`: from boxes alone."""
 
 from __future__ import annotations
 
@@ -9,17 +9,34 @@ from typing import Annotated
 import polars as pl
 from cyclopts import Parameter
 
+from roadaware.analysis.baselines import build_baseline_run, compare_baselines, train_baselines
 from roadaware.analysis.evaluation.runs import Run
 from roadaware.cli import console, outputs
-from roadaware.cli.options import Outcome, Output, Several, Switch
+from roadaware.cli.options import (
+    Dataset,
+    DatasetPath,
+    Outcome,
+    Output,
+    Overwrite,
+    Resamples,
+    SampleConfig,
+    Seed,
+    Several,
+    Stated,
+    Switch,
+    TaskName,
+)
+from roadaware.cli.results import write_result
 from roadaware.config import digest
+from roadaware.datasets.loading import sample_dataset
 from roadaware.errors import Terminated, UsageError
 from roadaware.io import folders
 from roadaware.io.csv import format_csv
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 from roadaware.models import MODELS
 from roadaware.reports import runs
-from roadaware.reports.run_pages import run_page
+from roadaware.reports.run_pages import build_baseline_files, run_page, summarize_baselines
+from roadaware.reports.run_text import format_headline, format_runs
 from roadaware.reports.training_text import format_detector, format_predictors, format_recipes
 from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.pedestrians.failures import FailedSeedsError, group_errors
@@ -34,7 +51,6 @@ _WEIGHTS = (
     "the folder of an object detector."
 )
 _OUT = "Folder of the run, or of a folder for each of several. [default: in runs/]"
-_RESUME = "Go on from the folder's last checkpoint."
 _SET = "Fields of the recipe with other values, such as schedule.lr=0.001 data.roots=[a,b]."
 _ON = "A file with samples that recipes of predictors learn from instead of their own."
 _SIGTERM = 15
@@ -47,7 +63,7 @@ def train(
     /,
     *,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.FOLDER] = None,
-    resume: Annotated[bool, Parameter(help=_RESUME), Switch] = False,
+    resume: Annotated[bool, Parameter(help="Go on from the folder's last checkpoint."), Switch] = False,
     weights: Annotated[str | None, Parameter(help=_WEIGHTS)] = None,
     on: Annotated[Path | None, Parameter(help=_ON)] = None,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
@@ -225,3 +241,49 @@ def _among(n: int, shown: console.Progress) -> Callable[[PedestrianRecipe], Call
         return report
 
     return asked
+
+
+# `roadaware baseline`: what boxes alone tell, before anybody looks at a pixel.
+
+_MODELS = "Names of the baselines. [default: all that answer the task]"
+_FOLDER = "Write the runs here: one folder per model, and a report."
+
+
+def baseline(
+    dataset: Dataset,
+    path: DatasetPath,
+    /,
+    *,
+    task: Annotated[TaskName, Parameter(help="What is asked.")] = "action",
+    model: Annotated[list[str] | None, Parameter(name="--models", help=_MODELS), Several, Stated] = None,
+    config: SampleConfig = "default",
+    draws: Resamples = 1000,
+    seed: Seed = 0,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
+    overwrite: Overwrite = False,
+) -> Outcome:
+    """Train simple models on boxes and vehicle actions alone, and judge them on the test split.
+
+    Logistic regression and gradient boosting for action; constant velocity and gradient boosting for
+    risk. Trained on train, chosen on validation, never on test. A model of yours that uses pixels should
+    beat them. Needs the folder or zip of the dataset.
+
+    For example:
+
+        roadaware baseline jaad JAAD-JAAD_2.0.zip --task action
+
+        roadaware baseline jaad JAAD --task risk --config reference \\
+            --models constant-velocity -o runs/risk
+    """
+    protocol = f"{dataset}-{task}@iv2024"
+    scenes = sample_dataset(dataset, path, protocol, config)
+    trained = train_baselines(scenes, task, config, draws=draws, seed=seed, models=model)
+    found = [build_baseline_run(item, protocol, draws, seed, config) for item in trained.values()]
+    pairs = compare_baselines(found, draws=draws, seed=seed)
+    if folder is not None:
+        with console.log_step("report"):
+            files = build_baseline_files(found, pairs, f"Baselines: {protocol}")
+        write_result(folder, files, overwrite=overwrite)
+    head = f"{protocol}, config {config}: {len(found[0].state)} test samples"
+    text = "\n\n".join([head, format_runs(found), *(format_headline(pair) for pair in pairs)])
+    return Outcome(text, summarize_baselines(found, pairs))

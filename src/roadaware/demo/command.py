@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.analysis.audit import Audit, audit
+from roadaware.analysis.baselines import build_baseline_run, compare_baselines, train_baselines
 from roadaware.analysis.compare import compare_released
 from roadaware.analysis.evaluation.pedestrians import match_file
 from roadaware.cli import console, outputs
-from roadaware.cli.baseline import as_run, compare_baselines, train
 from roadaware.cli.options import (
     USUAL,
     WHOLE_SEED,
@@ -312,7 +312,7 @@ def _train_baselines(
         command = f"baseline {dataset} {root} --task {task} --config {config}"
         demo.step(f"Baselines without pixels{_WHERE[config]}: {task}", command)
         cut = sample(scenes, get_protocol(protocol, config))
-        trained[protocol] = train(cut, task, config, draws=demo.draws, seed=demo.seed)
+        trained[protocol] = train_baselines(cut, task, config, draws=demo.draws, seed=demo.seed)
         runs = _build_runs(demo, {protocol: trained[protocol]}, config)
         demo.say(format_runs(runs, _HEADLINES))
         pairs = compare_baselines(runs, draws=demo.draws, seed=demo.seed)
@@ -322,7 +322,7 @@ def _train_baselines(
 
 def _build_runs(demo: Demo, trained: _Trained, config: ConfigName = "reference") -> list[Run]:
     return [
-        as_run(item, protocol, demo.draws, demo.seed, config)
+        build_baseline_run(item, protocol, demo.draws, demo.seed, config)
         for protocol, items in trained.items()
         for item in items.values()
     ]

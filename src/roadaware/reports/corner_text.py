@@ -268,3 +268,15 @@ def format_rescored(out: Path, groups: Sequence[Mapping[str, Any]], count: int) 
     shown = terminal.format_cell(str(out))
     lines.append(f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {shown} --agnostic")
     return "\n".join(lines)
+
+
+def describe_lost(skipped: Mapping[str, int], refused: int) -> str | None:
+    """What `--strict` turns into exit code 1, in words.
+
+    Args:
+        skipped: images that were left out, by reason.
+        refused: rows and files of the set that its reader did not take.
+    """
+    lines = [f"{sum(skipped.values()):,} images were left out"] if skipped else []
+    lines += [f"{refused:,} rows or files of the set were refused"] if refused else []
+    return f"--strict: {' and '.join(lines)}" if lines else None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from roadaware.analysis.evaluation.runs import Run
+from roadaware.io.sources import to_printable
 from roadaware.reports.terminal import (
     format_bullets,
     format_cell,
+    format_duration,
     format_number,
     format_row_interval,
     format_table,
@@ -137,3 +139,35 @@ def format_headline(comparison: Comparison) -> str:
     """Two models in a sentence per headline metric."""
     wanted = ("average_precision", "balanced_accuracy", "auc")
     return "\n".join(line for line in comparison.lines() if line.split(":")[0] in wanted)
+
+
+def format_run_state(data: Mapping[str, Any]) -> str:
+    """How far a long run is, as text.
+
+    Args:
+        data: as `io.parallel.read_run_state` gives it.
+    """
+    name = format_cell(data["folder"])
+    if data["state"] == "finished":
+        return f"{name}: finished, every part is done ({data['kind'].removeprefix('roadaware-')})"
+    who = f"process {data['process']} on {to_printable(data['host'], 60)}"
+    state = {
+        "at work": f"{who} is at work",
+        "stopped": f"no process is at work (the last one was {who}); the same command goes on",
+        "unknown": f"{who} was at work {format_duration(data['age_s'])} ago",
+    }[data["state"]]
+    lines = [
+        f"{name}: {data['done']:,} of {data['total']:,} {to_printable(data['what'], 40)} done, "
+        f"{data['failed']:,} failed, {data['left']:,} left",
+        state,
+    ]
+    if data["parts_per_s"] is not None:
+        left = "" if data["left_s"] is None else f"; {format_duration(data['left_s'])} left"
+        lines.append(f"{data['parts_per_s'] * 60:,.4g} a minute{left}")
+    lines += [
+        f"  {each['parts']:,} x {to_printable(each['reason'])} (the first: {to_printable(each['first'], 80)})"
+        for each in data["reasons"][:10]
+    ]
+    if len(data["reasons"]) > 10:
+        lines.append(f"  and {len(data['reasons']) - 10:,} reasons more; --json names all")
+    return "\n".join(lines)

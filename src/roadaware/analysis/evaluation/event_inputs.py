@@ -207,8 +207,12 @@ def detect_form(path: Path) -> Form:
     )
 
 
-def parse_size(text: str) -> tuple[int, int]:
-    """A size such as 682x512.
+def parse_size(text: str, option: str = "--size") -> tuple[int, int]:
+    """A size such as 682x512, as (width, height) in pixels.
+
+    Args:
+        text: as it was given.
+        option: by which it was given, for the error.
 
     Raises:
         UsageError: if it is none.
@@ -217,7 +221,7 @@ def parse_size(text: str) -> tuple[int, int]:
     fits = len(sides) == 2 and all(side.isascii() and side.isdecimal() and len(side) < 9 for side in sides)
     if not fits or not all(0 < int(side) <= _MOST_PIXELS for side in sides):
         raise UsageError(
-            f"--size needs WIDTHxHEIGHT in pixels, such as {NETWORK_SIZE}, up to {_MOST_PIXELS:,} each; got "
+            f"{option} needs WIDTHxHEIGHT in pixels, such as {NETWORK_SIZE}, up to {_MOST_PIXELS:,} each; got "
             f"{text[:40]!r}"
         )
     return int(sides[0]), int(sides[1])
