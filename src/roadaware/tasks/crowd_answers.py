@@ -675,10 +675,13 @@ class Answerer:
     def _ask_sounds(self, number: int, map: Tensor) -> list[LocatedSound]:
         import torch
 
-        from roadaware.models.crowd.sound import RATE, SECONDS, hear
+        from roadaware.models.crowd.sound import RATE, SECONDS, cover_cells, hear
 
         video, found = self.footing.of.videos[number], []
         padded, size = pad_size(self.footing.sizes[number]), self.footing.sizes[number]
+        cells = (max(1, round(size[0] / _PICTURE_CELL_PX)), max(1, round(size[1] / _PICTURE_CELL_PX)))
+        knows_deeds = getattr(self.network.heads["sound"], "deeds", None) is not None
+        people: dict[int, tuple[Ints, Tensor]] = {}
         for sound in video.sounds:
             slots, _ = clip_around(video, sound["slot"], self.clips.frames)
             examples = self.footing.examples(number, video.seconds(sound["slot"]))
@@ -691,8 +694,45 @@ class Answerer:
                 # What is not heard, or not seen, has a weak map.
                 heard = float(located.heard.sigmoid()[0])
                 shown = shown * heard
-            found.append(LocatedSound(sound["sound"], crop_map(shown[0], padded, size), heard))
+            place = crop_map(shown[0], padded, size)
+            slot = int(sound["slot"])
+            if knows_deeds and slot not in people:
+                people[slot] = self._measure_deeds(number, slot)
+            rows, doing = people.get(slot, (np.zeros(0, dtype=np.int64), torch.zeros(0, 0)))
+            if len(rows):
+                logits = self.network.heads["sound"].match_people(asked, doing)[0]
+                source = int(logits[:-1].argmax())
+                # Else nobody here does what sounds so: it comes from a thing, which only the map of cells knows.
+                if logits[source] > logits[-1]:
+                    box = self._scaled(number, video.corners[rows[[source]]]).numpy()
+                    place = cover_cells(box, size, cells).numpy() * np.float32(1 if heard is None else heard)
+            found.append(LocatedSound(sound["sound"], place, heard))
         return found
+
+    def _measure_deeds(self, number: int, slot: int) -> tuple[Ints, Tensor]:
+        """Rows of the people of a slot, and (n, actions) what tracks say that they do there and in the slots around it."""
+        import torch
+
+        video = self.footing.of.videos[number]
+        rows = video.people(slot)
+        near = np.arange(max(0, slot - _SMOOTH_SLOTS), min(len(video), slot + _SMOOTH_SLOTS + 1))
+        around = []
+        for other in near.tolist():
+            boxes = [
+                video.track(int(tube), np.array([other]))[0] if tube >= 0 else video.corners[row]
+                for row, tube in zip(rows.tolist(), video.tube[rows].tolist(), strict=True)
+            ]
+            held = np.array(boxes, dtype=np.float32).reshape(-1, 4)
+            around.append(video.track_around(video.tube[rows], held, other, self.clips.track_frames))
+        height, width = pad_size(self.footing.sizes[number])
+        scores = self.network.score_deeds(
+            self._scaled(number, np.concatenate(around)),
+            torch.arange(len(near)).repeat_interleave(len(rows)),
+            torch.tensor([width, height]),
+        )
+        if scores is None:
+            return rows[:0], torch.zeros(0, 0)
+        return rows, scores.view(len(near), len(rows), -1).mean(dim=0)
 
 
 def choose_span(inside: Floats32) -> tuple[int, int]:
