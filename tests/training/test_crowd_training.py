@@ -20,6 +20,7 @@ from roadaware.cli import main
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.models.crowd.config import TASKS, Vocabulary
+from roadaware.models.crowd.grounding import Matched
 from roadaware.models.crowd.network import open_crowd
 from roadaware.models.crowd.sound import cover_cells
 from roadaware.scenes.store import open_predictions, save
@@ -34,7 +35,7 @@ from roadaware.tasks.crowd import (
     has_others,
     list_used,
 )
-from roadaware.tasks.crowd_answers import Footing, choose_span, fit_size, predict_crowd
+from roadaware.tasks.crowd_answers import Answerer, Footing, choose_span, fit_size, predict_crowd
 from roadaware.tasks.videos import find_videos
 from roadaware.training.checkpoints import LAST
 from roadaware.training.crowd import run
@@ -581,6 +582,41 @@ def test_spans_overlap_most_by_the_definition() -> None:
 
             best = max(overlap(a, b) for a in range(length) for b in range(a + 1, length + 1))
             assert overlap(start, end) == pytest.approx(best, rel=1e-5)
+
+
+def test_spans_begin_between_frames_that_are_looked_at(made: Path, whole: Path) -> None:
+    """Of ten frames four are looked at; what is expected of the others lies between, and behind the last is as there."""
+    network, _ = open_crowd(whole / "model.safetensors")
+    clips = replace(a_recipe(made).clips, most_frames=4)
+    scenes = made_scenes(1)
+    films, _ = find_videos(scenes, made / "films")
+    of = build_crowd_set(scenes, films, network.vocabulary, clips.fps)
+    answerer = Answerer(network, Footing(of, None, clips.size_px), clips)
+    looked, inside = [0, 2, 5, 7], torch.tensor([0.1, 0.2, 0.9, 0.8])
+
+    class Told(torch.nn.Module):
+        """Says that the second person does it, with the chances above."""
+
+        def forward(self, map: torch.Tensor, ids: torch.Tensor, *others: Any, **more: Any) -> Matched:
+            assert map.shape[2] == len(looked)
+            chances = inside.logit().expand(len(ids), 2, 4)
+            who = torch.tensor([[-50.0, 50.0]]).expand(len(ids), 2)
+            return Matched(who, torch.zeros(len(ids), 2, 4, 2), chances)
+
+    network.heads["grounding"] = Told()
+    first = answerer.ask(0).sentences[0]
+    assert first.slots.tolist() == list(range(10))
+    assert first.boxes.tolist() == [list(corners(1, 2 * slot)) for slot in range(10)]
+    p = np.interp(range(10), looked, inside.numpy())
+
+    def overlap(a: int, b: int) -> float:
+        return float(p[a:b].sum() / (b - a + p[:a].sum() + p[b:].sum()))
+
+    assert first.span == max(
+        ((a, b) for b in range(1, 11) for a in range(b)), key=lambda ends: overlap(*ends)
+    )
+    assert first.span == (3, 10)
+    assert first.score == pytest.approx(p[3:10].mean(), abs=1e-5)
 
 
 def test_tracks_are_learnt_before_anything_is_seen(made: Path) -> None:
