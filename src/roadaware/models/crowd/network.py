@@ -40,7 +40,7 @@ from roadaware.models.weights import digest_tensors, load_published, open_networ
 
 BUNDLED = Path(__file__).resolve().parents[2] / "weights" / "compact-road.safetensors"
 """The bundled detector, whose trunk the compact one begins with."""
-_FORMAT = "roadaware-crowd-2"
+_FORMAT = "roadaware-crowd-3"
 
 # Trunks: images to a map whose cells span 16 pixels.
 
@@ -235,7 +235,7 @@ class IntelliCare(nn.Module):
                 if config.grounding == "people"
                 else GroundingHead(config, vocabulary.words, channels, text)
             ),
-            "sound": lambda: SoundHead(config, len(vocabulary.sounds), channels),
+            "sound": lambda: SoundHead(config, len(vocabulary.sounds), channels, len(vocabulary.actions)),
         }
         self.heads = nn.ModuleDict({task: makers[task]() for task in config.tasks})
 
@@ -268,7 +268,7 @@ class IntelliCare(nn.Module):
         return self.trunk.tail(map)
 
     def score_deeds(self, tracks: Tensor, moment: Tensor, image: Tensor) -> Tensor | None:
-        """(n, actions) scores in [0, 1] of actions by tracks alone, which the head of sentences takes as `doing`.
+        """(n, actions) scores in [0, 1] of actions by tracks alone, which the heads of sentences and sounds take as `doing`.
 
         Args:
             tracks, moment, image: as of `people.describe_motion`.
