@@ -546,8 +546,8 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
     ahead_m = scene.focal * _HEIGHT_M["TL"] / scene.high
     aside_m = np.abs(scene.middle - drive.size_px[0] / 2) / scene.high * _HEIGHT_M["TL"]
     above = (scene.box[:, 1] + scene.box[:, 3]) / 2 < scene.horizon
-    # Of whatever agent it is taken for: red is an action of lights alone. One that is seen as green counts as not red.
-    light = above & ~scene.cut & (other <= own) & ((own >= 0.5) | (red >= 0.5))
+    # Red is an action of lights alone, and speaks for one. A light that is seen as green counts as one that is not red.
+    light = above & ~scene.cut & (other <= own) & ((own >= 0.5) | ((own >= 0.2) & (red >= 0.5)))
     surely = red * scene.score * _ramp(aside_m, 8.0, 6.0)
     best: dict[int, int] = {}  # of each frame, the light that is red most surely
     for row in np.flatnonzero(light).tolist():
