@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 _NEAREST = 1e-6
 """Probabilities are kept this far from 0 and 1 before they become log odds."""
-"""Capital is cut here: far beyond any alarm, and no number overflows."""
 
 
 def _check_probability(value: float, name: str = "a probability") -> float:
