@@ -71,8 +71,8 @@ def count_differences(given: Scenes, back: Scenes) -> Counter[str]:
                 lost[f"rows of `{name}`"] += len(ours[name])
             continue
         key = list(_KEYS[name])
-        other = theirs[name].unique(key, keep="first", maintain_order=True).with_columns(
-            known=pl.lit(value=True)
+        other = (
+            theirs[name].unique(key, keep="first", maintain_order=True).with_columns(known=pl.lit(value=True))
         )
         rows = ours[name].join(other, on=key, how="left", suffix=" back", maintain_order="left")
         lost[f"rows of `{name}`"] += rows["known"].null_count()
@@ -104,9 +104,9 @@ def _differ(given: pl.Series, back: pl.Series) -> pl.Series:
     if isinstance(given.dtype, pl.List):
         if given.dtype.inner.is_float() and back.dtype == given.dtype:
             same = given.list.len() == back.list.len()
-            gap = (given.filter(same.fill_null(value=False)) - back.filter(same.fill_null(value=False))).list.eval(
-                pl.element().abs()
-            )
+            gap = (
+                given.filter(same.fill_null(value=False)) - back.filter(same.fill_null(value=False))
+            ).list.eval(pl.element().abs())
             worst = gap.list.max().fill_null(0.0)
             close = pl.Series([False] * len(given)).scatter(
                 same.fill_null(value=False).arg_true(), worst < _SAME
@@ -117,9 +117,9 @@ def _differ(given: pl.Series, back: pl.Series) -> pl.Series:
         return given.is_not_null() & given.ne_missing(back)
     if given.dtype.is_float() and back.dtype.is_numeric():
         a, b = given.cast(pl.Float64), back.cast(pl.Float64)
-        close = ((a - b).abs() <= _SAME * pl.select(pl.max_horizontal(a.abs(), pl.lit(1.0))).to_series()).fill_null(
-            value=False
-        )
+        close = (
+            (a - b).abs() <= _SAME * pl.select(pl.max_horizontal(a.abs(), pl.lit(1.0))).to_series()
+        ).fill_null(value=False)
         return a.is_not_null() & ~close & ~(a.is_nan() & b.is_nan().fill_null(value=False))
     if not given.dtype.is_numeric() and given.dtype != pl.Boolean:
         given, back = given.cast(pl.String), back.cast(pl.String)
@@ -173,7 +173,9 @@ def _count_before(column: str) -> pl.Expr:
     return pl.format("{}\0{}", pl.col(column), pl.int_range(pl.len()).over(column)).alias(column)
 
 
-def prepare(scenes: Scenes, title: str, needs: tuple[str, ...] = ("n_frames", "width_px", "height_px")) -> Scenes:
+def prepare(
+    scenes: Scenes, title: str, needs: tuple[str, ...] = ("n_frames", "width_px", "height_px")
+) -> Scenes:
     """A set whose videos have names as text and what a form needs to know of them.
 
     Args:

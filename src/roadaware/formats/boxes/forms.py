@@ -183,7 +183,9 @@ FORMS: Mapping[str, Form] = {
         "activitynet.json, dataset.toml",
         extract=list_segments,
     ),
-    "road": Form("ROAD JSON", "road", frozenset(), write_road, "road.json", extract=adapt_road, compared=True),
+    "road": Form(
+        "ROAD JSON", "road", frozenset(), write_road, "road.json", extract=adapt_road, compared=True
+    ),
     "jaad": Form(
         "JAAD's XML",
         "jaad",
@@ -334,7 +336,9 @@ def write_boxes(
     check_folder(folder, overwrite=overwrite)
     chosen = PREDICTED.get(form, FORMS[form]) if isinstance(scenes, Predictions) else FORMS[form]
     if chosen.compared and isinstance(scenes, Predictions):
-        raise UsageError(f"{chosen.title} has no place for scores; predictions are written as {', '.join(PREDICTED)}")
+        raise UsageError(
+            f"{chosen.title} has no place for scores; predictions are written as {', '.join(PREDICTED)}"
+        )
     held, lost = flatten(scenes, chosen, kind) if chosen.extract is None else chosen.extract(scenes, kind)
     lost = +lost
     write: Callable[[Any], Files] = (

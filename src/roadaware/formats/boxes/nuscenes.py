@@ -1,8 +1,8 @@
 """nuScenes written: the JSON tables of a version, `v1.0-SPLIT/*.json`, as `datasets.nuscenes` and nuscenes-devkit read them.
 
 What is annotated are boxes in space, in the world; boxes in images are what cameras see of them. A box is written upright in
-its camera, as tables have it, where the camera stood. Of a thing that several cameras see in one keyframe the box of the first
-counts. Times count from the first of a scene; where the vehicle was, where nothing is said of it, is the origin.
+its camera, as tables have it, where the camera stood. Of a thing that several cameras see in one keyframe the box of the
+first counts. Times count from the first of a scene; where the vehicle was, where nothing is said of it, is the origin.
 """
 
 from __future__ import annotations
@@ -131,7 +131,10 @@ def write_nuscenes(held: AnnotatedSpace) -> Files:
         for token, (category, listed) in instances.items():
             for each, link in zip(listed, _link([each["token"] for each in listed]), strict=True):
                 each |= link
-            ends = {"first_annotation_token": listed[0]["token"], "last_annotation_token": listed[-1]["token"]}
+            ends = {
+                "first_annotation_token": listed[0]["token"],
+                "last_annotation_token": listed[-1]["token"],
+            }
             tables["instance"].append(
                 {"token": token, "category_token": category, "nbr_annotations": len(listed), **ends}
             )
@@ -252,11 +255,16 @@ def _add_scene(
     # Ahead, left and up of the box, and its middle, in the frame of the camera: x to the right, y down.
     camera_SE3_box = np.stack([cos, sin, none, x, none, none, -one, y - height / 2, -sin, cos, none, z,  # noqa: N806
                                none, none, none, one], axis=1).reshape(-1, 4, 4)  # fmt: skip
-    cameras_there = [seen[pair] for pair in boxes.select("sensor", "frame").iter_rows()]
-    world_SE3_box = np.stack([shot["world_SE3_ego"] @ shot["ego_SE3_sensor"] for shot in cameras_there]) @ camera_SE3_box  # noqa: N806
+    there = [seen[pair] for pair in boxes.select("sensor", "frame").iter_rows()]
+    world_SE3_camera = np.stack([shot["world_SE3_ego"] @ shot["ego_SE3_sensor"] for shot in there])  # noqa: N806
+    world_SE3_box = world_SE3_camera @ camera_SE3_box  # noqa: N806
     turns = to_quaternion(world_SE3_box[:, :3, :3]).tolist()
     sizes, places = np.stack([width, length, height], axis=1).tolist(), world_SE3_box[:, :3, 3].tolist()
-    points = boxes["n_lidar_points"].fill_null(0).to_list() if "n_lidar_points" in boxes.columns else [0] * len(boxes)
+    points = (
+        boxes["n_lidar_points"].fill_null(0).to_list()
+        if "n_lidar_points" in boxes.columns
+        else [0] * len(boxes)
+    )
     for n, (frame, instance, label) in enumerate(boxes.select("frame", "instance", "label").iter_rows()):
         row = {
             "token": f"{instance}-{frame}", "sample_token": samples[frame], "instance_token": instance,

@@ -208,7 +208,9 @@ def _format_head(row: Mapping[str, Any], further: str = "") -> str:
     )
 
 
-def _format_rows(table: pl.DataFrame, root: str, line: pl.Expr, before: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+def _format_rows(
+    table: pl.DataFrame, root: str, line: pl.Expr, before: Mapping[str, str]
+) -> Iterator[tuple[str, bytes]]:
     """Video and file of the rows of each video, one element a row, behind what comes `before`."""
     texts = dict(
         table.select("video", line=line)
@@ -278,7 +280,10 @@ def write_jaad(held: Adapted) -> Files:
             for name in ("time_of_day", "weather", "location")
         )
         text = _format_head(row, f"<video_attributes>{tags}</video_attributes>")
-        yield f"annotations/{row['video']}.xml", f"{text}{tracks.get(row['video'], '')}</annotations>\n".encode()
+        yield (
+            f"annotations/{row['video']}.xml",
+            f"{text}{tracks.get(row['video'], '')}</annotations>\n".encode(),
+        )
     if held.options.get("appearance"):
         yield from _format_appearance(tubes, boxes)
     known, line = _list_pedestrians(
@@ -297,9 +302,7 @@ def write_jaad(held: Adapted) -> Files:
     line = pl.concat_str(
         pl.lit("\n<frame"), *(_say(n, values[n]) for n in jaad.TRAFFIC.attributes), pl.lit(" />")
     )
-    roads = scenes.videos.select(
-        "video", road=_word(scenes.videos, "road_type", jaad.ROAD_TYPE)
-    ).drop_nulls()
+    roads = scenes.videos.select("video", road=_word(scenes.videos, "road_type", jaad.ROAD_TYPE)).drop_nulls()
     types = {video: f"<road_type>{road}</road_type>" for video, road in roads.iter_rows()}
     for video, data in _format_rows(seen, "traffic_scene", line, types):
         yield f"annotations_traffic/{video}_traffic.xml", data
@@ -322,7 +325,9 @@ def _format_appearance(tubes: pl.DataFrame, boxes: pl.DataFrame) -> Files:
     flags = {name: _number(boxes, name) for name in jaad.APPEARANCE}
     known = boxes.filter(pl.any_horizontal(each.is_not_null() for each in flags.values()))
     values = flags | {"frame": pl.col("frame").cast(pl.String)}
-    line = pl.concat_str(pl.lit("<box"), *(_say(n, values[n]) for n in jaad.APPEARANCE_BOX.attributes), pl.lit(" />"))
+    line = pl.concat_str(
+        pl.lit("<box"), *(_say(n, values[n]) for n in jaad.APPEARANCE_BOX.attributes), pl.lit(" />")
+    )
     texts = dict(known.group_by("tube", maintain_order=True).agg(line.str.join("\n")).iter_rows())
     parts: dict[str, list[str]] = {}
     for each in tubes.iter_rows(named=True):

@@ -40,7 +40,9 @@ def adapt_road(scenes: Scenes, kind: str | None) -> tuple[Adapted, Counter[str]]
     tubes = tubes.with_columns(given=name, of=of)
     again = ~pl.struct("video", "of", "given").is_first_distinct() | pl.col("given").is_null()
     tubes = tubes.with_columns(
-        name=pl.when(again).then(pl.format("{}-{}", pl.col("given").fill_null("tube"), "tube")).otherwise("given")
+        name=pl.when(again)
+        .then(pl.format("{}-{}", pl.col("given").fill_null("tube"), "tube"))
+        .otherwise("given")
     )
     lost["names of tubes that others of the video have too"] += tubes.select(
         (again & pl.col("given").is_not_null()).sum()
@@ -65,7 +67,9 @@ def write_road(held: Adapted) -> Files:
     told = notes.get("native_kinds")
     kinds = [kind for kind in told if kind in words] if isinstance(told, dict) else []
     kinds = [
-        kind for kind in dict.fromkeys((*kinds, *met)) if kind not in (*AGENTNESS, AV_ACTION) and kind in words
+        kind
+        for kind in dict.fromkeys((*kinds, *met))
+        if kind not in (*AGENTNESS, AV_ACTION) and kind in words
     ]
     listed = notes.get("all_labels")
     every: dict[str, list[str]] = {}
@@ -73,15 +77,13 @@ def write_road(held: Adapted) -> Files:
         own = list(words.get(kind, ()))
         known = listed.get(kind) if isinstance(listed, dict) else None
         every[kind] = list(known) if isinstance(known, list) and set(own) <= set(known) else own
-    ids = {
-        kind: [every[kind].index(word) for word in words.get(kind, ())] for kind in (*kinds, AV_ACTION)
-    }
+    ids = {kind: [every[kind].index(word) for word in words.get(kind, ())] for kind in (*kinds, AV_ACTION)}
     top: dict[str, Any] = {"label_types": [_NATIVE.get(kind, kind) for kind in kinds]}
     for kind in (*kinds, AV_ACTION):
         native = _NATIVE.get(kind, kind)
         top |= {f"all_{native}_labels": every[kind], f"{native}_labels": list(words.get(kind, ()))}
     children = notes.get("children")
-    for kind, parts in (children.items() if isinstance(children, dict) else ()):
+    for kind, parts in children.items() if isinstance(children, dict) else ():
         if kind in kinds:
             top[f"{_NATIVE.get(kind, kind)}_childs"] = parts
     videos = ",\n".join(
@@ -102,7 +104,9 @@ def _split_by_video(scenes: Scenes) -> list[tuple[dict[str, Any], _Part]]:
     parts = {
         name: getattr(scenes, name).partition_by("video", as_dict=True, maintain_order=True) for name in names
     }
-    labels = scenes.labels.join(scenes.boxes.select("box", "video"), on="box", how="left", maintain_order="left")
+    labels = scenes.labels.join(
+        scenes.boxes.select("box", "video"), on="box", how="left", maintain_order="left"
+    )
     owned = scenes.tube_labels.join(
         scenes.tubes.select("tube", "video"), on="tube", how="left", maintain_order="left"
     )
@@ -175,7 +179,8 @@ def _describe_tubes(
         f"{_NATIVE.get(kind, kind)}_tubes": {} for kind in (*kinds, AV_ACTION)
     }
     label = {
-        (tube, kind): label for tube, kind, label in part["tube_labels"].select("tube", "kind", "label").iter_rows()
+        (tube, kind): label
+        for tube, kind, label in part["tube_labels"].select("tube", "kind", "label").iter_rows()
     }
     for each in part["tubes"].iter_rows(named=True):
         kind = each.get("kind")

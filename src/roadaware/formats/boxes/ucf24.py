@@ -88,9 +88,9 @@ def adapt_ucf24(scenes: Scenes, kind: str | None) -> tuple[ActionTubes, Counter[
     runs = rows.unique("run", keep="first", maintain_order=True).select("run", "tube", "video").with_columns(
         place=pl.int_range(pl.len()).over("video").cast(pl.String), further=~pl.col("tube").is_first_distinct()
     )  # fmt: skip
-    lost["further stretches of tracks with holes or several actions, written as tubes of their own"] += (
-        runs["further"].sum()
-    )
+    lost["further stretches of tracks with holes or several actions, written as tubes of their own"] += runs[
+        "further"
+    ].sum()
     highest = int(scenes.tubes["tube"].max() or 0) + 1 if len(scenes.tubes) else 0
     runs = runs.with_columns(
         own=pl.when("further").then(highest + pl.col("run")).otherwise("tube").cast(pl.Int64)
@@ -100,7 +100,9 @@ def adapt_ucf24(scenes: Scenes, kind: str | None) -> tuple[ActionTubes, Counter[
     tubes = tubes.with_columns(name=name)
     more = runs.filter("further").select("tube", "own").join(tubes, on="tube", maintain_order="left")
     tubes = pl.concat([tubes, more.drop("tube").rename({"own": "tube"}).select(tubes.columns)])
-    tubes = tubes.join(runs.select(pl.col("own").alias("tube"), "place"), on="tube", how="left", maintain_order="left")
+    tubes = tubes.join(
+        runs.select(pl.col("own").alias("tube"), "place"), on="tube", how="left", maintain_order="left"
+    )
     anew = pl.col("place").is_not_null() & pl.col("name").is_not_null() & (pl.col("name") != pl.col("place"))
     lost["names of tracks, which are places in their video"] += tubes.select(anew.sum()).item()
     tubes = tubes.with_columns(name=pl.coalesce("place", "name")).drop("place")
