@@ -84,7 +84,7 @@ _TRUTH = (
 )
 _Form = Literal[
     "rrd", "coco", "yolo", "mot", "cvat", "voc", "cvat_images", "csv", "kitti", "kitti_tracking", "bdd100k", "openlabel",
-    "via", "via_csv", "vott", "fiftyone", "activitynet", "ava", "mmaction2",
+    "via", "via_csv", "vott", "fiftyone", "activitynet", "road", "jaad", "pie", "ucf24", "nuscenes", "ava", "mmaction2",
     "vidvrd", "hcstvg", "vggss", "label_studio"
 ]  # fmt: skip
 

@@ -434,7 +434,7 @@ def _road_types(heads: pl.DataFrame, traffic: Sheet, findings: Findings) -> pl.S
 
 VERSION = 1
 _BATCH = 24
-_SUBSETS = ("all_videos", "default", "high_visibility")
+SUBSETS = ("all_videos", "default", "high_visibility")
 
 
 def find(path: Path) -> Source:
@@ -458,7 +458,7 @@ def inputs(source: Source, *, appearance: bool = False) -> list[str]:
     names = source.files("annotations", ".xml")
     for kind in kinds:
         names += source.files(f"annotations_{kind}", f"_{kind}.xml")
-    for subset in _SUBSETS:
+    for subset in SUBSETS:
         names += source.files(f"split_ids/{subset}", ".txt")
     return names
 
@@ -575,7 +575,7 @@ def _concat_parts(parts: Sequence[Part]) -> dict[str, pl.DataFrame]:
 def _splits(source: Source, present: Sequence[str], findings: Findings) -> dict[str, list[str]]:
     """Video to the names of the splits that hold it, as the lists in `split_ids/` say."""
     held: dict[str, list[str]] = {}
-    for subset in _SUBSETS:
+    for subset in SUBSETS:
         for split in ("train", "val", "test"):
             name = f"split_ids/{subset}/{split}.txt"
             if name not in present:

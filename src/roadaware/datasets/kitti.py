@@ -171,6 +171,58 @@ def parse_label(line: str) -> tuple[str, dict[str, Any]]:
     return words[0], row
 
 
+def parse_usual_labels(lines: pl.Series, *, predicted: bool) -> pl.DataFrame:
+    """The columns of `boxes` of lines as KITTI writes them, as `parse_label` gives them, with `label` and `place`.
+
+    Lines are many, and nearly all are written alike: fields with one blank between them. The others are not in the table.
+
+    Args:
+        lines: of labels, or of results.
+        predicted: whether a score from 0 to 1 stands behind the fields.
+    """
+    count = _FIELDS + predicted
+    words = lines.str.split_exact(" ", count).struct.unnest()
+    names = (
+        "truncated_share",
+        "occluded",
+        "alpha_rad",
+        *CORNERS,
+        *_IN_SPACE,
+        *(("score",) if predicted else ()),
+    )
+    numbers = {name: pl.col(f"field_{n}").cast(pl.Float64, strict=False) for n, name in enumerate(names, 1)}
+    rows = words.select(
+        pl.col("field_0").alias("label"),
+        pl.col("field_2").replace_strict(_OCCLUSION, default=None, return_dtype=pl.String).alias("occlusion"),
+        place=pl.int_range(pl.len()),
+        ends=pl.col(f"field_{count}").is_null(),
+        known=pl.col("field_2").is_in([*_OCCLUSION, "-1"]) & pl.col("field_0").is_in(CLASSES),
+        **numbers,
+    )
+    # A word that is no number is null and one that is too large infinite, which no comparison takes.
+    usual = (
+        pl.col("ends")
+        & pl.col("known")
+        & (pl.col("x1_px") <= pl.col("x2_px"))
+        & (pl.col("y1_px") <= pl.col("y2_px"))
+    )
+    usual &= pl.all_horizontal(pl.col(name).abs() <= _LARGEST for name in names)
+    usual &= pl.all_horizontal(pl.col(name).is_not_nan() for name in names)
+    if predicted:
+        usual &= pl.col("score").is_between(0, 1)
+    rows = rows.filter(usual.fill_null(value=False)).drop("ends", "known", "occluded")
+    nowhere = pl.col("x_m") == UNKNOWN["x_m"]
+    return rows.with_columns(
+        *(
+            pl.when((pl.col(name) != unknown) & (~nowhere | (name not in _NOWHERE)))
+            .then(pl.col(name))
+            .alias(name)
+            for name, unknown in UNKNOWN.items()
+        ),
+        ignore=pl.col("label") == "DontCare",
+    )
+
+
 def split_score(line: str, fields: int) -> tuple[str, float]:
     """A line of predictions as one of labels, and its score.
 
@@ -324,10 +376,10 @@ def read(
     findings = Findings()
     sensed = Sensed(findings, OWN | SCORED if predicted else OWN)
     errors: list[InputError] = []
-    shots = list(_shots(source))
+    shots, listed = list(_shots(source)), []
     for done, shot in enumerate(shots, 1):
         try:
-            _take(source, shot, sensed, predicted=predicted)
+            listed.append((shot.name, shot.file(_LABELS, ".txt"), _take(source, shot, sensed)))
         except InputError as error:
             errors.append(error)
         if progress is not None and (done % _TOLD_EVERY == 0 or done == len(shots)):
@@ -337,6 +389,7 @@ def read(
         raise InputError(
             f"none of {len(shots)} images can be read: {first.message}", where=first.where, hint=_HINT
         )
+    _add_boxes(sensed, listed, predicted=predicted)
     return build_kitti_tables("kitti", sensed, source.contents(inputs(source)), predicted=predicted)
 
 
@@ -365,8 +418,8 @@ def _shots(source: Source) -> Iterator[_Shot]:
             yield _Shot(folder, part, number, f"{folder}{_LABELS}/{number}.txt" in files)
 
 
-def _take(source: Source, shot: _Shot, sensed: Sensed, *, predicted: bool) -> None:
-    """Add one image.
+def _take(source: Source, shot: _Shot, sensed: Sensed) -> list[str]:
+    """Add one image but for its boxes, and give the lines of its labels.
 
     Raises:
         InputError: if its labels cannot be read; it is reported already.
@@ -423,16 +476,40 @@ def _take(source: Source, shot: _Shot, sensed: Sensed, *, predicted: bool) -> No
                     "layout": LAYOUT,
                 },
             ]
-    for number, line in enumerate(lines or (), 1):
+    return lines or []
+
+
+def _add_boxes(sensed: Sensed, listed: Sequence[tuple[str, str, list[str]]], *, predicted: bool) -> None:
+    """Add the boxes of all images at once, in the order of their lines; a line that is none is refused.
+
+    Args:
+        sensed: takes them.
+        listed: of each image its name, its file of labels and the lines of it.
+        predicted: whether they are results.
+    """
+    counts = [len(lines) for _, _, lines in listed]
+    owner = np.repeat(np.arange(len(listed)), counts)
+    every = [line for _, _, lines in listed for line in lines]
+    usual = parse_usual_labels(pl.Series("line", every, dtype=pl.String), predicted=predicted)
+    starts = np.cumsum([0, *counts])
+    odd: list[dict[str, Any]] = []
+    for place in np.setdiff1d(np.arange(len(every)), usual["place"].to_numpy()).tolist():
+        line, image = every[place], int(owner[place])
         try:
             plain, score = split_score(line, _FIELDS) if predicted else (line, None)
             label, row = parse_label(plain)
-            if score is not None:
-                row["score"] = score
         except RowError as error:
-            findings.reject("boxes", labels, line, str(error), number)
+            sensed.findings.reject(
+                "boxes", listed[image][1], line, str(error), place - int(starts[image]) + 1
+            )
         else:
-            sensed.add_box(label, video=shot.name, frame=0, **row)
+            odd.append({"label": label, "place": place, **row, **({} if score is None else {"score": score})})
+    if odd:
+        usual = pl.concat([usual, pl.DataFrame(odd, schema=usual.schema)]).sort("place")
+    names = pl.Series("video", [name for name, _, _ in listed], dtype=pl.String)
+    video = names.gather(owner[usual["place"].to_numpy()])
+    sensed.box_table = usual.drop("place").with_columns(video, frame=pl.lit(0, pl.Int64))
+    sensed.findings.read["boxes"] += len(usual)
 
 
 def read_text_lines(source: Source, name: str) -> list[str]:

@@ -51,7 +51,7 @@ _SPEED = re.compile(r'("velocity"\s*:\s*\[\s*)NaN(\s*,\s*)NaN(\s*\])')
 _FOREIGN = "check that it is a keyframe of nuScenes"
 _LARGEST_KEYFRAME, _LATEST = 1e9, 1e12
 # As KITTI has them: x, y and z of the middle of the bottom, in the frame of the camera, turned about its axis down.
-_SOLID = ("height_m", "width_m", "length_m", "x_m", "y_m", "z_m", "rotation_y_rad")
+SOLID = ("height_m", "width_m", "length_m", "x_m", "y_m", "z_m", "rotation_y_rad")
 
 
 def is_keyframe(head: bytes) -> bool:
@@ -205,12 +205,12 @@ def _boxes(held: dict[str, Any], file: str, moment: _Moment, cameras: set[str], 
 def _solid(instance: dict[str, Any]) -> dict[str, float]:
     """The box in space of an instance, whose middle is told, as columns of `boxes`; empty where it is none."""
     cuboid = instance.get("bbox_3d")
-    if instance.get("bbox_3d_isvalid") is False or not isinstance(cuboid, list) or len(cuboid) != len(_SOLID):
+    if instance.get("bbox_3d_isvalid") is False or not isinstance(cuboid, list) or len(cuboid) != len(SOLID):
         return {}
     if not all(_is_number(each, _LARGEST_KEYFRAME) for each in cuboid) or min(cuboid[3:6]) <= 0:
         return {}
     x, y, z, length, height, width, turn = map(float, cuboid)
-    return dict(zip(_SOLID, (height, width, length, x, y + height / 2, z, turn), strict=True))
+    return dict(zip(SOLID, (height, width, length, x, y + height / 2, z, turn), strict=True))
 
 
 def _is_number(value: Any, most: float) -> bool:
@@ -289,7 +289,7 @@ TABLES = (
     "sensor",
 )
 """Those that are read."""
-OWN: dict[str, Any] = {"depth_m": pl.Float32, "n_lidar_points": pl.Int64, **dict.fromkeys(_SOLID, pl.Float32)}
+OWN: dict[str, Any] = {"depth_m": pl.Float32, "n_lidar_points": pl.Int64, **dict.fromkeys(SOLID, pl.Float32)}
 """Columns of `boxes` that a reader of nuScenes adds."""
 TABLES_LAYOUT, FIELDS, FPS = "HDL-32E", "x y z intensity ring", 2.0
 _NEEDED: dict[str, dict[str, type | tuple[type, ...]]] = {
@@ -574,7 +574,7 @@ def _upright(camera_SE3_box: Floats, lengths: Floats) -> dict[str, float]:  # no
     x, y, z = camera_SE3_box[:3, 3].tolist()
     length, width, height = lengths.tolist()
     turn = float(np.arctan2(-camera_SE3_box[2, 0], camera_SE3_box[0, 0]))
-    return dict(zip(_SOLID, (height, width, length, x, y + height / 2, z, turn), strict=True))
+    return dict(zip(SOLID, (height, width, length, x, y + height / 2, z, turn), strict=True))
 
 
 def _parse_pose(row: Row, where: str) -> Floats:

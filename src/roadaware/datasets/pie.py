@@ -130,7 +130,7 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
 }
 
 _BOX_ATTRIBUTES = ("frame", "keyframe", "occluded", "outside", "xbr", "xtl", "ybr", "ytl")
-_BOX_CHILDREN = ("id", "type", "state", "occlusion", "action", "look", "gesture", "cross")
+BOX_CHILDREN = ("id", "type", "state", "occlusion", "action", "look", "gesture", "cross")
 _OPENING = re.compile(r'<box ((?:[a-z]{1,20}="[^"<>]{0,40}" ?){1,20})>')
 _NAMED = re.compile(r'([a-z]{1,20})="')
 _CHILD = re.compile(r'<attribute name="([a-z]{1,20})">')
@@ -172,9 +172,9 @@ def get_box_record(text: str) -> Record:
     forms: dict[tuple[str, ...], None] = {}
     for track in text.split("<track ")[1:]:
         form = tuple(_CHILD.findall(track[: track.find("</box>")]))
-        if len(set(form)) == len(form) and set(form) <= set(_BOX_CHILDREN) and len(forms) < _MOST_FORMS:
+        if len(set(form)) == len(form) and set(form) <= set(BOX_CHILDREN) and len(forms) < _MOST_FORMS:
             forms[form] = None
-    return Record("box", "track", attributes, (*forms, _BOX_CHILDREN))
+    return Record("box", "track", attributes, (*forms, BOX_CHILDREN))
 
 
 def get_vehicle_record(text: str) -> Record:

@@ -295,7 +295,9 @@ def _boxes(raw: RawVideo, tracks: Tracks, size: tuple[int, int]) -> pl.DataFrame
 def _build_box_labels(raw: RawVideo, terms: Terms, findings: Findings) -> pl.DataFrame:
     """Every label of every box, by kind."""
     boxes = raw.boxes
-    parts: list[_Found] = []
+    none = np.zeros(0, dtype=np.int64)
+    # A file without kinds of labels has boxes all the same.
+    parts = [] if terms.boxes else [_Found(none, none)]
     for native, labels in terms.boxes.items():
         ids = boxes.ids.get(native)
         if ids is None or ids.absent:

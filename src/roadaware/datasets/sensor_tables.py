@@ -72,6 +72,7 @@ class Sensed:
         findings: counts what is read, and takes what is refused.
         own: further columns of `boxes`, with their types.
         more: further columns of `videos`, with their types.
+        box_table: boxes as a table, with what each is in `label`, where a reader has them so in place of rows.
     """
 
     findings: Findings
@@ -82,6 +83,7 @@ class Sensed:
     boxes: list[dict[str, Any]] = field(default_factory=list)
     sensors: list[dict[str, Any]] = field(default_factory=list)
     sweeps: list[dict[str, Any]] = field(default_factory=list)
+    box_table: pl.DataFrame | None = None
     _tubes: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def tube(self, video: str, name: str) -> int:
@@ -100,19 +102,28 @@ class Sensed:
             labels: the vocabulary of what boxes are.
         """
         places = {label: place for place, label in enumerate(labels)}
-        for number, row in enumerate(self.boxes):
-            row["box"] = number
-        of = pl.DataFrame(
-            {"label": [places[row["label"]] for row in self.boxes]}, schema={"label": pl.Int64}
-        ).select(box=pl.int_range(pl.len(), dtype=pl.Int64), kind=pl.lit(KIND), label="label")
+        kinds = {"label": pl.String, **_BOXES, **self.own}
+        if self.box_table is None:
+            boxes = pl.DataFrame(self.boxes, schema=kinds)
+        else:
+            missing = (
+                pl.lit(None, kind).alias(n) for n, kind in kinds.items() if n not in self.box_table.columns
+            )
+            boxes = self.box_table.with_columns(missing).select(
+                pl.col(n).cast(kind) for n, kind in kinds.items()
+            )
+        boxes = boxes.with_columns(box=pl.int_range(pl.len(), dtype=pl.Int64))
+        of = boxes.select(
+            "box", kind=pl.lit(KIND), label=pl.col("label").replace_strict(places, return_dtype=pl.Int64)
+        ) if len(boxes) else create_empty_table("labels")  # fmt: skip
         tubes = [
             {"tube": number, "video": video, "name": name} for (video, name), number in self._tubes.items()
         ]
         found = {
             "videos": _table("videos", self.videos, {**_VIDEOS, **self.more}),
             "frames": _table("frames", self.frames, _FRAMES),
-            "boxes": _table("boxes", self.boxes, {**_BOXES, **self.own}),
-            "labels": of if len(of) else create_empty_table("labels"),
+            "boxes": boxes.drop("label") if len(boxes) else create_empty_table("boxes"),
+            "labels": of,
             "tubes": _table("tubes", tubes, _TUBES),
             "sensors": _table("sensors", self.sensors, _SENSORS),
             "sweeps": _table("sweeps", self.sweeps, _SWEEPS),

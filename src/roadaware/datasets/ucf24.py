@@ -389,9 +389,9 @@ def _tubes(
 
 VERSION = 3
 BACKGROUND = "Non_action"
-_USUAL = "pyannot_with_class_names.pkl"
+ANNOTATIONS = "pyannot_with_class_names.pkl"
 _NAME = re.compile(r"pyannot.*\.pkl", re.IGNORECASE)
-_WANTED = f"UCF101-24 needs its corrected annotations, a file '{_USUAL}',"
+_WANTED = f"UCF101-24 needs its corrected annotations, a file '{ANNOTATIONS}',"
 _HINT = "Point at the file, or the folder or zip that holds it."
 _NATIVE = {"agentness": "action_ness", "action": "action", "av_action": "av_action"}
 
@@ -419,7 +419,7 @@ def inputs(source: Source) -> list[str]:
     if isinstance(source, FileSource):
         return [source.name]
     names = [name for name in source.files("", ".pkl") if _NAME.fullmatch(name)]
-    return [_USUAL] if _USUAL in names else names
+    return [ANNOTATIONS] if ANNOTATIONS in names else names
 
 
 def read(source: Source, *, processes: int | None = None, progress: Progress | None = None) -> Scenes:

@@ -79,6 +79,31 @@ def from_quaternion(wxyz: npt.ArrayLike, translation: npt.ArrayLike) -> Floats |
     return found
 
 
+def to_quaternion(rotation: npt.ArrayLike) -> Floats:
+    """(..., 4) quaternions of unit length, the real part first and not negative, of the rotations nearest to matrices.
+
+    By the eigenvector of the largest eigenvalue, which needs no cases: Bar-Itzhack, "New method for extracting the quaternion
+    from a rotation matrix", Journal of Guidance, Control, and Dynamics 23(6), 2000.
+
+    Args:
+        rotation: (..., 3, 3) rotation matrices, up to rounding.
+
+    >>> to_quaternion([[-1, 0, 0], [0, -1, 0], [0, 0, 1]]).tolist()
+    [0.0, 0.0, 0.0, 1.0]
+    """
+    r = np.asarray(rotation, dtype=np.float64)
+    k = np.zeros((*r.shape[:-2], 4, 4))
+    k[..., 1:, 1:] = r + np.swapaxes(r, -1, -2)
+    trace = np.trace(r, axis1=-2, axis2=-1)
+    for n in (1, 2, 3):
+        k[..., n, n] -= trace
+    k[..., 0, 0] = trace
+    for n, (a, b) in enumerate(((2, 1), (0, 2), (1, 0)), 1):
+        k[..., 0, n] = k[..., n, 0] = r[..., a, b] - r[..., b, a]
+    wxyz: Floats = np.linalg.eigh(k)[1][..., -1]
+    return np.where(wxyz[..., :1] < 0, -wxyz, wxyz)
+
+
 def project_3d_boxes(
     camera_SE3_box: npt.ArrayLike,  # noqa: N803, the project's way to name transforms
     sizes: npt.ArrayLike,

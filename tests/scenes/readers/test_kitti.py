@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,13 @@ import pytest
 from sets import SETS, maker
 
 from roadaware.datasets import read
-from roadaware.datasets.kitti import CLASSES, parse_calibration, parse_label
+from roadaware.datasets.kitti import (
+    CLASSES,
+    parse_calibration,
+    parse_label,
+    parse_usual_labels,
+    split_score,
+)
 from roadaware.datasets.sensor_tables import RowError
 from roadaware.errors import FindingsError, InputError
 from roadaware.geometry.poses import invert_pose
@@ -186,3 +193,42 @@ def test_the_real_frames():
     )
     assert near.sum() > 200
     assert inside.mean() > 0.99
+
+
+WORDS = (
+    "1_0", "nan", "inf", "-inf", "1e400", "", " ", "+3", ".5", "7.", "1e2", "0x1f", "²", "-1000", "-10", "2000000", "Car",
+    "1,5",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("predicted", [False, True])
+def test_lines_read_at_once_are_those_read_one_by_one(predicted: bool) -> None:
+    rng = random.Random(5)  # noqa: S311
+    lines = []
+    for _ in range(400):
+        x, y = rng.uniform(0, 900), rng.uniform(0, 300)
+        words = [
+            rng.choice(("Car", "Misc", "DontCare", "car")),
+            "0.25",
+            str(rng.choice((0, 1, 2, 3, -1, 4))),
+            "-1.5",
+        ]
+        words += [f"{each:.2f}" for each in (x, y, x + rng.uniform(-5, 90), y + 20)]
+        words += [f"{rng.uniform(-5, 9):.2f}" for _ in range(7)] + (["0.5"] if predicted else [])
+        for _ in range(rng.choice((0, 0, 1, 2))):
+            words[rng.randrange(1, len(words))] = rng.choice(WORDS)
+        lines.append(" ".join(words[: rng.choice((None, None, None, -1))]))
+    found = parse_usual_labels(pl.Series("line", lines), predicted=predicted)
+    taken = {row.pop("place"): row for row in found.iter_rows(named=True)}
+    assert 100 < len(taken) < 350
+    for place, line in enumerate(lines):
+        try:
+            first, score = split_score(line, 15) if predicted else (line, None)
+            label, row = parse_label(first)
+        except RowError:
+            assert place not in taken, line
+            continue
+        due = {"label": label, **row, **({} if score is None else {"score": score})}
+        assert taken.get(place, due) == due, line
+        # What is written as KITTI writes it is read at once.
+        assert place in taken or set(WORDS) & set(line.split(" ")), line

@@ -97,6 +97,7 @@ class Form:
         camera: what its reader calls the only camera.
         adapt: brings names of classes and videos to those that the form knows, and counts what that loses.
         extract: of forms that hold other things than flat boxes: what is written of tables, and what is lost.
+        compared: whether the files are read again before they appear, and what does not come back is lost too.
     """
 
     title: str
@@ -110,6 +111,7 @@ class Form:
     camera: str = ""
     adapt: Callable[[FlatBoxes, Counter[str]], FlatBoxes] | None = None
     extract: Callable[[Any, str | None], tuple[Any, Counter[str]]] | None = None
+    compared: bool = False
 
 
 def choose_kind(tables: TableSet, kind: str | None = None) -> str | None:
@@ -167,7 +169,7 @@ def flatten(
         if name not in boxes.columns
     )
     boxes = _add_occlusion(boxes, form, lost)
-    boxes, classes = _add_classes(boxes, tables, kind, lost)
+    boxes, classes = find_classes(boxes, tables, kind, lost)
     boxes = _add_tracks(boxes, tables, form, lost)
     for what, wrong, reason in (
         ("ignore", pl.col("ignore").fill_null(value=False), "boxes to ignore, left out"),
@@ -356,7 +358,7 @@ def _list_frames(tables: TableSet, videos: pl.DataFrame, form: Form, lost: Count
     )  # fmt: skip
 
 
-def _add_classes(
+def find_classes(
     boxes: pl.DataFrame, tables: TableSet, kind: str | None, lost: Counter[str]
 ) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """`label` of each box: the first of the kind, that of its track where boxes have none of their own."""

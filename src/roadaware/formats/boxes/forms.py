@@ -10,10 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from roadaware.errors import UsageError
+from roadaware.datasets import read
+from roadaware.errors import InputError, UsageError
 from roadaware.formats.boxes.activitynet import list_segments, write_activitynet
 from roadaware.formats.boxes.bdd100k import write_bdd100k
 from roadaware.formats.boxes.coco import write_coco
+from roadaware.formats.boxes.comparison import count_differences
 from roadaware.formats.boxes.csv import write_csv
 from roadaware.formats.boxes.cvat import write_cvat
 from roadaware.formats.boxes.cvat_images import write_cvat_images
@@ -28,7 +30,11 @@ from roadaware.formats.boxes.kitti import (
     write_kitti_tracking,
 )
 from roadaware.formats.boxes.mot import adapt_results, write_mot, write_mot_results
+from roadaware.formats.boxes.nuscenes import adapt_nuscenes, write_nuscenes
 from roadaware.formats.boxes.openlabel import adapt_objects, write_openlabel
+from roadaware.formats.boxes.pedestrians import adapt_jaad, adapt_pie, write_jaad, write_pie
+from roadaware.formats.boxes.road import adapt_road, write_road
+from roadaware.formats.boxes.ucf24 import adapt_ucf24, write_ucf24
 from roadaware.formats.boxes.via import write_via, write_via_csv
 from roadaware.formats.boxes.voc import write_voc
 from roadaware.formats.boxes.vott import adapt_regions, write_vott
@@ -177,6 +183,45 @@ FORMS: Mapping[str, Form] = {
         "activitynet.json, dataset.toml",
         extract=list_segments,
     ),
+    "road": Form(
+        "ROAD JSON", "road", frozenset(), write_road, "road.json", extract=adapt_road, compared=True
+    ),
+    "jaad": Form(
+        "JAAD's XML",
+        "jaad",
+        frozenset(),
+        write_jaad,
+        "annotations/VIDEO.xml, annotations_attributes/VIDEO_attributes.xml, split_ids/SUBSET/SPLIT.txt",
+        extract=adapt_jaad,
+        compared=True,
+    ),
+    "pie": Form(
+        "PIE's XML",
+        "pie",
+        frozenset(),
+        write_pie,
+        "annotations/SET/VIDEO_annt.xml, annotations_attributes/SET/VIDEO_attributes.xml",
+        extract=adapt_pie,
+        compared=True,
+    ),
+    "ucf24": Form(
+        "UCF101-24's pickle",
+        "ucf24",
+        frozenset(),
+        write_ucf24,
+        "pyannot_with_class_names.pkl",
+        extract=adapt_ucf24,
+        compared=True,
+    ),
+    "nuscenes": Form(
+        "nuScenes' tables",
+        "nuscenes",
+        frozenset(),
+        write_nuscenes,
+        "v1.0-SPLIT/sample_annotation.json",
+        extract=adapt_nuscenes,
+        compared=True,
+    ),
 }
 """The forms, by the name that `convert --to` takes; the laws of tests run over them."""
 PREDICTED: Mapping[str, Form] = {
@@ -290,24 +335,34 @@ def write_boxes(
         raise UsageError(f"no form {form!r}; there are {', '.join(FORMS)}")
     check_folder(folder, overwrite=overwrite)
     chosen = PREDICTED.get(form, FORMS[form]) if isinstance(scenes, Predictions) else FORMS[form]
+    if chosen.compared and isinstance(scenes, Predictions):
+        raise UsageError(
+            f"{chosen.title} has no place for scores; predictions are written as {', '.join(PREDICTED)}"
+        )
     held, lost = flatten(scenes, chosen, kind) if chosen.extract is None else chosen.extract(scenes, kind)
+    lost = +lost
     write: Callable[[Any], Files] = (
         partial(write_coco, index=index) if form == "coco" and index is not None else chosen.write
     )
-    if lost and not lossy:
-        listed = "\n  ".join(f"{count:,} {what}" for what, count in lost.items())
-        raise UsageError(
-            f"{chosen.title} cannot hold all of this:\n  {listed}\n  Nothing was written; --lossy writes the "
-            f"rest, and keeps the whole tables beside it, in {REST}"
-        )
     written = WrittenBoxes(lost=lost)
+    if not chosen.compared:
+        _agree(chosen, lost, lossy=lossy)
+        written.rows = held.rows
 
-    def counted() -> Files:
+    def count_files() -> Files:
         for name, data in write(held):
             written.files += 1
             yield name, data
 
     def finish(building: Path) -> None:
+        if chosen.compared:
+            back = _read_back(chosen, building, held.options)
+            lost.update(count_differences(held.scenes, back))
+            if len(scenes.boxes) and back.boxes.is_empty():
+                listed = "\n  ".join(f"{count:,} {what}" for what, count in lost.items())
+                raise InputError(f"{chosen.title} can hold none of the boxes of this set:\n  {listed}")
+            _agree(chosen, lost, lossy=lossy)
+            written.rows = {name: len(getattr(back, name)) for name in ("videos", "frames", "boxes")}
         added = add(building) if add is not None else 0
         if lost:
             save(scenes, building / REST)
@@ -316,6 +371,33 @@ def write_boxes(
         (building / MARKER).write_text(encode_json(facts))
 
     make_folder(folder.absolute().parent)
-    write_folder(folder, counted(), finish=finish, replace=overwrite)
-    written.rows = held.rows
+    write_folder(folder, count_files(), finish=finish, replace=overwrite)
     return written
+
+
+def _agree(form: Form, lost: Counter[str], *, lossy: bool) -> None:
+    """Fail where something is lost and nobody agreed to it.
+
+    Raises:
+        UsageError: that lists what.
+    """
+    if lost and not lossy:
+        listed = "\n  ".join(f"{count:,} {what}" for what, count in lost.items())
+        raise UsageError(
+            f"{form.title} cannot hold all of this:\n  {listed}\n  Nothing was written; --lossy writes the "
+            f"rest, and keeps the whole tables beside it, in {REST}"
+        )
+
+
+def _read_back(form: Form, folder: Path, options: Mapping[str, Any]) -> Scenes:
+    """The set that files of a form hold, by its reader.
+
+    Raises:
+        InputError: if the reader takes nothing of them.
+    """
+    try:
+        return read(form.reader, folder, cache=False, **options)
+    except InputError as error:
+        raise InputError(
+            f"nothing of this set can be written as {form.title}: its reader takes none of the files: {error.message}"
+        ) from error
