@@ -22,7 +22,7 @@ from roadaware.analysis.doctor import Diagnosis, check_scene_folder, extract_sam
 from roadaware.analysis.doctor.environment import describe_environment
 from roadaware.analysis.doctor.predictions import check_predictions
 from roadaware.analysis.doctor.run_folders import check_run_folder
-from roadaware.analysis.doctor.videos import check_video, list_videos
+from roadaware.analysis.doctor.videos import VideoFacts, check_video, list_videos
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, parse_size
 from roadaware.analysis.evaluation.scenes import Reading, open_predictions, open_truth
 from roadaware.analysis.scene_tasks import TASKS
@@ -177,7 +177,8 @@ def doctor(
 
 def _check_videos(path: Path, *, strict: bool) -> Outcome:
     """What is the matter with each video."""
-    paths, videos = list_videos(path), []
+    paths = list_videos(path)
+    videos: list[tuple[str, VideoFacts, list[Diagnosis]]] = []
     with console.show_progress("looking at videos") as progress:
         for done, each in enumerate(paths, 1):
             videos.append((each.name if each == path else str(each.relative_to(path)), *check_video(each)))
