@@ -729,6 +729,8 @@ class Answerer:
 
         video = self.footing.of.videos[number]
         rows = video.people(slot)
+        if not len(rows):
+            return rows, torch.zeros(0, 0)
         near = np.arange(max(0, slot - _SMOOTH_SLOTS), min(len(video), slot + _SMOOTH_SLOTS + 1))
         around = []
         for other in near.tolist():
