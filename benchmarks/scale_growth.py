@@ -333,7 +333,8 @@ def check(costs: Costs) -> None:
 # What follows.
 
 RAY = Costs(part_s=0.45e-3, scan_s=2.5e-6)
-"""A part as `benchmarks.scale` measured it on Ray; a worker, when the driver wakes, as the slower of two runs of `measure`."""
+"""A part as `benchmarks.scale` measured it on Ray; a worker, whenever the driver wakes, by the slower of two runs of
+`measure`."""
 FILES = 17
 """Of a simulated scene in a store, at 12 ms of processor each (docs/scale.md)."""
 CASES: dict[str, tuple[Costs, float]] = {
