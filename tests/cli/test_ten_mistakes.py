@@ -1,4 +1,4 @@
-"""Ten mistakes planted by hand in the files of four tasks: `doctor` names each, and the corrected file scores as the sound one."""
+"""Ten mistakes planted by hand in files of four tasks: `doctor` names each, and what it corrects scores as the sound file."""
 
 from __future__ import annotations
 

@@ -361,7 +361,17 @@ def _list_frames(tables: TableSet, videos: pl.DataFrame, form: Form, lost: Count
 def find_classes(
     boxes: pl.DataFrame, tables: TableSet, kind: str | None, lost: Counter[str]
 ) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """`label` of each box: the first of the kind, that of its track where boxes have none of their own."""
+    """The boxes with `label`, the first of a kind or that of the track where boxes have none of their own, and the words.
+
+    Args:
+        boxes: rows of the table `boxes`.
+        tables: whose labels they have.
+        kind: of label; None where there is none.
+        lost: counts the labels that are left.
+
+    Returns:
+        The boxes with `label`, a place among the words or null; and the words.
+    """
     words = tables.meta.vocabularies.get(kind or "", ())
     own = tables.labels.filter(pl.col("kind").cast(pl.String) == (kind or ""))
     lost["labels of other kinds"] += len(tables.labels) - len(own)

@@ -326,9 +326,9 @@ def write_boxes(
         index: images and categories of the COCO annotations that predictions are about, whose numbers results then have.
 
     Raises:
-        UsageError: if there is no such form or kind; the form cannot hold everything, which is listed; or something stands in
-            the folder that may not be replaced.
-        InputError: if the form needs to know what the scenes do not say.
+        UsageError: if there is no such form or kind; the form is that of a published set and given predictions; it cannot
+            hold everything, which is listed; or something stands in the folder that may not be replaced.
+        InputError: if the form needs to know what the scenes do not say, or can hold none of their boxes.
         DiskError: if the disk refuses; what stood there still stands.
     """
     if form not in FORMS:
@@ -339,6 +339,7 @@ def write_boxes(
         raise UsageError(
             f"{chosen.title} has no place for scores; predictions are written as {', '.join(PREDICTED)}"
         )
+    held: Any
     held, lost = flatten(scenes, chosen, kind) if chosen.extract is None else chosen.extract(scenes, kind)
     lost = +lost
     write: Callable[[Any], Files] = (

@@ -84,7 +84,7 @@ def adapt_nuscenes(scenes: Scenes, kind: str | None) -> tuple[AnnotatedSpace, Co
     loose = boxes.filter(pl.col("tube").is_null())
     if len(loose):
         lost["boxes without a track, each an instance of its own"] += len(loose)
-        first = int(tubes["tube"].max() or 0) + 1 if len(tubes) else 0
+        first = max(tubes["tube"], default=-1) + 1
         numbers = loose.select("box", own=pl.int_range(pl.len()) + first)
         boxes = boxes.join(numbers, on="box", how="left", maintain_order="left")
         boxes = boxes.with_columns(tube=pl.coalesce("tube", "own")).drop("own")
@@ -235,11 +235,11 @@ def _add_scene(
             calibrated = {"token": mount, "sensor_token": channel, "camera_intrinsic": shot["lens"]}
             tables["calibrated_sensor"].append({**calibrated, **_describe_pose(shot["ego_SE3_sensor"])})
         known |= {channel, mount}
-        time = {"timestamp": shot["time"]}
-        tables["ego_pose"].append({"token": token, **time, **_describe_pose(shot["world_SE3_ego"])})
+        moment = {"timestamp": shot["time"]}
+        tables["ego_pose"].append({"token": token, **moment, **_describe_pose(shot["world_SE3_ego"])})
         tables["sample_data"].append({
             "token": token, "sample_token": samples[frame], "ego_pose_token": token, "calibrated_sensor_token": mount,
-            "is_key_frame": True, "fileformat": shot["path"].rpartition(".")[2], "filename": shot["path"], **time,
+            "is_key_frame": True, "fileformat": shot["path"].rpartition(".")[2], "filename": shot["path"], **moment,
             "width": shot["width"], "height": shot["height"], "prev": "", "next": "",
         })  # fmt: skip
     seen = {(shot["channel"], shot["frame"]): shot for shot in shots if shot["camera"]}

@@ -183,17 +183,22 @@ def _describe_tubes(
         for tube, kind, label in part["tube_labels"].select("tube", "kind", "label").iter_rows()
     }
     for each in part["tubes"].iter_rows(named=True):
-        kind = each.get("kind")
+        kind = each.get("kind") or ""
         if (each["tube"], kind) not in label or kind not in ids:
             continue
-        spans = each.get("spans") or [(each["start_frame"], each["end_frame"])]
+        ends = each.get("start_frame"), each.get("end_frame")
+        spans = each.get("spans") or ([] if None in ends else [ends])
         frames = [frame for low, high in spans for frame in range(low, high)]
         tube: dict[str, Any] = {"label_id": ids[kind][label[each["tube"], kind]]}
         owner = each.get("parent")
+        if not frames:
+            continue
         if owner is None:
             tube["frames"] = [frame + 1 for frame in frames]
         else:
             boxes = keys.get(owner, {})
             tube["annos"] = {str(frame + 1): boxes[frame] for frame in frames if frame in boxes}
+            if not tube["annos"]:
+                continue
         found[f"{_NATIVE.get(kind, kind)}_tubes"][each["name"]] = tube
     return found

@@ -88,12 +88,12 @@ def adapt_ucf24(scenes: Scenes, kind: str | None) -> tuple[ActionTubes, Counter[
     runs = rows.unique("run", keep="first", maintain_order=True).select("run", "tube", "video").with_columns(
         place=pl.int_range(pl.len()).over("video").cast(pl.String), further=~pl.col("tube").is_first_distinct()
     )  # fmt: skip
-    lost["further stretches of tracks with holes or several actions, written as tubes of their own"] += runs[
-        "further"
-    ].sum()
-    highest = int(scenes.tubes["tube"].max() or 0) + 1 if len(scenes.tubes) else 0
+    lost["further stretches of tracks with holes or several actions, written as tubes of their own"] += (
+        len(runs) - runs["tube"].n_unique()
+    )
+    highest = max(scenes.tubes["tube"], default=0)
     runs = runs.with_columns(
-        own=pl.when("further").then(highest + pl.col("run")).otherwise("tube").cast(pl.Int64)
+        own=pl.when("further").then(1 + highest + pl.col("run")).otherwise("tube").cast(pl.Int64)
     )
     tubes = scenes.tubes
     name = pl.col("name").cast(pl.String) if "name" in tubes.columns else pl.lit(None, pl.String)
