@@ -40,7 +40,7 @@ from roadaware.protocols.copg_ablation import (
     compute_scores,
     run_grid,
 )
-from roadaware.reports.ablation import format_ablation, plot_ablation
+from roadaware.reports.copg import format_ablation, plot_ablation
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes

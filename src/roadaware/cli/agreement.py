@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from roadaware.analysis.agreement import OUTCOMES, Agreement, compute_agreement
+from roadaware.analysis.compare import OUTCOMES, Agreement, compute_agreement
 from roadaware.analysis.evaluation.pedestrians import match_file
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (

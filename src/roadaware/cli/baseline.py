@@ -35,8 +35,7 @@ from roadaware.datasets.loading import sample_dataset
 from roadaware.io import folders
 from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores
 from roadaware.reports import runs
-from roadaware.reports.run_pages import run_page
-from roadaware.reports.run_text import format_headline, format_runs
+from roadaware.reports.run_pages import format_headline, format_runs, run_page
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison

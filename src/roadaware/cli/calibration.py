@@ -34,7 +34,7 @@ from roadaware.io.csv import format_csv
 from roadaware.io.folders import add_marker
 from roadaware.reports import runs
 from roadaware.reports.page import report
-from roadaware.reports.run_text import get_sort_key
+from roadaware.reports.run_pages import get_sort_key
 from roadaware.reports.runs import digest_scores
 from roadaware.reports.terminal import (
     format_bullets,

@@ -34,7 +34,7 @@ from roadaware.reports.terminal import (
 )
 
 if TYPE_CHECKING:
-    from roadaware.protocols.cross_dataset.results import CrossResults
+    from roadaware.protocols.cross_dataset.config import CrossResults
     from roadaware.reports.cross_dataset_cells import Found
 
 _STUDY = "The study: a YAML file, such as those in configs/cross/; the options below replace what it says."
@@ -94,7 +94,7 @@ def cross_dataset(
 
         roadaware cross-dataset configs/cross/jaad-and-towns.yaml --data DATA --processes 2
     """
-    from roadaware.protocols.cross_dataset.run import run
+    from roadaware.protocols.cross_dataset.cells import run
     from roadaware.reports.cross_dataset import render_cross_dataset
     from roadaware.training.recipe_files import build_dataclass, read_fields  # YAML, of the extra `models`
 

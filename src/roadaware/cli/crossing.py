@@ -38,7 +38,7 @@ from roadaware.tasks.videos import Film, find_videos, iterate_shots
 if TYPE_CHECKING:
     import polars as pl
 
-    from roadaware.reports.crossing_tracks import Person
+    from roadaware.reports.crossing_time import Person
     from roadaware.scenes.tables import Predictions, Scenes
     from roadaware.tasks.videos import Film
 
@@ -283,7 +283,7 @@ def _draw(
     top: int,
 ) -> bytes:
     """The page as bytes."""
-    from roadaware.reports.crossing_tracks import build_section, collect_person
+    from roadaware.reports.crossing_time import build_section, collect_person
     from roadaware.reports.page import report
     from roadaware.tasks.crossing_tracks import TIME
 
@@ -345,7 +345,7 @@ def _add_crops(
         return people, "There are no images on this page: --media names the videos."
     from dataclasses import replace
 
-    from roadaware.reports.crossing_tracks import choose_crops, cut_crop
+    from roadaware.reports.crossing_time import choose_crops, cut_crop
 
     films, refused = _find_films(tables, media, list(dict.fromkeys(person.video for person in people)))
     found = []

@@ -32,7 +32,7 @@ from roadaware.cli.options import (
 from roadaware.cli.predict import split_texts
 from roadaware.io.sources import digest, read_file
 from roadaware.models.catalogue.entries import resolve_weights
-from roadaware.models.open_vocabulary.crops import CropRule
+from roadaware.models.crops import CropRule
 from roadaware.protocols.coda import load_object_classes
 from roadaware.reports import terminal
 from roadaware.scenes.store import save
@@ -86,7 +86,7 @@ def prelabel(
         roadaware evaluate corner-cases --truth TRUTH --predictions prelabelled/predictions --trained-on coda
     """
     from roadaware.models.loading import digest_model_files
-    from roadaware.models.open_vocabulary.clip import TEMPLATES, open_namer
+    from roadaware.models.open_vocabulary import TEMPLATES, open_namer
 
     labels, words = select_prelabels(texts)
     rule, templates = CropRule(margin), template or TEMPLATES

@@ -29,19 +29,13 @@ from roadaware.cli.options import (
 from roadaware.cli.predict import predict
 from roadaware.config import digest, to_dict
 from roadaware.corner_cases.config import PRESETS, CopgConfig
-from roadaware.corner_cases.proposal_sets import (
-    CUBOIDS,
-    TRACKS,
-    require_poses,
-    save_cuboids,
-    save_tracks,
-)
 from roadaware.corner_cases.runner import PROPOSALS, build_order, propose_set
+from roadaware.corner_cases.tracking import CUBOIDS, TRACKS, require_poses, save_cuboids, save_tracks
 from roadaware.errors import UsageError
 from roadaware.formats.cuboid_labels import CuboidForm
 from roadaware.io.folders import remove_folder
 from roadaware.reports.copg import write_steps
-from roadaware.reports.corner_text import format_proposals
+from roadaware.reports.scene_text import format_proposals
 from roadaware.tasks.prediction_runs import TABLES
 
 _DIR = "A dataset with sweeps and calibration: KITTI, nuScenes, ONCE, or synthetic scenes."

@@ -51,8 +51,7 @@ from roadaware.reports.continual import build_continual_section, format_continua
 from roadaware.reports.countries import build_countries_section, format_countries_study
 from roadaware.reports.crowd_ablation import format_crowd_ablation, render_crowd_ablation
 from roadaware.reports.page import report
-from roadaware.reports.reproduction_text import format_reproduction
-from roadaware.reports.run_text import format_headline
+from roadaware.reports.run_pages import format_headline, format_reproduction
 
 if TYPE_CHECKING:
     from roadaware.protocols.event_domains import EventDomain
@@ -480,7 +479,7 @@ def _study_minds(
 ) -> Outcome:
     """The study of minds; its page, scenes and results lie in its folder."""
     from roadaware.protocols.minds import run_mind_study
-    from roadaware.reports.minds import build_mind_section, format_mind_study
+    from roadaware.reports.decisions import build_mind_section, format_mind_study
 
     with console.show_progress("minds") as progress:
         found = run_mind_study(

@@ -34,7 +34,7 @@ from roadaware.reports import terminal
 from roadaware.scenes.store import is_saved, open_predictions, save
 
 if TYPE_CHECKING:
-    from roadaware.corner_cases.scorer_file import Fitted
+    from roadaware.corner_cases.scorers import Fitted
     from roadaware.protocols.coda import Version
     from roadaware.scenes.tables import Predictions, Scenes
 
@@ -108,8 +108,8 @@ def fit_energy(
         roadaware rescore fit-energy --truth runs/home \\
             --detections runs/found/predictions --output energy.npz
     """
-    from roadaware.corner_cases.energy import EnergyConfig
     from roadaware.corner_cases.known_objects import Matching, fit_known
+    from roadaware.corner_cases.scorers import EnergyConfig
 
     config, matching = EnergyConfig(form, temperature), Matching(kind, min_iou)
     _check_pairs(truth, detections, "--truth", "--detections")
@@ -151,7 +151,7 @@ def fit_memory(
 
         roadaware rescore fit-memory runs/home --semantics erring --output memory.npz
     """
-    from roadaware.corner_cases.memory import MemoryConfig
+    from roadaware.corner_cases.scorers import MemoryConfig
     from roadaware.tasks.unknown_memory import CommonMemory, fit_crops, load_crop_encoder
 
     config = MemoryConfig(size=size, neighbours=neighbours, seed=seed)
@@ -170,7 +170,7 @@ def fit_memory(
 
 
 def _save_fitted(fitted: Fitted, out: Path, failed: str | None) -> Outcome:
-    from roadaware.corner_cases.scorer_file import save_fitted
+    from roadaware.corner_cases.scorers import save_fitted
 
     make_folder(out.absolute().parent)
     save_fitted(out, fitted)
@@ -213,7 +213,7 @@ def apply(
             --dataset runs/away --detections runs/found-away/predictions --output runs/rescored
     """
     from roadaware.corner_cases.known_objects import score_energy_novelty
-    from roadaware.corner_cases.scorer_file import (
+    from roadaware.corner_cases.scorers import (
         ENERGY,
         check_held_out,
         check_videos_apart,
@@ -336,7 +336,7 @@ def format_fitted(fitted: Fitted, out: Path) -> str:
         fitted: the re-scorer.
         out: its file.
     """
-    from roadaware.corner_cases.energy import EnergyModel
+    from roadaware.corner_cases.scorers import EnergyModel
 
     model, about = fitted.model, fitted.about
     sets = ", ".join(name or "an unnamed set" for name in about["datasets"])

@@ -21,7 +21,7 @@ from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Sev
 from roadaware.corner_cases.config import BACKGROUND
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.reports import terminal
-from roadaware.tasks.resumable_runs import MaskRun
+from roadaware.tasks.prediction_runs import MaskRun
 
 _FOLDER = (
     "A name of `models list`, or the folder of a segmenter of transformers: SegFormer, UperNet, Mask2Former "
@@ -63,7 +63,7 @@ def segment(
         roadaware propose KITTI --semantics masks --output proposals
     """
     from roadaware.models.loading import digest_model_files
-    from roadaware.models.segmenters import open_segmenter
+    from roadaware.models.object_detectors import open_segmenter
 
     place, folder = select_device(device, precision), resolve_weights(folder, ("segmentation",))
     with console.log_step("opening the segmenter"):

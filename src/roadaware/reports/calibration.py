@@ -9,11 +9,27 @@ import numpy as np
 import polars as pl
 
 from roadaware.metrics.metric_state import MetricResult
+from roadaware.reports.bars import plot_reliability
 from roadaware.reports.configs import build_config_table, format_config
-from roadaware.reports.curves import plot_reliability
 from roadaware.reports.evaluation import group_order, split_group
-from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, TableCell
-from roadaware.reports.picture import DOTTED, FULL, GREY, HALF, SERIES, Picture, create_canvas, set_style
+from roadaware.reports.page import (
+    DOTTED,
+    FULL,
+    GREY,
+    HALF,
+    SERIES,
+    Block,
+    Facts,
+    Mark,
+    Note,
+    Picture,
+    Pictures,
+    Section,
+    Table,
+    TableCell,
+    create_canvas,
+    set_style,
+)
 from roadaware.reports.text import (
     capitalize_text,
     clip_label,

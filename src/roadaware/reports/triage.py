@@ -11,8 +11,24 @@ from roadaware.analysis.excerpts import Clip
 from roadaware.analysis.triage import REASONS
 from roadaware.io.csv import format_csv
 from roadaware.io.folders import encode_json
-from roadaware.reports.page import Block, Clips, Facts, Note, Pictures, Section, Table, report
-from roadaware.reports.picture import DASHES, FULL, GREY, PALE, SERIES, Picture, create_canvas, set_style
+from roadaware.reports.page import (
+    DASHES,
+    FULL,
+    GREY,
+    PALE,
+    SERIES,
+    Block,
+    Clips,
+    Facts,
+    Note,
+    Picture,
+    Pictures,
+    Section,
+    Table,
+    create_canvas,
+    report,
+    set_style,
+)
 from roadaware.reports.runs import encode_parquet
 from roadaware.reports.text import sanitize_text
 from roadaware.reports.watch_page import format_clock

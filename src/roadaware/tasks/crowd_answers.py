@@ -41,8 +41,7 @@ from roadaware.tasks.crowd import (
     scale_boxes,
     spread,
 )
-from roadaware.tasks.footage import Footage
-from roadaware.tasks.videos import Film
+from roadaware.tasks.videos import Film, Footage
 
 if TYPE_CHECKING:
     from torch import Tensor
