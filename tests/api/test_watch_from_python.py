@@ -22,9 +22,9 @@ from roadaware.online import sources
 from roadaware.online.cameras import Backoff, Camera, Shot
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import read_events
-from roadaware.online.frame_stream import Watch
 from roadaware.online.frames import SystemClock
 from roadaware.online.video_files import VideoFile
+from roadaware.online.watch import Watch
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import as_json, evaluate
-from roadaware.reports.event_runs import load_event_run
+from roadaware.reports.event_pages import load_event_run
 from roadaware.scenes.composites import product_of_marginals
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions, Scenes

@@ -18,7 +18,7 @@ from roadaware.io.video import VideoWriter
 from roadaware.models.detector import FrameDetections
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Scenes
-from roadaware.viewer.findings import hold_findings, read_findings
+from roadaware.viewer.opening import hold_findings, read_findings
 
 
 def street(name: str, side_m: float = 0.0, n: int = 80) -> Scenes:

@@ -37,7 +37,7 @@ from roadaware.tasks.crowd import (
 )
 from roadaware.tasks.crowd_answers import Answerer, Footing, choose_span, fit_size, predict_crowd
 from roadaware.tasks.videos import find_videos
-from roadaware.training.checkpoints import LAST
+from roadaware.training.checkpoints import LAST, read_log
 from roadaware.training.crowd import run
 from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.crowd.run import (
@@ -50,7 +50,6 @@ from roadaware.training.crowd.run import (
 )
 from roadaware.training.crowd.run import train_crowd as train
 from roadaware.training.crowd.samples import CrowdClips, jitter
-from roadaware.training.logger import read_log
 from roadaware.training.recipe_files import RECIPES, build_dataclass, find_recipe, read_recipe
 
 WIDTH, HEIGHT, FRAMES, FPS, RATE = 96, 64, 20, 10, 16_000

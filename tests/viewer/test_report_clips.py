@@ -31,7 +31,7 @@ from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.scores import SampleScores
 from roadaware.reports.clips import MOST_BYTES, build_clip_files, draw_clips, read_clips
-from roadaware.reports.event_runs import load_event_run
+from roadaware.reports.event_pages import load_event_run
 from roadaware.reports.page import MOST_CLIP_CHARS, Clips, Section, report
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.tasks.videos import Film

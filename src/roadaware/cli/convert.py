@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import polars as pl
 from cyclopts import Parameter
 
-from roadaware.analysis.evaluation.box_predictions import open_box_predictions
+from roadaware.analysis.evaluation.event_inputs import open_box_predictions
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
     COLUMNS,

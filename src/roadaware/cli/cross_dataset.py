@@ -66,7 +66,7 @@ def cross_dataset(
 
         roadaware cross-dataset configs/cross/jaad-and-towns.yaml --data DATA --processes 2
     """
-    from roadaware.protocols.cross_dataset.run import run
+    from roadaware.protocols.cross_dataset.cells import run
     from roadaware.reports.cross_dataset import format_cross_results, render_cross_dataset
     from roadaware.training.recipe_files import build_dataclass, read_fields  # YAML, of the extra `models`
 

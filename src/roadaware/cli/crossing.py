@@ -21,7 +21,7 @@ from roadaware.io import folders
 from roadaware.io.sources import to_printable
 from roadaware.online.run_folder import is_watch_of
 from roadaware.online.setup import find_predictor, open_when
-from roadaware.reports.crossing_tracks import build_tracks_files, format_tracks, render_tracks_page
+from roadaware.reports.crossing_time import build_tracks_files, format_tracks, render_tracks_page
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Predictions, Scenes
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from roadaware.analysis.agreement import compute_agreement
+from roadaware.analysis.compare import compute_agreement
 from roadaware.analysis.evaluation import events
 from roadaware.analysis.evaluation.corner_cases import Classes, Routing, evaluate_corner_files
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventSet, parse_size

@@ -35,15 +35,15 @@ from roadaware.cli.predict import split_texts
 from roadaware.errors import UsageError
 from roadaware.io.sources import digest, read_file
 from roadaware.models.catalogue.entries import resolve_weights
-from roadaware.models.open_vocabulary.crops import CropRule
+from roadaware.models.crops import CropRule
 from roadaware.protocols.coda import load_object_classes
 from roadaware.reports import terminal
 from roadaware.reports.drawing import draw_poses
 from roadaware.reports.prediction_text import SHOWN, format_masks, format_poses, format_prelabels
 from roadaware.scenes.store import save
 from roadaware.tasks.poses import TABLE, PoseRun, people_in
+from roadaware.tasks.prediction_runs import MaskRun
 from roadaware.tasks.prelabels import PREDICTIONS, PrelabelRun, select_films
-from roadaware.tasks.resumable_runs import MaskRun
 
 _VIDEOS = "Where people are seen: a dataset, or videos and folders of videos with --boxes."
 _BOXES = "Whose joints: saved predictions, best the tubes of `link`. [default: the people of the dataset]"
@@ -162,7 +162,7 @@ def segment(
         roadaware propose KITTI --semantics masks --output proposals
     """
     from roadaware.models.loading import digest_model_files
-    from roadaware.models.segmenters import open_segmenter
+    from roadaware.models.object_detectors import open_segmenter
 
     place, folder = select_device(device, precision), resolve_weights(folder, ("segmentation",))
     with console.log_step("opening the segmenter"):
@@ -245,7 +245,7 @@ def prelabel(
         roadaware evaluate corner-cases --truth TRUTH --predictions prelabelled/predictions --trained-on coda
     """
     from roadaware.models.loading import digest_model_files
-    from roadaware.models.open_vocabulary.clip import TEMPLATES, open_namer
+    from roadaware.models.open_vocabulary import TEMPLATES, open_namer
 
     labels, words = select_prelabels(texts)
     rule, templates = CropRule(margin), template or TEMPLATES

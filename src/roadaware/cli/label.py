@@ -12,14 +12,12 @@ from cyclopts import Parameter
 from roadaware.analysis.annotation.agreement import build_consensus, group_objects, measure_box_agreement
 from roadaware.analysis.annotation.cost import (
     Labour,
+    build_labelled_scenes,
     compute_discovery_curve,
+    compute_outcomes,
     estimate_cost,
     fit_cost,
     measure_worth,
-)
-from roadaware.analysis.annotation.proposal_outcomes import (
-    build_labelled_scenes,
-    compute_outcomes,
     summarize_annotators,
     summarize_outcomes,
 )

@@ -41,9 +41,9 @@ from roadaware.config import digest, to_dict
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig, build_linker
 from roadaware.models.catalogue.entries import resolve_weights
+from roadaware.models.crops import validate_texts
 from roadaware.models.detector import read_advice
 from roadaware.models.event_head.head import read_installed_digest
-from roadaware.models.open_vocabulary.crops import validate_texts
 from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.online import setup
 from roadaware.reports import terminal
@@ -53,7 +53,7 @@ from roadaware.tasks.prediction_runs import PredictionRun
 from roadaware.tasks.road_events import Classes
 
 if TYPE_CHECKING:
-    from roadaware.models.videos import VideoDetector
+    from roadaware.models.detector import VideoDetector
 
 _WEIGHTS = (
     "The detector: a name of `models list`, or a file as `train` writes it (model.safetensors); several with "

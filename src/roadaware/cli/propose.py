@@ -30,8 +30,8 @@ from roadaware.cli.options import (
 from roadaware.cli.predict import predict
 from roadaware.config import digest, to_dict
 from roadaware.corner_cases.config import configure_copg
-from roadaware.corner_cases.proposal_sets import CUBOIDS, TRACKS, require_poses, save_cuboids, save_tracks
 from roadaware.corner_cases.runner import PROPOSALS, build_order, load_run_inputs, propose_set
+from roadaware.corner_cases.tracking import CUBOIDS, TRACKS, require_poses, save_cuboids, save_tracks
 from roadaware.errors import UsageError
 from roadaware.formats.cuboid_labels import CuboidForm
 from roadaware.io import folders
@@ -47,9 +47,8 @@ from roadaware.protocols.copg_ablation import (
     parse_grid,
     run_grid,
 )
-from roadaware.reports.ablation import format_ablation, plot_ablation
-from roadaware.reports.copg import write_steps
-from roadaware.reports.corner_text import describe_lost, format_proposals
+from roadaware.reports.copg import format_ablation, plot_ablation, write_steps
+from roadaware.reports.scene_text import describe_lost, format_proposals
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.prediction_runs import TABLES
 

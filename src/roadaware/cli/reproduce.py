@@ -41,8 +41,7 @@ from roadaware.reports.continual import build_continual_section, format_continua
 from roadaware.reports.countries import build_countries_section, format_countries_study
 from roadaware.reports.crowd_ablation import format_crowd_ablation, render_crowd_ablation
 from roadaware.reports.page import Section, report
-from roadaware.reports.reproduction_text import format_reproduction
-from roadaware.reports.run_text import format_headline
+from roadaware.reports.run_pages import format_headline, format_reproduction
 
 if TYPE_CHECKING:
     from roadaware.protocols.event_domains import EventDomain
@@ -441,7 +440,7 @@ def _study_decisions(asked: StudyOptions) -> Shown:
 
 def _study_minds(asked: StudyOptions) -> Shown:
     from roadaware.protocols.minds import run_mind_study
-    from roadaware.reports.minds import build_mind_section, format_mind_study
+    from roadaware.reports.decisions import build_mind_section, format_mind_study
 
     # JAAD is only looked for where somebody said where data lies: towns alone need none.
     source = _find_jaad(asked.data) if asked.data or os.environ.get("ROADAWARE_DATA_DIR") else None

@@ -25,11 +25,11 @@ from roadaware.corner_cases.sources import SemanticSource
 from roadaware.datasets.loading import open_saved_predictions
 from roadaware.errors import UsageError
 from roadaware.io.folders import make_folder
-from roadaware.reports.corner_text import format_fitted, format_rescored
+from roadaware.reports.scene_text import format_fitted, format_rescored
 from roadaware.scenes.store import save
 
 if TYPE_CHECKING:
-    from roadaware.corner_cases.scorer_file import Fitted
+    from roadaware.corner_cases.scorers import Fitted
     from roadaware.scenes.tables import Scenes
 
 Classes = Literal["base", "2022"]
@@ -99,8 +99,8 @@ def fit_energy(
         roadaware rescore fit-energy --truth runs/home \\
             --detections runs/found/predictions --output energy.npz
     """
-    from roadaware.corner_cases.energy import EnergyConfig
     from roadaware.corner_cases.known_objects import Matching, fit_known
+    from roadaware.corner_cases.scorers import EnergyConfig
 
     config, matching = EnergyConfig(form, temperature), Matching(kind, min_iou)
     _check_pairs(truth, detections, "--truth", "--detections")
@@ -141,7 +141,7 @@ def fit_memory(
 
         roadaware rescore fit-memory runs/home --semantics erring --output memory.npz
     """
-    from roadaware.corner_cases.memory import MemoryConfig
+    from roadaware.corner_cases.scorers import MemoryConfig
     from roadaware.tasks.unknown_memory import CommonMemory, fit_crops, load_crop_encoder
 
     config = MemoryConfig(size=size, neighbours=neighbours, seed=seed)
@@ -160,7 +160,7 @@ def fit_memory(
 
 
 def _save_fitted(fitted: Fitted, out: Path, failed: str | None) -> Outcome:
-    from roadaware.corner_cases.scorer_file import save_fitted
+    from roadaware.corner_cases.scorers import save_fitted
 
     make_folder(out.absolute().parent)
     save_fitted(out, fitted)
@@ -202,7 +202,7 @@ def apply(
             --dataset runs/away --detections runs/found-away/predictions --output runs/rescored
     """
     from roadaware.corner_cases.known_objects import score_energy_novelty
-    from roadaware.corner_cases.scorer_file import (
+    from roadaware.corner_cases.scorers import (
         ENERGY,
         check_held_out,
         check_videos_apart,

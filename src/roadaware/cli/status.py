@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from roadaware.cli.options import Outcome
 from roadaware.io.run_state import read_run_state
-from roadaware.reports.run_text import format_run_state
+from roadaware.reports.run_pages import format_run_state
 
 _RUN = "The folder, or its address in a store, that `--output` of the long command names; of triage that of `--watches`."
 

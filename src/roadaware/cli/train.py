@@ -35,8 +35,13 @@ from roadaware.io.csv import format_csv
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 from roadaware.models import MODELS
 from roadaware.reports import runs
-from roadaware.reports.run_pages import build_baseline_files, run_page, summarize_baselines
-from roadaware.reports.run_text import format_headline, format_runs
+from roadaware.reports.run_pages import (
+    build_baseline_files,
+    format_headline,
+    format_runs,
+    run_page,
+    summarize_baselines,
+)
 from roadaware.reports.training_text import format_detector, format_predictors, format_recipes
 from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.pedestrians.failures import FailedSeedsError, group_errors

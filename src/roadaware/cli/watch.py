@@ -39,18 +39,15 @@ from roadaware.io.interrupts import stop_gracefully
 from roadaware.online import setup
 from roadaware.online.cameras import Camera
 from roadaware.online.crowd import StoppedError, check_crowd_source, open_crowd_questions, watch_crowd
-from roadaware.online.frame_stats import Ending
-from roadaware.online.frames import SystemClock
+from roadaware.online.frames import Ending, SystemClock
 from roadaware.online.run_folder import PAGE, RunFolder, build_run_record, get_video_name, prepare
 from roadaware.online.setup import apply_detector_advice, load_detector
 from roadaware.online.sources import Realtime, open_source
 from roadaware.online.watch import watch as run
 from roadaware.online.watcher import warm_up_detector, warm_up_linker
-from roadaware.reports.crowd_film import draw_crowd_film
-from roadaware.reports.live_drawing import LiveDrawing
+from roadaware.reports.live_drawing import LiveDrawing, draw_crowd_film
 from roadaware.reports.page import save
-from roadaware.reports.watch_page import render_watch_page
-from roadaware.reports.watch_text import format_progress, format_watch
+from roadaware.reports.watch_page import format_progress, format_watch, render_watch_page
 from roadaware.scenes.dense_scores import Layout
 from roadaware.simulator.synthetic_films import is_synthetic_film
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from roadaware.analysis.evaluation.runs import EventRun
-    from roadaware.demo.steps import Demo
+    from roadaware.demo.command import Demo
     from roadaware.online.crowd import CrowdQuestions
     from roadaware.reports.page import Section
     from roadaware.scenes.tables import Predictions, Scenes

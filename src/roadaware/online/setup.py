@@ -144,7 +144,7 @@ def select_detector(
     Raises:
         UsageError: if a name is not installed, or a size was asked of a detector that has its own.
     """
-    from roadaware.models.graphs.files import is_graph_file
+    from roadaware.models.graphs.runner import is_graph_file
 
     if named:
         files = [resolve_weights(path, _OBJECTS) for path in named]

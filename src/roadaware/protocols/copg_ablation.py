@@ -40,8 +40,8 @@ from roadaware.corner_cases.copg import (
 from roadaware.corner_cases.cuboids import Cuboids
 from roadaware.corner_cases.ground import check, validate_lidar_points
 from roadaware.corner_cases.loader import Moment
-from roadaware.corner_cases.projection import Boxes
 from roadaware.corner_cases.proposal_tables import SCHEMA, build_proposal_rows, merge_proposal_rows
+from roadaware.corner_cases.range_image import Boxes
 from roadaware.corner_cases.runner import (
     Order,
     build_part_digests,

@@ -14,12 +14,29 @@ from roadaware.io.csv import format_csv
 from roadaware.io.folders import add_marker
 from roadaware.metrics.metric_state import MetricResult
 from roadaware.reports import terminal
+from roadaware.reports.bars import plot_reliability
 from roadaware.reports.configs import build_config_table, format_config
-from roadaware.reports.curves import plot_reliability
 from roadaware.reports.evaluation import group_order, split_group
-from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, TableCell, report
-from roadaware.reports.picture import DOTTED, FULL, GREY, HALF, SERIES, Picture, create_canvas, set_style
-from roadaware.reports.run_text import get_sort_key
+from roadaware.reports.page import (
+    DOTTED,
+    FULL,
+    GREY,
+    HALF,
+    SERIES,
+    Block,
+    Facts,
+    Mark,
+    Note,
+    Picture,
+    Pictures,
+    Section,
+    Table,
+    TableCell,
+    create_canvas,
+    report,
+    set_style,
+)
+from roadaware.reports.run_pages import get_sort_key
 from roadaware.reports.runs import digest_scores
 from roadaware.reports.text import (
     capitalize_text,

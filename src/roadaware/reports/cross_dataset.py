@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from roadaware.protocols.cross_dataset.results import HIGHER, SEEDS_JOINED, CrossResults
+from roadaware.protocols.cross_dataset.config import HIGHER, SEEDS_JOINED, CrossResults
 from roadaware.protocols.printed_iv2022 import AUC_IS, DOMAINS, ENSEMBLE, HOME, load_printed
 from roadaware.reports import terminal
 from roadaware.reports.cross_dataset_cells import DOUBT_NAMES, NAMES, PLAIN, Found, Study, compute_mean
@@ -43,6 +43,7 @@ from roadaware.reports.page import (
     Facts,
     Mark,
     Note,
+    Picture,
     Pictures,
     Points,
     Section,
@@ -50,7 +51,6 @@ from roadaware.reports.page import (
     TableCell,
     report,
 )
-from roadaware.reports.picture import Picture
 from roadaware.reports.text import format_count, format_number
 
 # Tables I and II of IV 2022 from a study's own runs, with the printed numbers below where there are some.

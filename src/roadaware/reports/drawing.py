@@ -18,17 +18,7 @@ from roadaware.analysis.worst_tubes import Strip
 from roadaware.arrays import Pixels
 from roadaware.io.files import write_atomically
 from roadaware.io.video import VideoReader, VideoWriter
-from roadaware.reports.picture import (
-    FULL,
-    GREEN,
-    GREY,
-    INK,
-    PALE,
-    VERMILLION,
-    Picture,
-    create_canvas,
-    set_style,
-)
+from roadaware.reports.page import FULL, GREEN, GREY, INK, PALE, VERMILLION, Picture, create_canvas, set_style
 from roadaware.reports.text import capitalize_text, clip_label
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.sensors import find_video_path

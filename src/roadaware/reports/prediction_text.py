@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from roadaware.corner_cases.config import BACKGROUND
 from roadaware.reports import terminal
-from roadaware.tasks.resumable_runs import MaskRun
+from roadaware.tasks.prediction_runs import MaskRun
 
 if TYPE_CHECKING:
+    from roadaware.models.detector import VideoDetector
     from roadaware.models.exporting import Exported
-    from roadaware.models.videos import VideoDetector
 
 SHOWN = 10
 """Lines of a list, at most."""

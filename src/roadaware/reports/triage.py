@@ -19,8 +19,24 @@ from roadaware.io.sources import to_printable
 from roadaware.io.video import VideoReader
 from roadaware.reports import terminal
 from roadaware.reports.clips import draw_clips
-from roadaware.reports.page import Block, Clips, Facts, Note, Pictures, Section, Table, report
-from roadaware.reports.picture import DASHES, FULL, GREY, PALE, SERIES, Picture, create_canvas, set_style
+from roadaware.reports.page import (
+    DASHES,
+    FULL,
+    GREY,
+    PALE,
+    SERIES,
+    Block,
+    Clips,
+    Facts,
+    Note,
+    Picture,
+    Pictures,
+    Section,
+    Table,
+    create_canvas,
+    report,
+    set_style,
+)
 from roadaware.reports.runs import encode_parquet
 from roadaware.reports.text import sanitize_text
 from roadaware.reports.watch_page import format_clock, is_watch, read_summary

@@ -41,8 +41,7 @@ from roadaware.tasks.crowd import (
     scale_boxes,
     spread,
 )
-from roadaware.tasks.footage import Footage
-from roadaware.tasks.videos import Film
+from roadaware.tasks.videos import Film, Footage
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -702,7 +701,8 @@ class Answerer:
             if examples is None:
                 examples = hear(np.zeros((RATE * SECONDS, 2), dtype=np.float32), RATE)
             asked = torch.tensor([sound["class"]])
-            located = self.network.heads["sound"](map[:, :, torch.from_numpy(slots)], examples[None], asked)
+            head: Any = self.network.heads["sound"]
+            located = head(map[:, :, torch.from_numpy(slots)], examples[None], asked)
             shown, heard = located.logits.sigmoid(), None
             if self.network.config.form == "compact":
                 # What is not heard, or not seen, has a weak map.
@@ -714,7 +714,7 @@ class Answerer:
                 people[slot] = self._measure_deeds(number, slot)
             rows, doing = people.get(slot, (np.zeros(0, dtype=np.int64), torch.zeros(0, 0)))
             if len(rows):
-                logits = self.network.heads["sound"].match_people(asked, doing)[0]
+                logits = head.match_people(asked, doing)[0]
                 source = int(logits[:-1].argmax())
                 # Else nobody here does what sounds so: it comes from a thing, which only the map of cells knows.
                 if logits[source] > logits[-1]:

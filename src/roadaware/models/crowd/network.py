@@ -25,7 +25,6 @@ from roadaware.models.crowd.pathfinder import Pathfinder, install
 from roadaware.models.crowd.people import ActionHead, RelationHead
 from roadaware.models.crowd.sound import SoundHead
 from roadaware.models.detector import FACTS
-from roadaware.models.limits import limit_network_size
 from roadaware.models.retinanet3d.layers import (
     TimeConv,
     TimePool,
@@ -35,7 +34,7 @@ from roadaware.models.retinanet3d.layers import (
 )
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.trunks import Compact, add_resnet
-from roadaware.models.tensor_files import ARITHMETIC, parse_facts, read_safetensors
+from roadaware.models.tensor_files import ARITHMETIC, limit_network_size, parse_facts, read_safetensors
 from roadaware.models.weights import digest_tensors, load_published, open_network
 
 BUNDLED = Path(__file__).resolve().parents[2] / "weights" / "compact-road.safetensors"

@@ -34,12 +34,12 @@ from roadaware.tasks.crowd_answers import Answerer, Footing, name_stem
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, balance
 from roadaware.training.build import Part
+from roadaware.training.checkpoints import read_log
 from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.crowd.samples import CrowdClips, Question, build_question
 from roadaware.training.data import Sources, open_sources
-from roadaware.training.logger import read_log
 from roadaware.training.loop import CARD, Run, TrainedDetector, train
-from roadaware.training.validation import select_videos
+from roadaware.training.teacher import select_videos
 
 _log = logging.getLogger("roadaware")
 MODEL = "model.safetensors"
