@@ -242,8 +242,10 @@ def test_a_relayed_connection_is_used_by_one_thread(monkeypatch: pytest.MonkeyPa
             users["received"].add(threading.get_ident())
             return super().recv(size, flags)
 
+    plain = connections.connect
+
     def connect(address: Address, patience: Patience) -> socket.socket:
-        return Noted(fileno=connections.connect(address, patience).detach())
+        return Noted(fileno=plain(address, patience).detach())
 
     monkeypatch.setattr(connections, "connect", connect)
     with Camera(Rtsp()) as camera:

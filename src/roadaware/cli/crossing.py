@@ -21,7 +21,6 @@ from roadaware.io import folders
 from roadaware.io.sources import to_printable
 from roadaware.online.run_folder import is_watch_of
 from roadaware.online.setup import find_predictor, open_when
-from roadaware.reports.crossing_time import build_tracks_files, format_tracks, render_tracks_page
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -101,6 +100,7 @@ def crossing(
     import torch
 
     from roadaware.models.crossing.ensemble import EnsemblePredictor
+    from roadaware.reports.crossing_time import build_tracks_files, format_tracks, render_tracks_page
     from roadaware.tasks.crossing_tracks import (
         DETECTED_STEADY_S,
         add_times,

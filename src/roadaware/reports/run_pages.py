@@ -11,7 +11,7 @@ from roadaware.analysis.evaluation.runs import Run
 from roadaware.io.folders import add_marker
 from roadaware.io.sources import to_printable
 from roadaware.reports import terminal
-from roadaware.reports.page import Table, report
+from roadaware.reports.page import Section, Table, report
 from roadaware.reports.runs import (
     SCHEMA,
     build_comparison_json,
@@ -32,7 +32,6 @@ from roadaware.reports.text import capitalize_text
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison
     from roadaware.protocols.iv2024 import Cell, Reproduction
-    from roadaware.reports.page import Section
     from roadaware.scenes.tables import Scenes
 
 
