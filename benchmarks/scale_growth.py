@@ -74,7 +74,7 @@ class Grown:
     failed: int
 
 
-@numba.njit(cache=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=False)
 def _begin_part(
     now: float, tries: int, mean_s: float, spread: float, lives_s: float, rng: np.random.Generator
 ) -> tuple[float, int, int]:
@@ -84,7 +84,7 @@ def _begin_part(
     return (now + lives, 2, tries) if lives < takes else (now + takes, 1, tries)
 
 
-@numba.njit(cache=False)  # type: ignore[untyped-decorator]
+@numba.njit(cache=False)
 def _simulate(
     parts: int,
     workers: int,
@@ -240,7 +240,8 @@ def measure_lines(workers: int, turns: int = 300) -> float:
         began_s = time.process_time()
         for turn in range(turns):
             pairs[turn % workers][1].send(turn)
-            assert [line.recv() for line in wait_connections(lines)] == [turn]
+            assert wait_connections(lines) == [lines[turn % workers]]
+            assert lines[turn % workers].recv() == turn
         return (time.process_time() - began_s) / turns
     finally:
         for pair in pairs:
