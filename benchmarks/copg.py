@@ -13,12 +13,11 @@ import numpy as np
 
 from benchmarks.measure import python
 from roadaware.corner_cases.captures import Camera, Capture
-from roadaware.corner_cases.clusters import label
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import extract_geometry, propose
 from roadaware.corner_cases.ground import check, find_ground, validate_lidar_points
 from roadaware.corner_cases.loader import Captures
-from roadaware.corner_cases.range_image import assign_grid_cells, fill, parse_layout
+from roadaware.corner_cases.range_image import assign_grid_cells, fill, label, parse_layout
 from roadaware.corner_cases.runner import Order, run
 from roadaware.datasets import read
 from roadaware.io.parallel import Workers

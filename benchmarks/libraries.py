@@ -390,7 +390,7 @@ def _build_trainer(build: Callable[[], Any]) -> Callable[..., dict[str, Any]]:
     import torch
     from lightning.pytorch import LightningModule, Trainer
 
-    from roadaware.models.crossing.uncertainty import compute_kl_divergence
+    from roadaware.models.crossing.predictor import compute_kl_divergence
     from roadaware.training.loop import Average, compute_learning_rate
 
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
@@ -477,7 +477,7 @@ def inference(*, compiled: bool = False) -> None:
     from benchmarks.retinanet import _network, clip, passing
     from roadaware.models import exporting
     from roadaware.models.retinanet3d.config import compact
-    from roadaware.models.retinanet3d.decode import DetectRule, LazyNetwork, select_detections
+    from roadaware.models.retinanet3d.detector import DetectRule, LazyNetwork, select_detections
 
     torch.set_num_threads(1)
     x, network, rule = clip((256, 320)), _network(compact()), DetectRule()

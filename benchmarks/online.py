@@ -22,8 +22,7 @@ from unsteady_camera import Unhurried, unsteady_camera
 
 from roadaware.models.detector import FrameDetections
 from roadaware.online.config import WatchConfig
-from roadaware.online.frame_stats import Ending, Outcomes
-from roadaware.online.frames import Source, SourceFrame, SystemClock
+from roadaware.online.frames import Ending, Outcomes, Source, SourceFrame, SystemClock
 from roadaware.online.run_folder import RunFolder
 from roadaware.online.watch import Progress, watch
 from roadaware.scenes.store import open_predictions

@@ -18,7 +18,7 @@ from roadaware.models.retinanet3d.config import compact
 if TYPE_CHECKING:
     import torch
 
-    from roadaware.models.retinanet3d.decode import LazyNetwork
+    from roadaware.models.retinanet3d.detector import LazyNetwork
     from roadaware.models.retinanet3d.network import RetinaNet3D
 
 _Row = tuple[str, str, str]
@@ -30,7 +30,7 @@ _TIES = 2
 _MEMORY = """
 import sys
 from benchmarks.retinanet import clip, published, raised
-from roadaware.models.retinanet3d.decode import detect
+from roadaware.models.retinanet3d.detector import detect
 network, x = published(), clip()
 raised(network, float(sys.argv[2]))
 if sys.argv[1] != "nothing":
@@ -84,7 +84,7 @@ def retinanet_share() -> _Row:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    from roadaware.models.retinanet3d.decode import detect
+    from roadaware.models.retinanet3d.detector import detect
 
     network, x = published(), clip()
     passing(network, 0.01)
@@ -113,7 +113,7 @@ def retinanet_stream() -> _Row:
     """One new frame of a causal network beside the whole window of 8 again, both on the short way."""
     import torch
 
-    from roadaware.models.retinanet3d.decode import LazyNetwork, detect
+    from roadaware.models.retinanet3d.detector import LazyNetwork, detect
 
     torch.set_num_threads(1)
     told = []
@@ -164,7 +164,7 @@ def retinanet_half_precision() -> _Row:
     """The fast path in bf16 beside fp32; its detections are others, since so few digits move boxes."""
     import torch
 
-    from roadaware.models.retinanet3d.decode import detect
+    from roadaware.models.retinanet3d.detector import detect
 
     network, x = published(), clip()
     passing(network, 0.01)
@@ -193,7 +193,7 @@ def passing(network: RetinaNet3D, share: float, x: torch.Tensor | None = None) -
     """Set the bias of agentness so that an anchor passes in this share of a clip's cells; by how much."""
     import torch
 
-    from roadaware.models.retinanet3d.decode import DetectRule, LazyNetwork
+    from roadaware.models.retinanet3d.detector import DetectRule, LazyNetwork
 
     least = DetectRule().min_agentness
     with torch.inference_mode():
@@ -240,7 +240,7 @@ def _work_added(into: Sequence[int], frames: Sequence[int], weight: Sequence[int
 
 
 def _streamed(stream: LazyNetwork, x: torch.Tensor, frames: int) -> None:
-    from roadaware.models.retinanet3d.decode import DetectRule
+    from roadaware.models.retinanet3d.detector import DetectRule
 
     rule = DetectRule()
     for frame in range(frames):
@@ -248,7 +248,7 @@ def _streamed(stream: LazyNetwork, x: torch.Tensor, frames: int) -> None:
 
 
 def _boxes(network: RetinaNet3D, x: torch.Tensor, *, lazy: bool) -> int:
-    from roadaware.models.retinanet3d.decode import detect
+    from roadaware.models.retinanet3d.detector import detect
 
     return sum(len(frame.boxes) for frame in detect(network, x, lazy=lazy)[0])
 

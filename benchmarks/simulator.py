@@ -9,10 +9,10 @@ from functools import cache
 from benchmarks.measure import call, python
 from roadaware.simulator.config import Conditions, LidarConfig, SceneConfig, build_scene_config
 from roadaware.simulator.episode import Episode
-from roadaware.simulator.lidar import lidar_pose, simulate_sweep
 from roadaware.simulator.make import make_episode
 from roadaware.simulator.mesh import build_camera
 from roadaware.simulator.render import Stage, render
+from roadaware.simulator.sensors import lidar_pose, simulate_sweep
 
 _Row = tuple[str, str, str]
 _FRAMES = range(20, 140, 6)

@@ -326,7 +326,7 @@ def _crop(root: Path, row: Mapping[str, Any], loss: str) -> Any:
 def write(towns: Mapping[str, Town], out: Path) -> None:
     """Put all tables into the page, the image beside it, and the numbers into the folder."""
     from roadaware.io.files import write_atomically
-    from roadaware.reports.ablation import plot_ablation
+    from roadaware.reports.copg import plot_ablation
 
     whole = together(towns)
     table, data = rows_table(whole)

@@ -85,7 +85,7 @@ def lessons(root: Path) -> Iterator[Lesson]:
     from roadaware.scenes.sensors import open_sweep
     from roadaware.simulator.config import build_scene_config
     from roadaware.simulator.generate import FAR_M, MAIN, Stage, make_episode
-    from roadaware.simulator.lidar import lidar_pose, simulate_sweep
+    from roadaware.simulator.sensors import lidar_pose, simulate_sweep
 
     order = Order("simulator", str(root.resolve()))
     scenes = load_run_inputs(order).scenes
@@ -163,7 +163,7 @@ def teach_edges(parts: list[Lesson]) -> dict[str, Any]:
         parts: of all sweeps.
     """
     from roadaware.corner_cases.copg import describe_shapes
-    from roadaware.corner_cases.ranking import EDGES, MOST_BEAMS
+    from roadaware.corner_cases.cuboids import EDGES, MOST_BEAMS
     from roadaware.geometry.boxes import iou
 
     features, moves = [], []
@@ -187,7 +187,7 @@ def teach_score(parts: list[Lesson], edges: dict[str, Any]) -> dict[str, Any]:
         edges: trees of each edge.
     """
     from roadaware.corner_cases.copg import describe_shapes
-    from roadaware.corner_cases.ranking import build_features, move_edges
+    from roadaware.corner_cases.cuboids import build_features, move_edges
     from roadaware.geometry.boxes import iou
 
     features, worth = [], []
@@ -212,7 +212,7 @@ def predict(trees: dict[str, Any], rows: np.ndarray) -> np.ndarray:
         trees: of `learn`.
         rows: (m, f) features.
     """
-    from roadaware.corner_cases.ranking import Trees
+    from roadaware.corner_cases.cuboids import Trees
 
     return Trees(
         trees["base"], *(np.array(trees[name]) for name in ("feature", "threshold", "value"))
@@ -273,7 +273,7 @@ def main(root: Path) -> None:
     Args:
         root: folders of synthetic scenes.
     """
-    from roadaware.corner_cases import ranking
+    from roadaware.corner_cases import cuboids as ranking
     from roadaware.io.files import write_atomically
 
     parts = [part for each in sorted(root.iterdir()) for part in lessons(each)]

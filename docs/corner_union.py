@@ -67,7 +67,7 @@ def formula(found: Any) -> Any:
     Agreement of the ways to cluster, a size of about a metre, little room under it, enough returns, nearness.
     """
     from roadaware.corner_cases.copg import describe_shapes
-    from roadaware.corner_cases.ranking import FEATURES, apply_image_cues, build_features, select_best_boxes
+    from roadaware.corner_cases.cuboids import FEATURES, apply_image_cues, build_features, select_best_boxes
 
     shape = describe_shapes(found.geometry, found.boxes, found.cuboids, size=(10**9, 10**9))
     rows = build_features(shape, found.boxes, hypotheses=len(found.geometry.hypotheses))

@@ -21,7 +21,7 @@ from roadaware.io.files import write_atomically
 from roadaware.metrics.calibration import CalibrationConfig, CalibrationCore
 from roadaware.metrics.pedestrians import PedestrianConfig, PedestrianCore
 from roadaware.models import CROSSING
-from roadaware.protocols.cross_dataset.results import SETS, CrossResults
+from roadaware.protocols.cross_dataset.config import SETS, CrossResults
 from roadaware.reports.cross_dataset_cells import DOUBT_NAMES, PLAIN, Study
 from roadaware.reports.cross_dataset_sections import Resamples, collect_sets, compute_effects
 from roadaware.statistics.intervals import PercentileDraws, compute_percentile_interval

@@ -12,8 +12,8 @@ from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, collec
 from roadaware.protocols.iv2024 import reproduce
 from roadaware.reports.bars import Difference, plot_forest
 from roadaware.reports.calibration import plot_calibration
-from roadaware.reports.gallery import plot_evaluation, plot_story
-from roadaware.reports.picture import Picture
+from roadaware.reports.evaluation import plot_evaluation, plot_story
+from roadaware.reports.page import Picture
 from roadaware.reports.text import format_name
 from roadaware.tasks.pedestrians import split_samples
 

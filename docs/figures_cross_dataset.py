@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from roadaware.io.files import write_atomically
-from roadaware.protocols.cross_dataset.results import CrossResults
+from roadaware.protocols.cross_dataset.config import CrossResults
 from roadaware.reports.cross_dataset_cells import Study
 from roadaware.reports.cross_dataset_figures import (
     plot_heat_maps,
@@ -16,7 +16,7 @@ from roadaware.reports.cross_dataset_figures import (
     rank_picture,
 )
 from roadaware.reports.cross_dataset_sections import Resamples, compute_effects, plot_pretraining
-from roadaware.reports.picture import Picture
+from roadaware.reports.page import Picture
 
 
 def main(folder: Path, doubt: Path, model: str) -> None:

@@ -15,7 +15,7 @@ from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import build_tube_table
-from roadaware.reports.picture import FULL, GREY, INK, MARKERS, PALE, SERIES, Picture, set_style
+from roadaware.reports.page import FULL, GREY, INK, MARKERS, PALE, SERIES, Picture, set_style
 from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 

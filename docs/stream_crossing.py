@@ -99,8 +99,8 @@ def streamed(held: Scenes, case: Case) -> pl.DataFrame:
     import polars as pl
 
     from roadaware.online.crossing_forecaster import open_foresight
-    from roadaware.online.crossing_tables import build_forecast_table
     from roadaware.online.forecast_event import OutlookRule
+    from roadaware.online.run_folder import build_forecast_table
 
     rule = OutlookRule() if case.steady else OutlookRule(steady_s=0.0)
     tubes = held.samples["tube"].unique().to_list()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -9,6 +10,10 @@ from collections import defaultdict
 
 import hypothesis
 import pytest
+
+# What is imported and collected stays until the end: the collector of garbage need not look through it a thousand times,
+# which is a third of the time of collecting.
+gc.disable()
 
 # One of several processes that share the machine is quicker with one thread than with all that wait for each
 # other; read by the libraries when they are imported.
@@ -38,6 +43,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Try properties on fewer examples where the slow tests are left out, in the workers too."""
     if config.option.markexpr == "not slow":
         os.environ[example_counts.VARIABLE] = "yes"
+        hypothesis.settings.register_profile("fast", hypothesis.settings(), max_examples=33)
+        hypothesis.settings.load_profile("fast")
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is collected, of what tests leave alone."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -45,12 +58,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of the cross of parameters of a test marked `spread(n)`, leave about every n-th cell in the fast suite.
 
     These are every n-th diagonal, which of two parameters meets each value where the other has n values or
-    more, and the first cell of each value that they miss.
+    more, and the first cell of each value that they miss. Tests marked `spread(n, among="readers")` are one cross
+    with all others that say so, where the test is a parameter, too.
     """
     crosses: dict[str, list[pytest.Function]] = defaultdict(list)
     for item in items:
-        if isinstance(item, pytest.Function) and item.get_closest_marker("spread"):
-            crosses[item.nodeid.split("[")[0]].append(item)
+        if isinstance(item, pytest.Function) and (mark := item.get_closest_marker("spread")):
+            crosses[mark.kwargs.get("among") or item.nodeid.split("[")[0]].append(item)
     for cross in crosses.values():
         _spread(cross)
 
@@ -58,11 +72,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _spread(cross: list[pytest.Function]) -> None:
     mark = cross[0].get_closest_marker("spread")
     assert mark is not None
-    orders: dict[str, dict[int, int]] = defaultdict(dict)
+    orders: dict[str, dict[object, int]] = defaultdict(dict)
     places = [
         {
-            name: orders[name].setdefault(id(value), len(orders[name]))
-            for name, value in i.callspec.params.items()
+            name: orders[name].setdefault(key, len(orders[name]))
+            for name, key in (
+                ("", i.nodeid.split("[")[0]),
+                *((name, id(value)) for name, value in i.callspec.params.items()),
+            )
         }
         for i in cross
     ]

@@ -30,7 +30,7 @@ def tiny_pose_graph() -> object:
 
 def save_tiny_poses(path: Path) -> Path:
     """The file, as `models get` writes one."""
-    from roadaware.models.graphs.files import save_graph
+    from roadaware.models.graphs.runner import save_graph
 
     facts = {"task": "pose", "decoder": "movenet", "classes": list(JOINTS), "notes": {"name": "tiny"}}
     save_graph(path, tiny_pose_graph(), facts)  # type: ignore[arg-type]

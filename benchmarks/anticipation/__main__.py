@@ -32,16 +32,11 @@ from roadaware.models.event_head.anticipation import (
 from roadaware.models.event_head.head import open_head
 from roadaware.models.object_labels import ROAD_AGENTS
 from roadaware.scenes.dense_scores import set_score_layout
+from roadaware.scenes.factors import split_tubes_by_label
 from roadaware.scenes.tables import Meta, Predictions, Scenes
-from roadaware.scenes.tracks import split_tubes_by_label
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
 from roadaware.statistics.comparison import build_units, estimate, weigh_ranking
-from roadaware.training.events.anticipation import (
-    FutureRows,
-    fit_anticipation,
-    join_future_rows,
-    make_future_rows,
-)
+from roadaware.training.events.fit import FutureRows, fit_anticipation, join_future_rows, make_future_rows
 from roadaware.training.events.rows import build_linker_config, flip_scene
 from roadaware.training.events.scenes import SceneTruth, load_truth
 

@@ -16,10 +16,9 @@ from benchmarks.events.kitti import print_geometry
 from benchmarks.events.motion import print_motion
 from benchmarks.events.scene_sets import SETS, make_sets, read_rows
 from roadaware.metrics.requirements import find_violating_rows
-from roadaware.models.event_head.head import EventHead, open_head, save_head
-from roadaware.models.event_head.layout import FEATURES
+from roadaware.models.event_head.head import FEATURES, EventHead, open_head, save_head
 from roadaware.models.object_labels import ROAD_AGENTS
-from roadaware.models.retinanet3d.logic_loss import Logic, LogicLoss
+from roadaware.models.retinanet3d.loss import Logic, LogicLoss
 from roadaware.scenes.requirements import bind_requirements, number_clauses, open_requirements
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
 from roadaware.statistics.comparison import Drawn, build_units, estimate, weigh_mean, weigh_ranking

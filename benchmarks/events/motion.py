@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from roadaware.models.event_head.ego_motion import EgoMotion
+from roadaware.models.event_head.features import EgoMotion
 from roadaware.simulator.make import make_episode
 from roadaware.simulator.mesh import build_camera
 from roadaware.simulator.render import Stage, render

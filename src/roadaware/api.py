@@ -44,10 +44,10 @@ from roadaware.metrics.metric_state import SceneResult
 from roadaware.models.catalogue.entries import read_catalogue, resolve_weights
 from roadaware.models.detector import read_advice, read_notes
 from roadaware.online import setup
-from roadaware.online.frame_stream import Watch
 from roadaware.online.frames import SystemClock
 from roadaware.online.setup import CROWDS, FIRST, HEADS, WEIGHTS, WHEN, find_installed_detector, open_when
 from roadaware.online.sources import Realtime, open_source
+from roadaware.online.watch import Watch
 from roadaware.online.watcher import warm_up_detector
 from roadaware.scenes import tables
 from roadaware.scenes.advice import get_advice
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from roadaware.corner_cases.proposal_tables import Stage
-    from roadaware.online.frame_stream import Watch
+    from roadaware.online.watch import Watch
     from roadaware.viewer.opening import Opened
     from roadaware.viewer.serve import Shown
 
@@ -861,7 +861,7 @@ def watch(
         follow: go where an http address redirects to.
 
     Returns:
-        An iterator of `roadaware.online.frame_stream.WatchedFrame`: `number`, `t_s` in seconds, `image`
+        An iterator of `roadaware.online.watch.WatchedFrame`: `number`, `t_s` in seconds, `image`
         (H, W, 3) uint8, `tubes` with `box` (4,) in pixels, `score` and `labels`, `events`, `vehicle`. The
         last frame of a video carries the events that end its tubes.
 

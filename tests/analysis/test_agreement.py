@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadaware.analysis.agreement import OUTCOMES, compute_agreement
+from roadaware.analysis.compare import OUTCOMES, compute_agreement
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.scores import SampleScores, predict_labels
 

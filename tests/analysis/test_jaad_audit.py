@@ -45,6 +45,7 @@ def test_known_counts(name: str, count: int, out_of: int) -> None:
     assert (the(name).count, the(name).out_of) == (count, out_of)
 
 
+@pytest.mark.slow
 def test_the_defects_of_the_labels_are_in_every_split() -> None:
     for name, expected in [
         ("crossing-without-event", [(632, 1122), (42, 107), (399, 769)]),

@@ -8,8 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.analysis.action_confusion import Confusion, compute_action_confusion
-from roadaware.analysis.behaviour_graphs import Arc, BehaviourGraph, build_behaviour_graph
+from roadaware.analysis.behaviours import (
+    Arc,
+    BehaviourGraph,
+    Confusion,
+    build_behaviour_graph,
+    compute_action_confusion,
+)
 from roadaware.analysis.scene_cases import (
     HeardMap,
     build_grounding_strips,

@@ -220,6 +220,58 @@ def test_somebody_new_is_told_from_a_tube_that_was_cut() -> None:
     assert list_values(drive(before + new))["appearance"].filter(pl.col("tube") == 2)["value"].max() == 0.0
 
 
+def light(frames: range, speed: float, start_m: float, side_m: float = 3.0) -> Drive:
+    """A red light 1 m high, 0.3 m wide, whose middle is 2 m above the camera, in boxes that no tube joins."""
+    rows = []
+    for frame in frames:
+        ahead = start_m - speed * frame / FPS
+        middle, up, half = 320 + 500 * side_m / ahead, 240 - 500 * 2.0 / ahead, 500 / ahead / 2
+        rows.append((frame, -1, [middle - 0.3 * half, up - half, middle + 0.3 * half, up + half], "TL"))
+    given = drive(rows, speed=speed)
+    labels = given.labels.copy()
+    labels[:, NAMES.index(("action", "Red"))] = 0.8
+    return replace(given, labels=labels)
+
+
+def test_a_red_light_needs_no_tube_and_is_kept_in_mind_until_it_is_passed() -> None:
+    """From 24 m at 8 m/s: seen until 8 m are left, passed one second later."""
+    seen = light(range(21), 8.0, 24.0)
+    values = list_values(seen)["red_light"].sort("frame")
+    for frame in (10, 20, 25):
+        left = 24 - 0.8 * frame
+        wanted = 0.8 * min(max((64 / (2 * left) - 1.5) / 2.5, 0), 1)
+        row = values.filter(pl.col("frame") == frame).row(0, named=True)
+        assert (row["value"], row["seconds"]) == pytest.approx((wanted, left / 8)), frame
+    assert values.filter(pl.col("frame") == 30)["value"].item() == pytest.approx(0.8)
+    # Two seconds after it was seen nothing is known of it any more.
+    assert values["frame"].max() == 40
+    assert list_values(light(range(21), 1.0, 24.0))["red_light"]["value"].max() == 0.0
+    assert list_values(light(range(21), 8.0, 24.0, side_m=9.0))["red_light"]["value"].max() == 0.0
+    green = seen.labels.copy()
+    green[14:, NAMES.index(("action", "Red"))] = 0.0
+    assert (
+        list_values(replace(seen, labels=green))["red_light"].filter(pl.col("frame") >= 20)["value"].max()
+        == 0.0
+    )
+    # Its boxes, whose places are nobody's path, make one peak.
+    assert len(find_peaks(seen).filter(pl.col("reason") == "red_light")) == 1
+
+
+@pytest.mark.parametrize(
+    ("comes_mps", "ahead_mps", "high"), [(1.2, 6.0, True), (0.0, 6.0, False), (1.2, 0.5, False)]
+)
+def test_the_way_in_a_bend_is_the_driven_arc(comes_mps: float, ahead_mps: float, high: bool) -> None:
+    """A car ahead in a bend of 20 m to the left cuts in where it nears the arc, and drives."""
+    rows = []
+    for frame in range(20):
+        ahead = (10.0 if ahead_mps == 6.0 else 16.0) - (6.0 - ahead_mps) * frame / FPS
+        aside = 2.5 - comes_mps * frame / FPS - ahead**2 / 2 / 20.0
+        middle, half = 320 + 500 * aside / ahead, 375 / ahead
+        rows.append((frame, 1, [middle - half, 240 - half, middle + half, 240 + half], "Car"))
+    values = list_values(drive(rows, speed=6.0, yaw_rps=np.full(60, 0.3)))["cut_in"]
+    assert values["value"].max() > 0.9 if high else values["value"].max() < 0.05
+
+
 def test_nothing_gives_nothing() -> None:
     empty = drive([], n=0, speed_mps=np.zeros(0), standing=np.zeros(0))
     assert find_peaks(empty).is_empty()

@@ -72,6 +72,7 @@ def test_ten_lines_from_arrays_to_numbers_pictures_and_a_page(scenes: ra.Scenes,
     assert difference == pytest.approx(1 - worse.value("frame_map@0.5:agent"))  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_requirements_are_enforced_from_python(scenes: ra.Scenes, tmp_path: Path) -> None:
     rules = tmp_path / "rules.txt"
     rules.write_text("Car\n", encoding="utf-8")

@@ -187,6 +187,7 @@ def test_what_is_no_table_is_refused_with_the_way_to_one(held: dict[str, Held], 
         ra.evaluate(other, scenes, "actions")
 
 
+@pytest.mark.slow
 def test_proposals_are_those_of_the_command(tmp_path: Path) -> None:
     made = tmp_path / "made"
     scenes = ra.simulate(made, preset="corner-cases", seed=3, seconds=1.0, size=(160, 90), fps=2)

@@ -22,9 +22,9 @@ from roadaware.online import sources
 from roadaware.online.cameras import Backoff, Camera, Shot
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import read_events
-from roadaware.online.frame_stream import Watch
 from roadaware.online.frames import SystemClock
 from roadaware.online.video_files import VideoFile
+from roadaware.online.watch import Watch
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +86,7 @@ def test_tubes_of_earlier_frames_stay_as_they_were(film: Path) -> None:
     assert [tube.box.tolist() for frame in seen for tube in frame.tubes] == once
 
 
+@pytest.mark.slow
 def test_whoever_leaves_early_lets_go_of_the_source(film: Path, closed: list[str]) -> None:
     model = ra.load_model()
     closed.clear()
@@ -120,6 +121,7 @@ def _camera(script: list[object]) -> tuple[Camera, list[Connection]]:
     return Camera("camera 0", connect, SystemClock(), backoff=Backoff(attempts=1, first_s=0.01)), made
 
 
+@pytest.mark.slow
 def test_a_camera_is_closed_by_who_leaves_and_told_of_by_whom_it_fails() -> None:
     shots: list[object] = [Shot(number / 10, picture(number)) for number in range(6)]
     camera, made = _camera(shots)

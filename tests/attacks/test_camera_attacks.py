@@ -145,7 +145,7 @@ def test_no_description_of_an_rtsp_camera_leads_elsewhere(other: Camera) -> None
 
 def test_the_port_of_the_relay_answers_nobody_else() -> None:
     """Only who knows the name in the relay's address is passed on to the camera."""
-    from roadaware.online.rtsp_relay import RtspRelay
+    from roadaware.online.connections import RtspRelay
 
     told = Rtsp()
     with Camera(told) as camera:
@@ -264,7 +264,7 @@ def test_however_a_redirect_writes_this_machine_it_is_not_asked(host: str, other
 def test_no_encrypted_camera_points_to_an_unencrypted_one() -> None:
     from dataclasses import replace
 
-    from roadaware.online.http_body import HttpBody
+    from roadaware.online.cameras import HttpBody
 
     first = read_address("https://camera.example/1")
     body = HttpBody.__new__(HttpBody)

@@ -20,11 +20,10 @@ pytest.importorskip("transformers")
 import tiny_hub
 import tiny_objects
 from roadaware.errors import InputError, UsageError
-from roadaware.models.folder_configs import is_safe_pattern, load_tokenizer
 from roadaware.models.loading import open_videos
-from roadaware.models.object_detectors import create_model, save_objects
+from roadaware.models.object_detectors import create_model, open_segmenter, save_objects
 from roadaware.models.offline import block_network
-from roadaware.models.segmenters import open_segmenter
+from roadaware.models.pretrained import is_safe_pattern, load_tokenizer
 
 torch.set_num_threads(1)
 PICTURE = np.zeros((48, 64, 3), np.uint8)

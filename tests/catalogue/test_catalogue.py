@@ -156,7 +156,7 @@ def test_what_was_fetched_before_a_break_is_not_fetched_again(
     files = _files()
     archive = _archive(files)
     entry, runs = _entry(archive, files), _npm(tmp_path, monkeypatch, archive)
-    from roadaware.models.graphs import files as written
+    from roadaware.models.graphs import runner as written
 
     with monkeypatch.context() as broken:
         broken.setattr(written, "save_graph", _interrupted)

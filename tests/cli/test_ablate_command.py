@@ -14,11 +14,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 from planted_kitti import planted_kitti
 
 from roadaware.analysis.corner_tables import COLUMNS
-from roadaware.cli.ablate import parse_grid
 from roadaware.cli.app import main
 from roadaware.corner_cases.runner import Order, run
 from roadaware.datasets import read
 from roadaware.errors import UsageError
+from roadaware.protocols.copg_ablation import parse_grid
 from roadaware.scenes.store import save
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from small_files import write_files
 
-from roadaware.analysis.agreement import compute_agreement
+from roadaware.analysis.compare import compute_agreement
 from roadaware.analysis.evaluation.pedestrians import match_file
 from roadaware.cli import main
 

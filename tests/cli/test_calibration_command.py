@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from small_files import Command, Files, write_files
 
-from roadaware.cli.calibration import _times
+from roadaware.analysis.evaluation.pedestrians import group_by_time
 from roadaware.metrics.metric_state import Judged
 from roadaware.metrics.scores import SampleScores
 from roadaware.statistics.calibration import AdaptiveBins, reliability
@@ -185,7 +185,7 @@ def test_two_bands_of_time_to_event_are_slices_and_one_is_none() -> None:
             np.array([str(at) for at in range(len(frames))]),
             tte_frames=np.array(frames),
         )
-        return _times(cast(Judged, SimpleNamespace(state=state)))
+        return group_by_time(cast(Judged, SimpleNamespace(state=state)))
 
     labels, means = times(30, 30, 90)
     assert len(labels) == 1

@@ -51,6 +51,7 @@ def test_truth_as_claims_on_a_crowd_is_perfect_and_blurred_claims_are_not(
     assert 0 <= values[1] < values[0]
 
 
+@pytest.mark.slow
 def test_saved_and_simulated_scenes_are_taken_for_any_data_set(
     roadaware: Command, made_up: Path, tmp_path: Path
 ) -> None:

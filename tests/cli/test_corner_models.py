@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 
 from planted_kitti import planted_kitti
 
-from roadaware.cli.prelabel import select_prelabels
+from roadaware.cli.images import select_prelabels
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.datasets import read
 from roadaware.io.images import decode_mask, encode_png
@@ -31,8 +31,7 @@ from roadaware.scenes.sensors import open_frame
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Meta, Predictions
 from roadaware.tasks import prediction_runs
-from roadaware.tasks.prediction_runs import PredictionRun
-from roadaware.tasks.resumable_runs import MaskRun
+from roadaware.tasks.prediction_runs import MaskRun, PredictionRun
 from roadaware.tasks.road_events import Classes
 from roadaware.tasks.videos import VideoFacts
 
@@ -156,7 +155,7 @@ def test_pictures_that_are_gone_are_counted_and_tried_again(
 def test_segmenting_goes_on_where_it_was(
     roadaware: Command, hub: Path, kitti: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from roadaware.models.segmenters import Segmenter
+    from roadaware.models.object_detectors import Segmenter
 
     asked: list[int] = []
     segment = Segmenter.segment
@@ -272,7 +271,7 @@ def test_networks_of_ours_need_films(
     roadaware: Command, kitti: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from roadaware.models import loading
-    from roadaware.models.videos import VideoDetector
+    from roadaware.models.detector import VideoDetector
 
     film = VideoDetector({"agent": ("Car",)}, causal=True)
     monkeypatch.setattr(loading, "open_videos", lambda *_, **__: film)
@@ -340,7 +339,7 @@ def test_proposals_are_named(roadaware: Command, hub: Path, kitti: Path, tmp_pat
 def test_naming_goes_on_where_it_was(
     roadaware: Command, hub: Path, kitti: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from roadaware.models.open_vocabulary.clip import CropNamer
+    from roadaware.models.open_vocabulary import CropNamer
     from roadaware.tasks import prelabels
 
     monkeypatch.setattr(prelabels, "_TOGETHER", 2)

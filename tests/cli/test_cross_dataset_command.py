@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tasks"))
 
 from street import street
 
-from roadaware.protocols.cross_dataset.results import CrossResults
+from roadaware.protocols.cross_dataset.config import CrossResults
 from roadaware.scenes.store import save
 
 

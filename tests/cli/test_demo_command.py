@@ -16,8 +16,8 @@ from small_files import Command
 
 from roadaware.cli import main
 from roadaware.datasets import read
+from roadaware.demo import command as steps
 from roadaware.demo import scenes as synthetic
-from roadaware.demo import steps
 from roadaware.demo_data import DemoFacts, write_demo
 from roadaware.errors import DiskError
 

@@ -10,8 +10,8 @@ import pytest
 
 from roadaware.datasets.loading import SYNTHETIC, open_dataset
 from roadaware.demo import watching
+from roadaware.demo.command import Demo
 from roadaware.demo.scenes import LEARNT_SEEDS, select_seed
-from roadaware.demo.steps import Demo
 from roadaware.demo.watching import watch_scenes
 from roadaware.models.detector import FrameDetections
 from roadaware.online import setup

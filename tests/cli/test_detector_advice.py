@@ -89,6 +89,7 @@ def test_link_follows_advice_says_so_and_can_be_told_otherwise(
     assert open_predictions(tmp_path / "silent") == link(events.claims, plain)
 
 
+@pytest.mark.slow
 def test_detectors_that_disagree_are_said_and_neither_is_followed(
     roadaware: Command, events: Events, claims: Path, tmp_path: Path
 ) -> None:

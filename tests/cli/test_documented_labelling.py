@@ -10,7 +10,7 @@ import pytest
 from small_files import Command
 
 from roadaware.analysis.annotation.agreement import MEASURES
-from roadaware.analysis.annotation.proposal_outcomes import FATES
+from roadaware.analysis.annotation.cost import FATES
 from roadaware.cli.label import Seconds
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "corner_annotation.md").read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import as_json, evaluate
-from roadaware.reports.event_runs import load_event_run
+from roadaware.reports.event_pages import load_event_run
 from roadaware.scenes.composites import product_of_marginals
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions, Scenes
@@ -162,6 +162,7 @@ def test_unknown_videos_are_counted(roadaware: Command, events: Events, tmp_path
     assert all(f"{n:,} {what}" in strict.err for what, n in counts.items())
 
 
+@pytest.mark.slow
 def test_groups_are_sets_of_their_own(roadaware: Command, events: Events, tmp_path: Path) -> None:
     sliced = ("--by", "split", "weather", "night", "height", "-o", tmp_path / "run")
     done = road(roadaware, events, *sliced, "--only", "frame", "--json")
@@ -184,6 +185,7 @@ def test_kinds_thresholds_and_overlaps_can_be_chosen(roadaware: Command, events:
     assert list(done.data["video"]["tiou"]) == ["0.1", "0.5"]
 
 
+@pytest.mark.slow
 def test_products_of_marginals_change_composites_alone(roadaware: Command, events: Events) -> None:
     joint, product = (
         road(roadaware, events, "--composites", how, "--json").data for how in ("joint", "product")
@@ -325,6 +327,7 @@ def test_labels_that_the_truth_does_not_know_are_an_error(
     assert same.data["frame"]["0.5"]["agent"]["mean"] > 0
 
 
+@pytest.mark.slow
 def test_ucf24_takes_its_pickle_and_its_test_split(roadaware: Command, tmp_path: Path) -> None:
     truth = write_ucf24(tmp_path / "annotations.pkl")
     words = ["evaluate", "ucf24", "--truth", truth, "--predictions", tmp_path / "detections", "--json"]

@@ -264,6 +264,7 @@ def test_outputs_stay_out_of_inputs(roadaware: Command, chaos: Path, tmp_path: P
     assert "holds other things" in done.err
 
 
+@pytest.mark.slow
 def test_an_empty_truth_of_the_right_kind_says_that_there_is_nothing(
     roadaware: Command, chaos: Path, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from event_files import Events
 from small_files import Command, Files
 
-from roadaware.reports import event_runs, runs
+from roadaware.reports import event_pages, runs
 
 pytestmark = pytest.mark.slow
 
@@ -51,9 +51,9 @@ def test_a_run_holds_settings_results_matches_and_report(folders: tuple[Path, Pa
 
 
 def test_a_run_comes_back_as_it_was(folders: tuple[Path, Path]) -> None:
-    loaded = event_runs.load_event_run(folders[0])
+    loaded = event_pages.load_event_run(folders[0])
     results = json.loads((folders[0] / "results.json").read_text())
-    facts = event_runs.build_event_run_facts(loaded)
+    facts = event_pages.build_event_run_facts(loaded)
     assert {name: results[name] for name in facts} == json.loads(json.dumps(facts))
     assert loaded.strips
     assert loaded.matches["frame"].ignored is None

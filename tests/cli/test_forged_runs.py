@@ -26,8 +26,7 @@ from benchmarks.fuzzing import _hostile
 from roadaware.cli import main
 from roadaware.errors import DamagedError
 from roadaware.metrics.metric_state import SCENE_COUNTS, SCENE_SUMMARY
-from roadaware.reports.event_pages import render_event_runs
-from roadaware.reports.event_runs import build_event_run_json, load_event_run
+from roadaware.reports.event_pages import build_event_run_json, load_event_run, render_event_runs
 from roadaware.reports.event_text import format_event_run, format_event_runs
 from roadaware.reports.runs import load, load_runs, read_table
 from roadaware.reports.scene_runs import load_scene_run, render_scene_runs

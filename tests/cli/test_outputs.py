@@ -150,12 +150,12 @@ def test_an_onnx_file_is_replaced_only_when_asked(roadaware: Command, tmp_path: 
 def test_folders_are_known_by_what_their_writers_put_there(tmp_path: Path) -> None:
     from roadaware.cli.train import _LAST
     from roadaware.corner_cases import runner
-    from roadaware.demo import steps
+    from roadaware.demo import command as steps
     from roadaware.formats import proposal_tasks
     from roadaware.online import run_folder
     from roadaware.protocols import copg_ablation
     from roadaware.simulator import generate
-    from roadaware.tasks import prediction_runs, prelabels, resumable_runs
+    from roadaware.tasks import prediction_runs, prelabels
     from roadaware.training.checkpoints import LAST
 
     for output, name, form in (
@@ -163,7 +163,7 @@ def test_folders_are_known_by_what_their_writers_put_there(tmp_path: Path) -> No
         (outputs.SIMULATION, generate.MAIN, generate.FORMAT),
         (outputs.PROPOSALS, runner.MAIN, runner.FORMAT),
         (outputs.ABLATION, copg_ablation.MAIN, copg_ablation.FORMAT),
-        (outputs.MASKS, resumable_runs.RECORD, resumable_runs.FORMAT),
+        (outputs.MASKS, prediction_runs.MASK_RECORD, prediction_runs.MASK_FORMAT),
         (outputs.PRELABELS, prelabels.RECORD, prelabels.FORMAT),
         (outputs.PREDICTIONS, prediction_runs.RECORD, prediction_runs.FORMAT),
     ):

@@ -14,11 +14,10 @@ from planted_kitti import planted_kitti
 
 from roadaware.cli import propose as command
 from roadaware.cli.app import main
-from roadaware.cli.propose import configure_copg
-from roadaware.corner_cases.config import CopgConfig
+from roadaware.corner_cases.config import CopgConfig, configure_copg
 from roadaware.datasets.detect_format import detect_reader
 from roadaware.errors import DatasetNotFoundError, UsageError
-from roadaware.reports.corner_text import format_reasons
+from roadaware.reports.scene_text import format_reasons
 from roadaware.scenes.store import open_predictions
 
 

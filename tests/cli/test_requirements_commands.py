@@ -11,7 +11,7 @@ from small_files import Command
 
 from roadaware.linking.enforcement import EnforcementConfig, enforce_requirements
 from roadaware.metrics.requirements import evaluate_requirements
-from roadaware.reports.event_runs import load_event_run
+from roadaware.reports.event_pages import load_event_run
 from roadaware.scenes.requirements import format_dimacs, parse_requirements
 from roadaware.scenes.store import open_predictions, save
 
@@ -99,6 +99,7 @@ class TestEnforce:
 
 
 class TestEvaluate:
+    @pytest.mark.slow
     def test_violations_stand_in_text_json_page_and_run(
         self, roadaware: Command, events: Events, rules, tmp_path
     ) -> None:

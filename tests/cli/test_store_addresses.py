@@ -3,8 +3,11 @@ the address instead of the folder that stands for it."""
 
 from __future__ import annotations
 
+import functools
+import http.server
 import json
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,6 +52,27 @@ def in_store(folder: str) -> dict[str, bytes]:
 
 def on_disk(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_dataset_whose_name_is_left_out_may_lie_on_a_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = {"id": 1, "file_name": "a.jpg", "width": 100, "height": 100}
+    box = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 2, 30, 40]}
+    content = {"images": [image], "annotations": [box], "categories": [{"id": 1, "name": "car"}]}
+    (tmp_path / "coco.json").write_text(json.dumps(content))
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            assert main(["read", f"http://127.0.0.1:{server.server_port}/coco.json"]) == 0
+        finally:
+            server.shutdown()
+            thread.join()
+    out = capsys.readouterr().out
+    assert out.startswith("COCO")
+    assert re.search(r"boxes +1\n", out)
 
 
 def test_the_bytes_are_those_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,6 +166,7 @@ def test_files_by_address_and_by_path_are_the_same(
     assert on_disk(made) == before
 
 
+@pytest.mark.slow
 def test_one_output_lies_in_no_other(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "-o", "memory://b/made", *TINY, "-q"]) == 0
     arguments = ["read", "simulator", "memory://b/made", "-o", "memory://b/tables"]
@@ -150,6 +175,7 @@ def test_one_output_lies_in_no_other(capsys: pytest.CaptureFixture[str]) -> None
     assert in_store("/b/tables") == {}
 
 
+@pytest.mark.slow
 def test_a_store_that_takes_nothing_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

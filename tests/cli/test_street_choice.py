@@ -21,8 +21,8 @@ from roadaware.cli.networks import AS_IT_SUITS, Looks, select_detector
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.models.catalogue.entries import COCO, RECORD, Entry, find_entry, get_models_folder
-from roadaware.models.graphs.files import save_graph
-from roadaware.models.graphs.tfjs import convert
+from roadaware.models.graphs.graph import convert
+from roadaware.models.graphs.runner import save_graph
 from roadaware.models.graphs.views import Views
 from roadaware.online.setup import find_bundled_weights
 

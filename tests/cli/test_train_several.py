@@ -159,6 +159,7 @@ def test_recipes_on_other_samples_stand_in_another_table(
     assert heads[0].partition("samples of")[0] != heads[1].partition("samples of")[0]
 
 
+@pytest.mark.slow
 def test_two_of_them_can_be_compared(roadaware: Command, ran: tuple[Path, Done]) -> None:
     out, _ = ran
     tests = [next(out.glob(f"{name}-*/test")) for name in ("steady", "trees")]

@@ -11,13 +11,14 @@ import pytest
 from small_files import Command
 
 from roadaware.analysis.annotation.selection import read_image_list
-from roadaware.cli import triage as command
+from roadaware.analysis.drives import find_drives
+from roadaware.analysis.triage import read_verdicts, read_weights
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.models.detector import FrameDetections
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Scenes
-from roadaware.viewer.findings import hold_findings, read_findings
+from roadaware.viewer.opening import hold_findings, read_findings
 
 
 def street(name: str, side_m: float = 0.0, n: int = 80) -> Scenes:
@@ -116,7 +117,7 @@ def test_weights_decide_and_bad_ones_are_refused(streets: Path, tmp_path: Path, 
         ("collision: 2", "collision should lie in 0 to 1"),
         ("collision: [1]", "collision is a number"),
         ("- collision", "expected names of reasons"),
-        ("\n".join(f"{name}: 0" for name in command.read_weights(None).weights), "every reason weighs 0"),
+        ("\n".join(f"{name}: 0" for name in read_weights(None).weights), "every reason weighs 0"),
     ):
         weights.write_text(text)
         done = roadaware("triage", streets, "--weights", weights, "-o", tmp_path / "b")
@@ -125,6 +126,7 @@ def test_weights_decide_and_bad_ones_are_refused(streets: Path, tmp_path: Path, 
         assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.slow
 def test_verdicts_are_learnt_from_and_too_few_refused(tmp_path: Path, roadaware: Command) -> None:
     for k in range(22):
         save(street(f"v{k:02}", 0.1 * k), tmp_path / "streets" / f"{k}")
@@ -157,7 +159,7 @@ def test_verdicts_are_learnt_from_and_too_few_refused(tmp_path: Path, roadaware:
     )
     (tmp_path / "odd.csv").write_text("moment,verdict\nv00:1,yes\nv00:1,no\n")
     with pytest.raises(InputError, match="both verdicts"):
-        command.read_verdicts(tmp_path / "odd.csv")
+        read_verdicts(tmp_path / "odd.csv")
 
 
 def test_what_is_damaged_is_named_and_the_rest_goes_on(
@@ -236,6 +238,7 @@ def write_film(path: Path, frames: int = 30) -> None:
             film.write(np.full((120, 160, 3), 90, np.uint8))
 
 
+@pytest.mark.slow
 def test_videos_are_watched_once_and_a_broken_one_is_named(
     tmp_path: Path, roadaware: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,10 +316,10 @@ def test_two_videos_of_one_name_are_told_apart(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "x.mp4").write_bytes(b"")
-    films, _, _ = command.find_drives([tmp_path])
+    films, _ = find_drives([tmp_path])
     assert set(films) == {"a-x", "b-x"}
     with pytest.raises(UsageError, match="would have one name, x"):
-        command.find_drives([tmp_path / "a", tmp_path / "b"])
+        find_drives([tmp_path / "a", tmp_path / "b"])
 
 
 def test_an_input_twice_counts_once(streets: Path, tmp_path: Path, roadaware: Command) -> None:

@@ -17,13 +17,13 @@ import pytest
 from small_files import Command
 
 from roadaware.cli import watch as command
-from roadaware.cli.watch import apply_detector_advice
 from roadaware.errors import DamagedError
 from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.models.detector import FrameDetections
 from roadaware.online import setup
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import read_events
+from roadaware.online.setup import apply_detector_advice
 from roadaware.scenes.store import open_predictions
 
 STUB = """
@@ -288,7 +288,9 @@ def test_what_a_detector_was_trained_on_is_said_where_the_film_is_not_of_that_ki
 
 
 @pytest.mark.usefixtures("stub")
-@pytest.mark.parametrize("name", ["drive [1]", "a*b?", "[", "\x1b[2J"])
+@pytest.mark.parametrize(
+    "name", ["drive [1]", *(pytest.param(name, marks=pytest.mark.slow) for name in ("a*b?", "[", "\x1b[2J"))]
+)
 def test_a_folder_may_be_named_like_a_pattern(
     roadaware: Command, film: Path, tmp_path: Path, name: str
 ) -> None:
@@ -377,6 +379,7 @@ def _started(film: Path, out: Path, *more: str) -> subprocess.Popen[str]:
     return child
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_with_everything_saved(film: Path, tmp_path: Path) -> None:
     child = _started(film, tmp_path / "run", "--realtime")
     child.send_signal(signal.SIGINT)

@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from small_files import Command
 
-from roadaware.analysis.watched import summarise_events
 from roadaware.cli import watch
 from roadaware.cli import watch as command
 from roadaware.cli.watch import LiveLine
 from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.models.detector import FrameDetections
 from roadaware.online.watch import Progress
-from roadaware.reports.watch_text import format_progress
+from roadaware.reports.watch_page import format_progress, summarise_events
 
 
 class Stub:
@@ -77,6 +76,7 @@ def test_a_watch_ends_with_a_page_and_report_makes_the_same(
         "what is expected",
         "crossing",
         "risk",
+        "when",
     }
     assert "drive<b>" not in page
     assert page.count("<script") == 1
@@ -156,7 +156,7 @@ def test_nothing_is_shown_on_a_pipe(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Source:
-        from roadaware.online.frame_stats import Outcomes
+        from roadaware.online.frames import Outcomes
 
         n_frames, fps, outcomes = 100, 10.0, Outcomes()
 

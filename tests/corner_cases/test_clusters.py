@@ -12,9 +12,14 @@ from plain_labels import plain_labels
 from planted import Thing, World, sweep
 
 from example_counts import tried
-from roadaware.corner_cases.clusters import compute_min_range_ratio, find_clusters, label
 from roadaware.corner_cases.ground import check
-from roadaware.corner_cases.range_image import assign_grid_cells, fill
+from roadaware.corner_cases.range_image import (
+    assign_grid_cells,
+    compute_min_range_ratio,
+    fill,
+    find_clusters,
+    label,
+)
 from roadaware.errors import UsageError
 
 

@@ -30,6 +30,7 @@ def test_things_apart_are_clusters():
     assert (iou(wanted, propose(seen, angle, found).boxes.edges).max(1) > 0.7).all()
 
 
+@pytest.mark.slow
 def test_a_wider_reach_joins_more_and_limits_hold():
     near = World(tuple(Thing(10, y, length=0.4) for y in (-0.9, 0.9)), rings=40, columns=900)
     counts = [len(extract_dbscan_geometry(capture(near), eps_m=eps).clusters) for eps in (0.5, 1.0)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from roadaware.corner_cases.energy import (
+from roadaware.corner_cases.scorers import (
     NEUTRAL,
     EnergyConfig,
     EnergyModel,

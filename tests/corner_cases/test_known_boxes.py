@@ -10,14 +10,15 @@ import polars as pl
 import pytest
 from planted_unknowns import film_of, planted_detections, planted_pictures, planted_proposals
 
-from roadaware.corner_cases.energy import EnergyConfig, EnergyModel
 from roadaware.corner_cases.known_objects import (
     Matching,
     compute_detection_energies,
     fit_known,
     score_energy_novelty,
 )
-from roadaware.corner_cases.scorer_file import (
+from roadaware.corner_cases.scorers import (
+    EnergyConfig,
+    EnergyModel,
     check_apart,
     check_held_out,
     hash_videos,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from roadaware.corner_cases.memory import MemoryBank, MemoryConfig, fit_memory
+from roadaware.corner_cases.scorers import MemoryBank, MemoryConfig, fit_memory
 from roadaware.errors import InputError, UsageError
 from roadaware.tasks.unknown_memory import WIDTH, extract_plain_features
 

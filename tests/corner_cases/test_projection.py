@@ -7,9 +7,8 @@ import pytest
 from planted import HEIGHT_M, ahead
 
 from roadaware.corner_cases.captures import Camera, ensure_rigid_pose
-from roadaware.corner_cases.clusters import Clusters
 from roadaware.corner_cases.ground import Ground
-from roadaware.corner_cases.projection import project
+from roadaware.corner_cases.range_image import Clusters, project
 from roadaware.errors import InputError
 
 CAMERA = ahead(640, 480, 400.0)

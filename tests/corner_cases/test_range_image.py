@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from planted import Thing, World, sweep
 
-from roadaware.corner_cases.clusters import label
 from roadaware.corner_cases.ground import check
 from roadaware.corner_cases.kernels import assign_rings, compute_polar
 from roadaware.corner_cases.range_image import (
@@ -18,6 +17,7 @@ from roadaware.corner_cases.range_image import (
     Layout,
     assign_grid_cells,
     fill,
+    label,
     parse_layout,
 )
 from roadaware.errors import InputError, UsageError

@@ -12,12 +12,11 @@ import pytest
 from plain_labels import plain_labels
 
 from roadaware.corner_cases.captures import Capture
-from roadaware.corner_cases.clusters import label
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import Proposals, propose
 from roadaware.corner_cases.ground import check
 from roadaware.corner_cases.loader import Captures
-from roadaware.corner_cases.range_image import GIVEN, RECOVERED, assign_grid_cells, fill
+from roadaware.corner_cases.range_image import GIVEN, RECOVERED, assign_grid_cells, fill, label
 from roadaware.datasets import read
 from roadaware.geometry.boxes import iou
 from roadaware.scenes.schema import CORNERS

@@ -15,7 +15,6 @@ from planted import Thing, World, ahead, capture, corners_in
 from example_counts import tried
 from roadaware.config import digest, from_dict, to_dict
 from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, SemanticMap
-from roadaware.corner_cases.clusters import TALL, WIDE
 from roadaware.corner_cases.config import CopgConfig, open_saved_config
 from roadaware.corner_cases.copg import (
     build_proposals,
@@ -26,22 +25,22 @@ from roadaware.corner_cases.copg import (
     propose,
     select_cluster_values,
 )
-from roadaware.corner_cases.cuboids import Cuboids, fit_cuboids
-from roadaware.corner_cases.ground import check, find_ground, follow_ground, validate_lidar_points
-from roadaware.corner_cases.kernels import label_within_reach
-from roadaware.corner_cases.projection import Boxes
-from roadaware.corner_cases.proposal_tables import build_dropped_rows, build_proposal_rows
-from roadaware.corner_cases.range_image import assign_grid_cells
-from roadaware.corner_cases.ranking import (
+from roadaware.corner_cases.cuboids import (
     EDGES,
     FEATURES,
+    Cuboids,
     Trees,
     apply_image_cues,
+    fit_cuboids,
     load_trees,
     move_edges,
     parse_trees,
     select_best_boxes,
 )
+from roadaware.corner_cases.ground import check, find_ground, follow_ground, validate_lidar_points
+from roadaware.corner_cases.kernels import label_within_reach
+from roadaware.corner_cases.proposal_tables import build_dropped_rows, build_proposal_rows
+from roadaware.corner_cases.range_image import TALL, WIDE, Boxes, assign_grid_cells
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.cuboid_labels import CUBOID
 from roadaware.geometry.boxes import iou

@@ -54,9 +54,14 @@ def _facts(folder: Path) -> None:
 def _predictors(folder: Path) -> None:
     import torch
 
-    from roadaware.corner_cases.energy import EnergyConfig, EnergyModel
-    from roadaware.corner_cases.memory import MemoryBank
-    from roadaware.corner_cases.scorer_file import Fitted, save_fitted, sort_fingerprints
+    from roadaware.corner_cases.scorers import (
+        EnergyConfig,
+        EnergyModel,
+        Fitted,
+        MemoryBank,
+        save_fitted,
+        sort_fingerprints,
+    )
     from roadaware.models import create, get_crossing_entry, load_model_class
     from roadaware.models.crossing.predictor import Predictor
     from roadaware.statistics.distributions import Weibull
@@ -159,8 +164,7 @@ def _ask_recipe(path: Path) -> str:
 
 
 def _ask_file(path: Path) -> str:
-    from roadaware.corner_cases.energy import EnergyModel
-    from roadaware.corner_cases.scorer_file import open_fitted
+    from roadaware.corner_cases.scorers import EnergyModel, open_fitted
     from roadaware.models import load_model_class
     from roadaware.models.crossing.inputs import Held, InputSet
     from roadaware.models.crossing.predictor import Predictor, is_predictor
@@ -195,8 +199,8 @@ def _ask_file(path: Path) -> str:
 
 def _ask_folder(path: Path) -> str:
     from roadaware.models.loading import open_videos
-    from roadaware.models.open_vocabulary.clip import open_namer
-    from roadaware.models.segmenters import open_segmenter
+    from roadaware.models.object_detectors import open_segmenter
+    from roadaware.models.open_vocabulary import open_namer
 
     if path.name in ("segformer", "mask2former", "sharded"):
         open_segmenter(path).segment([PICTURE])

@@ -60,6 +60,7 @@ def _derived(linked: Predictions) -> pl.DataFrame:
     return rows.join(labels, on=["tube", "kind"], how="left", maintain_order="left")
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("seeds", [(1, 2), pytest.param((0, 3), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_paths_and_tubes_equal_the_plain_ones(name: str, seeds: tuple[int, ...]) -> None:

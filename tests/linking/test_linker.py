@@ -449,6 +449,7 @@ def test_a_second_video_starts_afresh() -> None:
     assert linker.update(*_one(0, 0)).began == (1,)
 
 
+@pytest.mark.slow
 def test_closed_paths_leave_memory() -> None:
     closed: list[int] = []
     linker = Linker(DEFAULT, 20, on_closed=lambda path: closed.append(path.number))

@@ -17,11 +17,17 @@ from plain_graph_model import HEAT, PICTURE, SIDES, Maker, run_plain, tiny_cente
 
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.models.catalogue.entries import COCO
-from roadaware.models.graphs.files import is_graph_file, open_graph, save_graph
-from roadaware.models.graphs.graph import INPUT, Graph, Step, keep_channels, parse_graph
-from roadaware.models.graphs.runner import Backend, Runner, _find_hard_swishes, has_onnx
+from roadaware.models.graphs.graph import INPUT, Graph, Step, convert, keep_channels, parse_graph
+from roadaware.models.graphs.runner import (
+    Backend,
+    Runner,
+    _find_hard_swishes,
+    has_onnx,
+    is_graph_file,
+    open_graph,
+    save_graph,
+)
 from roadaware.models.graphs.street import StreetDetector, merge_tile_boxes, open_street
-from roadaware.models.graphs.tfjs import convert
 from roadaware.models.graphs.views import Views, find_peaks, resize_region
 from roadaware.models.loading import open_stream, open_videos
 from roadaware.models.object_labels import ROAD_AGENTS

@@ -10,8 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from roadaware.errors import DamagedError, InputError
-from roadaware.models.graphs.files import save_graph
 from roadaware.models.graphs.movenet import SIDE_PX, cropped, decoded, open_poses
+from roadaware.models.graphs.runner import save_graph
 from tiny_poses import JOINTS, save_tiny_poses, tiny_pose_graph
 
 CELLS, STRIDE = 48, 4

@@ -17,12 +17,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.models.detector import FrameDetections
+from roadaware.models.detector import FrameDetections, Stepwise, VideoDetector
 from roadaware.models.detector_fusion import BoxScores, Union
 from roadaware.models.loading import open_videos
 from roadaware.models.object_detectors import (
+    DETECTOR_FAMILIES,
     FACTS,
-    FAMILIES,
     ObjectDetector,
     build_detr_targets,
     create_model,
@@ -35,7 +35,6 @@ from roadaware.models.retinanet3d import default
 from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.detector import Fit, NetworkVideos
 from roadaware.models.retinanet3d.network import RetinaNet3D
-from roadaware.models.videos import Stepwise, VideoDetector
 from roadaware.models.weights import save_detector
 
 torch.set_num_threads(1)
@@ -158,7 +157,7 @@ PREPARED = ((64, 96), [0.0] * 3, [1.0] * 3)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", FAMILIES)
+@pytest.mark.parametrize("kind", DETECTOR_FAMILIES)
 def test_each_family_is_saved_and_opened_to_the_same_detections(kind: str, tmp_path: Path) -> None:
     rule = DetectRule(min_agentness=0, nms_iou=None)
     model = tiny_model(kind, AGENTS)

@@ -18,19 +18,20 @@ from open_folders import noise
 from torch.nn import functional
 
 from roadaware.errors import InputError, UsageError
-from roadaware.models.folder_configs import load_tokenizer
+from roadaware.models.crops import CropRule, crop, validate_texts
 from roadaware.models.loading import open_videos
-from roadaware.models.open_vocabulary.clip import CropNamer, encode_padded_tokens, open_namer
-from roadaware.models.open_vocabulary.crops import CropRule, crop, validate_texts
-from roadaware.models.open_vocabulary.zero_shot import (
+from roadaware.models.object_detectors import Segmenter, compute_class_mask, open_segmenter
+from roadaware.models.open_vocabulary import (
+    CropNamer,
     GroundingDetector,
     OwlDetector,
     build_prompts,
+    encode_padded_tokens,
+    open_namer,
     open_zero_shot,
 )
-from roadaware.models.pretrained import load_image_preparer
+from roadaware.models.pretrained import load_image_preparer, load_tokenizer
 from roadaware.models.retinanet3d.config import DetectRule
-from roadaware.models.segmenters import Segmenter, compute_class_mask, open_segmenter
 
 torch.set_num_threads(1)
 TEXTS = ("tyre", "traffic cone", "dog")

@@ -17,11 +17,9 @@ from open_folders import WRITERS, noise
 
 from roadaware.errors import DamagedError, InputError
 from roadaware.models import FOLDERS, list_folder_cards
-from roadaware.models.folder_configs import load_tokenizer
-from roadaware.models.open_vocabulary.clip import open_namer
-from roadaware.models.open_vocabulary.zero_shot import open_zero_shot
-from roadaware.models.pretrained import load_image_preparer
-from roadaware.models.segmenters import open_segmenter
+from roadaware.models.object_detectors import open_segmenter
+from roadaware.models.open_vocabulary import open_namer, open_zero_shot
+from roadaware.models.pretrained import load_image_preparer, load_tokenizer
 
 torch.set_num_threads(1)
 TEXTS = ("tyre", "traffic cone", "dog")
@@ -128,11 +126,16 @@ def test_descriptions_of_preparation_as_older_versions_wrote_them(copied: Any) -
 
 
 def test_every_type_of_folder_has_a_whole_card() -> None:
-    from roadaware.models.object_detectors import FAMILIES
-    from roadaware.models.open_vocabulary import clip, zero_shot
-    from roadaware.models.segmenters import FAMILIES as SEGMENTERS
+    from roadaware.models import open_vocabulary
+    from roadaware.models.object_detectors import DETECTOR_FAMILIES
+    from roadaware.models.object_detectors import SEGMENTER_FAMILIES as SEGMENTERS
 
-    assert set(FOLDERS) == {*FAMILIES, *zero_shot.FAMILIES, *clip.FAMILIES, *SEGMENTERS}
+    assert set(FOLDERS) == {
+        *DETECTOR_FAMILIES,
+        *open_vocabulary.ZERO_SHOT_FAMILIES,
+        *open_vocabulary.CLIP_FAMILIES,
+        *SEGMENTERS,
+    }
     for name, card in list_folder_cards().items():
         assert card.name == name
         assert [f.name for f in fields(card) if not getattr(card, f.name) and f.name != "published"] == []

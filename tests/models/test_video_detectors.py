@@ -12,14 +12,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from roadaware.errors import InputError, UsageError
-from roadaware.models.detector import FrameDetections
+from roadaware.models.detector import FrameDetections, Stepwise, VideoDetector
 from roadaware.models.detector_fusion import Ensemble, MeanNetwork
 from roadaware.models.loading import digest_model_files, open_stream, open_videos
 from roadaware.models.retinanet3d import default
 from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.detector import NetworkVideos, StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
-from roadaware.models.videos import Stepwise, VideoDetector
 from roadaware.models.weights import save_detector
 
 torch.set_num_threads(1)

@@ -14,8 +14,7 @@ from roadaware.online.camera_motion import CameraMotion
 from roadaware.online.cameras import Shot
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import Event
-from roadaware.online.frame_stats import Ending, Outcomes
-from roadaware.online.frames import Source, SourceFrame
+from roadaware.online.frames import Ending, Outcomes, Source, SourceFrame
 from roadaware.online.run_folder import RunFolder, prepare
 from roadaware.online.watch import Progress, watch
 from roadaware.online.watcher import Last, Seen

@@ -9,8 +9,7 @@ import torch
 
 from roadaware.models import create
 from roadaware.models.crossing.entries import SteadyConfig
-from roadaware.models.crossing.predictor import Predictor
-from roadaware.models.crossing.uncertainty import replace_last_layer
+from roadaware.models.crossing.predictor import Predictor, replace_last_layer
 from roadaware.models.crossing.uncertainty_config import DoubtConfig
 
 REGIONS = ("left", "middle", "right")

@@ -28,13 +28,12 @@ from online_stubs import Connection, FakeClock, Kept, Scripted, one_car, picture
 
 from roadaware.addresses import Address, read_address
 from roadaware.errors import InputError
-from roadaware.online import cameras, connections, rtsp_relay
+from roadaware.online import cameras, connections
 from roadaware.online.cameras import Backoff, NetworkStream, Shot
 from roadaware.online.config import WatchConfig
 from roadaware.online.connections import Patience, convert_error
-from roadaware.online.frame_stats import Ending, Outcomes
-from roadaware.online.frames import SystemClock
-from roadaware.online.timeline import Timeline
+from roadaware.online.frames import Ending, Outcomes, SystemClock
+from roadaware.online.video_files import Timeline
 from roadaware.online.watch import watch
 
 HASTE = Backoff(first_s=0.01, longest_s=0.01, attempts=3)
@@ -246,7 +245,7 @@ def test_a_relayed_connection_is_used_by_one_thread(monkeypatch: pytest.MonkeyPa
     def connect(address: Address, patience: Patience) -> socket.socket:
         return Noted(fileno=connections.connect(address, patience).detach())
 
-    monkeypatch.setattr(rtsp_relay, "connect", connect)
+    monkeypatch.setattr(connections, "connect", connect)
     with Camera(Rtsp()) as camera:
         assert len(list(_connect(camera.url(scheme="rtsp"))())) == 24
     # OpenSSL allows one thread in a connection at a time, and Python before 3.13 does not see to it.

@@ -23,10 +23,9 @@ from roadaware.models.detector import FrameDetections
 from roadaware.online.config import WatchConfig
 from roadaware.online.crossing import CrossingAnnotator, Follower
 from roadaware.online.crossing_forecaster import Foresight, build_window_inputs, open_foresight
-from roadaware.online.crossing_tables import build_forecast_table
 from roadaware.online.events import read_events
 from roadaware.online.forecast_event import Outlook, OutlookRule
-from roadaware.online.run_folder import RunFolder, prepare
+from roadaware.online.run_folder import RunFolder, build_forecast_table, prepare
 from roadaware.online.setup import PREDICTORS, WEIGHTS, WHEN
 from roadaware.online.tubes import LabelRule
 from roadaware.online.watch import watch
@@ -267,10 +266,10 @@ def test_no_frame_compiles_anything_after_the_warm_up(tmp_path: Path) -> None:
     """Types of kernels that were compiled, or loaded, before the first frame are all that frames ask for."""
     from roadaware.geometry import kernels as tube_kernels
     from roadaware.linking import kernels
-    from roadaware.models.crossing import streaming_kernels
+    from roadaware.models.crossing import kernels as crossing_kernels
 
     def known() -> dict[str, int]:
-        modules = (streaming_kernels, kernels, tube_kernels)
+        modules = (crossing_kernels, kernels, tube_kernels)
         held = {f"{each.__name__}.{name}": value for each in modules for name, value in vars(each).items()}
         return {name: len(value.signatures) for name, value in held.items() if hasattr(value, "signatures")}
 
@@ -281,7 +280,7 @@ def test_no_frame_compiles_anything_after_the_warm_up(tmp_path: Path) -> None:
     annotator = CrossingAnnotator(foresight, motion=StillCamera())
     warm_up_linker(config.linker_at(30.0), Layout(dict(detector.kinds)))
     before = known()
-    assert before["roadaware.models.crossing.streaming_kernels.update_recurrent_state"] > 0
+    assert before["roadaware.models.crossing.kernels.update_recurrent_state"] > 0
     prepare(tmp_path / "run")
     kept = RunFolder(tmp_path / "run", source, detector, config, clock, crossing=annotator)
     watch(source, detector, config, kept, clock=clock, annotators=[annotator])

@@ -17,7 +17,7 @@ from roadaware.io.video import MediaError, VideoReader
 from roadaware.online.cameras import Backoff, Camera, Shot
 from roadaware.online.frames import Source, SourceFrame, SystemClock
 from roadaware.online.sources import Realtime, open_source
-from roadaware.online.timeline import Timeline
+from roadaware.online.video_files import Timeline
 
 
 def drained(source: Source) -> list[SourceFrame]:
@@ -171,7 +171,7 @@ def _placed(
     steps: list[tuple[float | None, float]],
 ) -> tuple[list[tuple[int, float] | None], dict[str, int]]:
     """Where frames with (stated, arrived) are placed behind ten regular ones, and what was counted."""
-    from roadaware.online.frame_stats import Outcomes
+    from roadaware.online.frames import Outcomes
 
     timeline = Timeline(outcomes := Outcomes())
     for number in range(10):

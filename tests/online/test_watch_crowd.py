@@ -96,6 +96,7 @@ def watch(film: Path, out: Path, *more: object) -> int:
     return main([str(word) for word in words])
 
 
+@pytest.mark.slow
 def test_the_bundled_network_answers_where_none_is_named(
     weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,6 +165,7 @@ def test_a_network_of_crowds_answers_beside_a_watch(
     assert len(read_sound(out / "video.mp4", 0.0, 1.0)[0]) > 10_000
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_while_the_network_looks_ends_with_4(
     weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +179,7 @@ def test_a_disk_that_fills_while_the_network_looks_ends_with_4(
     assert len(open_predictions(tmp_path / "run" / "predictions").boxes)
 
 
+@pytest.mark.slow
 def test_what_a_watch_is_asked_belongs_to_its_record(weights: Path, tmp_path: Path) -> None:
     film, out = write_film(tmp_path / "square.mp4"), tmp_path / "run"
     assert watch(film, out, "--crowd", weights.parent, "--no-video", "--find", "a man walks") == 0
@@ -193,8 +196,8 @@ def test_what_a_watch_is_asked_belongs_to_its_record(weights: Path, tmp_path: Pa
     [
         (0, 16_000, 3.0, "No person was found"),
         (2, None, 0.0, "no sound track"),
-        (2, 8_000, 3.0, "siren: "),
-        (2, 96_000, 0.5, "siren: "),
+        pytest.param(2, 8_000, 3.0, "siren: ", marks=pytest.mark.slow),
+        pytest.param(2, 96_000, 0.5, "siren: ", marks=pytest.mark.slow),
         (60, 16_000, 3.0, "Of 60 people"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadaware.protocols.comparison import STATUSES, Cell, count_verdicts, is_match, round_twice, tolerance
+from roadaware.protocols.iv2024 import STATUSES, Cell, count_verdicts, is_match, round_twice, tolerance
 
 
 @pytest.mark.parametrize(

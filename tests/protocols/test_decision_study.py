@@ -11,8 +11,7 @@ import pytest
 
 from roadaware.errors import UsageError
 from roadaware.models.event_head.decisions import list_token_columns
-from roadaware.models.event_head.head import open_head
-from roadaware.models.event_head.layout import SCENE_FEATURES
+from roadaware.models.event_head.head import SCENE_FEATURES, open_head
 from roadaware.protocols.decisions import (
     MOTION,
     PIXELS,
@@ -31,7 +30,7 @@ from roadaware.protocols.decisions import (
     judge_decisions,
     number_stops,
 )
-from roadaware.reports.decisions import build_decision_section, format_decision_study, list_findings
+from roadaware.reports.decisions import build_decision_section, format_decision_study, list_decision_findings
 from roadaware.reports.page import report
 from roadaware.simulator.actors import AV_ACTIONS
 from roadaware.training.events import decisions
@@ -46,7 +45,7 @@ from roadaware.training.events.decisions import (
     select_rows,
     stack_images,
 )
-from roadaware.training.events.minded_scenes import KINDS, MindedScene
+from roadaware.training.events.scenes import CAUSE_KINDS, MindedScene
 
 HEAD = open_head()
 COLUMNS = list_token_columns(HEAD.actions, HEAD.locations)
@@ -71,7 +70,7 @@ def make_rows(scenes: int, seed: int) -> DecisionRows:
     return DecisionRows(
         tokens, filled, culprit, motion, np.repeat(motion[:, None], len(PAST_S), axis=1), prior,
         np.stack([action, np.where(np.arange(n) % 20 < 16, action, -1)], axis=1),
-        np.where(stands, KINDS.index("zebra"), 0), stands, stands.astype(np.int64) * 2, np.zeros(n, np.bool_),
+        np.where(stands, CAUSE_KINDS.index("zebra"), 0), stands, stands.astype(np.int64) * 2, np.zeros(n, np.bool_),
         np.repeat(np.arange(scenes), 20),
     )  # fmt: skip
 
@@ -251,7 +250,7 @@ def test_the_page_says_how_far_it_came(judged_frames: Judged) -> None:
         *found, {"train": 30, "val": 6, "test": 8}, {"train": 600, "val": 120, "test": 160}, {"zebra": 9},
         count_stops(judged_frames[0]), 1,
     )  # fmt: skip
-    said = " ".join(list_findings(study))
+    said = " ".join(list_decision_findings(study))
     assert "aim 0.7: reached" in said
     page = report([build_decision_section(study)], title="x")
     assert "Stops whose culprit is taken away" in page

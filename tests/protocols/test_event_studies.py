@@ -26,9 +26,8 @@ from roadaware.reports.continual import build_continual_section, describe_aim, f
 from roadaware.reports.countries import build_countries_section, format_countries_study
 from roadaware.reports.page import report
 from roadaware.scenes.tables import Scenes
-from roadaware.training.events.adaptation import FitConfig
-from roadaware.training.events.online import LearnerConfig
-from roadaware.training.events.streams import LABELS, TubeRows, read_table_truths
+from roadaware.training.events.online import FitConfig, LearnerConfig
+from roadaware.training.events.rows import LABELS, TubeRows, read_table_truths
 
 
 @pytest.fixture(scope="module")

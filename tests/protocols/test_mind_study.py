@@ -12,8 +12,7 @@ import pytest
 
 from roadaware.errors import InputError
 from roadaware.models.event_head.anticipation import join_inputs
-from roadaware.models.event_head.head import open_head
-from roadaware.models.event_head.layout import FEATURES
+from roadaware.models.event_head.head import FEATURES, open_head
 from roadaware.protocols import minds as protocol
 from roadaware.protocols.minds import (
     BASE,
@@ -33,11 +32,11 @@ from roadaware.protocols.minds import (
     judge_looks,
     judge_minds,
 )
-from roadaware.reports.minds import build_mind_section, format_mind_study, list_findings
+from roadaware.reports.decisions import build_mind_section, format_mind_study, list_mind_findings
 from roadaware.reports.page import report
 from roadaware.scenes.tables import Scenes
-from roadaware.training.events import minds
-from roadaware.training.events.minds import MindRows, fit_small_network
+from roadaware.training.events import decisions
+from roadaware.training.events.decisions import MindRows, fit_small_network
 
 HEAD = open_head()
 
@@ -69,7 +68,7 @@ def make_rows(scenes: int, seed: int) -> MindRows:
 def study() -> MindStudy:
     with pytest.MonkeyPatch.context() as patch:
         # Few rows are learnt from in small steps.
-        patch.setattr(minds, "_BATCH", 32)
+        patch.setattr(decisions, "_MIND_BATCH", 32)
         found = judge_minds(make_rows(30, 0), make_rows(12, 1), HEAD, 1, 1000)
     counts = {"train": 30, "val": 6, "test": 12}
     return replace(found, scenes=counts, boxes=counts)
@@ -117,11 +116,12 @@ def test_the_page_says_so(study: MindStudy) -> None:
     page = report([build_mind_section(study)], title="x")
     assert "minds are the simulator" in page
     assert "The mind as a help to foresee" in page
-    assert "not told apart from" in " ".join(list_findings(study))
+    assert "not told apart from" in " ".join(list_mind_findings(study))
     assert GOAL in format_mind_study(study)
     assert study.as_dict()["seeds"] == 1
 
 
+@pytest.mark.slow
 def test_who_has_looked_is_foreseen_though_boxes_say_nothing(
     study: MindStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,7 +158,7 @@ def test_who_has_looked_is_foreseen_though_boxes_say_nothing(
     )  # fmt: skip
     monkeypatch.setattr(protocol, "collect_times", lambda *_: given)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(minds, "_BATCH", 32)
+        patch.setattr(decisions, "_MIND_BATCH", 32)
         found = judge_looks(cast(Scenes, SimpleNamespace(boxes=boxes, tubes=tubes)), 1, 1000)
     known = (event | (time_s >= 2)) & (np.arange(n) < n - 20)
     assert found.moments == known.sum()
@@ -187,7 +187,7 @@ def test_what_is_not_known_teaches_nothing() -> None:
     known = rng.random((600, 2)) < 0.7
     wrong = np.where(known, due, 1e6)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(minds, "_BATCH", 32)
+        patch.setattr(decisions, "_MIND_BATCH", 32)
         one, other = (fit_small_network(x, each, known, 1, epochs=10)(x[:50]) for each in (due, wrong))
     np.testing.assert_array_equal(one, other)
     assert ((one[:, 0] > 0.5) == (x[:50, 0] > 0)).mean() > 0.85

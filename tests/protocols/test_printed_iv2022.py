@@ -7,7 +7,7 @@ import pytest
 
 from roadaware.errors import UsageError
 from roadaware.models import CROSSING
-from roadaware.protocols.cross_dataset.results import DOUBTS
+from roadaware.protocols.cross_dataset.config import DOUBTS
 from roadaware.protocols.printed_iv2022 import COLUMNS, DOMAINS, ENSEMBLE, HOME, RANDOM, load_printed
 
 SIX = (RANDOM, "Deterministic", "MC Dropout", "TempScaling", "LL Dropout", "LL SVI")

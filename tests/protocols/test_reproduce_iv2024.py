@@ -173,6 +173,7 @@ def test_with_boxes_every_question_is_asked_and_nothing_is_assumed(small):
     assert len(differing) > 40
 
 
+@pytest.mark.slow
 def test_given_baselines_stand_beside(small):
     class Other:
         metrics = reproduce(small[0], baselines=False).questions["jaad-action@iv2024"].metrics

@@ -14,7 +14,7 @@ from roadaware.metrics.calibration import CalibrationConfig
 from roadaware.metrics.calibration import evaluate as calibration
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 from roadaware.metrics.scores import SampleScores
-from roadaware.protocols.cross_dataset.results import HIGHER, RESULTS, TESTED, Cell, CrossResults
+from roadaware.protocols.cross_dataset.config import HIGHER, RESULTS, TESTED, Cell, CrossResults
 
 DOMAINS = ("jaad-behaviour", "jaad-all", "crossing@1")
 MODELS = ("boosting", "sfgru", "steady")

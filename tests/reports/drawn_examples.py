@@ -13,24 +13,22 @@ from roadaware.reports.bars import (
     Difference,
     Estimate,
     Share,
+    compute_curve,
+    plot_class_curves,
     plot_coverage,
     plot_estimates,
     plot_forest,
-    plot_scenarios,
-    plot_shares,
-)
-from roadaware.reports.cross_dataset_figures import plot_critical_difference
-from roadaware.reports.curves import (
-    compute_curve,
-    plot_class_curves,
     plot_precision_recall,
     plot_reliability,
+    plot_scenarios,
+    plot_shares,
     score_over_time,
 )
+from roadaware.reports.cross_dataset_figures import plot_critical_difference
 from roadaware.reports.drawing import plot_strips
+from roadaware.reports.evaluation import Story, plot_pedestrian, plot_risk_regions
 from roadaware.reports.events import plot_error_gains
-from roadaware.reports.gallery import Story, plot_pedestrian, plot_risk_regions
-from roadaware.reports.picture import Picture
+from roadaware.reports.page import Picture
 from roadaware.statistics.comparison import compare
 
 SCORES = np.array([0.9, 0.8, 0.7, 0.2, 0.4, 0.1])

@@ -7,7 +7,7 @@ import polars as pl
 
 from roadaware.analysis.worst_tubes import Strip
 from roadaware.metrics.detection.evaluate import DETECTION_SUMMARY
-from roadaware.reports.curves import ClassCurve, Panel
+from roadaware.reports.bars import ClassCurve, Panel
 
 
 def panel(name: str) -> Panel:

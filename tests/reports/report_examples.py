@@ -9,7 +9,7 @@ from roadaware.analysis.audit import Audit, Example, Finding
 from roadaware.analysis.audit.checks import Table as NumberTable
 from roadaware.config import to_dict
 from roadaware.metrics.pedestrians import MetricResult, PedestrianConfig, SampleScores, evaluate_samples
-from roadaware.protocols.comparison import Cell
+from roadaware.protocols.iv2024 import Cell
 from roadaware.scenes.sampling import Iv2024
 from roadaware.scenes.tables import Meta, Scenes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from roadaware.analysis.corner_tables import COLUMNS
-from roadaware.reports.ablation import plot_ablation
+from roadaware.reports.copg import plot_ablation
 
 
 def rows(judged=True):

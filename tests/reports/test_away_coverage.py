@@ -16,7 +16,7 @@ from roadaware.protocols.cross_dataset.cells import (
     fit_conformal,
     read_sets,
 )
-from roadaware.protocols.cross_dataset.results import COVERED, RESULTS, Cell, CrossResults
+from roadaware.protocols.cross_dataset.config import COVERED, RESULTS, Cell, CrossResults
 from roadaware.reports.cross_dataset_cells import Study
 from roadaware.reports.cross_dataset_sections import build_coverage_table, collect_sets, describe_coverage
 from roadaware.reports.page import Mark

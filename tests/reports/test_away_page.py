@@ -10,9 +10,8 @@ import pytest
 from away_examples import DOMAINS, grid, results, study, value
 from lxml import html
 
-from roadaware.cli.cross_dataset import format_cross_results
-from roadaware.protocols.cross_dataset.results import Cell, CrossResults
-from roadaware.reports.cross_dataset import render_cross_dataset
+from roadaware.protocols.cross_dataset.config import Cell, CrossResults
+from roadaware.reports.cross_dataset import format_cross_results, render_cross_dataset
 from roadaware.reports.cross_dataset_cells import Study
 from roadaware.reports.cross_dataset_figures import (
     _luminance,
@@ -25,8 +24,7 @@ from roadaware.reports.cross_dataset_figures import (
     plot_test_sets,
 )
 from roadaware.reports.cross_dataset_sections import Resamples, _verdict, compute_effects
-from roadaware.reports.page import SCRIPT, Filterable, Mark
-from roadaware.reports.picture import Picture
+from roadaware.reports.page import SCRIPT, Filterable, Mark, Picture
 
 PAIR = ("jaad-all", "crossing@1")
 

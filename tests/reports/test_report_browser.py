@@ -13,8 +13,7 @@ import pytest
 from report_examples import audit, result, scenes, state
 
 from roadaware.reports.audit import audit_section, build_data_section
-from roadaware.reports.evaluation import build_evaluation_section
-from roadaware.reports.gallery import plot_evaluation, plot_story
+from roadaware.reports.evaluation import build_evaluation_section, plot_evaluation, plot_story
 from roadaware.reports.page import POLICY, report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")

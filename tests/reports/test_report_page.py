@@ -16,7 +16,7 @@ from report_examples import PAYLOADS, SURROGATE
 from roadaware.analysis.excerpts import Clip
 from roadaware.errors import DiskError, UsageError
 from roadaware.reports.bars import Share, plot_shares
-from roadaware.reports.gallery import plot_risk_regions
+from roadaware.reports.evaluation import plot_risk_regions
 from roadaware.reports.page import (
     POLICY,
     SCRIPT,
@@ -25,6 +25,7 @@ from roadaware.reports.page import (
     Films,
     Mark,
     Note,
+    Picture,
     Pictures,
     Points,
     Section,
@@ -32,7 +33,6 @@ from roadaware.reports.page import (
     report,
     save,
 )
-from roadaware.reports.picture import Picture
 
 FILM, CLIP = "data:video/mp4;base64,ZmlsbQ==", "data:video/mp4;base64,Y2xpcA=="
 POSTER = "data:image/jpeg;base64,cG9zdGVy"
@@ -209,7 +209,7 @@ def test_halves_stand_beside_each_other_and_a_single_half_beside_its_words() -> 
 
 
 def _half() -> Picture:
-    from roadaware.reports.curves import plot_precision_recall
+    from roadaware.reports.bars import plot_precision_recall
 
     return plot_precision_recall([])
 

@@ -18,22 +18,20 @@ from report_examples import PAYLOADS, SURROGATE
 from sklearn.metrics import average_precision_score, precision_recall_curve
 
 from roadaware.reports.bars import (
+    MOST_POINTS,
     Difference,
     Estimate,
+    compute_curve,
     plot_coverage,
     plot_forest,
-    plot_scenarios,
-    plot_shares,
-)
-from roadaware.reports.curves import (
-    MOST_POINTS,
-    compute_curve,
     plot_precision_recall,
     plot_reliability,
+    plot_scenarios,
+    plot_shares,
     score_over_time,
 )
-from roadaware.reports.gallery import plot_risk_regions
-from roadaware.reports.picture import Picture
+from roadaware.reports.evaluation import plot_risk_regions
+from roadaware.reports.page import Picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (

@@ -24,9 +24,10 @@ from roadaware.reports.evaluation import (
     group_order,
     group_pictures,
     group_table,
+    plot_evaluation,
+    plot_story,
     split_group,
 )
-from roadaware.reports.gallery import plot_evaluation, plot_story
 from roadaware.reports.page import SCRIPT, Block, Facts, Mark, Note, Pictures, Section, Table, report
 from roadaware.reports.reproduction import build_question_sections, build_reproduction_section
 from roadaware.scenes.sampling import PROTOCOLS, Iv2024

@@ -8,18 +8,22 @@ import pytest
 from lxml import html
 from report_examples import PAYLOADS
 
-from roadaware.analysis.action_confusion import Confusion
-from roadaware.analysis.behaviour_graphs import Arc, BehaviourGraph, Lane
+from roadaware.analysis.behaviours import Arc, BehaviourGraph, Confusion, Lane
 from roadaware.analysis.compare import SceneComparison
 from roadaware.analysis.scene_cases import HeardMap
 from roadaware.config import to_dict
 from roadaware.metrics.actions import CONFIGS
 from roadaware.metrics.metric_state import SCENE_SUMMARY, SceneResult
-from roadaware.reports.behaviour_graph import map_gallery, plot_behaviour, plot_confusion, plot_success
 from roadaware.reports.configs import format_config_name
-from roadaware.reports.page import SCRIPT, Facts, Section, report
-from roadaware.reports.picture import Picture
-from roadaware.reports.scene_section import build_scene_comparison_section, build_scene_section
+from roadaware.reports.page import SCRIPT, Facts, Picture, Section, report
+from roadaware.reports.scene_section import (
+    build_scene_comparison_section,
+    build_scene_section,
+    map_gallery,
+    plot_behaviour,
+    plot_confusion,
+    plot_success,
+)
 
 
 def result(name: str = "walking", *, baselines: bool = True) -> SceneResult:

@@ -13,6 +13,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from fake_ray import FakeRay
@@ -30,6 +31,7 @@ from parallel_parts import (
 )
 
 from roadaware.errors import DiskError, FindingsError, UsageError
+from roadaware.io import parallel
 from roadaware.io.parallel import HERE, PartResult, WorkerPool, Workers, map_parts, run_parts
 
 TWO = Workers(processes=2)
@@ -247,6 +249,7 @@ def test_a_cluster_that_is_slow_to_start_is_tried_again_and_one_that_is_not_ther
 # By processes: one fast test that starts some, the others are slow.
 
 
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives_and_live_through_the_loss_of_one(tmp_path: Path) -> None:
     with closing(WorkerPool(Workers(processes=2, tries=2))) as pool:
         assert values(pool.map(square, range(20))) == {number: number * number for number in range(20)}
@@ -259,6 +262,52 @@ def test_two_processes_give_what_one_gives_and_live_through_the_loss_of_one(tmp_
             list(pool.map(fill_disk, range(4)))
         ordered = [each.place for each in pool.map(return_late, range(3), in_order=True)]
         assert ordered == [0, 1, 2]
+
+
+class PromptEngine:
+    """Workers that have done each part as soon as they have it; notes which parts were begun."""
+
+    size = 2
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[Any, Any]] = []
+        self.begun: list[int] = []
+
+    def share(self, work: Any) -> Any:
+        return work
+
+    def start(self) -> Any:
+        engine = self
+
+        class Prompt:
+            def send(self, work: Any, part: int) -> None:
+                engine.begun.append(part)
+                engine.answers.append((self, parallel._Reply(part)))
+
+            def kill(self) -> None:
+                engine.answers[:] = [each for each in engine.answers if each[0] is not self]
+
+        worker = Prompt()
+        self.answers.append((worker, None))
+        return worker
+
+    def wait(self, timeout_s: float) -> list[tuple[Any, Any]]:
+        said, self.answers = self.answers, []
+        return said
+
+
+def test_who_takes_results_slowly_makes_no_worker_late_and_none_wait() -> None:
+    pool = WorkerPool(Workers(processes=2, limit_s=0.05))
+    engine = PromptEngine()
+    pool._engine = engine
+    with closing(pool):
+        ahead = []
+        for result in pool.map(square, range(6)):
+            assert result.failure is None
+            ahead.append(len(engine.begun))
+            time.sleep(0.1)  # longer than a part may take
+    # Two are at work, or waiting to be heard, while the first results are taken.
+    assert ahead == [3, 4, 5, 6, 6, 6]
 
 
 ENGINES = [

@@ -24,6 +24,7 @@ import fsspec
 import numpy as np
 import polars as pl
 import pytest
+from fsspec.implementations.http import HTTPFileSystem
 
 from roadaware.addresses import keep_secret, mask_secrets, reset_secrets
 from roadaware.errors import DiskError, InputError, UsageError
@@ -327,6 +328,14 @@ class _Server(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             if self.command == "GET":
                 self.wfile.write(b"f" * LARGE)
+        elif self.path.startswith("/stalled"):
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(b"[")
+                self.wfile.flush()
+                self.rfile.read(1)  # until the other side hangs up
         else:
             self.send_error(404)
 
@@ -358,6 +367,15 @@ def test_http_is_read_and_leads_to_no_other_machine(server: str, tmp_path: Path)
         fetch_path(f"{server}/nothing.mp4")
     with pytest.raises(UsageError, match="http:// is read alone"):
         Publication(f"{server}/out", folder=True)
+
+
+def test_a_server_that_stops_in_the_middle_is_given_up(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "_SILENCE_S", 0.1)
+    monkeypatch.setattr(storage, "_WAITS_S", (0.0,))
+    HTTPFileSystem.clear_instance_cache()  # those kept have the patience of before
+    with pytest.raises(InputError, match=r"could not be fetched: .*[Tt]imeout"):
+        fetch_path(f"{server}/stalled.json")
+    HTTPFileSystem.clear_instance_cache()
 
 
 def test_what_others_keep_in_a_place_stays_there() -> None:

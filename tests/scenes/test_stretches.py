@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from example_counts import tried
 from roadaware.demo_data.road import generate_road_scenes
 from roadaware.errors import InputError
-from roadaware.scenes.tracks import split_tubes_by_label
+from roadaware.scenes.factors import split_tubes_by_label
 
 
 def moving(*labels, start=0):

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.tracks import build_position_index, extract_windows
+from roadaware.scenes.factors import build_position_index, extract_windows
 
 sys.path.insert(0, str(Path(__file__).parent / "sampling"))
 from made import Pedestrian, scenes

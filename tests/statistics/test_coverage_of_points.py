@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from roadaware.errors import InputError
-from roadaware.statistics import coverage
+from roadaware.statistics import conformal
 from roadaware.statistics.coverage import compute_nearest_distances, select_k_centers
 
 
@@ -92,7 +92,7 @@ def test_blocks_give_the_same_distances(monkeypatch: pytest.MonkeyPatch, limit: 
     rng = np.random.default_rng(0)
     points, others = rng.normal(size=(9, 2)), rng.normal(size=(3, 2))
     whole = compute_nearest_distances(points, others, neighbours=2)
-    monkeypatch.setattr(coverage, "_BLOCK", limit)
+    monkeypatch.setattr(conformal, "_BLOCK", limit)
     np.testing.assert_allclose(compute_nearest_distances(points, others, neighbours=2), whole)
 
 

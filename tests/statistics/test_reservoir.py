@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from roadaware.statistics.continual import (
+from roadaware.statistics.adaptation import (
     average_accuracy,
     backward_transfer,
     choose_slots,

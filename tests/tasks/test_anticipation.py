@@ -16,7 +16,7 @@ from roadaware.metrics.detection.evaluate import evaluate
 from roadaware.models.event_head.anticipation import HORIZONS_S, open_anticipation
 from roadaware.models.event_head.head import open_head
 from roadaware.scenes.tables import Predictions, Scenes
-from roadaware.tasks.anticipation import KINDS, anticipate_events
+from roadaware.tasks.events import KINDS, anticipate_events
 
 
 @pytest.fixture(scope="module")

@@ -162,6 +162,7 @@ def test_a_score_becomes_the_curve_of_those_like_it() -> None:
     assert curves[1, -1] == 0.0
 
 
+@pytest.mark.slow
 def test_the_study_judges_all_ways_on_the_same_people(tmp_path: Path) -> None:
     recipe = HazardRecipe(epochs=6, batch=32, every=2, lr=5e-3, weight_decay=0.0)
     classifier = EnsemblePredictor.open([WEIGHTS / PREDICTORS[0]])

@@ -164,6 +164,7 @@ def test_what_nobody_can_ask_is_refused() -> None:
             Moments(**wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("ROADAWARE_DATA_DIR" not in os.environ, reason="JAAD's annotations are not there")
 def test_jaad_s_samples_are_among_the_moments(predictor: EnsemblePredictor) -> None:
     """What the protocol's samples are given is given to the same moments here: no second way of asking."""

@@ -12,9 +12,8 @@ import pytest
 
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
-from roadaware.models.detector import FrameDetections
+from roadaware.models.detector import FrameDetections, VideoDetector
 from roadaware.models.event_head.head import open_head
-from roadaware.models.videos import VideoDetector
 from roadaware.scenes.dense_scores import Layout
 from roadaware.tasks.events import EventDetector, EventLabeller, Scene, add_events, add_head_kinds
 from roadaware.tasks.road_events import Classes, build_predictions

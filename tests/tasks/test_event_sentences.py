@@ -11,7 +11,7 @@ from roadaware.demo_data import road
 from roadaware.simulator.truth.terms import ACTIONS as SIMULATED_ACTIONS
 from roadaware.simulator.truth.terms import CROWD_VOCABULARIES, ROAD_VOCABULARIES
 from roadaware.simulator.truth.terms import LOCATIONS as SIMULATED_LOCATIONS
-from roadaware.tasks.event_sentences import (
+from roadaware.tasks.road_events import (
     ACTIONS,
     AGENTS,
     AV_ACTIONS,

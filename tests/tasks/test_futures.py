@@ -11,7 +11,7 @@ from roadaware.errors import UsageError
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.schema import CORNERS
 from roadaware.tasks.crossing_inputs import build_inputs
-from roadaware.tasks.targets import (
+from roadaware.tasks.pedestrians import (
     Futures,
     build_targets,
     cell_accuracy,

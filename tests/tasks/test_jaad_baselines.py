@@ -61,6 +61,7 @@ def test_constant_velocity_places_pedestrians_better_than_the_published_model() 
     assert row["verdict"][0] == "better"
 
 
+@pytest.mark.slow
 def test_on_annotated_events_alone_boxes_stay_better() -> None:
     done = reference("action")["logistic"]
     rows = done.scenes.samples

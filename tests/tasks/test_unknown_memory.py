@@ -21,10 +21,15 @@ from planted_unknowns import (
 )
 
 from roadaware.corner_cases.captures import SemanticMap
-from roadaware.corner_cases.energy import EnergyConfig
 from roadaware.corner_cases.known_objects import fit_known
-from roadaware.corner_cases.memory import MemoryBank, MemoryConfig
-from roadaware.corner_cases.scorer_file import hash_videos, open_fitted, save_fitted
+from roadaware.corner_cases.scorers import (
+    EnergyConfig,
+    MemoryBank,
+    MemoryConfig,
+    hash_videos,
+    open_fitted,
+    save_fitted,
+)
 from roadaware.errors import InputError, UsageError
 from roadaware.protocols.coda import label_truth
 from roadaware.tasks.unknown_memory import (

@@ -20,7 +20,9 @@ from roadaware.cli import main
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.models.crowd.config import TASKS, Vocabulary
+from roadaware.models.crowd.grounding import Matched
 from roadaware.models.crowd.network import open_crowd
+from roadaware.models.crowd.sound import cover_cells
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Meta, Scenes
 from roadaware.tasks.crowd import (
@@ -33,9 +35,9 @@ from roadaware.tasks.crowd import (
     has_others,
     list_used,
 )
-from roadaware.tasks.crowd_answers import Footing, choose_span, fit_size, predict_crowd
+from roadaware.tasks.crowd_answers import Answerer, Footing, choose_span, fit_size, predict_crowd
 from roadaware.tasks.videos import find_videos
-from roadaware.training.checkpoints import LAST
+from roadaware.training.checkpoints import LAST, read_log
 from roadaware.training.crowd import run
 from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.crowd.run import (
@@ -44,10 +46,10 @@ from roadaware.training.crowd.run import (
     build_vocabulary,
     judge_predictions,
     learn_motion,
+    learn_sources,
 )
 from roadaware.training.crowd.run import train_crowd as train
-from roadaware.training.crowd.samples import CrowdClips, cover_cells, jitter
-from roadaware.training.logger import read_log
+from roadaware.training.crowd.samples import CrowdClips, jitter
 from roadaware.training.recipe_files import RECIPES, build_dataclass, find_recipe, read_recipe
 
 WIDTH, HEIGHT, FRAMES, FPS, RATE = 96, 64, 20, 10, 16_000
@@ -190,6 +192,7 @@ def killed_at(step: int) -> Callable[[int, int, str], None]:
     return progress
 
 
+@pytest.mark.slow
 def test_a_run_logs_tasks_in_turn_and_the_paths_that_they_take(whole: Path) -> None:
     lines = read_log(whole)
     steps = [line for line in lines if "loss" in line]
@@ -203,6 +206,7 @@ def test_a_run_logs_tasks_in_turn_and_the_paths_that_they_take(whole: Path) -> N
     assert "following after" not in "".join(judged)  # of everything, not of classes
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_losses_and_weights(whole: Path, made: Path, tmp_path: Path) -> None:
     often = a_recipe(made, machine={"checkpoint_minutes": 0})
     with pytest.raises(Killed):
@@ -244,6 +248,7 @@ def test_weights_are_one_file_with_its_facts_that_knows_its_vocabulary(whole: Pa
         open_crowd(torn)
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_kept_maps(whole: Path, made: Path, tmp_path: Path) -> None:
     scenes = made_scenes()
     network, _ = open_crowd(whole / "model.safetensors")
@@ -285,6 +290,11 @@ def test_questions_are_cut_with_their_answers(made: Path) -> None:
     shout = cut_samples(of, "sound", (0, 0), Cutting(wrong=0.0), rng)[0]
     assert shout.heard
     assert shout.boxes.tolist() == [list(corners(0, int(video.frames[shout.slots[shout.frame]])))]
+    assert shout.targets.tolist() == [[True], [False]]  # the two people; the car is none
+    assert shout.tracks is not None
+    assert shout.tracks[:, 20].tolist() == [
+        list(corners(p, int(video.frames[shout.slots[shout.frame]]))) for p in (0, 1)
+    ]
     hidden = cut_samples(of, "sound", (0, 1), Cutting(wrong=0.0), rng)[0]
     assert not hidden.heard
     assert hidden.asked == 1
@@ -406,9 +416,11 @@ def test_series_become_relations_that_last(made: Path) -> None:
 
 
 def test_cells_and_boxes(made: Path) -> None:
-    half = cover_cells(np.array([[0, 0, 24, 64]], dtype=np.float32), (64, 96), 2)
+    half = cover_cells(np.array([[0, 0, 24, 64]], dtype=np.float32), (64, 96), (2, 2))
     assert half.tolist() == [[0.5, 0.0], [0.5, 0.0]]
-    assert cover_cells(np.zeros((0, 4), dtype=np.float32), (64, 96), 4).sum() == 0
+    part = cover_cells(np.array([[32, 16, 64, 32], [0, 0, 8, 8]], dtype=np.float32), (64, 96), (2, 3))
+    assert part.tolist() == [[0.0625, 0.5, 0.0], [0.0, 0.0, 0.0]]
+    assert cover_cells(np.zeros((0, 4), dtype=np.float32), (64, 96), (4, 4)).sum() == 0
     boxes = np.array([[[0, 0, 10, 20], [10, 0, 20, 20]]], dtype=np.float32)
     moved = jitter(boxes, 0.1, np.random.default_rng(0))
     assert np.allclose(moved - boxes, (moved - boxes)[:, :1])  # alike in all frames
@@ -574,6 +586,42 @@ def test_spans_overlap_most_by_the_definition() -> None:
             assert overlap(start, end) == pytest.approx(best, rel=1e-5)
 
 
+def test_spans_begin_between_frames_that_are_looked_at(made: Path, whole: Path) -> None:
+    """Of ten frames four are looked at; what is expected of the others lies between, and behind the last is as there."""
+    network, _ = open_crowd(whole / "model.safetensors")
+    clips = replace(a_recipe(made).clips, most_frames=4)
+    scenes = made_scenes(1)
+    films, _ = find_videos(scenes, made / "films")
+    of = build_crowd_set(scenes, films, network.vocabulary, clips.fps)
+    answerer = Answerer(network, Footing(of, None, clips.size_px), clips)
+    looked, inside = [0, 2, 5, 7], torch.tensor([0.1, 0.2, 0.9, 0.8])
+
+    class Told(torch.nn.Module):
+        """Says that the second person does it, with the chances above."""
+
+        def forward(self, map: torch.Tensor, ids: torch.Tensor, *others: Any, **more: Any) -> Matched:
+            assert map.shape[2] == len(looked)
+            chances = inside.logit().expand(len(ids), 2, 4)
+            who = torch.tensor([[-50.0, 50.0]]).expand(len(ids), 2)
+            return Matched(who, torch.zeros(len(ids), 2, 4, 2), chances)
+
+    network.heads["grounding"] = Told()
+    first = answerer.ask(0).sentences[0]
+    assert first.slots.tolist() == list(range(10))
+    assert first.boxes.tolist() == [list(corners(1, 2 * slot)) for slot in range(10)]
+    p = np.interp(range(10), looked, inside.numpy())
+
+    def overlap(a: int, b: int) -> float:
+        return float(p[a:b].sum() / (b - a + p[:a].sum() + p[b:].sum()))
+
+    assert first.span == max(
+        ((a, b) for b in range(1, 11) for a in range(b)), key=lambda ends: overlap(*ends)
+    )
+    assert first.span == (3, 10)
+    assert first.score == pytest.approx(p[3:10].mean(), abs=1e-5)
+
+
+@pytest.mark.slow
 def test_tracks_are_learnt_before_anything_is_seen(made: Path) -> None:
     """What tracks say of actions and relations, and words of actions, by steps that open no film."""
     recipe = a_recipe(made, clips={"motion_steps": 150, "strange": 0.0})
@@ -603,3 +651,34 @@ def test_tracks_are_learnt_before_anything_is_seen(made: Path) -> None:
         "heads.actions.motion", "heads.relations.motion", "heads.grounding.deeds",
     }  # fmt: skip
     assert not learn_motion(learner.crowd, clips, lambda: True)
+
+
+def test_who_makes_a_sound_is_learnt_from_what_people_do(made: Path) -> None:
+    """Who shouts is told from who kneels, and the map of a shout is the box of who shouts."""
+    recipe = a_recipe(made, clips={"motion_steps": 100}, tasks={"actions": 1, "sound": 1})
+    scenes = made_scenes()
+    films, _ = find_videos(scenes, made / "films")
+    of = build_crowd_set(scenes, films, build_vocabulary(list_used(scenes), recipe.build_config()), 5.0)
+    network = CrowdLearner(recipe, of).crowd
+    clips = CrowdClips(Footing(of, None, (64, 96)), recipe)
+    assert learn_motion(network, clips)
+    before, state = copy.deepcopy(network.state_dict()), torch.get_rng_state()
+    assert not learn_sources(network, clips, lambda: True)
+    assert learn_sources(network, clips)
+    assert torch.equal(torch.get_rng_state(), state)
+    changed = {n for n, v in network.state_dict().items() if not torch.equal(v, before[n])}
+    assert changed == {"heads.sound.deeds.weight"}
+    moment = clips.describe_sound((0, 0), np.random.default_rng(0))
+    assert moment is not None
+    assert moment.makes.tolist() == [True, False, False]
+    assert clips.describe_sound((0, 1), np.random.default_rng(0)) is None  # its source is not seen
+
+    shout = predict_crowd(network.eval(), scenes, films, recipe.clips)["sound"].sounds
+    cells = np.array(shout["map"][0].to_list()).reshape(-1, shout["map_width"][0])
+    # Of the box (12, 12, 28, 52) in cells of 8 pixels, half of each at its edges.
+    rows, columns = [0, 0.5, 1, 1, 1, 1, 0.5, 0], [0, 0.5, 1, 0.5, *[0] * 8]
+    assert cells.max() > 0
+    assert np.allclose(cells / cells.max(), np.outer(rows, columns), atol=1e-6)
+    # The gunshot, whose source is never seen, was learnt of nobody: its map is that of the cells.
+    others = np.array(shout["map"][1].to_list())
+    assert others.min() > 0

@@ -11,10 +11,10 @@ import torch
 from made_films import WORDS, made_folder, made_recipe
 
 from roadaware.errors import InputError, UsageError
-from roadaware.models.retinanet3d.logic_loss import LogicLoss, compute_violation
+from roadaware.models.retinanet3d.loss import LogicLoss, compute_violation
 from roadaware.tasks.road_events import AV_ACTION, Classes
 from roadaware.training.build import build_learner, build_logic_loss
-from roadaware.training.logger import LOG
+from roadaware.training.checkpoints import LOG
 from roadaware.training.loop import train
 from roadaware.training.recipe import LossRecipe
 

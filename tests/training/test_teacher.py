@@ -17,9 +17,8 @@ from roadaware.scenes.store import open_predictions
 from roadaware.tasks.road_events import Classes, build_video_truth
 from roadaware.training import teacher as module
 from roadaware.training.batches import build_mirror
-from roadaware.training.checkpoints import LAST
+from roadaware.training.checkpoints import LAST, read_log
 from roadaware.training.data import Material, load_training_data
-from roadaware.training.logger import read_log
 from roadaware.training.loop import train
 from roadaware.training.recipe import Recipe
 from roadaware.training.teacher import films_at, with_teacher

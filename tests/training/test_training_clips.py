@@ -16,9 +16,8 @@ from roadaware.io.video import VideoReader
 from roadaware.models.retinanet3d.detector import Fit
 from roadaware.scenes.composites import find_compositions
 from roadaware.scenes.store import save
-from roadaware.tasks.footage import Footage, resize_image
 from roadaware.tasks.road_events import build_video_truth, collect_classes
-from roadaware.tasks.videos import Film, find_videos
+from roadaware.tasks.videos import Film, Footage, find_videos, resize_image
 from roadaware.training.batches import (
     Batch,
     ClipSet,

@@ -22,8 +22,7 @@ from roadaware.scenes.store import open_predictions, save
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, Sample
 from roadaware.training.build import ObjectLearner
-from roadaware.training.checkpoints import LAST
-from roadaware.training.logger import read_log
+from roadaware.training.checkpoints import LAST, read_log
 from roadaware.training.loop import DivergedError, Run, TrainedDetector, build_optimizer, set_rate, train
 from roadaware.training.recipe import Recipe
 from tiny_objects import FIELDS, tiny_model

@@ -23,8 +23,7 @@ from roadaware.models.detector import read_advice
 from roadaware.models.weights import open_detector, open_network
 from roadaware.tasks.road_events import Classes
 from roadaware.training import checkpoints, loop
-from roadaware.training.checkpoints import LAST, open_checkpoint
-from roadaware.training.logger import LOG, read_log
+from roadaware.training.checkpoints import LAST, LOG, open_checkpoint, read_log
 from roadaware.training.loop import DivergedError, TrainedDetector, freeze, train
 from roadaware.training.recipe import Recipe
 

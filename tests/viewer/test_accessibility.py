@@ -209,6 +209,7 @@ def test_reports_are_accessible(
         assert faults == []
 
 
+@pytest.mark.slow
 def test_videos_of_pages_have_posters_and_play(browser: Any, make: Callable[[str], Path]) -> None:
     with opened(browser, 1280, "light") as page:
         page.goto(make("watch").as_uri())

@@ -433,6 +433,7 @@ def hear(path: Path | None) -> tuple[np.ndarray[Any, Any], float]:
     return np.abs(whole).reshape(-1, 48).max(axis=1), lasts
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("sound", ["aac", "mp3"])
 @pytest.mark.parametrize(("first", "end"), [(0, 90), (10, 60), (24, 30), (40, 80)])
 def test_a_saved_mp4_is_heard_as_the_film_is(
@@ -456,7 +457,7 @@ def test_a_saved_mp4_is_heard_as_the_film_is(
         assert heard[-1] == pytest.approx(min(end_ms, 1000 * lasts), abs=60)
 
 
-@pytest.mark.parametrize("sound", ["aac", "pcm_s16le"])
+@pytest.mark.parametrize("sound", ["aac", pytest.param("pcm_s16le", marks=pytest.mark.slow)])
 def test_sound_from_a_place_on_is_that_of_the_whole(tmp_path: Path, sound: str) -> None:
     path = tmp_path / "film.mov"
     write_sounding(path, sound=sound, rate=48_000)

@@ -15,11 +15,10 @@ from overlaid import make_overlaid_predictions, make_overlaid_truth, place_joint
 from roadaware.errors import InputError, RoadawareError
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta
-from roadaware.viewer.films import FilmFinder
+from roadaware.viewer.films import FilmFinder, Waveforms
 from roadaware.viewer.index import Index
 from roadaware.viewer.opening import open_paths
 from roadaware.viewer.overlays import LAYERS, Overlays
-from roadaware.viewer.waveforms import Waveforms
 
 HIDDEN = "a secret that nobody may read"
 EVIL = '<img src=x onerror=alert(1)><script>alert(2)</script>"\u202e\u2028{{7*7}}'
@@ -270,7 +269,7 @@ def test_a_sound_track_whose_times_make_no_sense_is_bounded(
         (16_000, block),
         (12_000, block * np.nan),
     ]
-    monkeypatch.setattr("roadaware.viewer.waveforms.iterate_sound", lambda *_: iter(blocks))
+    monkeypatch.setattr("roadaware.viewer.films.iterate_sound", lambda *_: iter(blocks))
     found = Waveforms()
     for _ in range(300):
         told = found.describe(path, 0.0, 4.0, 8)

@@ -31,7 +31,7 @@ from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.scores import SampleScores
 from roadaware.reports.clips import MOST_BYTES, build_clip_files, draw_clips, read_clips
-from roadaware.reports.event_runs import load_event_run
+from roadaware.reports.event_pages import load_event_run
 from roadaware.reports.page import MOST_CLIP_CHARS, Clips, Section, report
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.tasks.videos import Film
@@ -115,6 +115,7 @@ def test_boxes_in_pixels_of_another_size_are_drawn_in_their_place(grey: Film, tm
     assert large == clip
 
 
+@pytest.mark.slow
 def test_the_same_frames_make_the_same_bytes(grey: Film) -> None:
     assert draw_clips([excerpt(grey)] * 2)[0] == draw_clips([excerpt(grey)])[0]
 
@@ -128,6 +129,7 @@ def test_a_clip_lasts_three_seconds_at_some_fifteen_frames_a_second(grey: Film, 
         assert len(reader) / 15 <= 3.1
 
 
+@pytest.mark.slow
 def test_noise_is_made_small_or_stays_a_still(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     path = tmp_path / "noise.mp4"
@@ -308,6 +310,7 @@ def evaluate(sets: Path, run: str, *more: str) -> Path:
     return sets / run
 
 
+@pytest.mark.slow
 def test_a_report_embeds_its_clips_and_is_made_again_from_the_folder(sets: Path) -> None:
     run = evaluate(sets, "run")
     text = (run / "report.html").read_text("utf-8")
@@ -337,6 +340,7 @@ def test_a_report_embeds_its_clips_and_is_made_again_from_the_folder(sets: Path)
     assert not list(none.glob("clip*"))
 
 
+@pytest.mark.slow
 def test_films_of_another_folder_are_named_or_told_to_lack(sets: Path, tmp_path: Path) -> None:
     away = tmp_path / "away"
     (sets / "films").rename(away)
@@ -365,6 +369,7 @@ def test_a_page_holds_two_megabytes_of_clips(grey: Film) -> None:
     assert text.count("the page holds 2 MB of clips already") == 12 - len(page.xpath("//video"))
 
 
+@pytest.mark.slow
 def test_clips_of_a_forged_folder_are_refused(grey: Film, sets: Path) -> None:
     (clip,) = draw_clips([excerpt(grey)])
     files = build_clip_files([clip, Clip("b", fault="c")])

@@ -14,8 +14,8 @@ from numbered import Open
 from roadaware.cli import main
 from roadaware.errors import DiskError, UsageError
 from roadaware.formats.corrections import DRAWN
+from roadaware.viewer.app import FILE, Verdict, VerdictFile, build_corrections
 from roadaware.viewer.opening import open_paths
-from roadaware.viewer.verdicts import FILE, Verdict, VerdictFile, build_corrections
 
 
 def say(tube: int | None, word: str, box: int | None = None, who: str = "ann", note: str = "") -> Verdict:

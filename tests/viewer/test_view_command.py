@@ -17,11 +17,12 @@ from swept import write_swept_kitti
 
 from roadaware.analysis.evaluation.runs import Run
 from roadaware.cli import main
-from roadaware.cli.baseline import save as save_baselines
 from roadaware.cli.results import format_view_command
 from roadaware.errors import UsageError
+from roadaware.io.folders import write_result_folder
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 from roadaware.metrics.scores import SampleScores
+from roadaware.reports.run_pages import build_baseline_files
 from roadaware.scenes.store import save
 from roadaware.viewer.films import FilmFinder
 from roadaware.viewer.opening import list_held, open_paths
@@ -139,6 +140,7 @@ def test_a_folder_that_holds_too_much_says_what_to_name(
     assert len(open_paths([many / f"run{number}" for number in range(5)]).sides) == 5
 
 
+@pytest.mark.slow
 def test_baselines_are_opened_together_beside_their_dataset(tmp_path: Path) -> None:
     scenes = make_truth()
     save(scenes, tmp_path / "truth")
@@ -151,7 +153,7 @@ def test_baselines_are_opened_together_beside_their_dataset(tmp_path: Path) -> N
         Run(name, state, config, evaluate_samples(state, config), 0, 0, "", {"config_name": "default"})
         for name in ("logistic-regression", "gradient-boosting")
     ]
-    save_baselines(found, [], tmp_path / "base", title="Baselines", overwrite=False)
+    write_result_folder(tmp_path / "base", build_baseline_files(found, [], "Baselines"), overwrite=False)
     with pytest.raises(UsageError, match="holds no boxes"):
         open_paths([tmp_path / "base"])
     opened = open_paths([tmp_path / "base", tmp_path / "truth"])

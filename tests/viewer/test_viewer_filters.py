@@ -109,6 +109,7 @@ def test_several_filters_hold_together_and_narrow_only_sets_that_have_the_column
         index.count(parse_conditions('[["boxes.nothing", "=", "x"]]'))
 
 
+@pytest.mark.slow
 def test_what_is_kept_counts_as_going_through_all_boxes_does(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:

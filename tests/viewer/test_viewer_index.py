@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from numbered import FRAMES, Open, make_predictions, make_truth
 
-from roadaware.analysis.tube_errors import list_tube_errors
+from roadaware.analysis.worst_tubes import list_tube_errors
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.scenes import store

@@ -15,7 +15,7 @@ from numbered import FRAMES, Client, Open, make_predictions, make_truth
 
 from roadaware.analysis.evaluation.runs import Run, SceneRun
 from roadaware.analysis.scene_tasks import CORNER_CASES, TASKS, get_task
-from roadaware.analysis.tube_errors import list_box_errors
+from roadaware.analysis.worst_tubes import list_box_errors
 from roadaware.cli import main
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.corner_cases.evaluate import evaluate as evaluate_corners
@@ -28,10 +28,9 @@ from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 from roadaware.statistics.average_precision import average_precision
-from roadaware.viewer.findings import find_place
 from roadaware.viewer.index import Index
 from roadaware.viewer.items import list_items, list_metrics
-from roadaware.viewer.opening import Opened, TableSource, open_paths
+from roadaware.viewer.opening import Opened, TableSource, find_place, open_paths
 from simulated_answers import simulate_predictions
 
 

@@ -27,12 +27,11 @@ from roadaware.formats.sound_maps import write_sound_maps
 from roadaware.io.video import VideoReader, iterate_sound
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Predictions, build_sample_predictions
-from roadaware.viewer import overlays, waveforms
-from roadaware.viewer.films import Film, FilmFinder
+from roadaware.viewer import films, overlays
+from roadaware.viewer.films import STEP_S, Film, FilmFinder, Waveforms, read_peaks
 from roadaware.viewer.index import Index
 from roadaware.viewer.opening import open_paths
 from roadaware.viewer.overlays import Overlays
-from roadaware.viewer.waveforms import STEP_S, Waveforms, read_peaks
 
 
 @pytest.fixture(autouse=True)
@@ -269,7 +268,7 @@ def test_the_waveform_of_a_tone_lies_where_the_tone_is(
     assert all(found["low"][place] < -5000 for place in heard)
     assert min(wait_for_sound(Waveforms(), path, 1.1, 1.1001, 3)["high"]) > 5000
     assert wait_for_sound(Waveforms(), path, 900.0, 1e6, 3)["high"] == [0, 0, 0]
-    monkeypatch.setattr(waveforms, "iterate_sound", lambda *_: pytest.fail("it was kept"))
+    monkeypatch.setattr(films, "iterate_sound", lambda *_: pytest.fail("it was kept"))
     assert wait_for_sound(Waveforms(), path, 0.0, 4.0, 40) == found
     for wrong in ((1.0, 1.0, 5), (0.0, 1.0, 0), (0.0, 1.0, 5000), (-1.0, 1.0, 5)):
         with pytest.raises(UsageError):

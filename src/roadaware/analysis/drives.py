@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from roadaware.analysis.triage import Drive, count_labels, find_peaks
 from roadaware.arrays import Floats, Ints
 from roadaware.datasets import read
 from roadaware.datasets.simulator import is_simulation
-from roadaware.errors import DamagedError, InputError
+from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.parquet import read_parquet
+from roadaware.io.sources import to_printable
 from roadaware.models.object_labels import COCO_AGENTS
 from roadaware.online.crowd import MOMENTS
 from roadaware.online.events import CROSSING, CROWD, EVENTS, SUMMARY
@@ -27,6 +29,7 @@ from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import is_saved, open_predictions, open_scenes, scan_tables
 from roadaware.scenes.tables import Predictions, Scenes
+from roadaware.steps import show_progress
 
 _KINDS = ("agent", "action", "event", "corner")
 _LEAST_SCORE = 0.2
@@ -499,3 +502,117 @@ def _find_size(row: dict[str, Any], boxes: pl.DataFrame) -> tuple[float, float]:
     if boxes.is_empty():
         return 1280.0, 720.0
     return max(1.0, float(boxes["x2"].max())), max(1.0, float(boxes["y2"].max()))  # type: ignore[arg-type]
+
+
+FILMS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".ts", ".gif")
+_DEEPEST = 3
+
+
+def find_drives(paths: Sequence[Path]) -> tuple[dict[str, Path], list[Path]]:
+    """The films by the names of their watches, and the runs and tables, behind some paths.
+
+    Args:
+        paths: as they were given; folders are looked into three deep.
+
+    Raises:
+        UsageError: if two films would have one name.
+        InputError: if a path is not there, or holds no drive.
+    """
+    films: dict[str, Path] = {}
+    sources: list[Path] = []
+    taken: set[Path] = set()
+    for path in paths:
+        if not path.exists():
+            raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
+        held = False
+        for found in _walk(path):
+            held, real = True, Path(os.path.realpath(found))
+            if real in taken:
+                continue
+            taken.add(real)
+            if found.is_dir():
+                sources.append(found)
+                continue
+            below = found.relative_to(path) if path.is_dir() else Path(found.name)
+            name = to_printable("-".join(below.with_suffix("").parts), 120)
+            if name in films and films[name] != found:
+                raise UsageError(f"{films[name]} and {found} would have one name, {name}; rename one of them")
+            films[name] = found
+        if not held:
+            raise InputError(
+                "no video, run of `watch`, saved tables or simulated scenes are there",
+                where=str(path),
+                hint=f"videos end with {', '.join(FILMS)}",
+            )
+    # In whatever order they are named, the result is one.
+    return dict(sorted(films.items())), sorted(sources)
+
+
+def _walk(path: Path, depth: int = 0) -> Iterator[Path]:
+    """The films and folders of drives below a path, in the order of their names."""
+    if path.is_file():
+        if depth == 0 or path.suffix.lower() in FILMS:
+            yield path
+    elif holds_drives(path):
+        yield path
+    elif depth < _DEEPEST and path.is_dir():
+        for inner in sorted(path.iterdir()):
+            if not inner.name.startswith("."):
+                yield from _walk(inner, depth + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """What was found in all drives.
+
+    Args:
+        peaks, counts, lengths: see `examine_drives`.
+        source: video to the run or tables that hold it.
+    """
+
+    peaks: pl.DataFrame
+    counts: pl.DataFrame
+    lengths: pl.DataFrame
+    source: Mapping[str, Path]
+
+
+def examine_sources(
+    sources: Sequence[Path], second: Sequence[Path], failed: dict[str, str]
+) -> Examined | None:
+    """What is found in all drives; None where none can be taken.
+
+    Args:
+        sources: runs and tables.
+        second: those of another model on the same videos.
+        failed: path to the reason, of what cannot be taken; what fails is added.
+
+    Raises:
+        UsageError: if two of them hold one video.
+    """
+    others: dict[str, pl.DataFrame] = {}
+    for path in second:
+        others |= collect_boxes(path)
+    parts: list[tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]] = []
+    source: dict[str, Path] = {}
+    with show_progress("drives examined") as progress:
+        for number, path in enumerate(sources):
+            progress(number, len(sources))
+            try:
+                part = examine_drives(path, others)
+            except InputError as error:
+                failed[str(path)] = error.message
+                continue
+            videos = part[2]["video"].to_list()
+            twice = next((video for video in videos if video in source), None)
+            if twice is not None:
+                raise UsageError(
+                    f"{source[twice]} and {path} both hold the video {to_printable(twice)}; name one of them with "
+                    "--second if it is of another model"
+                )
+            source |= dict.fromkeys(videos, path)
+            parts.append(part)
+        progress(len(sources), len(sources))
+    if not parts:
+        return None
+    peaks, counts, lengths = (pl.concat(each) for each in zip(*parts, strict=True))
+    return Examined(peaks, counts, lengths, source)

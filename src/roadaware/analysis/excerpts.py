@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.tube_errors import list_tube_errors
-from roadaware.analysis.worst_tubes import TubeBoxes, select_kind
+from roadaware.analysis.worst_tubes import TubeBoxes, list_tube_errors, select_kind
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.io.sources import is_outside, to_printable

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.action_confusion import compute_action_confusion
-from roadaware.analysis.behaviour_graphs import build_behaviour_graph
+from roadaware.analysis.behaviours import build_behaviour_graph, compute_action_confusion
 from roadaware.analysis.worst_tubes import Strip
 from roadaware.arrays import Floats, Ints
 from roadaware.config import from_dict

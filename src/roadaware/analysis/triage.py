@@ -1,13 +1,15 @@
 """Which moments of many drives somebody should look at first: reasons, their combination, near duplicates, verdicts.
 
-Everything here is a pure function of tables: `find_peaks` of one drive, `rank_moments` of the peaks of all drives. A reason
-is a number in [0, 1] at a box or a frame that rests on this frame and earlier ones alone.
+`find_peaks` of one drive and `rank_moments` of the peaks of all drives are pure functions of tables; `read_weights` and
+`read_verdicts` read what people say. A reason is a number in [0, 1] at a box or a frame that rests on this frame and earlier
+ones alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,9 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.config import check_range
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
+from roadaware.io.csv import from_sheets, read_cells
+from roadaware.io.sources import to_printable
 
 REASONS: Mapping[str, str] = {
     "collision": "time to contact, of somebody whose box grows and whose path meets the own vehicle",
@@ -50,8 +54,18 @@ PEAKS: Mapping[str, Any] = {
 }
 """Columns of peaks: `label` is whom or what it is about, `chance`, `seconds` and `metres` what its sentence says."""
 
-_HEIGHT_M = {"Ped": 1.7, "Cyc": 1.7, "Mobike": 1.6, "MedVeh": 2.2, "LarVeh": 3.2, "Bus": 3.2}
-"""Of agents, to tell distances and offsets from heights of boxes; 1.5 m, a car, of all others."""
+_HEIGHT_M = {
+    "Ped": 1.7,
+    "Cyc": 1.7,
+    "Mobike": 1.6,
+    "MedVeh": 2.2,
+    "LarVeh": 3.2,
+    "Bus": 3.2,
+    "TL": 1.0,
+    "OthTL": 1.0,
+}
+"""Of agents, and of lights with their housing, to tell distances and offsets from heights of boxes; 1.5 m, a car, of all
+others."""
 _PEOPLE = frozenset({"Ped", "pedestrian", "person", "ped"})
 _LIGHTS = frozenset({"TL", "OthTL", "traffic_light"})
 _CROSSES = ("Xing", "XingFmLft", "XingFmRht")
@@ -70,10 +84,15 @@ _TREND_S = 1.0
 """Over which slopes are fitted, looking back: shorter ones follow the trembling of detected boxes."""
 _TREMBLE = 0.05
 """Share of their size by which detected boxes tremble, at least."""
-_TURNS_RPS = (0.3, 0.08)
-"""Turns of the own vehicle at which what moves sideways says nothing, and at which all of it."""
+_ARC_CHANGES_M = (2.0, 0.7)
+"""By how much the driven arc swings at somebody's distance within `_TREND_S`, where what moves sideways says nothing, and
+where all of it."""
+_SHARPEST_PER_M = 0.2
+"""Curvature of the tightest turn of a car, 5 m: what a yaw rate says of one that hardly moves may be any."""
 _SMOOTH_S = 0.6
 """Over which scores are averaged, looking back."""
+_PASSED_S = 2.0
+"""For so long a light that has left the image is taken to be as it was: it leaves some 5 m before it is passed."""
 _USUAL_MPS = 8.0
 """Speed of a vehicle of which nobody knows it: about 30 km/h."""
 _USUAL_FOCAL = 0.85
@@ -232,7 +251,7 @@ def count_labels(drive: Drive) -> pl.DataFrame:
     )
 
 
-def _ramp(value: Floats, none: float, full: float) -> Floats:
+def _ramp(value: Floats, none: float | Floats, full: float | Floats) -> Floats:
     """0 at `none` and beyond, 1 at `full` and beyond, straight between; 0 of what is not known."""
     found: Floats = np.nan_to_num(np.clip((value - none) / (full - none), 0.0, 1.0), nan=0.0)
     return found
@@ -273,20 +292,29 @@ class _Scene:
         self.kind_m = np.array([_HEIGHT_M.get(str(name), 1.5) for name in self.agent])
         self.people = np.array([name in _PEOPLE for name in self.agent], bool)
         self.light = np.array([name in _LIGHTS for name in self.agent], bool)
-        # Offset to the side in heights of the box, and then in metres: needs no focal length.
-        self.offset = (self.middle - width / 2) / self.high
-        self.aside_m = self.offset * self.kind_m
         self.ahead_m = self.focal * self.kind_m / self.high
         known = ~np.isnan(drive.speed_mps)
         usual = _USUAL_MPS * (1 - np.nan_to_num(drive.standing, nan=0.0))
         self.frame_speed: Floats = np.where(known, np.nan_to_num(drive.speed_mps), usual)
-        turn = drive.yaw_rps if len(drive.yaw_rps) else np.zeros(len(drive.frame))
-        # Slopes look back over a second, in which a turn moves everything sideways.
+        turn = np.nan_to_num(drive.yaw_rps) if len(drive.yaw_rps) else np.zeros(len(drive.frame))
+        bend = np.clip(turn / np.maximum(self.frame_speed, 1.0), -_SHARPEST_PER_M, _SHARPEST_PER_M)
+        # Slopes look back over a second, in which a turn that begins or ends moves everything sideways.
         since = np.searchsorted(drive.t_s, drive.t_s - _TREND_S - 1e-6)
-        turned = np.nan_to_num(np.abs(turn))
-        most = np.array([turned[low : k + 1].max() for k, low in enumerate(since.tolist())])
-        straight = _ramp(most, *_TURNS_RPS) if len(most) else np.zeros(0)
-        self.straight = straight[self.place] if len(straight) else np.zeros(len(self.tube))
+        swing = np.array([np.ptp(bend[low : k + 1]) for k, low in enumerate(since.tolist())])
+        # At a distance z along the axis an arc of curvature k is z^2 k / 2 beside it, to the left for k > 0; nobody is
+        # taken to drive on along it by more than 0.8 rad.
+        reach = (
+            np.minimum(self.ahead_m, 0.8 / np.maximum(np.abs(bend[self.place]), 1e-9))
+            if len(bend)
+            else self.ahead_m
+        )
+        half = reach**2 / 2
+        here = bend[self.place] if len(bend) else np.zeros(len(self.tube))
+        # To the right of the arc that is driven now, in metres, as heights of the box have it without any focal length.
+        self.aside_m = (self.middle - width / 2) / self.high * self.kind_m + here * half
+        self.straight = (
+            _ramp(swing[self.place] * half, *_ARC_CHANGES_M) if len(bend) else np.ones(len(self.tube))
+        )
         self.speed = self.frame_speed[self.place] if len(self.frame_speed) else np.zeros(len(self.tube))
         # What a score says grows with the boxes that are there: a ghost of one frame is worth less than a path.
         age = np.arange(len(self.tube)) - self.first[self.run] + 1 if len(self.tube) else np.zeros(0)
@@ -403,12 +431,12 @@ def _list_values(scene: _Scene) -> Iterator[tuple[str, pl.DataFrame]]:
 def _find_collisions(scene: _Scene) -> pl.DataFrame:
     """Time to contact by the growth of the box, 1 at 0.5 s and 0 at 4 s, times how near the paths come.
 
-    Where the box will be at contact follows from its offset in heights, which is constant of what is met. Source: Lee,
-    Perception 1976 (time to contact).
+    Where the box will be at contact follows from its distance to the driven arc, which is constant of what is met.
+    Source: Lee, Perception 1976 (time to contact).
     """
     left_s = scene.time_to(np.log(scene.high), _TREMBLE)
-    drift, _ = scene.slope(scene.offset, 0.0)
-    meets_m = np.abs(scene.offset + np.nan_to_num(drift) * np.minimum(left_s, 4.0)) * scene.kind_m
+    drift, _ = scene.slope(scene.aside_m, 0.0)
+    meets_m = np.abs(scene.aside_m + np.nan_to_num(drift) * np.minimum(left_s, 4.0))
     here_m = np.abs(scene.aside_m)
     side = _ramp(np.maximum(meets_m, 0.5 * here_m), 2.4, 1.2)
     # Who stands is not about to drive into anybody, and can be driven into.
@@ -475,15 +503,18 @@ def _find_appearances(scene: _Scene) -> pl.DataFrame:
 
 
 def _find_cut_ins(scene: _Scene) -> pl.DataFrame:
-    """A vehicle ahead at about the own speed that comes in from the side: how fast sideways, how close, how far in."""
+    """A vehicle that drives at about the own speed and comes in from the side: how fast sideways, how close, how far in."""
     towards, error = scene.slope(np.abs(scene.aside_m), _TREMBLE * np.maximum(np.abs(scene.aside_m), 1.0))
     grow, _ = scene.slope(np.log(scene.high), _TREMBLE)
     came = -towards - 2 * np.nan_to_num(error, nan=np.inf)
+    # Who stands, by the own speed and how its box grows, was there before: the own vehicle turns towards it.
+    drives = scene.speed - scene.ahead_m * np.nan_to_num(grow)
     value = (
         _ramp(came, 0.2, 0.8)
         * _ramp(scene.ahead_m, 25.0, 10.0)
         * _ramp(np.abs(scene.aside_m), 2.6, 1.6)
         * _ramp(np.abs(grow), 0.8, 0.3)
+        * _ramp(drives, 2.0, 4.0)
         * _ramp(scene.speed, 1.0, 3.0)
         * scene.straight
         * scene.sure
@@ -507,18 +538,59 @@ def _find_unknown(scene: _Scene) -> pl.DataFrame:
 
 
 def _find_red_lights(scene: _Scene) -> pl.DataFrame:
-    """A light of the own way that is red, times the braking that it would take to stop before it: 1 at 6 m/s^2, 0 at 2.
+    """A light of the own way that is red, times the braking that it would take to stop before it: 1 at 4 m/s^2, 0 at 1.5.
 
-    When it is passed follows from how fast it leaves the point that the vehicle drives to.
+    How far it is follows from its height and, after it has left the image at the side, from the way driven since. How surely
+    it is red is the mean over the frames of `_SMOOTH_S`, in which it need not be one tube: small things at the edge move by
+    more than their width from frame to frame, and their paths break.
     """
-    red = scene.mean(scene.column("action", ("Red",)))
-    dx = scene.middle - scene.drive.size_px[0] / 2
-    dy = (scene.box[:, 1] + scene.box[:, 3]) / 2 - scene.horizon
-    left_s = scene.time_to(np.log(np.maximum(np.hypot(dx, dy), 1.0)), 0.01)
-    needed = scene.speed / (2 * left_s)
-    value = red * scene.sure * _ramp(needed, 1.5, 4.0) * _ramp(scene.speed, 1.5, 4.0)
-    own = scene.light & (scene.agent != "OthTL") & (dy < 0)
-    return scene.rows(value, own, chance=red, seconds=left_s)
+    drive = scene.drive
+    red = scene.column("action", ("Red",))
+    own, other = scene.column("agent", ("TL", "traffic_light")), scene.column("agent", ("OthTL",))
+    ahead_m = scene.focal * _HEIGHT_M["TL"] / scene.high
+    aside_m = np.abs(scene.middle - drive.size_px[0] / 2) / scene.high * _HEIGHT_M["TL"]
+    above = (scene.box[:, 1] + scene.box[:, 3]) / 2 < scene.horizon
+    # Red is an action of lights alone, and speaks for one. A light that is seen as green counts as one that is not red.
+    light = above & ~scene.cut & (other <= own) & ((own >= 0.5) | ((own >= 0.2) & (red >= 0.5)))
+    surely = red * scene.score * _ramp(aside_m, 8.0, 6.0)
+    best: dict[int, int] = {}  # of each frame, the light that is red most surely
+    for row in np.flatnonzero(light).tolist():
+        place = int(scene.place[row])
+        if place not in best or surely[row] > surely[best[place]]:
+            best[place] = row
+    gone_m = (
+        np.concatenate([[0.0], np.cumsum(scene.frame_speed[1:] * np.diff(drive.t_s))])
+        if len(drive.t_s)
+        else np.zeros(0)
+    )
+    rows, last = [], -1
+    for now, t_s in enumerate(drive.t_s.tolist()):
+        last = now if now in best else last
+        if last < 0 or t_s - drive.t_s[last] > _PASSED_S:
+            continue
+        window = range(int(np.searchsorted(drive.t_s, drive.t_s[last] - _SMOOTH_S - 1e-6)), last + 1)
+        sights = [(place, best[place]) for place in window if place in best]
+        sure = float(sum(surely[row] for _, row in sights)) / max(len(window), 3)
+        left_m = float(np.mean([ahead_m[row] - (gone_m[now] - gone_m[place]) for place, row in sights]))
+        speed = float(scene.frame_speed[now])
+        urgent = _ramp(
+            np.array([speed**2 / (2 * max(left_m, 0.1)), speed]), np.array([1.5, 1.5]), np.array([4.0, 4.0])
+        )
+        row = best[last]
+        left_s = max(left_m, 0.0) / max(speed, 0.1)
+        rows.append(
+            (
+                int(scene.tube[row]),
+                int(drive.frame[now]),
+                t_s,
+                sure * float(urgent.prod()),
+                "TL",
+                sure,
+                left_s,
+            )
+        )
+    names = {"tube": pl.Int64, "frame": pl.Int64, "t_s": pl.Float64, "value": pl.Float64, "label": pl.String}
+    return pl.DataFrame(rows, schema=names | {"chance": pl.Float64, "seconds": pl.Float64}, orient="row")
 
 
 def _find_braking(scene: _Scene) -> pl.DataFrame:
@@ -644,11 +716,15 @@ _FINDERS: Mapping[str, Callable[[_Scene], pl.DataFrame]] = {
 def _pick(rows: pl.DataFrame, reason: str) -> pl.DataFrame:
     """The highest values of each tube that are 4 s apart, with the stretch in which the value is half of it."""
     picked: list[dict[str, Any]] = []
-    by = ["tube", "label"] if reason in ("rare", "alarm") else ["tube"]
+    # Red lights are told apart by time alone: several tubes may be pieces of one light.
+    by = (
+        ["label"] if reason == "red_light" else ["tube", "label"] if reason in ("rare", "alarm") else ["tube"]
+    )
     for group in rows.partition_by(*by, maintain_order=True):
         times, values = group["t_s"].to_numpy(), group["value"].to_numpy()
         free = np.ones(len(times), bool)
-        for _ in range(1 if reason == "rare" else _MOST_PEAKS if group["tube"][0] >= 0 else len(times)):
+        single = "tube" not in by or group["tube"][0] < 0
+        for _ in range(1 if reason == "rare" else len(times) if single else _MOST_PEAKS):
             if not free.any():
                 break
             # Of equal values the first.
@@ -975,3 +1051,69 @@ def count_hours(lengths: pl.DataFrame) -> float:
 def get_weight_names() -> tuple[str, ...]:
     """Names of the fields of `TriageConfig`, in their order."""
     return tuple(each.name for each in fields(TriageConfig))
+
+
+def read_weights(path: Path | None) -> TriageConfig:
+    """The weights in a YAML file; those that come along where it is None.
+
+    Raises:
+        InputError: if the file cannot be read, or is no YAML.
+        UsageError: if it names something unknown, or a value is out of range.
+    """
+    from roadaware.io.yaml import read_yaml
+
+    if path is None:
+        return TriageConfig()
+
+    given = read_yaml(path)
+    if not isinstance(given, dict):
+        raise InputError(
+            "expected names of reasons with their weights, such as `crossing: 0.9`", where=str(path)
+        )
+    known = get_weight_names()
+    for name, value in given.items():
+        if name not in known:
+            raise UsageError(
+                f"{path}: there is no {to_printable(str(name), 40)!r}; there are {', '.join(known)}"
+            )
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise UsageError(f"{path}: {name} is a number, not {to_printable(str(value), 40)!r}")
+    return replace(TriageConfig(), **{name: float(value) for name, value in given.items()})
+
+
+_YES, _NO = ("yes", "y", "true", "1"), ("no", "n", "false", "0")
+
+
+def read_verdicts(path: Path) -> dict[str, bool]:
+    """Moment to whether somebody found it worth the look; rows without a verdict are passed over.
+
+    Raises:
+        InputError: if the file cannot be read, lacks the columns moment and verdict, or says something else than yes or no.
+    """
+    rows = read_cells(path, header=True)
+    _, head = next(rows, (1, []))
+    if not {"moment", "verdict"} <= set(head):
+        raise InputError(
+            f"expected the columns moment and verdict, found {', '.join(map(repr, head))[:200] or 'none'}",
+            where=str(path),
+            hint="fill in the column verdict of a moments.csv",
+        )
+    places = head.index("moment"), head.index("verdict")
+    held: list[tuple[int, str, str]] = []
+    for line, cells in rows:
+        padded = [*cells, *[""] * (len(head) - len(cells))]
+        held.append((line, padded[places[0]].strip(), padded[places[1]].strip().lower()))
+    names = pl.DataFrame({"moment": [name for _, name, _ in held]}, schema={"moment": pl.String})
+    plain = names.select(from_sheets(pl.col("moment")))["moment"].to_list()
+    found: dict[str, bool] = {}
+    for (line, _, said), name in zip(held, plain, strict=True):
+        if not said:
+            continue
+        if said not in (*_YES, *_NO):
+            raise InputError(
+                f"a verdict is yes or no, not {to_printable(said, 40)!r}", where=f"{path}, line {line}"
+            )
+        if name in found and found[name] != (said in _YES):
+            raise InputError(f"{to_printable(name, 80)} has both verdicts", where=f"{path}, line {line}")
+        found[name] = said in _YES
+    return found

@@ -86,9 +86,13 @@ COMMANDS = {
         "demo": "Watch videos, judge what was found, show it on a page; --all takes every step.",
     },
 }
-"""By group, in the order of work: the name of each command and what it does. It lies in the module of its name."""
-_ELSEWHERE = {"demo": "roadaware.demo.command"}
-"""Commands that run others, and so stand above the command line."""
+"""By group, in the order of work: the name of each command and what it does."""
+_MODULES = {
+    "ablate": "propose", "audit": "check", "baseline": "train", "calibration": "evaluate", "draw": "simulate",
+    "enforce": "link", "export": "models", "poses": "images", "prelabel": "images", "report": "compare",
+    "segment": "images", "submit": "link", "view": "convert",
+}  # fmt: skip
+"""Where a command lies that has no module of its own name; `demo`, which runs others, stands above the command line."""
 _GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(COMMANDS)}
 NAMES = tuple(name for commands in COMMANDS.values() for name in commands)
 
@@ -120,7 +124,8 @@ def build_app(loaded: str = "") -> App:
         for at, (name, about) in enumerate(commands.items()):
             if loaded in (name, "*"):
                 python_name = name.replace("-", "_")
-                module = importlib.import_module(_ELSEWHERE.get(name, f"roadaware.cli.{python_name}"))
+                place = f"roadaware.cli.{_MODULES.get(name, python_name)}"
+                module = importlib.import_module("roadaware.demo.command" if name == "demo" else place)
                 add_command(app, getattr(module, python_name), name, group, at)
             else:
                 app.command(create_app(name, about, group=group, sort_key=at))
@@ -374,11 +379,12 @@ def _require_text(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if name in INPUTS_IN_WORDS:
             continue
-        inner = vars(value) if is_dataclass(value) else {"": value}
-        for part in inner.values():
-            for word in part if isinstance(part, tuple | list) else (part,):
-                if isinstance(word, str) and any("\ud800" <= letter <= "\udfff" for letter in word):
-                    raise UsageError(f"expected text in UTF-8, found {to_printable(word, 60)!r} for {name}")
+        if is_dataclass(value):
+            _require_text(vars(value))
+            continue
+        for word in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(word, str) and any("\ud800" <= letter <= "\udfff" for letter in word):
+                raise UsageError(f"expected text in UTF-8, found {to_printable(word, 60)!r} for {name}")
 
 
 def _deliver(outcome: Outcome, common: Common) -> int:

@@ -1,4 +1,4 @@
-"""`roadaware check`: do annotations hold up, between rounds of checking and by themselves?"""
+"""`roadaware check`: do annotations hold up, between rounds of checking and by themselves? `audit`: what is wrong."""
 
 from __future__ import annotations
 
@@ -8,30 +8,39 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from roadaware.analysis.audit import audit as find_flaws
+from roadaware.analysis.audit import render
+from roadaware.analysis.audit.requirements import audit_requirements
+from roadaware.analysis.evaluation.event_inputs import parse_size
 from roadaware.analysis.quality import Dictionary, ForbiddenWords, QualityConfig
 from roadaware.analysis.quality import check as find_faults
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
-    USUAL,
     WHOLE_SEED,
-    Common,
+    Dataset,
+    DatasetPath,
     Html,
     Outcome,
     Output,
     Overwrite,
+    SampleConfig,
     Several,
     Switch,
+    TaskName,
     add_commands,
     create_app,
 )
 from roadaware.cli.results import write_page, write_result
 from roadaware.datasets import get_reader, read
 from roadaware.datasets.detect_format import detect_dataset_format
+from roadaware.datasets.loading import open_dataset
 from roadaware.demo_data.annotations import write_annotation_rounds
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.corrections import build_rounds
 from roadaware.reports import terminal
 from roadaware.reports.quality import build_quality_files, format_quality, render_quality_page
+from roadaware.scenes.requirements import open_requirements
+from roadaware.scenes.sampling import get_protocol
 from roadaware.scenes.store import is_saved, open_scenes
 
 if TYPE_CHECKING:
@@ -62,13 +71,6 @@ class Limits:
         Raises:
             UsageError: if one of them makes no sense.
         """
-        sides = self.resolution.lower().split("x")
-        if len(sides) != 2 or not all(
-            side.isascii() and side.isdecimal() and len(side) < 7 for side in sides
-        ):
-            raise UsageError(
-                f"--resolution needs WIDTHxHEIGHT, such as 1280x720; got {self.resolution[:40]!r}"
-            )
         try:
             rate = None if self.frame_rate.strip().lower() == "file" else float(self.frame_rate)
         except ValueError as error:
@@ -77,7 +79,7 @@ class Limits:
             ) from error
         return QualityConfig(
             edge_px=self.edge_px,
-            resolution=(int(sides[0]), int(sides[1])),
+            resolution=parse_size(self.resolution, "--resolution"),
             frames=self.frames,
             frame_rate=rate,
             reviewers_differ=not self.any_reviewer,
@@ -116,6 +118,69 @@ class Native:
 USUAL_LIMITS, USUAL_NATIVE = Limits(), Native()
 
 
+# `roadaware audit`: what is wrong with a dataset, and with the samples cut from it.
+
+_TASK = "Whose samples. [default: action, and intention on PIE]"
+_REQUIREMENTS = (
+    "Count instead how often boxes and tracks violate these logical requirements, those of ROAD-R in either form or your "
+    "own; two files have to say the same."
+)
+_AUDIT_STRICT = "Exit with 1 if something serious, or a warning, was found."
+
+
+def audit(
+    dataset: Dataset,
+    path: DatasetPath,
+    /,
+    *,
+    task: Annotated[TaskName | None, Parameter(help=_TASK)] = None,
+    requirements: Annotated[tuple[Path, ...], Parameter(help=_REQUIREMENTS), Several] = (),
+    config: SampleConfig = "reference",
+    html: Html = None,
+    strict: Annotated[bool, Parameter(help=_AUDIT_STRICT), Switch] = False,
+) -> Outcome:
+    """Say what is wrong with a dataset or its published samples, with counts, reasons and examples.
+
+    Crossing samples without an annotated event, crossing inside the observation, identifiers and tags
+    that give the answer away, gaps in tracks, attributes against tags, refused rows, counts against the
+    printed tables. Needs the folder or zip of the dataset.
+
+    With --requirements the labels of any dataset of road events (road, ucf24, simulator, or saved tables) are held
+    against logical requirements instead, such as the 243 of ROAD-R.
+
+    For example:
+
+        roadaware audit jaad JAAD-JAAD_2.0.zip
+
+        roadaware audit jaad JAAD --task risk --html audit.html --strict
+
+        roadaware audit road road_trainval_v1.0.json --requirements requirements_dimacs.txt
+    """
+    if requirements:
+        if task is not None:
+            raise UsageError(
+                "--requirements look at labels, --task at samples of pedestrians; leave one away"
+            )
+        rules = open_requirements(requirements)
+        scenes = open_dataset(dataset, path)
+        with console.log_step("audit"):
+            found = audit_requirements(scenes, rules)
+    else:
+        asked: TaskName = task or ("intention" if dataset == "pie" else "action")
+        scenes = open_dataset(dataset, path)
+        with console.log_step("audit"):
+            found = find_flaws(scenes, get_protocol(f"{dataset}-{asked}@iv2024", config))
+    if html is not None:
+        from roadaware.reports.audit import audit_section
+        from roadaware.reports.page import report
+
+        write_page(html, report([audit_section(found)], title=f"Audit of {found.dataset}"))
+
+    serious, warnings = (len(found.of_severity(severity)) for severity in ("serious", "warning"))
+    failed = f"--strict: {serious} serious findings and {warnings} warnings"
+    return Outcome(render(found), found.to_dict(), failed if strict and serious + warnings else None)
+
+
 check = create_app(
     "check",
     """
@@ -131,9 +196,7 @@ check = create_app(
 _FILE = "a native file or folder, or tables that `read -o` saved."
 _VERDICTS = "Or `corrections.parquet` of the viewer, verdicts of one or two reviewers on the original."
 _WORDS = "Text file of words that no description may hold, one word or phrase a line."
-_LABELS = "Label map (.pbtxt) of AVA's files."
 _FOLDER = "Write items, agreement and a page into this folder."
-_STRICT = "Exit with 1 if an item failed or is disputed."
 
 
 def check_annotations(
@@ -142,15 +205,14 @@ def check_annotations(
     round2: Annotated[Path | None, Parameter(help="As a second reviewer has it: the same forms.")] = None,
     /,
     *,
-    labels: Annotated[Path | None, Parameter(help=_LABELS)] = None,
+    labels: Annotated[Path | None, Parameter(help="Label map (.pbtxt) of AVA's files.")] = None,
     forbidden_words: Annotated[Path | None, Parameter(help=_WORDS)] = None,
     limits: Limits = USUAL_LIMITS,
     native: Native = USUAL_NATIVE,
     html: Html = None,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
-    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
-    common: Common = USUAL,
+    strict: Annotated[bool, Parameter(help="Exit with 1 if an item failed or is disputed."), Switch] = False,
 ) -> Outcome:
     """Compare annotations with one or two rounds of checking: each item passes, fails, or is disputed.
 
@@ -232,7 +294,6 @@ def example(
     /,
     *,
     seed: Annotated[int, Parameter(help="Of the scenes and the differences.", validator=WHOLE_SEED)] = 0,
-    common: Common = USUAL,
 ) -> Outcome:
     """Write a small set of annotations with two rounds of checking and known faults, to try `check` on.
 

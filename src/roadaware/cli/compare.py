@@ -1,7 +1,9 @@
-"""`roadaware compare`: which of two models is better, and whether that is more than chance."""
+"""`roadaware compare`: which of two models is better, and whether that is more than chance; `report`: pages of runs."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,14 +11,13 @@ from cyclopts import Parameter
 
 from roadaware.analysis.compare import compare as compare_scores
 from roadaware.analysis.evaluation.pedestrians import get_config, match_file
-from roadaware.cli import console
+from roadaware.cli import console, outputs
 from roadaware.cli.options import (
     MOST_RESAMPLES,
-    USUAL,
-    Common,
     ConfigName,
     Html,
     Outcome,
+    Output,
     Resamples,
     Seed,
     TaskName,
@@ -24,8 +25,10 @@ from roadaware.cli.options import (
 )
 from roadaware.cli.results import write_page
 from roadaware.errors import InputError, UsageError
+from roadaware.io.folders import write_text
 from roadaware.reports import runs
-from roadaware.reports.run_kinds import KINDS
+from roadaware.reports.run_kinds import KINDS, load_named_runs
+from roadaware.reports.watch_page import is_watch, read_summary, render_watch_page
 
 _CONFIG = "How csv files are judged; run folders bring their own. [default: default]"
 
@@ -45,7 +48,6 @@ def compare(
     ] = 1000,
     seed: Seed = 0,
     html: Html = None,
-    common: Common = USUAL,
 ) -> Outcome:
     """Compare two models on the same samples: every metric, the difference with intervals, and a verdict.
 
@@ -93,21 +95,7 @@ def compare(
         console.print_note(f"{name}: {found.names[0]} {one_value}, {found.names[1]} {other_value}")
     if html is not None:
         write_page(html, kind.render_comparison(found))
-    return Outcome(kind.format_comparison(found), build_comparison_json(found))
-
-
-def build_comparison_json(comparison: Any) -> dict[str, Any]:
-    """The comparison, JSON-ready."""
-    return {
-        "names": list(comparison.names),
-        "draws": comparison.draws,
-        "interval": runs.get_interval_method(comparison.draws),
-        "seed": comparison.seed,
-        "config": comparison.config,
-        **({"differs": held} if (held := getattr(comparison, "differs", None)) else {}),
-        **({"baselines": held} if (held := getattr(comparison, "baselines", None)) else {}),
-        "metrics": {row["metric"]: row for row in comparison.table.iter_rows(named=True)},
-    }
+    return Outcome(kind.format_comparison(found), runs.build_comparison_json(found))
 
 
 def _is_run(path: Path) -> bool:
@@ -126,3 +114,73 @@ def _is_run(path: Path) -> bool:
             hint="Name one of the runs in it.",
         )
     return path.is_dir()
+
+
+# `roadaware report`: the page of one or several runs, made again.
+
+
+# A difference says nothing without its intervals, so runs judged without draws are compared with some.
+_DRAWS = 200
+
+
+def report(
+    *folders: Annotated[Path, Parameter(help="Run folders.")],
+    page: Annotated[Path, Parameter(help="The file to write."), Output, outputs.FILE] = Path("report.html"),
+) -> Outcome:
+    """Make the HTML report of run folders: one file, offline, printable; several runs stand side by side.
+
+    Needs folders that `evaluate -o` or `baseline -o` wrote, or one that `watch` wrote. Runs on the same
+    samples are also compared, pair by pair.
+
+    For example:
+
+        roadaware report runs/mine runs/theirs -o report.html
+    """
+    if not folders:
+        raise UsageError(
+            "name at least one run folder, as `evaluate -o RUN` or `watch --output RUN` writes it"
+        )
+    if any(is_watch(folder) for folder in folders):
+        return _watch_page(folders, page)
+    found = [member for folder in folders for member in runs.list_runs(folder)]
+    kinds = dict.fromkeys(runs.describe_kind(member) for member in found)
+    if len(kinds) > 1:
+        raise UsageError(f"some runs are of {', others of '.join(kinds)}; make a page of each kind")
+
+    kind = KINDS[next(iter(kinds))]
+    with console.log_step("report"):
+        loaded = load_named_runs(kind, found)
+        groups = kind.split(loaded)
+        html = kind.render(loaded, [pair for held in groups for pair in _pairs(held, kind.compare)])
+        shown = "\n\n".join(kind.format(held) for held in groups)
+    write_text(page, html)
+    summaries = [kind.summarize(run) for run in loaded]
+    return Outcome(f"{shown}\n\nwrote {page}".strip(), {"report": str(page), "runs": summaries})
+
+
+def _watch_page(folders: Sequence[Path], page: Path) -> Outcome:
+    """The page of a watch; beside its video, unless another place is named."""
+    if len(folders) > 1:
+        raise UsageError("the page of a watch is of one run; name one folder")
+    found = read_summary(folders[0])
+    write_text(page, render_watch_page(folders[0], found, page.parent))
+    facts = {name: found[name] for name in ("source", "frames", "tubes", "events")}
+    return Outcome(f"wrote {page}", {"report": str(page), "runs": [facts]})
+
+
+def _pairs(loaded: Sequence[Any], compare: Callable[..., Any]) -> list[Any]:
+    """Every two runs that can be compared; the others are named."""
+    compared = []
+    for first, second in itertools.combinations(loaded, 2):
+        if first.config != second.config:
+            console.print_note(
+                f"{first.name} and {second.name} are not compared: they were judged differently"
+            )
+            continue
+        try:
+            names = (first.name, second.name)
+            draws = min(first.draws, second.draws) or _DRAWS
+            compared.append(compare(first, second, draws=draws, seed=first.seed, names=names))
+        except InputError as error:
+            console.print_note(f"{first.name} and {second.name} are not compared: {error.message}")
+    return compared

@@ -1,27 +1,28 @@
-"""`roadaware convert`: runs and datasets in the file of another tool."""
+"""`roadaware convert` and `view`: runs and datasets in the file of another tool, and on a local page."""
 
 from __future__ import annotations
 
+import getpass
 import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import polars as pl
 from cyclopts import Parameter
 
-from roadaware.analysis.evaluation.box_predictions import open_box_predictions
+from roadaware.analysis.evaluation.event_inputs import open_box_predictions
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
     COLUMNS,
     OPTION,
-    USUAL,
-    Common,
     Outcome,
     Output,
     Overwrite,
     Several,
     Stated,
     Switch,
+    validate_range,
 )
 from roadaware.datasets import READERS
 from roadaware.datasets.detect_format import detect_dataset_format
@@ -33,13 +34,18 @@ from roadaware.datasets.loading import (
     require_path,
 )
 from roadaware.errors import UsageError
-from roadaware.formats.actions import write_action_claims
 from roadaware.formats.boxes.forms import FORMS, PREDICTED, check_folder, write_boxes
 from roadaware.formats.coco import read_index
-from roadaware.formats.label_studio import write_label_studio
-from roadaware.formats.truth_files import WrittenTruth, put_films, write_proposals, write_truth
+from roadaware.formats.truth_files import (
+    PREDICTION_FILES,
+    WrittenTruth,
+    put_films,
+    write_prediction_file,
+    write_truth,
+)
 from roadaware.io.folders import make_folder
 from roadaware.reports import terminal
+from roadaware.reports.dataset_text import format_conversion
 from roadaware.scenes.store import is_saved, scan_tables
 from roadaware.scenes.tables import Scenes, filter_videos
 from roadaware.viewer.opening import open_paths
@@ -47,7 +53,6 @@ from roadaware.viewer.opening import open_paths
 if TYPE_CHECKING:
     from roadaware.formats.coco import CocoIndex
     from roadaware.scenes.tables import Predictions, Scenes
-    from roadaware.viewer.rerun_file import Written
 
 _PATHS = (
     "Runs, saved tables or datasets, as `view` takes them: one set of ground truth, up to five predictions."
@@ -99,7 +104,6 @@ def convert(
     predictions: Annotated[bool, Parameter(help=_PREDICTIONS), Switch] = False,
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Write runs and datasets as files of other tools: a recording of Rerun, or annotations of other toolboxes.
 
@@ -134,36 +138,26 @@ def convert(
     if to != "rrd":
         if to not in FORMS and (lossy or kind is not None):
             raise UsageError(f"--lossy and --kind are of {', '.join(FORMS)}; {to} counts what does not fit")
+        how: dict[str, Any] = {"kind": kind, "lossy": lossy, "overwrite": overwrite}
         if len(paths) != 1:
             raise UsageError(f"annotations of one set are written as {to}; {len(paths)} were named")
         if to in FORMS:
             check_folder(out, overwrite=overwrite)
         elif out.is_file() and not predictions and truth is None:
             raise UsageError(f"{out} is a file; annotations go into a folder")
-        predicted = predictions or truth is not None or _holds_predictions(paths[0])
-        if predicted:
+        # Saved tables say themselves what they are.
+        saved = is_saved(paths[0]) and scan_tables(paths[0])[0] == "Predictions"
+        if predictions or truth is not None or saved:
             if embed or media or (videos and to not in FORMS):
                 raise UsageError(
                     "--embed, --media and, of `ava`, `mmaction2` and `label_studio`, --videos are not of predictions"
                 )
-            return _convert_predictions(
-                paths[0],
-                out,
-                to,
-                videos,
-                reader,
-                truth,
-                option,
-                columns,
-                kind=kind,
-                lossy=lossy,
-                overwrite=overwrite,
-            )
+            return _convert_predictions(paths[0], out, to, videos, reader, truth, option, columns, how)
         scenes = _open(paths[0], reader, option, columns)
         media = media or (paths[0] if paths[0].is_dir() else paths[0].parent,)
         root = media[0] if embed else None
         if to in FORMS:
-            return _write_boxes(scenes, out, to, videos, root, kind=kind, lossy=lossy, overwrite=overwrite)
+            return _write_boxes(scenes, out, to, videos, root, how)
         return _write_annotations(scenes, out, to, videos, root)
     if predictions or truth is not None:
         raise UsageError(
@@ -175,14 +169,14 @@ def convert(
         )
     if importlib.util.find_spec("rerun") is None:
         raise UsageError("rerun-sdk is not installed: pip install 'roadaware[rerun]'")
-    from roadaware.viewer.rerun_file import write_rerun_file
+    from roadaware.viewer.rerun_file import format_recording, write_rerun_file
 
     opened = open_paths(paths, media, reader)
     make_folder(out.absolute().parent)
     with console.show_progress("converting") as shown:
         written = write_rerun_file(opened, out, videos=videos, embed=embed, progress=shown)
     data = {"file": str(out), "bytes": out.stat().st_size, **vars(written)}
-    return Outcome(_format_written(written, out), data)
+    return Outcome(format_recording(written, out), data)
 
 
 def _open(path: Path, reader: str | None, option: tuple[str, ...], columns: tuple[str, ...]) -> Scenes:
@@ -206,11 +200,6 @@ def _open(path: Path, reader: str | None, option: tuple[str, ...], columns: tupl
     return read_release(reader, path, **({"cache": False, **options} if options else {}))
 
 
-def _holds_predictions(path: Path) -> bool:
-    """Whether saved predictions lie at a path, which say themselves what they are."""
-    return is_saved(path) and scan_tables(path)[0] == "Predictions"
-
-
 def _convert_predictions(
     path: Path,
     out: Path,
@@ -220,63 +209,33 @@ def _convert_predictions(
     truth: Path | None,
     option: tuple[str, ...],
     columns: tuple[str, ...],
-    *,
-    kind: str | None,
-    lossy: bool,
-    overwrite: bool,
+    how: Mapping[str, Any],
 ) -> Outcome:
     """Predictions in the form of a tool, or as AVA's csv.
 
     Raises:
         UsageError: if the form is not for predictions, or they cannot be read without the annotations.
     """
-    if to not in FORMS and to not in ("ava", "mmaction2", "label_studio"):
-        listed = ", ".join((*PREDICTED, "ava", "mmaction2", "label_studio"))
+    if to not in FORMS and to not in PREDICTION_FILES:
+        listed = ", ".join((*PREDICTED, *PREDICTION_FILES))
         raise UsageError(f"predictions are not written as {to}; they are as {listed}")
     known = None if truth is None else _open(truth, None, (), ())
-    index = (
-        read_index(truth)
-        if truth is not None and known is not None and known.meta.dataset == "COCO" and truth.is_file()
-        else None
-    )
+    whole = truth is not None and known is not None and known.meta.dataset == "COCO" and truth.is_file()
+    index = read_index(truth) if truth is not None and whole else None
     found, title = open_box_predictions(path, reader, known, index, option, columns)
     if reader is None and title:
         console.print_note(f"taken for {title}, with scores; --from says otherwise")
     if to in FORMS:
-        return _write_boxes(
-            found, out, to, videos, None, kind=kind, lossy=lossy, overwrite=overwrite, index=index
-        )
+        return _write_boxes(found, out, to, videos, None, how, index)
     if known is None and to == "ava":
         raise UsageError("AVA's csv counts in seconds and shares: say --truth TRUTH, the annotations")
     if out.exists():
         raise UsageError(f"{out} is there already; as {to} predictions are one new file")
     make_folder(out.absolute().parent)
-    if known is not None and to == "ava":
-        write_action_claims(found, known, out)
-        rows = {"labels": int((found.labels["kind"].cast(pl.String) == "action").sum())}
-        left = {"labels of other kinds than actions": len(found.labels) - rows["labels"]}
-    elif to == "label_studio":
-        rows = {"tasks": write_label_studio(found, out, videos=None if known is None else known.videos).tasks}
-        left = {}
-    else:
-        rows = {"proposals": write_proposals(found, known, out)}
-        left = {"boxes at other times than whole seconds": len(found.boxes) - rows["proposals"]}
-    left = {what: n for what, n in left.items() if n}
-    lines = [f"{n:,} {what}" for what, n in rows.items()] + [
-        f"  not held: {n:,} {what}" for what, n in left.items()
-    ]
-    lines += [*_format_refused(found), f"wrote {terminal.format_cell(str(out))}"]
+    rows, left = write_prediction_file(to, found, known, out)
     data = {"file": str(out), "form": to, "rows": rows, "left_out": left, "refused": len(found.rejected)}
-    return Outcome("\n".join(lines), data)
-
-
-def _format_refused(tables: Scenes | Predictions) -> list[str]:
-    """A line of the rows that were refused when the tables were read; none where all were taken."""
-    if not (refused := len(tables.rejected)):
-        return []
-    row = tables.rejected.row(0, named=True)
-    place = f"{row['file']}{':' + str(row['line']) if row['line'] else ''}: {row['reason']}"
-    return [f"  refused when it was read: {refused:,} rows or files, the first {terminal.format_cell(place)}"]
+    lines = [f"{n:,} {what}" for what, n in rows.items()]
+    return Outcome(format_conversion(lines, left, f"wrote {terminal.format_cell(str(out))}", found), data)
 
 
 def _write_annotations(
@@ -289,9 +248,9 @@ def _write_annotations(
     left = {what: n for what, n in written.left_out.items() if n}
     lines = [", ".join(f"{n:,} {name}" for name, n in rows.items())]
     lines += [f"  {n:,} {what}" for what, n in left.items()]
-    lines.append(f"wrote {len(written.files):,} files into {terminal.format_cell(str(out))}")
+    where = f"wrote {len(written.files):,} files into {terminal.format_cell(str(out))}"
     data = {"folder": str(out), "form": form, "files": written.files, "rows": rows, "left_out": left}
-    return Outcome("\n".join(lines), data)
+    return Outcome(format_conversion(lines, {}, where), data)
 
 
 def _write_boxes(
@@ -300,10 +259,7 @@ def _write_boxes(
     form: str,
     videos: tuple[str, ...],
     media: Path | None,
-    *,
-    kind: str | None,
-    lossy: bool,
-    overwrite: bool,
+    how: Mapping[str, Any],
     index: CocoIndex | None = None,
 ) -> Outcome:
     """Boxes in the form of an annotation tool, and beside them the videos below `media`.
@@ -324,43 +280,74 @@ def _write_boxes(
         return len(films.files)
 
     with console.log_step("writing"):
-        written = write_boxes(
-            scenes, form, out, kind=kind, lossy=lossy, overwrite=overwrite, add=add_films, index=index
-        )
-    rows = {**written.rows, **films.rows}
+        written = write_boxes(scenes, form, out, add=add_films, index=index, **how)
+    rows, files = {**written.rows, **films.rows}, written.files + len(films.files)
     lines = [", ".join(f"{n:,} {name}" for name, n in rows.items())]
-    lines += [f"  not held: {n:,} {what}" for what, n in written.lost.items()]
-    lines += _format_refused(scenes)
-    files = written.files + len(films.files)
-    lines.append(f"wrote {files:,} files into {terminal.format_cell(str(out))}")
+    where = f"wrote {files:,} files into {terminal.format_cell(str(out))}"
     data = {"folder": str(out), "form": form, "files": files, "rows": rows, "left_out": dict(written.lost)}
-    return Outcome("\n".join(lines), {**data, "refused": len(scenes.rejected)})
+    text = format_conversion(lines, written.lost, where, scenes)
+    return Outcome(text, {**data, "refused": len(scenes.rejected)})
 
 
-def _format_written(written: Written, out: Path) -> str:
-    """What is in the file, and what is not."""
-    sides = sorted({*written.boxes, *written.tubes, *written.boxes_3d})
-    rows = [
-        (side, *(f"{held.get(side, 0):,}" for held in (written.boxes, written.tubes, written.boxes_3d)))
-        for side in sides
-    ]
-    lines = [terminal.format_table(["side", "boxes", "tubes", "3D boxes"], rows, left=1), ""]
-    if written.points:
-        more = f", {written.left_points:,} more left out evenly" if written.left_points else ""
-        lines.append(f"{written.points:,} LiDAR points{more}")
-    kept = sum(embedded for _, embedded in written.films.values())
-    apart = len(written.films) - kept
-    if apart:
-        lines.append(
-            f"{apart} videos by their paths: Rerun shows them where --embed copies them into the file"
-        )
-    if kept:
-        lines.append(f"{kept} videos copied into the file")
-    lines += [terminal.format_cell(note) for note in written.notes[:5]]
-    size = terminal.format_bytes(out.stat().st_size)
-    return "\n".join(
-        [
-            *lines,
-            f"wrote {terminal.format_cell(str(out))}, {size}; rerun {terminal.format_cell(str(out))} shows it",
-        ]
-    )
+# `roadaware view`: runs and datasets on a local page, from the number to the frame.
+
+_VIEW_PATHS = (
+    "Runs, saved tables or datasets, joints of `poses`, or a folder of such; what an evaluation judged stands beside "
+    "it."
+)
+_VIEW_READER = "The reader of a dataset as it was released, such as jaad. [default: told by its content]"
+_PORT = "The port to listen at. [default: a free one]"
+_BROWSER = "Open the page in the browser."
+_ANNOTATOR = "Whose verdicts these are. [default: your name on this machine]"
+
+
+def view(
+    *paths: Annotated[Path, Parameter(help=_VIEW_PATHS)],
+    media: Annotated[tuple[Path, ...], Parameter(help=_MEDIA), Several] = (),
+    reader: Annotated[str | None, Parameter(help=_VIEW_READER)] = None,
+    port: Annotated[int, Parameter(help=_PORT, validator=validate_range(0, 65535), show_default=False)] = 0,
+    browser: Annotated[bool, Parameter(help=_BROWSER, negative="--no-browser", show_default=False)] = True,
+    annotator: Annotated[str | None, Parameter(help=_ANNOTATOR)] = None,
+) -> Outcome:
+    """Look at runs and datasets on a local page: video, tubes, time line, and the errors behind each number.
+
+    Takes what `watch`, `predict`, `link`, `propose`, `label export`, `simulate` and `read -o` wrote, datasets,
+    runs of `evaluate` with their ground truth and predictions, and what `audit --json`, `doctor --json` and
+    `check -o` found; of a folder of such all that it holds. Several predictions stand beside each other. The page is
+    served to this machine alone, until Ctrl-C; the address holds the key to it.
+
+    For example:
+
+        roadaware view runs/drive --media drive.mp4
+
+        roadaware view runs/mine TRUTH runs/detections/predictions
+
+        roadaware view JAAD --reader jaad audit.json
+    """
+    for library in ("starlette", "uvicorn"):
+        if importlib.util.find_spec(library) is None:
+            raise UsageError(f"{library} is not installed: pip install 'roadaware[viewer]'")
+    from roadaware.viewer.opening import open_paths
+    from roadaware.viewer.serve import Viewer, open_browser
+
+    name = annotator or _user()
+    if not 0 < len(name) <= 100:
+        raise UsageError("--annotator is a name of up to 100 characters")
+    opened = open_paths(paths, media, reader)
+    viewer = Viewer(opened, port, name)
+
+    def started() -> None:
+        console.print_result(viewer.address, concealed=True)
+        console.print_note("serving to this machine until Ctrl-C")
+        if browser:
+            open_browser(viewer.address)
+
+    viewer.serve(started)
+    return Outcome("", {"address": viewer.address})
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no name: a container without a list of users
+        return "somebody"

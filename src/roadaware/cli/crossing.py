@@ -4,43 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from roadaware.analysis.drives import FILMS
+from roadaware.analysis.evaluation.event_inputs import parse_size
 from roadaware.cli import console, outputs
-from roadaware.cli.options import (
-    USUAL,
-    Common,
-    Outcome,
-    Output,
-    Overwrite,
-    Several,
-    Stated,
-    Switch,
-    validate_range,
-)
+from roadaware.cli.options import Outcome, Output, Overwrite, Several, Stated, Switch, validate_range
 from roadaware.cli.results import write_result
+from roadaware.cli.watch import watch
 from roadaware.datasets.loading import require_path
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.track_tables import FILES_OF_TRACKERS, TrackSource, open_tracks
 from roadaware.io import folders
-from roadaware.io.csv import format_csv
 from roadaware.io.sources import to_printable
-from roadaware.io.video import VideoReader
 from roadaware.online.run_folder import is_watch_of
-from roadaware.online.setup import PREDICTORS, WEIGHTS, open_when
-from roadaware.reports import terminal
+from roadaware.online.setup import find_predictor, open_when
+from roadaware.reports.crossing_time import build_tracks_files, format_tracks, render_tracks_page
 from roadaware.scenes.store import open_predictions
-from roadaware.scenes.tables import Scenes
-from roadaware.tasks.videos import Film, find_videos, iterate_shots
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from roadaware.reports.crossing_tracks import Person
-    from roadaware.scenes.tables import Predictions, Scenes
-    from roadaware.tasks.videos import Film
+from roadaware.scenes.tables import Predictions, Scenes
 
 _TRACKS = (
     "Whose tracks: a csv or Parquet table of a tracker, MOT text or a folder of MOT sequences, COCO annotations with "
@@ -62,15 +45,12 @@ _FPS = (
 )
 _SIZE = "Size of the image, WIDTHxHEIGHT in pixels, where the tracks do not say it."
 _EVERY = "Seconds from one question about somebody to the next. [default: every frame of the predictor]"
-_BRIDGE = "Seconds without a box over which a track goes on."
 _STEADY = (
     "Seconds over which trembling boxes are smoothed, looking back only; 0 for none. [default: 0.5 for what was detected, "
     "0 for ground truth]"
 )
 _MEDIA = "The video, or the folder of the videos: the page then shows images."
 _OUT = "Folder of the result: scores.csv, scores.parquet, people.parquet and report.html. [default: runs/crossing-NAME]"
-_TOP = "People on the page."
-_FILMS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v", ".gif")
 
 
 def crossing(
@@ -84,11 +64,11 @@ def crossing(
     fps: Annotated[float | None, Parameter(help=_FPS)] = None,
     size: Annotated[str | None, Parameter(help=_SIZE)] = None,
     every: Annotated[float | None, Parameter(help=_EVERY)] = None,
-    bridge: Annotated[float, Parameter(help=_BRIDGE)] = 0.5,
+    bridge: Annotated[float, Parameter(help="Seconds without a box over which a track goes on.")] = 0.5,
     steady: Annotated[float | None, Parameter(help=_STEADY)] = None,
     when: Annotated[bool, Parameter(help=_WHEN, negative="--no-when")] = True,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
-    top: Annotated[int, Parameter(help=_TOP, validator=validate_range(0, 100))] = 6,
+    top: Annotated[int, Parameter(help="People on the page.", validator=validate_range(0, 100))] = 6,
     threads: Annotated[
         int, Parameter(help="Threads of the predictor.", validator=validate_range(1, 1024))
     ] = 1,
@@ -96,7 +76,6 @@ def crossing(
     strict: Annotated[
         bool, Parameter(help="Exit with 1 if a row of the tracks was refused."), Switch
     ] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Say of each person at each moment how likely it is to cross, from tracks of any source.
 
@@ -116,7 +95,7 @@ def crossing(
     """
     folder = out or Path("runs") / f"crossing-{to_printable(tracks.stem, 60)}"
     outputs.RESULT.check(folder, overwrite=overwrite)
-    size_px = _parse_size(size)
+    size_px = None if size is None else parse_size(size)
     if every is not None and not 0 < every <= 3600:
         raise UsageError(f"--every is a number of seconds above 0, not {every:g}")
     import torch
@@ -127,6 +106,7 @@ def crossing(
         add_times,
         add_truth,
         count_contradictions,
+        count_reasons,
         cut_moments,
         predict_tracks,
         rank_people,
@@ -135,7 +115,7 @@ def crossing(
 
     torch.set_num_threads(threads)
     with console.log_step("opening the predictor"):
-        predictor = EnsemblePredictor.open([_find_predictor(path) for path in weights])
+        predictor = EnsemblePredictor.open([find_predictor(path) for path in weights])
     read_moments(
         predictor, every, bridge, steady or 0.0
     )  # refuses what has no meaning, before anything is read
@@ -177,7 +157,7 @@ def crossing(
         "too_short": len(asked.short),
         "too_small_moments": int((~table["within_limits"]).sum()),
         "refused_rows": len(tables.rejected),
-        "refused": _count_reasons(tables.rejected),
+        "refused": count_reasons(tables.rejected),
         "left_out_boxes": asked.left_out,
         "begun_anew": asked.anew,
         "contradicting_labels": contradictions,
@@ -187,47 +167,18 @@ def crossing(
         "most_urgent": people.head(10).to_dicts() if predictor.task != "risk" else [],
     }
     with console.log_step("drawing the page"):
-        page = _draw(table, people, data, predictor, media, tables, top)
-    write_result(
-        folder, folders.add_marker({**_encode(table, people), "report.html": page}, data), overwrite=overwrite
-    )
+        page = render_tracks_page(table, people, data, predictor, media, tables, top)
+    files = build_tracks_files(table, people, page)
+    write_result(folder, folders.add_marker(files, data), overwrite=overwrite)
     failed = (
         f"--strict: {len(tables.rejected):,} rows were refused" if strict and len(tables.rejected) else None
     )
-    return Outcome(_text(data), {"folder": str(folder), **data}, failed)
+    return Outcome(format_tracks(data), {"folder": str(folder), **data}, failed)
 
 
 def _is_truth(tables: Scenes | Predictions) -> bool:
     """Whether tracks are those of annotators: a dataset, and no file of a tracker."""
     return isinstance(tables, Scenes) and tables.meta.dataset not in FILES_OF_TRACKERS
-
-
-def _find_predictor(given: Path) -> Path:
-    """A file or folder, or a predictor that comes along by its name."""
-    if given.exists():
-        return given
-    bundled = {Path(name).stem: WEIGHTS / name for name in PREDICTORS}
-    if str(given) in bundled:
-        return bundled[str(given)]
-    raise UsageError(
-        f"there is no predictor {to_printable(str(given), 100)}; those that come along are {', '.join(bundled)}"
-    )
-
-
-def _parse_size(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    width, _, height = text.lower().replace("×", "x").partition("x")
-    if not (
-        width.isascii()
-        and width.isdigit()
-        and height.isascii()
-        and height.isdigit()
-        and int(width)
-        and int(height)
-    ):
-        raise UsageError(f"--size is WIDTHxHEIGHT in pixels, such as 1920x1080, not {to_printable(text, 40)}")
-    return int(width), int(height)
 
 
 def _parse_columns(pairs: Sequence[str]) -> dict[str, str]:
@@ -253,7 +204,7 @@ def _open_tracks(
 ) -> tuple[Scenes | Predictions, Path | None]:
     """The tables with tracks, and where images are."""
     require_path(path)
-    if reader is None and path.is_file() and path.suffix.lower() in _FILMS:
+    if reader is None and path.is_file() and path.suffix.lower() in FILMS:
         return _watch(path, folder), media or path
     with console.log_step(f"opening {path}"):
         return open_tracks(path, TrackSource(fps, size_px, columns), reader=reader, strict=strict), media
@@ -261,8 +212,6 @@ def _open_tracks(
 
 def _watch(film: Path, folder: Path) -> Predictions:
     """The tubes of a video, beside the result; a watch of the same video that is there already is taken as it is."""
-    from roadaware.cli.watch import watch
-
     watched = folder.with_name(f"{folder.name}-watch")
     if (watched / "summary.json").is_file():
         if not is_watch_of(watched, film):
@@ -271,183 +220,3 @@ def _watch(film: Path, folder: Path) -> Predictions:
     else:
         watch(str(film), out=watched, crossing=("none",), no_video=True)
     return open_predictions(watched / "predictions")
-
-
-def _draw(
-    table: pl.DataFrame,
-    people: pl.DataFrame,
-    data: dict[str, Any],
-    predictor: Any,
-    media: Path | None,
-    tables: Scenes | Predictions,
-    top: int,
-) -> bytes:
-    """The page as bytes."""
-    from roadaware.reports.crossing_tracks import build_section, collect_person
-    from roadaware.reports.page import report
-    from roadaware.tasks.crossing_tracks import TIME
-
-    facts = {
-        "predictor": data["predictor"],
-        "tracks": f"{data['people']:,} people in {data['videos']:,} videos",
-        "moments": f"{data['moments']:,}, each from {data['frames']} boxes at {data['rate_fps']:g} a second",
-        "too short to ask": f"{data['too_short']:,} people",
-        "boxes smaller than learnt": f"{data['too_small_moments']:,} moments, which count for no one's highest",
-    }
-    notes = [_LIMITS]
-    if predictor.task == "risk":
-        from roadaware.reports.page import Facts, Note, Section
-
-        note = Note("scores.csv and scores.parquet hold the region of every moment.")
-        said = (f"{data['people']:,} people were asked about.",)
-        section = Section("Where people will be", said, (Facts(tuple(facts.items())), note))
-    else:
-        # The last label of a predictor of the time is that nothing happens.
-        positive = "crossing soon" if predictor.task == TIME else predictor.labels[-1]
-        chosen = [(row["video"], row["name"]) for row in people.head(top).iter_rows(named=True)]
-        wrong = _find_worst(table, top // 2)
-        drawn = [collect_person(table, *who) for who in (*chosen, *wrong)]
-        drawn, fault = _add_crops(drawn, table, media, tables)
-        notes += [fault] if fault else []
-        section = build_section(
-            people, drawn[: len(chosen)], facts, positive=positive, worst=drawn[len(chosen) :], notes=notes
-        )
-    page = report([section], title="Who will cross", subtitle=to_printable(str(data["tracks"]), 200))
-    return page.encode("utf-8", errors="backslashreplace")
-
-
-_LIMITS = (
-    "A probability from boxes alone: it says who will cross one to three seconds ahead, hardly when, and decides nothing "
-    "in a vehicle. Detected boxes tremble, annotated ones, which it learnt from, do not."
-)
-
-
-def _find_worst(table: pl.DataFrame, count: int) -> list[tuple[str, str]]:
-    """People about whom the predictor is most wrong one to three seconds before the event, where it is known."""
-    import polars as pl
-
-    if "crossing" not in table.columns or not count:
-        return []
-    crosses = pl.col("crossing").cast(pl.String) == "crossing"
-    near = pl.col("within_limits") & pl.col("seconds_to_event").is_between(1, 3)
-    held = table.filter(near, pl.col("crossing").cast(pl.String).is_in(["crossing", "not-crossing"]))
-    wrong = pl.when(crosses).then(1 - pl.col("probability")).otherwise(pl.col("probability"))
-    ranked = held.with_columns(wrong=wrong).group_by("video", "name").agg(pl.col("wrong").mean())
-    ranked = ranked.sort("wrong", "video", "name", descending=[True, False, False]).head(count)
-    return [(row[0], row[1]) for row in ranked.iter_rows()]
-
-
-def _add_crops(
-    people: list[Person], table: pl.DataFrame, media: Path | None, tables: Scenes | Predictions
-) -> tuple[list[Person], str]:
-    """People with their images, and why there are none."""
-    if media is None:
-        return people, "There are no images on this page: --media names the videos."
-    from dataclasses import replace
-
-    from roadaware.reports.crossing_tracks import choose_crops, cut_crop
-
-    films, refused = _find_films(tables, media, list(dict.fromkeys(person.video for person in people)))
-    found = []
-    for person in people:
-        chosen = choose_crops(table, person.video, person.name)
-        crops = []
-        if person.video in films:
-            for row, shot in zip(
-                chosen.iter_rows(named=True),
-                iterate_shots(films[person.video], chosen["frame"].to_list()),
-                strict=True,
-            ):
-                if shot.picture is not None:
-                    box = [row[name] for name in ("x1_px", "y1_px", "x2_px", "y2_px")]
-                    crops.append((row["t_s"], cut_crop(shot.picture, box)))
-        found.append(replace(person, crops=tuple(crops)))
-    return found, "; ".join(f"{video}: {why}" for video, why in list(refused.items())[:3])
-
-
-def _find_films(
-    tables: Scenes | Predictions, media: Path, videos: Sequence[str]
-) -> tuple[dict[str, Film], dict[str, str]]:
-    """The files of videos: the one that is named, or of their names in a folder; and why others cannot be opened."""
-    found: dict[str, Film] = {}
-    refused: dict[str, str] = {}
-    for video in videos:
-        places = [media / f"{video}{kind}" for kind in _FILMS] if media.is_dir() else [media]
-        path = next((place for place in places if place.is_file()), None)
-        try:
-            if media.is_file() and len(tables.videos) > 1:
-                raise InputError("one video is named, and there are several: name their folder")
-            if path is not None:
-                with VideoReader(path) as reader:
-                    found[video] = Film(video, str(path), len(reader), reader.height_px, reader.width_px)
-            elif isinstance(tables, Scenes):
-                films, why = find_videos(tables.only([video]), media)
-                found |= {film.video: film for film in films}
-                refused |= why
-            else:
-                raise InputError("there is no such video", where=str(media / video))
-        except InputError as error:
-            refused[video] = error.message
-    return found, refused
-
-
-def _encode(table: pl.DataFrame, people: pl.DataFrame) -> dict[str, bytes]:
-    from roadaware.reports.runs import encode_parquet
-
-    return {
-        "scores.csv": format_csv(table).encode(),
-        "scores.parquet": encode_parquet(table),
-        "people.parquet": encode_parquet(people),
-    }
-
-
-def _count_reasons(rejected: pl.DataFrame) -> dict[str, int]:
-    """Why rows were refused, without what differs from row to row, to how many; the most frequent first."""
-    import polars as pl
-
-    if rejected.is_empty():
-        return {}
-    # Messages end with what stands in the row, behind a colon or in quotes.
-    short = pl.col("reason").cast(pl.String).str.replace(r"(: | and is )['\d\-].*$", "")
-    found = (
-        rejected.group_by(short.alias("why"), maintain_order=True)
-        .len()
-        .sort("len", descending=True, maintain_order=True)
-    )
-    return dict(found.iter_rows())
-
-
-def _text(data: dict[str, Any]) -> str:
-    lines = [f"columns: {data['columns']}"] if data["columns"] else []
-    if data["columns_not_read"]:
-        lines.append(f"not read: {data['columns_not_read']}")
-    lines += [
-        f"{data['people']:,} people in {data['videos']:,} videos asked about at {data['moments']:,} moments by "
-        f"{data['predictor']}"
-    ]
-    if data["too_short"]:
-        lines.append(
-            f"{data['too_short']:,} people have fewer than {data['frames']} boxes in a row, and are not asked about"
-        )
-    lines += [f"{count:,} people {why}: their tracks begin anew" for why, count in data["begun_anew"].items()]
-    lines += [f"{count:,} boxes {why} are not asked about" for why, count in data["left_out_boxes"].items()]
-    if data["too_small_moments"]:
-        lines.append(
-            f"{data['too_small_moments']:,} moments have a box smaller than any that it learnt from (within_limits)"
-        )
-    if data["refused_rows"]:
-        reasons = "; ".join(f"{why} ({count:,})" for why, count in list(data["refused"].items())[:5])
-        lines.append(f"{data['refused_rows']:,} rows of the tracks were refused: {reasons}")
-    if data["contradicting_classes"]:
-        lines.append(data["contradicting_classes"])
-    lines += [f"labels: {count:,} people {why}" for why, count in data["contradicting_labels"].items()]
-    if data["most_urgent"]:
-        lines.append("most urgent:")
-        for row in data["most_urgent"][:5]:
-            who = f"{terminal.format_cell(row['video'])}, {terminal.format_cell(row['name'])}"
-            soon = row.get("seconds")
-            lines.append(
-                f"  {who}: {row['peak']:.2f} at {row['t_s']:.1f} s"
-                + (f", in {soon:.1f} s" if soon is not None else "")
-            )
-    return "\n".join(lines)

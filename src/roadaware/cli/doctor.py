@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 from cyclopts import Parameter
 
@@ -19,28 +19,28 @@ from roadaware.analysis.corrected_scores import (
     correct_sample_files,
 )
 from roadaware.analysis.doctor import Diagnosis, check_scene_folder, extract_samples
-from roadaware.analysis.doctor.environment import (
-    EXTRA_BY_LIBRARY,
-    LARGE_CACHE_BYTES,
-    LOW_BYTES,
-    describe_environment,
-    is_writable,
-)
+from roadaware.analysis.doctor.environment import describe_environment
 from roadaware.analysis.doctor.predictions import check_predictions
 from roadaware.analysis.doctor.run_folders import check_run_folder
-from roadaware.analysis.doctor.videos import check_video, list_videos
+from roadaware.analysis.doctor.videos import VideoFacts, check_video, list_videos
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, parse_size
 from roadaware.analysis.evaluation.scenes import Reading, open_predictions, open_truth
 from roadaware.analysis.scene_tasks import TASKS
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch, TaskName
+from roadaware.cli.options import Outcome, Output, Overwrite, Switch, TaskName
 from roadaware.cli.results import Images, ImageSize
 from roadaware.datasets import READERS
 from roadaware.datasets.loading import open_dataset
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.score_tables import read_raw_samples
 from roadaware.io.folders import make_folder
-from roadaware.reports.terminal import apply_style, format_bullets, format_bytes, format_cell, format_table
+from roadaware.reports.doctor_text import (
+    format_corrections,
+    format_diagnoses,
+    format_environment,
+    format_videos,
+    list_remarks,
+)
 from roadaware.scenes.store import is_saved
 
 _DATASETS = ("jaad", "pie")
@@ -51,8 +51,6 @@ _SUBJECT = (
 _PATH = "The dataset's folder or zip; of videos a video or their folder; of a run the folder that -o named."
 _DATA = "DATASET=PATH, to compare names, order and truth with the dataset's own."
 _TRUTH = "For road events, actions, relations, grounding, sound, corner cases: what is true, as `evaluate` takes it."
-_CLAIMS = "For these: the predictions."
-_LABELS = "For actions: the label map."
 _OUT = "Write the corrected file, or folder of detections, here; for pedestrians the folder of scores.csv and samples.csv."
 _STRICT = "Exit with 1 if anything is wrong or suspicious."
 
@@ -67,14 +65,13 @@ def doctor(
     task: Annotated[TaskName, Parameter(help="What was asked of the model.")] = "action",
     data: Annotated[str | None, Parameter(help=_DATA)] = None,
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
-    predictions: Annotated[Path | None, Parameter(help=_CLAIMS)] = None,
-    labels: Annotated[Path | None, Parameter(help=_LABELS)] = None,
+    predictions: Annotated[Path | None, Parameter(help="For these: the predictions.")] = None,
+    labels: Annotated[Path | None, Parameter(help="For actions: the label map.")] = None,
     images: Images = None,
     size: ImageSize = NETWORK_SIZE,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.CONVERTED] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Find out why something does not work, or why a number is 0.
 
@@ -179,31 +176,19 @@ def doctor(
 
 
 def _check_videos(path: Path, *, strict: bool) -> Outcome:
-    """A table of videos, and what is the matter with each."""
+    """What is the matter with each video."""
     paths = list_videos(path)
-    rows, blocks, lines, serious = [], [], [], 0
+    videos: list[tuple[str, VideoFacts, list[Diagnosis]]] = []
     with console.show_progress("looking at videos") as progress:
         for done, each in enumerate(paths, 1):
-            facts, found = check_video(each)
-            name = each.name if each == path else str(each.relative_to(path))
-            size = f"{facts.width_px}x{facts.height_px}" if facts.width_px else "?"
-            rate = f"{facts.fps:.4g}" if facts.fps else "?"
-            rows.append(
-                (format_cell(name), facts.container or "?", facts.codec or "?", size, rate, f"{facts.frames:,}",
-                 f"{facts.seconds:.1f}", str(len(found)))
-            )  # fmt: skip
-            if found:
-                blocks.append(format_diagnoses(found, name))
-            lines.append({**asdict(facts), "path": name, "diagnoses": [asdict(item) for item in found]})
-            serious += sum(item.severity != "note" for item in found)
+            videos.append((each.name if each == path else str(each.relative_to(path)), *check_video(each)))
             progress(done, len(paths), "videos")
-    heads = ["video", "container", "codec", "size", "frames/s", "frames", "seconds", "findings"]
-    text = "\n\n".join([format_table(heads, rows, left=4), *(blocks or ["nothing found that looks wrong"])])
-    return Outcome(
-        text,
-        {"subject": str(path), "videos": lines},
-        f"--strict: {serious} findings" if strict and serious else None,
-    )
+    lines = [
+        {**asdict(facts), "path": name, "diagnoses": [asdict(item) for item in found]}
+        for name, facts, found in videos
+    ]
+    failed = _describe_serious([item for _, _, found in videos for item in found], strict=strict)
+    return Outcome(format_videos(videos), {"subject": str(path), "videos": lines}, failed)
 
 
 def _is_corrected(subject: str, predictions: Path | None) -> bool:
@@ -229,30 +214,21 @@ def _check_kind(predictions: Path, out: Path | None) -> None:
         raise UsageError(f"{out} is a folder; name the file to write in it")
 
 
-def _tell(found: Sequence[Diagnosis], subject: str, *, strict: bool) -> Outcome:
+def _describe_serious(found: Sequence[Diagnosis], *, strict: bool) -> str | None:
     serious = sum(item.severity != "note" for item in found)
+    return f"--strict: {serious} findings" if strict and serious else None
+
+
+def _tell(found: Sequence[Diagnosis], subject: str, *, strict: bool) -> Outcome:
     data = {"subject": subject, "diagnoses": [asdict(item) for item in found]}
-    failed = f"--strict: {serious} findings" if strict and serious else None
-    return Outcome(format_diagnoses(found, subject), data, failed)
+    return Outcome(format_diagnoses(found, subject), data, _describe_serious(found, strict=strict))
 
 
 def _report_corrections(found: CorrectedScores, subject: str, out: Path | None, *, strict: bool) -> Outcome:
     """The mistakes of a file, and what it scores with and without them."""
     verdict = _tell(found.findings, subject, strict=strict)
     score = {"metric": found.metric, "before": found.before, "after": found.after, "reason": found.reason}
-    lines = [f"{found.metric} as written: {_format_score(found.before)}"]
-    if found.corrected:
-        lines.append(f"{found.metric} corrected:  {_format_score(found.after)}")
-    if found.reason:
-        lines.append(f"why there is no score: {format_cell(found.reason)}")
-    if out is not None:
-        lines.append(f"wrote {out}" if found.corrected else "nothing was corrected, and nothing written")
-    data = {**verdict.data, "score": score}
-    return Outcome("\n\n".join([verdict.text, "\n".join(lines)]), data, verdict.failed)
-
-
-def _format_score(value: float | None) -> str:
-    return "none" if value is None else f"{value:.4f}"
+    return Outcome(format_corrections(found, subject, out), {**verdict.data, "score": score}, verdict.failed)
 
 
 def _correct_pedestrians(
@@ -288,82 +264,3 @@ def _check_predictions(
         where = error.where or str(predictions)
         return [Diagnosis("unread", "wrong", error.message, where, error.hint or "Correct the file.")]
     return check_predictions(subject, predicted, scenes)
-
-
-_STYLES = {"wrong": "bad", "suspicious": "odd"}
-
-
-def format_diagnoses(found: Sequence[Diagnosis], subject: str) -> str:
-    """All findings on a subject: what is the matter, what was seen, what to do."""
-    count = f"{len(found)} finding{'s' * (len(found) != 1)}" if found else "nothing found that looks wrong"
-    blocks = [f"{format_cell(subject)}: {count}"]
-    for each in found:
-        says = apply_style(f"{each.severity}: {format_cell(each.says)}", _STYLES.get(each.severity))
-        seen = f"  seen:   {format_cell(each.evidence)}\n  remedy: {format_cell(each.remedy)}"
-        blocks.append(f"{says}\n{seen}")
-    return "\n\n".join(blocks)
-
-
-def list_remarks(facts: dict[str, Any]) -> list[str]:
-    """What of an environment, as `describe_environment` has it, is in the way, each with what to do."""
-    cache, data, here = facts["cache_folder"], facts["data_folder"], Path.cwd()
-    remarks = []
-    if cache is None:
-        remarks.append("no place for a cache: set ROADAWARE_HOME to a folder you can write to")
-    elif not is_writable(Path(cache)):
-        remarks.append(
-            f"the cache folder {cache} cannot be written, every reading starts anew: set ROADAWARE_HOME to one that can"
-        )
-    if data and not Path(data).is_dir():
-        remarks.append(
-            f"ROADAWARE_DATA_DIR is {data}, and there is no such folder: name the folder that holds your datasets"
-        )
-    if facts["free_bytes_here"] < LOW_BYTES:
-        remarks.append(
-            f"only {format_bytes(facts['free_bytes_here'])} are free in {here}: free some, or work on another disk"
-        )
-    if facts["cache_bytes"] > LARGE_CACHE_BYTES:
-        size = format_bytes(facts["cache_bytes"])
-        remarks.append(f"the cache holds {size}: {cache} can be removed whole; what is needed is read anew")
-    for name, state in facts["libraries"].items():
-        extra = EXTRA_BY_LIBRARY.get(name)
-        install = f"pip install 'roadaware[{extra[0]}]'" if extra else f"pip install {name}"
-        if state == "missing" and extra:
-            remarks.append(f"{name} is not installed, which {extra[1]} needs: {install}")
-        elif "Error" in state:
-            remarks.append(
-                f"{name} does not work: {state}: install it again in an environment of its own, {install}"
-            )
-    torch = facts["libraries"].get("torch", "missing")
-    if facts["gpu_driver"] and facts["cuda"] == "none" and torch != "missing":
-        remarks.append(
-            f"there is {facts['gpu_driver']}, and torch {torch} does not see it: install torch for CUDA, as pytorch.org says "
-            "for your driver"
-        )
-    return remarks
-
-
-def format_environment(facts: dict[str, Any]) -> str:
-    """An environment, with remarks on it, as a table."""
-    packages, libraries, variables = (
-        [f"{name}{sign}{value}" for name, value in facts[what].items()]
-        for what, sign in (("packages", " "), ("libraries", " "), ("variables", "="))
-    )
-    cache = f"{facts['cache_folder'] or 'none'} ({format_bytes(facts['cache_bytes'])})"
-    rows = [
-        ("roadaware", facts["roadaware"]),
-        ("python", facts["python"]),
-        ("platform", facts["platform"]),
-        ("processors", str(facts["processors"])),
-        ("packages", ", ".join(packages)),
-        ("libraries", ", ".join(libraries)),
-        ("CUDA", facts["cuda"]),
-        ("models", ", ".join(facts["models"]) or "none is installed (`roadaware models list`)"),
-        ("cache folder", cache),
-        ("data folder", facts["data_folder"] or "not set (ROADAWARE_DATA_DIR)"),
-        ("data found", ", ".join(facts["data_found"]) or "nothing"),
-        ("free disk here", format_bytes(facts["free_bytes_here"])),
-        ("variables", ", ".join(variables) or "none that count"),
-    ]
-    lines = [format_table(["what", "found"], rows, left=2)]
-    return "\n".join([*lines, "", format_bullets(facts["remarks"])] if facts["remarks"] else lines)

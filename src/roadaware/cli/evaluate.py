@@ -1,30 +1,38 @@
-"""`roadaware evaluate`: how good are these predictions, one command per subject and one way for all of them."""
+"""`roadaware evaluate`: how good are these predictions, one way for all; `calibration`: what scores mean."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
+from roadaware.analysis.compare import compute_agreement
 from roadaware.analysis.evaluation import events
 from roadaware.analysis.evaluation.corner_cases import Classes, Routing, evaluate_corner_files
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventSet, parse_size
-from roadaware.analysis.evaluation.pedestrians import SampleSource, evaluate_score_file
+from roadaware.analysis.evaluation.pedestrians import (
+    COLUMNS,
+    MatchedScores,
+    SampleSource,
+    evaluate_score_file,
+    group_by_scenario,
+    group_by_time,
+    match_file,
+)
 from roadaware.analysis.evaluation.scenes import Reading, SceneRequest, evaluate_scene_files
 from roadaware.analysis.excerpts import MOST_CLIPS, check_clips, list_film_places
 from roadaware.analysis.scene_tasks import TASKS
-from roadaware.cli import console
-from roadaware.cli.agreement import agreement
+from roadaware.cli import console, outputs
 from roadaware.cli.options import (
     OPTION,
-    USUAL,
-    Common,
     ConfigName,
     MetricConfig,
     Outcome,
+    Output,
+    Overwrite,
     Resamples,
     Seed,
     Several,
@@ -33,6 +41,7 @@ from roadaware.cli.options import (
     TaskName,
     add_commands,
     create_app,
+    validate_range,
 )
 from roadaware.cli.results import (
     NOWHERE,
@@ -44,8 +53,19 @@ from roadaware.cli.results import (
     describe_failure,
     format_view_command,
     parse_bars,
+    write_result,
 )
+from roadaware.config import to_dict
+from roadaware.errors import InputError, UsageError
+from roadaware.io import folders
+from roadaware.io.csv import format_csv
+from roadaware.reports import runs
+from roadaware.reports.page import report
 from roadaware.reports.run_kinds import KINDS
+from roadaware.reports.run_pages import build_agreement_section, list_agreement_columns, list_agreement_rows
+from roadaware.reports.runs import encode_parquet
+from roadaware.reports.terminal import format_table
+from roadaware.scenes.sampling import Iv2024, list_task_answers
 
 # The one way of every subject: judge, hold against bars, write, tell.
 
@@ -187,7 +207,6 @@ def road(
     images: Images = None,
     judging: EventOptions = EVENTS,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score road events: frame-mAP, video-mAP and the vehicle's action, as on ROAD and ROAD-Waymo.
 
@@ -214,7 +233,6 @@ def ucf24(
     images: Images = None,
     judging: EventOptions = EVENTS,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score action tubes: frame-mAP, video-mAP and actions of frames, as on UCF101-24.
 
@@ -315,7 +333,6 @@ def actions(
     judging: SceneOptions = SCENES,
     reading: TruthOptions = AS_IT_LIES,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score who does what: frame-mAP of actions, as on AVA and Chaotic World.
 
@@ -341,7 +358,6 @@ def relations(
     judging: SceneOptions = SCENES,
     reading: TruthOptions = AS_IT_LIES,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score who does what to whom: relations between tubes, as on VidVRD, and frame by frame.
 
@@ -368,7 +384,6 @@ def grounding(
     judging: SceneOptions = SCENES,
     reading: TruthOptions = AS_IT_LIES,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score when and where a sentence happens: overlap in time, and of boxes in space and time.
 
@@ -394,7 +409,6 @@ def sound(
     judging: SceneOptions = SCENES,
     reading: TruthOptions = AS_IT_LIES,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score where a sound comes from: consensus IoU of localisation maps, beside the whole image.
 
@@ -475,7 +489,6 @@ def corner_cases(
     routing: ClassOptions = UNSAID,
     judging: SceneOptions = SCENES,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score detectors on corner cases, as on CODA: average recall of corner, common and novel objects.
 
@@ -509,7 +522,6 @@ def corner_cases(
 _SCENARIOS = (
     "Also by scenario: scale, state, speed, ego_action, signal, road, lanes ...; several make a product."
 )
-_TASK = "The task; --protocol implies it."
 
 
 _SAMPLING = (
@@ -524,7 +536,7 @@ class SampleOptions(SampleSource):
     """The samples that scores are of: a file, or a protocol on a dataset."""
 
     samples: Annotated[Path | None, Parameter(help="The samples, in the same order.")] = None
-    task: Annotated[TaskName | None, Parameter(help=_TASK)] = None
+    task: Annotated[TaskName | None, Parameter(help="The task; --protocol implies it.")] = None
     protocol: Annotated[str | None, Parameter(help="Instead of --samples: its name, with --data.")] = None
     data: Annotated[Path | None, Parameter(help="The protocol's dataset: folder or zip.")] = None
     split: Annotated[Literal["train", "val", "test"], Parameter(help="Which samples of the protocol.")] = (
@@ -548,7 +560,6 @@ def pedestrians(
     clips: Clips = MOST_CLIPS,
     media: Media = None,
     kept: Kept = NOWHERE,
-    common: Common = USUAL,
 ) -> Outcome:
     """Score any model's output on pedestrians: base, weighted, soft, hard and ranking metrics.
 
@@ -578,6 +589,155 @@ def pedestrians(
         fail_under,
         kept,
     )
+
+
+# `roadaware evaluate agreement`: is a model right about two questions at once?
+
+_SCORES = "The scores of both tasks, as `evaluate pedestrians` takes them."
+_SAMPLES = "The samples of both tasks, in the same order: the ground truth of each."
+_FOLDER = "Write the table into this folder, as csv and Parquet."
+
+
+def agreement(
+    *,
+    scores: Annotated[list[Path], Parameter(help=_SCORES), Several],
+    samples: Annotated[list[Path], Parameter(help=_SAMPLES), Several],
+    tasks: Annotated[list[TaskName], Parameter(help="What each asks: action, intention or risk."), Several],
+    draws: Resamples = 1000,
+    seed: Seed = 0,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
+    overwrite: Overwrite = False,
+) -> Outcome:
+    """Count how often two tasks are decided rightly together, one of them alone, or neither: Table V of IV 2024.
+
+    For each combination of true classes, and over all samples: counts, percentages, and 95 % intervals over
+    pedestrians and over videos.
+
+    For example:
+
+        roadaware evaluate agreement --scores intention.csv action.csv \\
+            --samples intention_samples.csv action_samples.csv --tasks intention action
+    """
+    for option, given in (("--scores", scores), ("--samples", samples), ("--tasks", tasks)):
+        if len(given) != 2:
+            raise UsageError(f"{option} takes two, one of each task, not {len(given)}")
+    states = [match_file(*each).state for each in zip(scores, samples, tasks, strict=True)]
+    first, second = (list_task_answers(Iv2024.reference(task)) for task in tasks)
+    with console.log_step("counting"):
+        found = compute_agreement(states[0], states[1], labels=(first, second), draws=draws, seed=seed)
+    data = {"tasks": list(tasks), "scores": [str(path) for path in scores], "draws": draws, "seed": seed}
+    if folder is not None:
+        page = report(
+            [build_agreement_section(found, tasks)], title=f"Agreement of {tasks[0]} and {tasks[1]}"
+        )
+        files = {
+            "agreement.csv": format_csv(found.table).encode(),
+            "agreement.parquet": encode_parquet(found.table),
+            "report.html": page.encode("utf-8", errors="backslashreplace"),
+        }
+        write_result(folder, folders.add_marker(files, data), overwrite=overwrite)
+    table = format_table(list_agreement_columns(tasks), list_agreement_rows(found, "pedestrian"), left=2)
+    return Outcome(
+        f"{table}\nPer cent of the samples of each combination of true classes; 95 % intervals over pedestrians.",
+        {**data, "agreement": found.table.to_dicts()},
+    )
+
+
+# `roadaware calibration`: do scores mean what they say.
+
+_CALIBRATION_BY = (
+    "Also by these: columns of SAMPLES, or scenarios of the protocol (scale, state, speed, signal ...)."
+)
+_CALIBRATION_CONFIG = "Adaptive bins as published (`reference`), or corrected (`default`)."
+_CALIBRATION_FOLDER = "Write results, bins as a table and a report with the diagrams here."
+_WIDTHS = "How many bins of equal width stand beside the adaptive ones."
+_SETS = (
+    "Also sets of labels that promise to hold the true one this often, such as 0.9, and how often they do."
+)
+
+
+def calibration(
+    scores: Annotated[Path, Parameter(help="The model's output: probabilities, one row per sample.")],
+    /,
+    *,
+    source: SampleOptions = NO_SAMPLES,
+    config: Annotated[ConfigName, Parameter(help=_CALIBRATION_CONFIG)] = "default",
+    by: Annotated[list[str] | None, Parameter(help=_CALIBRATION_BY), Several] = None,
+    uniform_bins: Annotated[int, Parameter(help=_WIDTHS, validator=validate_range(1, 1000))] = 10,
+    conformal: Annotated[float | None, Parameter(help=_SETS)] = None,
+    draws: Resamples = 1000,
+    seed: Seed = 0,
+    folder: Annotated[Path | None, Parameter(help=_CALIBRATION_FOLDER), Output, outputs.RESULT] = None,
+    overwrite: Overwrite = False,
+) -> Outcome:
+    """Ask whether a pedestrian model's probabilities mean what they say: is 0.9 right nine times of ten?
+
+    Needs SCORES, a csv file without header with one row of probabilities per sample (1 number, the
+    probability of crossing; or one per class, which sum to 1), and the samples: a csv file with a header
+    and the columns truth, pedestrian and tte_frames (and video, for intervals over videos), or a protocol
+    on a dataset. Rows are matched by their order. Either may be a Parquet file with the same columns.
+    Without --task, 1 score a sample is action, 3 are intention, 12 are risk.
+
+    A sample's confidence is its largest probability. Samples are put into bins by confidence, and in each
+    bin the mean confidence is held against the share of right answers. ECE is the mean gap, weighted by
+    the samples of a bin; MCE is the largest gap; both are best at 0. Adaptive bins hold more samples where
+    confidences are dense. `ece_if_calibrated` is what a perfectly calibrated model would show on so few
+    pedestrians: an ECE near it is no evidence of a fault. NLL and the Brier score need no bins and punish
+    wrong answers too. Everything is given for all samples, by time to event, and --by more.
+
+    For example:
+
+        roadaware calibration model.csv --samples samples.csv --json out.json
+
+        roadaware calibration model.csv --samples samples.csv \\
+            --by weather --conformal 0.9 -o runs/calibration
+
+        roadaware calibration pf_action_jaad.csv --protocol jaad-action@iv2024 \\
+            --data JAAD-JAAD_2.0.zip --config reference --by scale state
+    """
+    from roadaware.metrics.calibration import CalibrationConfig, evaluate
+    from roadaware.reports.calibration import (
+        build_calibration_files,
+        build_calibration_json,
+        format_calibration,
+    )
+
+    held, asked = source.match(scores, config, any_task=True)
+    groupings = group_by_scenario(held, source.samples, by or [], config)
+    likely = {columns: task for task, columns in COLUMNS.items()}
+    facts = {
+        "name": scores.stem,
+        "task": asked or likely.get(held.state.scores.shape[1]),
+        "protocol": source.protocol,
+        "config_name": config,
+        "clipped": held.clipped,
+        **{"draws": draws, "interval": runs.get_interval_method(draws), "seed": seed},
+        "conformal": None if conformal is None else _sets(held, conformal, seed),
+    }
+    named = CalibrationConfig.reference() if config == "reference" else CalibrationConfig.default()
+    chosen = replace(named, uniform_bins=uniform_bins)
+    times, seconds = group_by_time(held)
+    try:
+        with console.log_step("resampling" if draws else "binning"):
+            result = evaluate(held.state, chosen, draws=draws, seed=seed, groupings=[*times, *groupings])
+    except InputError as error:
+        raise InputError(error.message, where=error.where or str(scores), hint=error.hint) from error
+    found = build_calibration_json(held.state, result, chosen, facts)
+    if folder is not None:
+        write_result(folder, build_calibration_files(found, result, seconds), overwrite=overwrite)
+    return Outcome(format_calibration(found), found)
+
+
+def _sets(held: MatchedScores, level: float, seed: int) -> dict[str, Any]:
+    """How sets of both rules did, JSON-ready."""
+    from roadaware.metrics.calibration import HALVINGS, evaluate_coverage
+
+    found = evaluate_coverage(held.state, level, seed=seed)
+    return {
+        "level": level,
+        "halvings": HALVINGS,
+        "rules": {name: to_dict(one) for name, one in found.items()},
+    }
 
 
 evaluate = create_app(

@@ -12,14 +12,12 @@ from cyclopts import Parameter
 from roadaware.analysis.annotation.agreement import build_consensus, group_objects, measure_box_agreement
 from roadaware.analysis.annotation.cost import (
     Labour,
+    build_labelled_scenes,
     compute_discovery_curve,
+    compute_outcomes,
     estimate_cost,
     fit_cost,
     measure_worth,
-)
-from roadaware.analysis.annotation.proposal_outcomes import (
-    build_labelled_scenes,
-    compute_outcomes,
     summarize_annotators,
     summarize_outcomes,
 )
@@ -33,9 +31,7 @@ from roadaware.analysis.annotation.selection import (
 from roadaware.analysis.event_findings import count_refusals, list_warnings
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
-    USUAL,
     WHOLE_SEED,
-    Common,
     Outcome,
     Output,
     Overwrite,
@@ -127,11 +123,9 @@ def _open_with_images(path: Path, root: Path | None = None) -> tuple[Scenes, Pat
 
 _LABELS = "What `label import` wrote, or saved tables with `boxes.annotator`."
 _IOU = "Boxes of two annotators that overlap less are of different things."
-_KIND = "The kind of label that is compared."
 _VIDEOS = "The dataset, for --draw: one of `propose`, or saved tables beside their images."
 _DRAW = "Also draw the first so many disputed images, with the boxes of every annotator."
 _FOLDER = "Write the consensus as tables, the disputes, the agreement and a page into this folder."
-_STRICT = "Exit with 1 if anything is disputed."
 
 
 def agree(
@@ -139,15 +133,14 @@ def agree(
     /,
     *,
     iou: Annotated[float, Parameter(help=_IOU)] = 0.5,
-    kind: Annotated[str, Parameter(help=_KIND)] = "corner",
+    kind: Annotated[str, Parameter(help="The kind of label that is compared.")] = "corner",
     draws: Resamples = 1000,
     seed: Seed = 0,
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
     videos: Annotated[Path | None, Parameter(help=_VIDEOS)] = None,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
-    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
-    common: Common = USUAL,
+    strict: Annotated[bool, Parameter(help="Exit with 1 if anything is disputed."), Switch] = False,
 ) -> Outcome:
     """Compare the boxes of several annotators, and make truth of what most of them drew.
 
@@ -201,7 +194,6 @@ _ROOT = "The folder that paths in saved tables start at. [default: the one above
 _OUT = "A new or empty folder; it is what `label import` asks for later."
 _AS = "Formats of the tasks; several may follow."
 _LIST = "Only the images of this list, in its order: list.csv of `label select`, or its folder."
-_MOST = "The first so many images."
 _ALL = "Also images without a proposal, where something may have been missed."
 _SERVED = (
     "The folder that Label Studio serves (LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT); paths start there. "
@@ -209,7 +201,6 @@ _SERVED = (
 )
 _COPY = "Copy stills into --output, so that it holds all that is needed."
 _CLASSES = "Classes that annotators choose from; those of pre-labels are added. [default: those of CODA]"
-_EXPORT_KIND = "The kind of label that pre-labels are."
 
 
 def export(
@@ -220,15 +211,14 @@ def export(
     out: Annotated[Path, Output, Parameter(help=_OUT), outputs.TASKS],
     as_: Annotated[tuple[Form, ...], Parameter(name="--as", help=_AS), Several] = ("labelstudio",),
     images: Annotated[Path | None, Parameter(name="--list", help=_LIST)] = None,
-    most: Annotated[int | None, Parameter(help=_MOST)] = None,
+    most: Annotated[int | None, Parameter(help="The first so many images.")] = None,
     all_pictures: Annotated[bool, Parameter(name="--all", help=_ALL), Switch] = False,
     root: Annotated[Path | None, Parameter(name="--media", help=_ROOT)] = None,
     served: Annotated[Path | None, Parameter(help=_SERVED)] = None,
     copy: Annotated[bool, Parameter(help=_COPY), Switch] = False,
     classes: Annotated[tuple[str, ...], Parameter(help=_CLASSES), Several, Stated] = (),
-    kind: Annotated[str, Parameter(help=_EXPORT_KIND)] = "corner",
+    kind: Annotated[str, Parameter(help="The kind of label that pre-labels are.")] = "corner",
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Write proposals as tasks for annotators who keep, correct, delete and add boxes.
 
@@ -281,23 +271,20 @@ def export(
 
 # `roadaware label import`: what people made of proposals, read back as tables.
 
-_TASKS = "The folder that `label export` wrote."
 _CORRECTED = "What annotators made: a Label Studio export (JSON), or COCO or Parquet, a file per annotator."
 _STILL = "An edge that moved by no more counts as kept, in pixels."
 _IMPORT_FOLDER = "Write the labels, what became of each proposal, and a page into this folder."
-_IMPORT_STRICT = "Exit with 1 if anything was refused."
 
 
 def import_labels(
-    tasks: Annotated[Path, Parameter(help=_TASKS)],
+    tasks: Annotated[Path, Parameter(help="The folder that `label export` wrote.")],
     corrected: Annotated[tuple[Path, ...], Parameter(help=_CORRECTED)],
     /,
     *,
     still_px: Annotated[float, Parameter(help=_STILL)] = 0.5,
     folder: Annotated[Path | None, Parameter(help=_IMPORT_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
-    strict: Annotated[bool, Parameter(help=_IMPORT_STRICT), Switch] = False,
-    common: Common = USUAL,
+    strict: Annotated[bool, Parameter(help="Exit with 1 if anything was refused."), Switch] = False,
 ) -> Outcome:
     """Read corrected proposals back, and say which were kept, moved, renamed or deleted, and what was added.
 
@@ -372,7 +359,6 @@ def select(
     seed: Seed = 0,
     folder: Annotated[Path | None, Parameter(help=_SELECT_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Rank images by their proposals, and say what looking at the list costs against looking at all.
 
@@ -448,7 +434,6 @@ def example(
     /,
     *,
     seed: Annotated[int, Parameter(help="Where chance comes from.", validator=WHOLE_SEED)] = 0,
-    common: Common = USUAL,
 ) -> Outcome:
     """Write synthetic images with truth, proposals and what three annotators made of them, to try `label` on.
 

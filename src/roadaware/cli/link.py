@@ -1,10 +1,10 @@
-"""`roadaware link`: from detections in frames to tubes over time, by a linker as its detector advises."""
+"""Tubes: `roadaware link` makes them of detections, `enforce` corrects scores before that, `submit` hands them in."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,12 +13,12 @@ from cyclopts import Group, Parameter
 
 from roadaware.analysis.evaluation import event_inputs
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventSet
+from roadaware.analysis.evaluation.events import score_submission, select_split
 from roadaware.analysis.event_findings import list_warnings
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
+    AT_A_TIME_OR_ALL,
     LOCAL,
-    USUAL,
-    Common,
     ConfigName,
     Outcome,
     Output,
@@ -27,12 +27,22 @@ from roadaware.cli.options import (
     Spread,
     Stated,
     Switch,
-    validate_range,
 )
 from roadaware.cli.results import Images, ImageSize
 from roadaware.config import digest, to_dict
 from roadaware.errors import InputError, UsageError
+from roadaware.formats.road_detections import CLASS_KINDS
+from roadaware.formats.submission import (
+    Challenge,
+    Remark,
+    Submission,
+    build_submission,
+    merge_submissions,
+    write_submission,
+)
+from roadaware.io.folders import make_folder
 from roadaware.linking.config import LinkerConfig, select_linker
+from roadaware.linking.enforcement import EnforcementConfig, Method, enforce_requirements
 from roadaware.linking.link import count_linked
 from roadaware.linking.link import link as linked
 from roadaware.linking.postprocessing import (
@@ -47,10 +57,13 @@ from roadaware.linking.postprocessing import (
 from roadaware.models.event_head.head import open_head
 from roadaware.online.setup import has_event_head
 from roadaware.reports import terminal
+from roadaware.reports.tracking_text import describe_step, format_enforcement, format_submission, format_tubes
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.composites import product_of_marginals
 from roadaware.scenes.dense_scores import get_score_layout
+from roadaware.scenes.requirements import open_requirements
 from roadaware.scenes.store import save
+from roadaware.scenes.tables import Scenes
 from roadaware.tasks.events import add_events
 
 if TYPE_CHECKING:
@@ -147,12 +160,9 @@ def link(
     composites: Annotated[Literal["joint", "product"], Parameter(help=_COMPOSITES)] = "joint",
     events: Annotated[bool, Parameter(help=_EVENTS), Switch] = False,
     steps: Steps = AS_THEY_ARE,
-    processes: Annotated[
-        int | None, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000), show_default=False)
-    ] = None,
+    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Link detections to tubes and label them, as published or as we recommend.
 
@@ -216,10 +226,10 @@ def link(
     names = " and ".join(terminal.format_cell(each.path.name) for each in predictions)
     lines = [
         f"linked {names} in {terminal.format_duration(elapsed_s)}",
-        *(line for step in list_steps(tubes) if (line := _describe_step(step))),
+        *(line for step in list_steps(tubes) if (line := describe_step(step))),
         *said,
         "",
-        _format_counts(counts),
+        format_tubes(counts),
         *(f"{count:,} {terminal.format_cell(what)}" for what, count in dropped.items()),
         "",
     ]
@@ -271,36 +281,168 @@ def _add_events(predictions: Predictions, config: LinkerConfig, scenes: Scenes |
         return add_events(predictions.with_tables(videos=known), open_head(), config)
 
 
-def _describe_step(step: dict[str, Any]) -> str:
-    """A step on either side of the linker, in words."""
-    config = step["config"]
-    if step["step"] == "suppressed" and "kept" in step:
-        kept = f"{step['kept']:,} of {step['boxes']:,} boxes stay"
-        return f"suppressed by agentness at IoU {config['iou']:g}: {kept}"
-    if step["step"] == "suppressed":
-        zeroed = f"{step['scores_zeroed']:,} scores of {step['boxes']:,} boxes become 0"
-        return f"suppressed by class at IoU {config['iou']:g}: {zeroed}"
-    if step["step"] == "fused":
-        weights = ", ".join(f"{weight:g}" for weight in config["weights"] or ()) or "1 each"
-        became = f"{step['boxes']:,} boxes of {step['models']} sets become {step['fused']:,}"
-        return f"fused at IoU {config['iou']:g}, weights {weights}: {became}"
-    if step["step"] == "enforced":
-        changed = f"{step['raised']:,} scores raised, {step['lowered']:,} lowered"
-        held = f"{step['violating']:,} of {step['boxes']:,} boxes violated some of {step['requirements']}"
-        return f"requirements enforced at {config['threshold']:g}: {held}; {changed}"
-    if step["step"] == "interpolated":
-        kept = f"{step['tubes_kept']:,} of {step['tubes']:,} paths and tubes stay"
-        return f"shorter than {config['min_length']} left out: {kept}"
-    return ""
+# `roadaware enforce`: scores of detections corrected so that their labels satisfy logical requirements.
+
+_ENFORCE_DETECTIONS = (
+    "The detections: tables as `predict` saves them, a folder of per-frame pickles, or COCO results. Not linked: "
+    "tubes are made of what comes out."
+)
+_REQUIREMENTS = "The requirements, ROAD-R's in either form or your own; two files have to say the same."
+_ENFORCE_TRUTH = "Annotations that name labels, videos and their sizes, where the detections do not."
+_THRESHOLD = "A label is predicted where its score is at least this; requirements hold there, and only there."
+_METHOD = (
+    "`nearest` changes least; `propagation` goes over the labels once, is faster and changes more; `maxsat` is the "
+    "solver of python-sat (pip install 'roadaware[logic]'), which finds what `nearest` finds."
+)
+_BOXES = "Which boxes have to satisfy them: those whose own score reaches the threshold, or all."
+_MARGIN = "Scores that change come to lie within so much of the threshold, in their order."
 
 
-def _format_counts(counts: Mapping[str, Any]) -> str:
-    rows = [(name, f"{count:,}") for name, count in counts.items() if not isinstance(count, dict)]
-    text = terminal.format_table(["", "count"], rows)
-    kinds = [
-        (kind, f"{held['tubes']:,}", held["labels"], held["length"])
-        for kind, held in counts["labelled tubes"].items()
-    ]
-    if not kinds:
-        return text
-    return f"{text}\n\n{terminal.format_table(['kind', 'tubes', 'labels used', 'median frames'], kinds)}"
+def enforce(
+    detections: Annotated[Path, Parameter(help=_ENFORCE_DETECTIONS)],
+    /,
+    *,
+    requirements: Annotated[tuple[Path, ...], Parameter(help=_REQUIREMENTS), Several],
+    out: Annotated[Path, Output, Parameter(help="Where the tables go."), outputs.TABLES],
+    threshold: Annotated[float, Parameter(help=_THRESHOLD)] = 0.5,
+    method: Annotated[Method, Parameter(help=_METHOD)] = "nearest",
+    boxes: Annotated[Literal["predicted", "all"], Parameter(help=_BOXES)] = "predicted",
+    margin: Annotated[float, Parameter(help=_MARGIN)] = 1e-3,
+    truth: Annotated[Path | None, Parameter(help=_ENFORCE_TRUTH)] = None,
+    images: Images = None,
+    size: ImageSize = NETWORK_SIZE,
+    overwrite: Overwrite = False,
+) -> Outcome:
+    """Correct the scores of detections so that the labels of each box satisfy logical requirements.
+
+    The requirements of ROAD-R say, for example, that who pushes an object is a pedestrian and that a traffic light is
+    not on the pavement. A box that violates one gets the nearest scores that violate none: as little as can be moves
+    across the threshold, and everything else stays. `link` makes tubes of the result, `evaluate road` judges it.
+
+    For example:
+
+        roadaware enforce runs/found/predictions --requirements requirements_dimacs.txt -o runs/found/consistent
+
+        roadaware enforce detections-30-08-50 --truth road_trainval_v1.0.json \\
+            --requirements requirements_readable.txt --threshold 0.3 -o consistent
+    """
+    config = EnforcementConfig(threshold, method, boxes, margin)
+    size_px = event_inputs.parse_size(size)
+    rules = open_requirements(requirements)
+    scenes = None if truth is None else event_inputs.open_truth(truth)
+    predictions = event_inputs.open_predictions(detections, scenes, size_px, images=images)
+    with console.log_step("requirements"):
+        found, counts = enforce_requirements(event_inputs.add_dense_scores(predictions.tables), rules, config)
+    save(found, out, overwrite=overwrite)
+    console.print_note(f"wrote {out}")
+    data = {
+        **asdict(counts),
+        "requirements": len(rules),
+        "file": rules.name,
+        "config": to_dict(config),
+        "dropped": predictions.dropped,
+    }
+    dropped = [f"{count:,} {terminal.format_cell(what)}" for what, count in predictions.dropped.items()]
+    next_one = f"next: roadaware link {terminal.format_cell(out)} --output TUBES"
+    return Outcome("\n".join([format_enforcement(counts, config), *dropped, "", next_one]), data)
+
+
+# `roadaware submit`: the file for the server of a ROAD challenge, checked; nothing is uploaded.
+
+_RUNS = "Tubes: tables that `link` wrote, or a tube file (.pkl). Of roadpp two, in the order of --truth."
+_SUBMIT_TRUTH = (
+    "The annotation file of the release, which names videos and labels; of roadpp that of each data set."
+)
+_KINDS = "What is handed in: agent, action, location, duplex, event. [default: agent action event]"
+_SUBMIT_OUT = "The zip. [default: CHALLENGE.zip]"
+_PARTS: dict[Challenge, tuple[str, ...]] = {
+    "road": ("",),
+    "road-waymo": ("",),
+    "roadpp": ("ROAD", "ROAD-Waymo"),
+}
+"""What the data sets of a challenge are called beside their scores."""
+
+
+def submit(
+    challenge: Annotated[Challenge, Parameter(help="road, road-waymo or roadpp.")],
+    runs: Annotated[list[Path], Parameter(help=_RUNS)],
+    /,
+    *,
+    truth: Annotated[list[Path], Parameter(help=_SUBMIT_TRUTH), Several],
+    split: Annotated[str, Parameter(help="The split that the challenge judges.")] = "test",
+    kinds: Annotated[tuple[str, ...], Parameter(help=_KINDS), Several, Stated] = (),
+    size: ImageSize = "682x512",
+    out: Annotated[Path | None, Output, Parameter(help=_SUBMIT_OUT), outputs.NEW_FILE] = None,
+    strict: Annotated[bool, Parameter(help="Exit with 1 if anything would be scored 0."), Switch] = False,
+    overwrite: Overwrite = False,
+) -> Outcome:
+    """Check tubes and write the zip that a server of the ROAD challenges takes; nothing is uploaded.
+
+    The zip holds one pickle of tubes, with kinds, labels and videos as the release names them, frames from 1 without
+    holes, and boxes in the 682x512 pixels that the published evaluator compares. What would be scored 0 is
+    said, with the reason. Where the release annotates the split (val_1 ...), the file is also judged as the
+    published evaluator does.
+
+    For example:
+
+        roadaware submit road linked --truth road_trainval_v1.0.json --split test -o road.zip
+
+        roadaware submit roadpp linked-road linked-waymo --split test \\
+            --truth road_trainval_v1.0.json road_waymo_trainval_v1.0.json
+    """
+    expected = len(_PARTS[challenge])
+    if len(runs) != expected or len(truth) != expected:
+        raise UsageError(
+            f"{challenge} takes {expected} of RUNS and of --truth, in the same order; got {len(runs)} and {len(truth)}"
+        )
+    path = out or Path(f"{challenge}.zip")
+    if out is None and path.exists() and not overwrite:
+        raise UsageError(f"{path} is there already; say --overwrite to replace it, or -o FILE")
+    size_px = event_inputs.parse_size(size)
+    parts: list[Submission] = []
+    first: dict[str, tuple[str, ...]] = {}
+    scores: dict[str, dict[str, float]] = {}
+    for part_name, run, release in zip(_PARTS[challenge], runs, truth, strict=True):
+        whole = event_inputs.open_truth(release)
+        scenes = select_split(whole, split, release)
+        opened = event_inputs.open_predictions(run, whole, size_px)
+        if not opened.has_tubes:
+            raise InputError(
+                "expected tubes, found detections", where=str(run), hint="Link them first: roadaware link."
+            )
+        tables = event_inputs.assign_labels(opened.tables, whole)
+        with console.log_step(f"checking {run}"):
+            part = build_submission(tables, scenes, event_inputs.convert_kinds(kinds, whole))
+        refused = [Remark(True, f"Left out: {count:,} {what}.") for what, count in opened.dropped.items()]
+        parts.append(Submission(part.lists, (*refused, *part.remarks)))
+        if len(scenes.tubes):
+            try:
+                scores |= score_submission(part, release, split, part_name)
+            except InputError as error:
+                console.print_note(f"not judged: {error.message}")
+        labels = {
+            kind: whole.meta.vocabularies[kind] for kind in CLASS_KINDS if kind in whole.meta.vocabularies
+        }
+        if len(parts) > 1 and labels != first:
+            odd = next(kind for kind in {**first, **labels} if first.get(kind) != labels.get(kind))
+            raise InputError(
+                f"{truth[0]} and {release} have other labels of {odd}; one file numbers them alike"
+            )
+        first = labels
+    whole_file = merge_submissions(parts)
+    make_folder(path.parent)
+    remarks = [*whole_file.remarks, *write_submission(whole_file, path)]
+    console.print_note(f"wrote {path}")
+    costly = sum(remark.costs for remark in remarks)
+    data: dict[str, Any] = {
+        "challenge": challenge,
+        "split": split,
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "tubes": whole_file.n_tubes,
+        "videos": len(next(iter(whole_file.lists.values()))),
+        "remarks": [{"scored_0": remark.costs, "says": remark.says} for remark in remarks],
+        "video_map": scores,
+    }
+    failed = f"--strict: {costly} things would be scored 0" if strict and costly else None
+    return Outcome(format_submission(data, remarks), data, failed)

@@ -1,4 +1,4 @@
-"""`roadaware models`: trained models of others: which there are, fetched, looked at, removed."""
+"""`roadaware models`: trained models of others, fetched, looked at, removed; `export` writes a detector as ONNX."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console
-from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, add_commands, create_app
+from roadaware.analysis.evaluation.event_inputs import parse_size
+from roadaware.cli import console, outputs
+from roadaware.cli.options import Outcome, Output, Overwrite, Switch, add_commands, create_app
+from roadaware.errors import UsageError
+from roadaware.io.folders import make_folder
 from roadaware.models.catalogue.entries import describe_entry, find_entry, read_catalogue, remove_model
 from roadaware.reports import terminal
+from roadaware.reports.prediction_text import format_export
 
 models = create_app(
     "models",
@@ -33,7 +37,7 @@ _NAME = "As `models list` shows it."
 _FROM = "What was fetched elsewhere: the archive of the package, the folder of the hub, or the file."
 
 
-def list_models(*, common: Common = USUAL) -> Outcome:
+def list_models() -> Outcome:
     """List the models of the catalogue, what each is for, and which are installed.
 
     For example:
@@ -62,7 +66,6 @@ def get(
     *,
     given: Annotated[Path | None, Parameter(name="--from", help=_FROM)] = None,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Fetch a model into the cache folder, check it and make it ready; it is there whole or not at all.
 
@@ -83,7 +86,7 @@ def get(
     return Outcome(f"{name}: {terminal.format_cell(str(folder))}\n  licence: {entry.licence}", data)
 
 
-def show(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USUAL) -> Outcome:
+def show(name: Annotated[str, Parameter(help=_NAME)], /) -> Outcome:
     """Print all that is known of a model: classes, licence, source, digest, scores.
 
     For example:
@@ -97,7 +100,7 @@ def show(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USU
     return Outcome(terminal.format_table(["what", "found"], rows, left=2), facts)
 
 
-def remove(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USUAL) -> Outcome:
+def remove(name: Annotated[str, Parameter(help=_NAME)], /) -> Outcome:
     """Remove an installed model from the cache folder.
 
     For example:
@@ -116,3 +119,61 @@ def _cell(value: Any) -> str:
 
 
 add_commands(models, (list_models, get, show, remove), list_models="list")
+
+
+# `roadaware export`: a detector as an ONNX file, checked against PyTorch.
+
+_CLIP = "Frames of a clip. [default: 8, of a network with no stream form]"
+_STREAM = "Take one frame after another, the memories as inputs and outputs; causal networks where they can."
+_SIZE = "Width and height of the images that will be fitted to the network."
+
+
+def export(
+    weights: Annotated[Path, Parameter(help="The detector, as `train` writes it (model.safetensors).")],
+    /,
+    *,
+    out: Annotated[Path, Output, Parameter(help="The file, such as model.onnx."), outputs.NEW_FILE],
+    clip: Annotated[int | None, Parameter(help=_CLIP)] = None,
+    stream: Annotated[bool, Parameter(help=_STREAM), Switch] = False,
+    size: Annotated[str, Parameter(help=_SIZE)] = "1280x960",
+    overwrite: Overwrite = False,
+) -> Outcome:
+    """Write a detector as ONNX, for runtimes without PyTorch; labels and normalisation stand in the file.
+
+    The file is run beside PyTorch before it is written, and refused where the two differ.
+
+    For example:
+
+        roadaware export model.safetensors --output model.onnx --stream --size 320x240
+
+        roadaware export model.safetensors --output model.onnx --clip 8
+    """
+    if clip is not None and (stream or not 1 <= clip <= 1024):
+        raise UsageError("give --stream, or --clip with a number of frames from 1 to 1024, not both")
+    picture_px = parse_size(size)
+    from roadaware.models import exporting
+    from roadaware.models.weights import open_network
+
+    with console.log_step("opening the detector"):
+        network, facts = open_network(weights)
+    why = exporting.find_stream_obstacle(network)
+    as_stream = stream or (clip is None and why is None)
+    make_folder(out.absolute().parent)
+    with console.log_step("exporting"):
+        done = exporting.export(
+            network,
+            facts,
+            out,
+            form="stream" if as_stream else "clip",
+            frames=clip or 8,
+            picture_px=picture_px,
+        )
+    data = {
+        "file": str(out),
+        "form": done.form,
+        "inputs": {name: list(shape) for name, shape in done.inputs.items()},
+        "outputs": {name: list(shape) for name, shape in done.outputs.items()},
+        "difference": done.difference,
+        "bytes": done.n_bytes,
+    }
+    return Outcome(format_export(done, out, why if clip is None else None), data)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +27,8 @@ def create_app(name: str, about: str, **how: Any) -> App:
 def add_command(app: App, command: Command, name: str, group: Group | None = None, place: int = 0) -> None:
     """Make a function, whose docstring becomes its help, or another app a command of an app.
 
+    A function need not name the options that every command understands: it gets them here, and the app reads them.
+
     Args:
         app: that gets it.
         command: what is added.
@@ -38,7 +42,25 @@ def add_command(app: App, command: Command, name: str, group: Group | None = Non
         app.command(command)
         return
     about = format_paragraphs(command.__doc__ or "")
-    app.command(command, name=name, help=about, help_format="plaintext", group=group, sort_key=place)
+    whole = _with_common(command)
+    app.command(whole, name=name, help=about, help_format="plaintext", group=group, sort_key=place)
+
+
+def _with_common(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with `common` behind its parameters, where it does not take it itself."""
+    signature = inspect.signature(command)
+    if "common" in signature.parameters:
+        return command
+
+    @functools.wraps(command)
+    def run(*words: Any, common: Common = USUAL, **options: Any) -> Any:
+        return command(*words, **options)
+
+    common = inspect.Parameter("common", inspect.Parameter.KEYWORD_ONLY, default=USUAL, annotation=Common)
+    # Whoever asks for the signature or the types, as the parser and the checks of paths do, sees all of them.
+    run.__annotations__ = {**command.__annotations__, "common": Common}
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), common])  # type: ignore[attr-defined]
+    return run
 
 
 def add_commands(app: App, commands: Iterable[Callable[..., Any]], **names: str) -> None:
@@ -77,6 +99,9 @@ def validate_range(low: int, high: int) -> Callable[[Any, int | None], None]:
     return check
 
 
+AT_A_TIME = Parameter(validator=validate_range(1, 10_000), show_default=False)
+AT_A_TIME_OR_ALL = Parameter(validator=validate_range(0, 10_000), show_default=False)
+"""Behind the help of `--processes`, of which 0 is all; `Spread.gather` knows what holds by default."""
 MOST_RESAMPLES = 100_000
 """The ends of an interval have settled long before; more is taken for a slip."""
 WHOLE_SEED = validate_range(0, 2**32 - 1)

@@ -88,6 +88,11 @@ def _record(name: str, form: str) -> Rule:
     return rule
 
 
+def mark_study(form: str) -> Output:
+    """The folder of a study, which goes on; `form` is what its study.json says it is."""
+    return Output(folder=True, rule=_record("study.json", form))
+
+
 def _names(what: str, names: Iterable[str], *, whole: str = "", again: bool = False) -> Rule:
     """A folder that holds nothing but what these names stand for.
 
@@ -147,17 +152,8 @@ DEMO = Output(folder=True, rule=_record("demo.json", "roadaware-demo"))
 SIMULATION = Output(folder=True, rule=_record("simulation.json", "roadaware-simulation"))
 PROPOSALS = Output(folder=True, rule=_record("proposals.json", "roadaware-proposals"))
 ABLATION = Output(folder=True, rule=_record("ablation.json", "roadaware-ablation"))
-ABLATED_CROWDS = Output(folder=True, rule=_record("study.json", "roadaware-crowd-ablation"))
-TIMES = Output(folder=True, rule=_record("study.json", "roadaware-crossing-time"))
-PATHS = Output(folder=True, rule=_record("study.json", "roadaware-trajectory-study"))
-CONTEST = Output(folder=True, rule=_record("study.json", "roadaware-contest"))
-ABROAD = Output(folder=True, rule=_record("study.json", "roadaware-abroad"))
-CONTINUAL = Output(folder=True, rule=_record("study.json", "roadaware-continual"))
-COUNTRIES = Output(folder=True, rule=_record("study.json", "roadaware-countries"))
-DECISIONS = Output(folder=True, rule=_record("study.json", "roadaware-decision-study"))
-MINDS = Output(folder=True, rule=_record("study.json", "roadaware-mind-study"))
 STUDY = Output(folder=True)
-"""Of one of several studies, whose own rule is asked once it is known which."""
+"""Of one of several studies, whose own rule, `mark_study`, is asked once it is known which."""
 MASKS = Output(folder=True, rule=_record("masks.json", "roadaware-masks"))
 POSES = Output(folder=True, rule=_record("poses.json", "roadaware-poses"))
 PRELABELS = Output(folder=True, rule=_record("prelabels.json", "roadaware-prelabels"))
@@ -324,7 +320,9 @@ def open_stores(
                 opened[url] = made[-1].path
         opened |= {url: fetch_path(url) for _, url in found if url not in opened}
         for name, value in list(arguments.items()):
-            arguments[name] = _enter_paths(value, urls, opened)
+            # Where the name of a dataset is left out, its address stands in its place: there http is no camera.
+            whole = name == "dataset" and isinstance(value, str) and is_store_url(value)
+            arguments[name] = str(fetch_path(value)) if whole else _enter_paths(value, urls, opened)
         yield
     finally:
         failure = sys.exception()

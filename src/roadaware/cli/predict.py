@@ -26,9 +26,8 @@ from roadaware.cli.networks import (
     show_resumable,
 )
 from roadaware.cli.options import (
+    AT_A_TIME_OR_ALL,
     LOCAL,
-    USUAL,
-    Common,
     ConfigName,
     Outcome,
     Output,
@@ -42,18 +41,19 @@ from roadaware.config import digest, to_dict
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig, build_linker
 from roadaware.models.catalogue.entries import resolve_weights
+from roadaware.models.crops import validate_texts
 from roadaware.models.detector import read_advice
 from roadaware.models.event_head.head import read_installed_digest
-from roadaware.models.open_vocabulary.crops import validate_texts
 from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.online import setup
 from roadaware.reports import terminal
+from roadaware.reports.prediction_text import format_predictions
 from roadaware.scenes.advice import Advice
 from roadaware.tasks.prediction_runs import PredictionRun
 from roadaware.tasks.road_events import Classes
 
 if TYPE_CHECKING:
-    from roadaware.models.videos import VideoDetector
+    from roadaware.models.detector import VideoDetector
 
 _WEIGHTS = (
     "The detector: a name of `models list`, or a file as `train` writes it (model.safetensors); several with "
@@ -101,13 +101,10 @@ def predict(
     events: EventsOption = None,
     device: Device = "auto",
     precision: Precision = "fp32",
-    processes: Annotated[
-        int | None, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000), show_default=False)
-    ] = None,
+    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if a video was refused."), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Detect road events in every frame of videos; `link` makes tubes of them, `evaluate road` judges them.
 
@@ -182,7 +179,7 @@ def predict(
         "still_pictures": asked.still,
     }
     failed = f"--strict: {len(run.failed)} videos were refused" if strict and run.failed else None
-    return Outcome(_text(data, detector), data, failed)
+    return Outcome(format_predictions(data, detector), data, failed)
 
 
 def _tell_refused(video: str, reason: str) -> None:
@@ -251,28 +248,3 @@ def _settings(
     if precision != "fp32":
         found["precision"] = precision
     return found
-
-
-def _text(data: dict[str, Any], detector: VideoDetector) -> str:
-    names = ("videos", "frames", "boxes")
-    rows = [(name, f"{data[name]:,}") for name in names]
-    if data["missing"]:
-        rows.append(("images that cannot be read", f"{data['missing']:,}"))
-    if data["refused"]:
-        rows.append(("videos refused", f"{len(data['refused']):,}"))
-    kinds = ", ".join(f"{len(labels)} of {kind}" for kind, labels in detector.kinds.items())
-    lines = [f"labels: {kinds}", "", terminal.format_table(["", "found"], rows)]
-    if data["refused"]:
-        lines += ["", "refused, and tried again by the same command:"]
-        lines.append(
-            terminal.format_bullets(
-                f"{video}: {terminal.format_one_line(why)}" for video, why in data["refused"].items()
-            )
-        )
-    shown = terminal.format_cell(data["predictions"])
-    after = f"link {shown} --output TUBES"
-    if "agent" not in detector.kinds:
-        after = f"evaluate corner-cases --truth TRUTH --predictions {shown} --agnostic"
-    elif data["still_pictures"]:
-        after = f"propose DATASET --detections {shown} --output PROPOSALS"
-    return "\n".join([*lines, "", f"wrote {shown}", f"  roadaware {after}"])

@@ -1,26 +1,27 @@
-"""`roadaware propose`: boxes around what nobody labelled, from LiDAR sweeps and images."""
+"""`roadaware propose`: boxes around what nobody labelled, from sweeps and images; `ablate`: what each parameter does."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from roadaware.analysis.corner_tables import build_ablation_table
+from roadaware.analysis.evaluation.corner_cases import open_truth
 from roadaware.cli import console, outputs
 from roadaware.cli.networks import VideoSource
 from roadaware.cli.options import (
+    AT_A_TIME_OR_ALL,
     LOCAL,
-    USUAL,
-    Common,
     DatasetKind,
     Outcome,
     Output,
     Overwrite,
+    Resamples,
+    Seed,
     Several,
     Spread,
     Switch,
@@ -28,20 +29,27 @@ from roadaware.cli.options import (
 )
 from roadaware.cli.predict import predict
 from roadaware.config import digest, to_dict
-from roadaware.corner_cases.config import PRESETS, CopgConfig
-from roadaware.corner_cases.proposal_sets import (
-    CUBOIDS,
-    TRACKS,
-    require_poses,
-    save_cuboids,
-    save_tracks,
-)
-from roadaware.corner_cases.runner import PROPOSALS, build_order, propose_set
+from roadaware.corner_cases.config import configure_copg
+from roadaware.corner_cases.runner import PROPOSALS, build_order, load_run_inputs, propose_set
+from roadaware.corner_cases.tracking import CUBOIDS, TRACKS, require_poses, save_cuboids, save_tracks
 from roadaware.errors import UsageError
 from roadaware.formats.cuboid_labels import CuboidForm
+from roadaware.io import folders
+from roadaware.io.csv import format_csv
+from roadaware.io.files import write_atomically
 from roadaware.io.folders import remove_folder
-from roadaware.reports.copg import write_steps
-from roadaware.reports.corner_text import format_proposals
+from roadaware.protocols.copg_ablation import (
+    GRID,
+    GridOrder,
+    build_cells,
+    collect_variants,
+    compute_scores,
+    parse_grid,
+    run_grid,
+)
+from roadaware.reports.copg import format_ablation, plot_ablation, write_steps
+from roadaware.reports.scene_text import describe_lost, format_proposals
+from roadaware.scenes.tables import Scenes
 from roadaware.tasks.prediction_runs import TABLES
 
 _DIR = "A dataset with sweeps and calibration: KITTI, nuScenes, ONCE, or synthetic scenes."
@@ -66,7 +74,6 @@ _MOST = "Boxes of an image that are kept, the best first; 0 for all. [default: t
 _TRACK = "Also follow proposals over the sweeps of each video; needs poses of the vehicle (nuScenes, synthetic scenes)."
 _FORMS = "Also write cuboids for other tools: kitti (labels of each image), nuscenes (one JSON, boxes in the world)."
 _STAGE = "After which step: initial (geometry alone), intermediate (background removed), final."
-_SPLIT = "Only the videos of this split."
 _PROCESSES = "Parts of 64 images at a time; 0 for as many as there are cores. [default: 1; of a cluster all]"
 STRICT = "Exit with 1 if images were left out, or rows or files of the set refused."
 _DRAW = "Also draw every step for the first so many images that have a proposal."
@@ -78,7 +85,7 @@ def propose(
     *,
     out: Annotated[Path, Output, Parameter(help=_OUT), outputs.PROPOSALS],
     reader: Annotated[DatasetKind | None, Parameter(help=_READER)] = None,
-    split: Annotated[str | None, Parameter(help=_SPLIT)] = None,
+    split: Annotated[str | None, Parameter(help="Only the videos of this split.")] = None,
     semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
     detections: Annotated[str | None, Parameter(help=_DETECTIONS)] = None,
     objects: Annotated[Path | None, Parameter(help=_OBJECTS)] = None,
@@ -89,13 +96,10 @@ def propose(
     track: Annotated[bool, Parameter(help=_TRACK), Switch] = False,
     forms: Annotated[tuple[CuboidForm, ...], Parameter(name="--as", help=_FORMS), Several] = (),
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
-    processes: Annotated[
-        int | None, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000), show_default=False)
-    ] = None,
+    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Propose corner cases: boxes around what stands on the road and no detector knows.
 
@@ -190,41 +194,115 @@ def propose(
     return Outcome(text, data, failed)
 
 
-def describe_lost(skipped: Mapping[str, int], refused: int) -> str | None:
-    """What `--strict` turns into exit code 1, in words.
+# `roadaware ablate`: what each parameter of the proposals does, beside what is printed.
 
-    Args:
-        skipped: images that were left out, by reason.
-        refused: rows and files of the set that its reader did not take.
+_ABLATE_DIR = "A dataset with sweeps and calibration: synthetic scenes, or KITTI, nuScenes, ONCE."
+_ABLATE_OUT = "Where results go: a new or empty folder, or one of the same command, which is continued."
+_ABLATE_READER = "Name of the dataset's reader. [default: detected from its files]"
+_GRID = (
+    "NAME=V1,V2: parameters and values instead of those of the paper's Tables 5 to 7, such as theta_deg=4,8; "
+    "several may follow, and background=road+sky,sky. A configuration's own value is always among them."
+)
+_ABLATE_CONFIG = "Whose parameters are varied: default, reference or both."
+_ABLATE_SEMANTICS = (
+    "What pixels show: `truth` or `erring` of synthetic scenes, or a folder of masks, as for `propose`."
+)
+_ABLATE_DETECTIONS = (
+    "Common objects: `truth` or `erring` of synthetic scenes, or saved predictions, as for `propose`."
+)
+_TRUTH = "What proposals are judged against; the set's own boxes, where they say which are corner cases."
+_ABLATE_PROCESSES = "Parts at a time; 0 for as many as there are cores. [default: 1; of a cluster all]"
+CSV, JSON, SVG, PNG = "knobs.csv", "knobs.json", "knobs.svg", "knobs.png"
+TIMING = "timing.json"
+
+
+def ablate(
+    dataset: Annotated[Path, Parameter(help=_ABLATE_DIR)],
+    /,
+    *,
+    out: Annotated[Path, Output, Parameter(help=_ABLATE_OUT), outputs.ABLATION],
+    grid: Annotated[tuple[str, ...], Parameter(help=_GRID, show_default=False), Several] = (),
+    config: Annotated[
+        tuple[Literal["default", "angle", "reference"], ...], Parameter(help=_ABLATE_CONFIG), Several
+    ] = (
+        "angle",
+        "reference",
+    ),
+    reader: Annotated[DatasetKind | None, Parameter(help=_ABLATE_READER)] = None,
+    split: Annotated[str | None, Parameter(help="Only the videos of this split.")] = None,
+    semantics: Annotated[str | None, Parameter(help=_ABLATE_SEMANTICS)] = None,
+    detections: Annotated[str | None, Parameter(help=_ABLATE_DETECTIONS)] = None,
+    truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
+    draws: Resamples = 1000,
+    seed: Seed = 0,
+    processes: Annotated[int | None, Parameter(help=_ABLATE_PROCESSES), AT_A_TIME_OR_ALL] = None,
+    spread: Spread = LOCAL,
+    overwrite: Overwrite = False,
+    strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
+) -> Outcome:
+    """Ablate the proposals, one parameter at a time: AP, AR, proposals and images with one, with intervals.
+
+    The tables of the paper's appendix B, on your set, beside the printed rows. What a parameter does not
+    change is not computed again: a step runs once for each image and each value of its parameters.
+    Interrupted, the same command goes on where it was. An image with a broken sweep is counted and left out.
+
+    For example:
+
+        roadaware ablate synthetic --semantics erring --detections erring --output ablation
+
+        roadaware ablate synthetic --config angle --grid theta_deg=4,8 standing_m=0,1 \\
+            --output few
     """
-    lines = [f"{sum(skipped.values()):,} images were left out"] if skipped else []
-    lines += [f"{refused:,} rows or files of the set were refused"] if refused else []
-    return f"--strict: {' and '.join(lines)}" if lines else None
-
-
-def configure_copg(knobs: tuple[str, ...], base: str = "default") -> CopgConfig:
-    """A configuration with some parameters changed.
-
-    Args:
-        knobs: NAME=VALUE each.
-        base: a name of `corner_cases.config.PRESETS`.
-
-    Raises:
-        UsageError: if there is no such parameter, or its value is none.
-    """
-    names = {each.name for each in dataclasses.fields(CopgConfig)}
-    changes: dict[str, Any] = {}
-    for each in knobs:
-        name, given, value = each.partition("=")
-        if not given or name not in names:
-            raise UsageError(f"--set is NAME=VALUE with one of {', '.join(sorted(names))}; not {each!r}")
-        if name in changes:
-            raise UsageError(f"--set gives {name} twice; say it once")
-        # A number, nothing (`null`), a word, or names or lengths with commas between them.
-        text = f"[{value}]" if name == "reach_m" and not value.startswith("[") else value
-        try:
-            read = json.loads(text)
-        except (ValueError, RecursionError):
-            read = value.split(",") if name == "background" else value
-        changes[name] = tuple(read) if isinstance(read, list) else read
-    return dataclasses.replace(PRESETS[base](), **changes)
+    workers = spread.gather(processes, usual=1)
+    rows, left_out = build_cells(
+        tuple(dict.fromkeys(config)),
+        parse_grid(grid) if grid else GRID,
+        semantics=semantics is not None,
+        detections=detections is not None,
+    )
+    variants, places = collect_variants(rows)
+    order = build_order(dataset, reader=reader, split=split, semantics=semantics, detections=detections)
+    source = load_run_inputs(order).scenes
+    judged: Scenes | None = source
+    if truth is not None:
+        judged = open_truth(truth, None)
+    elif "corner_case" not in source.boxes.columns or not source.boxes["corner_case"].any():
+        judged = None  # nothing says which objects are corner cases
+    with console.show_progress("proposing") as shown:
+        found = run_grid(
+            GridOrder(order, variants),
+            out,
+            workers=workers,
+            progress=shown,
+            overwrite=overwrite,
+        )
+    scores = None
+    if judged is not None:
+        with console.show_progress("judging") as shown:
+            scores = compute_scores(found.proposals, judged, draws, seed, progress=shown)
+    table = build_ablation_table(rows, places, found, scores)
+    data = {
+        "rows": table.to_dicts(),
+        "pictures": found.pictures,
+        "judged": judged is not None,
+        "draws": draws,
+        "seed": seed,
+        "knobs_left_out": left_out,
+        "skipped": found.skipped,
+        "runs_of_steps": found.runs,
+        "made": found.made,
+    }
+    image = plot_ablation(table)
+    folders.write_text(out / CSV, format_csv(table))
+    folders.write_text(out / JSON, folders.encode_json(data))
+    seconds = {"seconds": found.seconds}  # apart, so that equal input gives equal bytes
+    folders.write_text(out / TIMING, folders.encode_json(seconds))
+    folders.write_text(out / SVG, image.svg() + "\n")
+    write_atomically(out / PNG, image.png())
+    console.print_note(f"wrote {out / CSV}, {JSON}, {SVG} and {PNG}")
+    failed = describe_lost(found.skipped, len(source.rejected)) if strict else None
+    return Outcome(
+        format_ablation(table, found, left_out, rows=len(rows), judged=judged is not None),
+        data | seconds,
+        failed,
+    )

@@ -12,8 +12,6 @@ from roadaware.cli import console, outputs
 from roadaware.cli.options import (
     COLUMNS,
     OPTION,
-    USUAL,
-    Common,
     DatasetPath,
     Outcome,
     Output,
@@ -23,7 +21,6 @@ from roadaware.cli.options import (
     Switch,
 )
 from roadaware.datasets import READERS
-from roadaware.datasets.box_rows import FACTS, KIND
 from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.datasets.loading import (
     add_columns,
@@ -33,9 +30,8 @@ from roadaware.datasets.loading import (
     require_path,
 )
 from roadaware.errors import UsageError
-from roadaware.reports.dataset_text import describe_scenes, format_scenes
+from roadaware.reports.dataset_text import describe_scenes, format_scenes, list_missing_facts
 from roadaware.scenes.store import is_saved, save
-from roadaware.scenes.tables import Scenes
 
 _DATASET = f"Which dataset it is: {', '.join(READERS)}. May be left out: then it is known by its content."
 _FOLDER = "Save the tables here, as Parquet files with a meta.json."
@@ -61,7 +57,6 @@ def read(
     columns: Annotated[tuple[str, ...], Parameter(help=COLUMNS), Several, Stated] = (),
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Read a dataset and say what is inside: videos, boxes, pedestrians, splits, and every refused row.
 
@@ -99,7 +94,7 @@ def read(
     if folder is not None:
         save(scenes, folder, overwrite=overwrite)
         console.print_note(f"wrote {folder}")
-    for note in _list_missing(dataset, scenes):
+    for note in list_missing_facts(dataset, scenes):
         console.print_note(note)
     data = describe_scenes(scenes, elapsed_s)
     refused, odd = len(scenes.rejected), len(data["notes"].get("warnings", []))
@@ -131,42 +126,3 @@ def _detect(given: str) -> tuple[str, Path]:
         f"taken for {READERS[found].title}; another one is named before the path: roadaware read NAME {path}"
     )
     return found, path
-
-
-def _list_missing(dataset: str, scenes: Scenes) -> list[str]:
-    """What the annotations do not say, and how to say it."""
-    options = READERS[dataset].options
-    found = []
-    videos = scenes.videos
-    notes = scenes.meta.notes
-    if said := notes.get("columns"):
-        unread = notes.get("columns_not_read")
-        found.append(
-            f"columns: {said}; boxes in {notes.get('units')}" + (f"; not read: {unread}" if unread else "")
-        )
-    if "fps" in options and len(videos) and ("fps" not in videos.columns or videos["fps"].null_count()):
-        found.append(
-            f"frames a second are not known: --option fps=25, the videos by --media, or the line `fps = 25` in {FACTS}"
-        )
-    if "unit_boxes" in notes:
-        found.append(
-            "sizes of images are not known, boxes are in shares of them: --option size=1920x1080, the videos by --media, or "
-            f"the line `size = [1920, 1080]` in {FACTS}"
-        )
-    if dataset == "mot" and len(videos):
-        unknown = [
-            what
-            for what, name in (("frames a second", "fps"), ("sizes of images", "width_px"))
-            if name not in videos.columns or videos[name].null_count()
-        ]
-        if unknown:
-            found.append(
-                f"{' and '.join(unknown)} are not known: a seqinfo.ini beside each gt/ with frameRate, imWidth and "
-                f"imHeight, the videos by --media, or the lines `fps = 25` and `size = [1920, 1080]` in {FACTS}"
-            )
-    words = scenes.meta.vocabularies.get(KIND, ())
-    if "classes" in options and words and all(word.isdigit() for word in words):
-        found.append(
-            f"names of classes are not known: --option classes=person,car, or the line `classes = [...]` in {FACTS}"
-        )
-    return found

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from roadaware.analysis.compare import compare_released
-from roadaware.cli import console
-from roadaware.cli.compare import build_comparison_json
+from roadaware.cli import console, outputs
 from roadaware.cli.options import (
+    AT_A_TIME,
     LOCAL,
     USUAL,
     Common,
@@ -23,36 +25,23 @@ from roadaware.cli.options import (
     Spread,
     validate_range,
 )
-from roadaware.cli.outputs import (
-    ABLATED_CROWDS,
-    ABROAD,
-    CONTEST,
-    CONTINUAL,
-    COUNTRIES,
-    DECISIONS,
-    MINDS,
-    PATHS,
-    STUDY,
-    TIMES,
-    check_paths,
-)
+from roadaware.cli.outputs import check_paths
 from roadaware.cli.results import write_page
 from roadaware.config import to_dict
 from roadaware.datasets.loading import SYNTHETIC, open_dataset
 from roadaware.errors import UsageError
 from roadaware.io import folders
-from roadaware.io.parallel import Workers
 from roadaware.online.setup import PREDICTORS, WEIGHTS
 from roadaware.protocols.continual import run_continual_study
 from roadaware.protocols.countries import run_countries_study
 from roadaware.protocols.crowd_ablation import ROWS, CrowdStudy, run_study
 from roadaware.protocols.event_domains import build_table_domain
+from roadaware.reports import runs
 from roadaware.reports.continual import build_continual_section, format_continual_study
 from roadaware.reports.countries import build_countries_section, format_countries_study
 from roadaware.reports.crowd_ablation import format_crowd_ablation, render_crowd_ablation
-from roadaware.reports.page import report
-from roadaware.reports.reproduction_text import format_reproduction
-from roadaware.reports.run_text import format_headline
+from roadaware.reports.page import Section, report
+from roadaware.reports.run_pages import format_headline, format_reproduction
 
 if TYPE_CHECKING:
     from roadaware.protocols.event_domains import EventDomain
@@ -90,6 +79,73 @@ _PROCESSES = "crowd: trainings side by side. [default: 1; of a cluster as many a
 _SET = "crowd: fields of the recipe configs/crowd/intellicare.yaml, such as model.weights=trunk.safetensors."
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class StudyOptions:
+    """What an experiment is given; which of it counts hangs on the experiment."""
+
+    data: Annotated[Path | None, Parameter(help=_DATA)] = None
+    html: Html = None
+    draws: Resamples = 1000
+    baselines: Annotated[bool, Parameter(help=_BASELINES, negative="--no-baselines")] = True
+    scenes: Annotated[Path | None, Parameter(help=_SCENES)] = None
+    unseen: Annotated[Path | None, Parameter(help=_UNSEEN)] = None
+    out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.STUDY] = None
+    seeds: Annotated[int, Parameter(help=_SEEDS, validator=validate_range(1, 1000))] = 3
+    towns: Annotated[int, Parameter(help=_TOWNS, validator=validate_range(4, 100_000))] = 120
+    steps: Annotated[int, Parameter(help=_STEPS, validator=validate_range(1, 10_000_000))] = 800
+    rows: Annotated[str | None, Parameter(help=_ROWS)] = None
+    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME] = None
+    spread: Spread = LOCAL
+    budget: Annotated[int, Parameter(help=_BUDGET, validator=validate_range(1, 10))] = 8
+    domains: Annotated[str | None, Parameter(help=_DOMAINS)] = None
+    memory: Annotated[int, Parameter(help=_MEMORY, validator=validate_range(1, 100_000))] = 400
+    changes: Annotated[tuple[str, ...], Parameter(parse=False)] = ()
+    common: Annotated[Common, Parameter(parse=False)] = USUAL
+
+    @property
+    def folder(self) -> Path:
+        """Where the study goes on; known once `out` is filled in."""
+        return self.out or Path("runs")
+
+    @property
+    def names(self) -> list[str] | None:
+        """The rows that are wanted, None for all."""
+        return (
+            None if self.rows is None else [each for name in self.rows.split(",") if (each := name.strip())]
+        )
+
+    def check(self, **inputs: Path | str | None) -> None:
+        """Fail before the work where an output would damage an input that was looked up, see `check_paths`."""
+        check_paths(StudyOptions, {**inputs, "out": self.out, "html": self.html, "common": self.common})
+
+    def check_towns(self) -> None:
+        """Refuse one simulated town where two are needed.
+
+        Raises:
+            UsageError: if only one of `--scenes` and `--unseen` is given.
+        """
+        if (self.scenes is None) != (self.unseen is None):
+            raise UsageError(
+                "simulated streets need two towns: --scenes DIR to learn from and --unseen DIR to judge"
+            )
+
+
+ALL_USUAL = StudyOptions()
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What came of a study: its text, the page with its title, facts for machines, and why it failed."""
+
+    text: str
+    page: Section | str
+    data: dict[str, Any]
+    title: str = ""
+    subtitle: str = ""
+    failed: str | None = None
+
+
 def reproduce(
     experiment: Annotated[
         Literal[
@@ -108,25 +164,8 @@ def reproduce(
     ],
     /,
     *,
-    data: Annotated[Path | None, Parameter(help=_DATA)] = None,
-    html: Html = None,
-    draws: Resamples = 1000,
-    baselines: Annotated[bool, Parameter(help=_BASELINES, negative="--no-baselines")] = True,
-    scenes: Annotated[Path | None, Parameter(help=_SCENES)] = None,
-    unseen: Annotated[Path | None, Parameter(help=_UNSEEN)] = None,
-    out: Annotated[Path | None, Output, Parameter(help=_OUT), STUDY] = None,
-    seeds: Annotated[int, Parameter(help=_SEEDS, validator=validate_range(1, 1000))] = 3,
-    towns: Annotated[int, Parameter(help=_TOWNS, validator=validate_range(4, 100_000))] = 120,
-    steps: Annotated[int, Parameter(help=_STEPS, validator=validate_range(1, 10_000_000))] = 800,
-    rows: Annotated[str | None, Parameter(help=_ROWS)] = None,
-    processes: Annotated[
-        int | None, Parameter(help=_PROCESSES, validator=validate_range(1, 10_000), show_default=False)
-    ] = None,
-    spread: Spread = LOCAL,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
-    budget: Annotated[int, Parameter(help=_BUDGET, validator=validate_range(1, 10))] = 8,
-    domains: Annotated[str | None, Parameter(help=_DOMAINS)] = None,
-    memory: Annotated[int, Parameter(help=_MEMORY, validator=validate_range(1, 100_000))] = 400,
+    asked: StudyOptions = ALL_USUAL,
     common: Common = USUAL,
 ) -> Outcome:
     """Repeat a published experiment on the released files and set every printed cell beside what comes out.
@@ -193,336 +232,43 @@ def reproduce(
 
         roadaware reproduce minds --scenes runs/decisions/scenes --output runs/minds
     """
-    if experiment in ("continual", "countries"):
-        folder = out or Path("runs") / experiment
-        (CONTINUAL if experiment == "continual" else COUNTRIES).check(folder)
-        check_paths(reproduce, {"domains": domains, "out": folder, "html": html, "common": common})
-        study = _study_continual if experiment == "continual" else _study_countries
-        return study(domains, folder, seeds, memory, draws, html)
-    if experiment in ("decisions", "minds"):
-        folder = out or Path("runs") / experiment
-        (DECISIONS if experiment == "decisions" else MINDS).check(folder)
-        # JAAD is only looked for where somebody said where data lies: towns alone need none.
-        asked = experiment == "minds" and (data is not None or os.environ.get("ROADAWARE_DATA_DIR"))
-        source = _find_jaad(data) if asked else None
-        check_paths(reproduce, {"data": source, "out": folder, "html": html, "common": common})
-        if experiment == "decisions":
-            return _study_decisions(scenes, folder, towns, seeds, draws, html)
-        return _study_minds(scenes, source, folder, towns, seeds, draws, html)
-    if experiment == "abroad":
-        folder = out or Path("runs/abroad")
-        ABROAD.check(folder)
-        if data is None:
-            raise UsageError("no study: say --data DIR, the folder of a `roadaware cross-dataset`")
-        check_paths(reproduce, {"data": data, "out": folder, "html": html, "common": common})
-        return _study_abroad(data, folder, draws, html)
-    if experiment == "contest":
-        folder = out or Path("runs/contest")
-        CONTEST.check(folder)
-        source = _find_jaad(data)
-        check_paths(reproduce, {"data": source, "out": folder, "html": html, "common": common})
-        names = [name.strip() for name in rows.split(",") if name.strip()] if rows is not None else None
-        return _hold_contest(source, names, folder, budget, seeds, draws, html)
-    if experiment == "trajectories":
-        folder = out or Path("runs/trajectories")
-        PATHS.check(folder)
-        return _study_trajectories(data, scenes, unseen, folder, seeds, draws, html, common)
-    if experiment == "when":
-        folder = out or Path("runs/when")
-        TIMES.check(folder)
-        if (scenes is None) != (unseen is None):
-            raise UsageError(
-                "simulated streets need two towns: --scenes DIR to learn from and --unseen DIR to judge"
-            )
-        source = _find_jaad(data) if scenes is None else scenes
-        check_paths(
-            reproduce, {"data": source, "unseen": unseen, "out": folder, "html": html, "common": common}
-        )
-        return _study_time(source, unseen, folder, seeds, draws, html)
-    if experiment == "crowd":
-        if scenes is None:
-            raise UsageError(
-                "no scenes: say --scenes DIR, a folder that `roadaware simulate --preset chaos` made"
-            )
-        workers = spread.gather(processes, usual=1)
-        folder = out or Path("runs/crowd-ablation")
-        ABLATED_CROWDS.check(folder)
-        check_paths(
-            reproduce, {"scenes": scenes, "unseen": unseen, "out": folder, "html": html, "common": common}
-        )
-        chosen = [name for name in rows.split(",") if name] if rows is not None else None
-        return _ablate_crowds(
-            {"scenes": scenes, "unseen": unseen, "seeds": seeds, "steps": steps, "draws": draws},
-            chosen, tuple(changes or ()), folder, workers, html,
-        )  # fmt: skip
-    source = _find_data_folder(data)
-    check_paths(reproduce, {"data": source, "html": html, "common": common})
-    found = reproduce_folder(source, draws=draws, baselines=baselines)
+    asked = replace(asked, changes=tuple(changes or ()), common=common)
+    if experiment == "iv2024":
+        return _repeat_iv2024(asked)
+    name, form, run = _STUDIES[experiment]
+    asked = replace(asked, out=asked.out or Path("runs") / name)
+    outputs.mark_study(form).check(asked.folder)
+    shown = run(asked)
+    page = shown.page
+    if not isinstance(page, str):
+        page = report([page], title=shown.title, subtitle=shown.subtitle)
+    for path in filter(None, (asked.folder / "report.html", asked.html)):
+        folders.write_text(path, page)
+    text = f"{shown.text}\n\nwrote {asked.folder} (report: {asked.folder / 'report.html'})"
+    return Outcome(text, {"folder": str(asked.folder), **shown.data}, shown.failed)
+
+
+def _repeat_iv2024(asked: StudyOptions) -> Outcome:
+    source, draws = _find_data_folder(asked.data), asked.draws
+    asked.check(data=source)
+    found = reproduce_folder(source, draws=draws, baselines=asked.baselines)
     pairs = []
     if draws:
         with console.log_step("comparing with the released scores"):
             pairs = compare_released(found, draws=draws)
-    if html is not None:
+    if asked.html is not None:
         from roadaware.reports.reproduction import build_reproduction_report
 
-        write_page(html, report(build_reproduction_report(found), title="IV 2024 repeated"))
-
+        write_page(asked.html, report(build_reproduction_report(found), title="IV 2024 repeated"))
     shown = [format_reproduction(found), *(f"{name}\n{format_headline(pair)}" for name, pair in pairs)]
-    compared = [{"protocol": name, **build_comparison_json(pair)} for name, pair in pairs]
+    compared = [{"protocol": name, **runs.build_comparison_json(pair)} for name, pair in pairs]
     return Outcome("\n\n".join(shown), {**found.as_dict(), "comparisons": compared})
-
-
-def _find_jaad(data: Path | None) -> Path:
-    """JAAD: what is named, or jaad/ in a folder of data."""
-    source = _find_data_folder(data) if data is None else data
-    return source / "jaad" if (source / "jaad").exists() else source
-
-
-def _study_time(
-    source: Path, unseen: Path | None, out: Path, seeds: int, draws: int, html: Path | None
-) -> Outcome:
-    """The study of when pedestrians begin to cross; its page, networks and results lie in its folder."""
-    from roadaware.models.crossing.ensemble import EnsemblePredictor
-    from roadaware.protocols.crossing_time import run_time_study
-    from roadaware.reports.crossing_time import build_time_section, format_time_study
-
-    scenes = open_dataset("jaad" if unseen is None else SYNTHETIC, source)
-    judged = None if unseen is None else open_dataset(SYNTHETIC, unseen)
-    classifier = EnsemblePredictor.open([WEIGHTS / PREDICTORS[0]])
-    with console.show_progress("networks of the time") as progress:
-        found = run_time_study(
-            scenes, out, classifier, seeds=tuple(range(seeds)), draws=draws, unseen=judged, progress=progress
-        )
-    subtitle = "JAAD, test split" if unseen is None else "simulated streets of another town"
-    page = report([build_time_section(found)], title="When pedestrians begin to cross", subtitle=subtitle)
-    for path in filter(None, (out / "report.html", html)):
-        folders.write_text(path, page)
-    text = f"{format_time_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
-    return Outcome(text, {"folder": str(out), **found.as_dict()})
-
-
-def _hold_contest(
-    source: Path, names: list[str] | None, out: Path, budget: int, seeds: int, draws: int, html: Path | None
-) -> Outcome:
-    """The contest of predictors; its page, trials and answers of test lie in its folder."""
-    from roadaware.protocols.contest import run_contest
-    from roadaware.reports.contest import build_contest_section, format_contest
-    from roadaware.training.pedestrians.results import group_results
-
-    with console.show_progress("contest") as progress:
-        found = run_contest(
-            "jaad",
-            source,
-            out,
-            names=names,
-            budget=budget,
-            seeds=tuple(range(seeds)),
-            draws=draws,
-            progress=progress,
-        )
-    with console.log_step("comparing in pairs"):
-        page = report(
-            [build_contest_section(found, draws)],
-            title="Fair contest of crossing predictors",
-            subtitle="JAAD, test split",
-        )
-        text = format_contest(found, draws)
-    for path in filter(None, (out / "report.html", html)):
-        folders.write_text(path, page)
-    told = {
-        "folder": str(out), "budget": found.budget, "chosen": found.chosen, "order_on_validation": found.order,
-        "trials": {name: [to_dict(trial) for trial in tried] for name, tried in found.trials.items()},
-        "results": group_results(found.rows),
-    }  # fmt: skip
-    return Outcome(f"{text}\n\nwrote {out} (report: {out / 'report.html'})", told)
-
-
-def _study_trajectories(
-    data: Path | None,
-    scenes: Path | None,
-    unseen: Path | None,
-    out: Path,
-    seeds: int,
-    draws: int,
-    html: Path | None,
-    common: Common,
-) -> Outcome:
-    """The study of where pedestrians will be; its page, networks and the numbers of every window lie in its folder."""
-    from roadaware.protocols.trajectories import run_trajectory_study
-    from roadaware.reports.trajectories import build_trajectory_section, format_trajectory_study
-
-    if (scenes is None) != (unseen is None):
-        raise UsageError(
-            "simulated streets need two towns: --scenes DIR to learn from and --unseen DIR to judge"
-        )
-    # Streets alone need no data.
-    stated = os.environ.get("ROADAWARE_DATA_DIR")
-    source = None if scenes is not None and data is None and not stated else _find_data_folder(data)
-    places: dict[str, Path] = {}
-    if source is not None:
-        places = {name: source / name for name in ("jaad", "kitti_tracking") if (source / name).exists()}
-        # A folder or zip that holds neither is JAAD itself.
-        places = places or {"jaad": source}
-    check_paths(
-        reproduce,
-        {"data": source, "scenes": scenes, "unseen": unseen, "out": out, "html": html, "common": common},
-    )
-    opened = {name: open_dataset(name, place) for name, place in places.items()}
-    streets = (
-        (open_dataset(SYNTHETIC, scenes), open_dataset(SYNTHETIC, unseen)) if scenes and unseen else None
-    )
-    with console.show_progress("networks of paths") as progress:
-        found = run_trajectory_study(
-            out, jaad=opened.get("jaad"), kitti=opened.get("kitti_tracking"), streets=streets, seeds=tuple(range(seeds)),
-            draws=draws, progress=progress,
-        )  # fmt: skip
-    page = report(
-        [build_trajectory_section(found)],
-        title="Where pedestrians will be",
-        subtitle=", ".join(each.name for each in found.sets),
-    )
-    for path in filter(None, (out / "report.html", html)):
-        folders.write_text(path, page)
-    absent = [name for name in ("jaad", "kitti_tracking") if name not in opened]
-    lost = [f"left out, not there: {', '.join(absent)}"] if absent else []
-    if streets is None:
-        lost.append("left out: simulated streets (--scenes and --unseen)")
-    text = "\n".join(
-        [format_trajectory_study(found), *lost, "", f"wrote {out} (report: {out / 'report.html'})"]
-    )
-    return Outcome(text, {"folder": str(out), "left_out": absent, **found.as_dict()})
-
-
-def _study_abroad(source: Path, out: Path, draws: int, html: Path | None) -> Outcome:
-    """The study of predictors abroad; its page and the numbers of every cell lie in its folder."""
-    from roadaware.protocols.abroad import run_abroad_study
-    from roadaware.reports.abroad import build_abroad_section, format_abroad_study
-
-    with console.show_progress("streams") as progress:
-        found = run_abroad_study(source, out, draws=draws, progress=progress)
-    page = report([build_abroad_section(found)], title="Safe abroad", subtitle=", ".join(found.domains))
-    for path in filter(None, (out / "report.html", html)):
-        folders.write_text(path, page)
-    text = f"{format_abroad_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
-    return Outcome(text, {"folder": str(out), **found.as_dict()})
-
-
-def _open_domains(domains: str | None) -> list[EventDomain] | None:
-    """The domains that are named by their tables; None where none are.
-
-    Raises:
-        UsageError: if it is not NAME=FOLDER with commas between.
-    """
-    if domains is None:
-        return None
-
-    named = [each.partition("=") for each in domains.split(",") if each]
-    if any(not (name and sign and place) for name, sign, place in named):
-        raise UsageError(f"domains are NAME=FOLDER with commas between, not '{domains}'")
-    return [build_table_domain(name, open_dataset("road", Path(place))) for name, _, place in named]
-
-
-def _study_continual(
-    domains: str | None, out: Path, seeds: int, memory: int, draws: int, html: Path | None
-) -> Outcome:
-    """The study of continual event detection; its page, states and results lie in its folder."""
-    given = _open_domains(domains)
-    with console.show_progress("continual learning") as progress:
-        found = run_continual_study(
-            out, domains=given, seeds=seeds, memory_tubes=memory, draws=draws, progress=progress
-        )
-    names = ", ".join(each.name for each in found.experiences)
-    page = report([build_continual_section(found)], title="Continual event detection", subtitle=names)
-    for path in filter(None, (out / "report.html", html)):
-        folders.write_text(path, page)
-    text = f"{format_continual_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
-    return Outcome(text, {"folder": str(out), **found.as_dict()})
-
-
-def _study_countries(
-    domains: str | None, out: Path, seeds: int, memory: int, draws: int, html: Path | None
-) -> Outcome:
-    """The study of two countries, which has no memory; its page and results lie in its folder."""
-    given = _open_domains(domains)
-    with console.show_progress("two countries") as progress:
-        found = run_countries_study(out, domains=given, seeds=seeds, draws=draws, progress=progress)
-    page = report([build_countries_section(found)], title="Two countries", subtitle=" and ".join(found.names))
-    for path in filter(None, (out / "report.html", html)):
-        folders.write_text(path, page)
-    text = f"{format_countries_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
-    return Outcome(text, {"folder": str(out), **found.as_dict()})
-
-
-def _study_decisions(
-    scenes: Path | None, out: Path, towns: int, seeds: int, draws: int, html: Path | None
-) -> Outcome:
-    """The study of decisions; its page, scenes, networks and results lie in its folder."""
-    from roadaware.protocols.decisions import run_decision_study
-    from roadaware.reports.decisions import build_decision_section, format_decision_study
-
-    with console.show_progress("decisions") as progress:
-        found = run_decision_study(
-            out, scenes=scenes, towns=towns, seeds=seeds, draws=draws, progress=progress
-        )
-    page = report(
-        [build_decision_section(found)],
-        title="What the own vehicle does",
-        subtitle=f"{found.scenes['test']} unseen simulated towns",
-    )
-    for path in filter(None, (out / "report.html", html)):
-        folders.write_text(path, page)
-    text = f"{format_decision_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
-    return Outcome(text, {"folder": str(out), **found.as_dict()})
-
-
-def _study_minds(
-    scenes: Path | None, jaad: Path | None, out: Path, towns: int, seeds: int, draws: int, html: Path | None
-) -> Outcome:
-    """The study of minds; its page, scenes and results lie in its folder."""
-    from roadaware.protocols.minds import run_mind_study
-    from roadaware.reports.minds import build_mind_section, format_mind_study
-
-    with console.show_progress("minds") as progress:
-        found = run_mind_study(
-            out, scenes=scenes, jaad=None if jaad is None else open_dataset("jaad", jaad), towns=towns, seeds=seeds,
-            draws=draws, progress=progress,
-        )  # fmt: skip
-    page = report(
-        [build_mind_section(found)],
-        title="What road users have in mind",
-        subtitle=f"{found.scenes['test']} unseen simulated towns",
-    )
-    for path in filter(None, (out / "report.html", html)):
-        folders.write_text(path, page)
-    text = f"{format_mind_study(found)}\n\nwrote {out} (report: {out / 'report.html'})"
-    return Outcome(text, {"folder": str(out), **found.as_dict()})
-
-
-def _ablate_crowds(
-    given: dict[str, Any],
-    rows: list[str] | None,
-    changes: tuple[str, ...],
-    out: Path,
-    workers: Workers,
-    html: Path | None,
-) -> Outcome:
-    """The ablation of the networks of crowds; its page and results lie in its folder."""
-    chosen: Any = tuple(ROWS) if rows is None else tuple(rows)
-    study = CrowdStudy(**given, rows=chosen, changes=changes)
-    with console.show_progress("crowds") as progress:
-        found = run_study(study, out, workers=workers, progress=progress)
-    page = render_crowd_ablation(found)
-    for path in filter(None, (out / "report.html", html)):
-        folders.write_text(path, page)
-    text = f"{format_crowd_ablation(found)}\n\nwrote {out} (report: {out / 'report.html'})"
-    lost = f"{len(found.failed)} runs failed; the others stand" if found.failed else None
-    return Outcome(text, {"folder": str(out), **found.as_dict()}, lost)
 
 
 def reproduce_folder(
     folder: Path, *, draws: int, baselines: bool | dict[str, dict[str, Baseline]]
 ) -> Reproduction:
-    """The experiment on the files of a folder.
+    """The experiment of IV 2024 on the files of a folder.
 
     Args:
         folder: holds jaad/ and pie/.
@@ -541,11 +287,198 @@ def _find_data_folder(given: Path | None) -> Path:
     Raises:
         UsageError: if neither is there.
     """
-    if given is not None:
-        return given
     stated = os.environ.get("ROADAWARE_DATA_DIR")
-    if not stated:
+    if given is None and not stated:
         raise UsageError(
             "no data: say --data DIR, or set ROADAWARE_DATA_DIR to the folder that holds jaad/ and pie/"
         )
-    return Path(stated)
+    return Path(stated or "") if given is None else given
+
+
+def _find_jaad(data: Path | None) -> Path:
+    """JAAD: what is named, or jaad/ in a folder of data."""
+    source = _find_data_folder(data)
+    return source / "jaad" if (source / "jaad").exists() else source
+
+
+# The studies, each with a folder of its own, in which its page, networks and results lie.
+
+
+def _study_time(asked: StudyOptions) -> Shown:
+    from roadaware.models.crossing.ensemble import EnsemblePredictor
+    from roadaware.protocols.crossing_time import run_time_study
+    from roadaware.reports.crossing_time import build_time_section, format_time_study
+
+    asked.check_towns()
+    source = asked.scenes or _find_jaad(asked.data)
+    asked.check(data=source, unseen=asked.unseen)
+    scenes = open_dataset("jaad" if asked.unseen is None else SYNTHETIC, source)
+    judged = None if asked.unseen is None else open_dataset(SYNTHETIC, asked.unseen)
+    classifier, seeds = EnsemblePredictor.open([WEIGHTS / PREDICTORS[0]]), tuple(range(asked.seeds))
+    with console.show_progress("networks of the time") as progress:
+        found = run_time_study(
+            scenes, asked.folder, classifier, seeds=seeds, draws=asked.draws, unseen=judged, progress=progress
+        )
+    where = "JAAD, test split" if judged is None else "simulated streets of another town"
+    section, text = build_time_section(found), format_time_study(found)
+    return Shown(text, section, found.as_dict(), "When pedestrians begin to cross", where)
+
+
+def _hold_contest(asked: StudyOptions) -> Shown:
+    from roadaware.protocols.contest import run_contest
+    from roadaware.reports.contest import build_contest_section, format_contest
+    from roadaware.training.pedestrians.results import group_results
+
+    source, seeds = _find_jaad(asked.data), tuple(range(asked.seeds))
+    asked.check(data=source)
+    how: dict[str, Any] = {"names": asked.names, "budget": asked.budget, "draws": asked.draws}
+    with console.show_progress("contest") as progress:
+        found = run_contest("jaad", source, asked.folder, seeds=seeds, progress=progress, **how)
+    with console.log_step("comparing in pairs"):
+        section, text = build_contest_section(found, asked.draws), format_contest(found, asked.draws)
+    data = {
+        "budget": found.budget,
+        "chosen": found.chosen,
+        "order_on_validation": found.order,
+        "trials": {name: [to_dict(trial) for trial in tried] for name, tried in found.trials.items()},
+        "results": group_results(found.rows),
+    }
+    return Shown(text, section, data, "Fair contest of crossing predictors", "JAAD, test split")
+
+
+def _study_trajectories(asked: StudyOptions) -> Shown:
+    from roadaware.protocols.trajectories import run_trajectory_study
+    from roadaware.reports.trajectories import build_trajectory_section, format_trajectory_study
+
+    asked.check_towns()
+    # Streets alone need no data.
+    stated = asked.data or os.environ.get("ROADAWARE_DATA_DIR")
+    source = None if asked.scenes and not stated else _find_data_folder(asked.data)
+    known = ("jaad", "kitti_tracking")
+    places = {} if source is None else {name: source / name for name in known if (source / name).exists()}
+    if source is not None and not places:  # a folder or zip that holds neither is JAAD itself
+        places = {"jaad": source}
+    asked.check(data=source, scenes=asked.scenes, unseen=asked.unseen)
+    opened = {name: open_dataset(name, place) for name, place in places.items()}
+    streets = None
+    if asked.scenes and asked.unseen:
+        streets = (open_dataset(SYNTHETIC, asked.scenes), open_dataset(SYNTHETIC, asked.unseen))
+    how: dict[str, Any] = {
+        "jaad": opened.get("jaad"),
+        "kitti": opened.get("kitti_tracking"),
+        "streets": streets,
+    }
+    how |= {"seeds": tuple(range(asked.seeds)), "draws": asked.draws}
+    with console.show_progress("networks of paths") as progress:
+        found = run_trajectory_study(asked.folder, progress=progress, **how)
+    absent = [name for name in known if name not in opened]
+    lines = [format_trajectory_study(found)]
+    lines += [f"left out, not there: {', '.join(absent)}"] if absent else []
+    lines += ["left out: simulated streets (--scenes and --unseen)"] if streets is None else []
+    section, sets = build_trajectory_section(found), ", ".join(each.name for each in found.sets)
+    data = {"left_out": absent, **found.as_dict()}
+    return Shown("\n".join(lines), section, data, "Where pedestrians will be", sets)
+
+
+def _study_abroad(asked: StudyOptions) -> Shown:
+    from roadaware.protocols.abroad import run_abroad_study
+    from roadaware.reports.abroad import build_abroad_section, format_abroad_study
+
+    if asked.data is None:
+        raise UsageError("no study: say --data DIR, the folder of a `roadaware cross-dataset`")
+    asked.check(data=asked.data)
+    with console.show_progress("streams") as progress:
+        found = run_abroad_study(asked.data, asked.folder, draws=asked.draws, progress=progress)
+    section, text = build_abroad_section(found), format_abroad_study(found)
+    return Shown(text, section, found.as_dict(), "Safe abroad", ", ".join(found.domains))
+
+
+def _open_domains(asked: StudyOptions) -> list[EventDomain] | None:
+    """The domains that are named by their tables; None where none are.
+
+    Raises:
+        UsageError: if it is not NAME=FOLDER with commas between.
+    """
+    asked.check(domains=asked.domains)
+    if asked.domains is None:
+        return None
+    named = [each.partition("=") for each in asked.domains.split(",") if each]
+    if any(not (name and sign and place) for name, sign, place in named):
+        raise UsageError(f"domains are NAME=FOLDER with commas between, not '{asked.domains}'")
+    return [build_table_domain(name, open_dataset("road", Path(place))) for name, _, place in named]
+
+
+def _study_continual(asked: StudyOptions) -> Shown:
+    how: dict[str, Any] = {"domains": _open_domains(asked), "seeds": asked.seeds, "draws": asked.draws}
+    with console.show_progress("continual learning") as progress:
+        found = run_continual_study(asked.folder, memory_tubes=asked.memory, progress=progress, **how)
+    names = ", ".join(each.name for each in found.experiences)
+    section, text = build_continual_section(found), format_continual_study(found)
+    return Shown(text, section, found.as_dict(), "Continual event detection", names)
+
+
+def _study_countries(asked: StudyOptions) -> Shown:
+    how: dict[str, Any] = {"domains": _open_domains(asked), "seeds": asked.seeds, "draws": asked.draws}
+    with console.show_progress("two countries") as progress:
+        found = run_countries_study(asked.folder, progress=progress, **how)
+    section, text = build_countries_section(found), format_countries_study(found)
+    return Shown(text, section, found.as_dict(), "Two countries", " and ".join(found.names))
+
+
+def _study_decisions(asked: StudyOptions) -> Shown:
+    from roadaware.protocols.decisions import run_decision_study
+    from roadaware.reports.decisions import build_decision_section, format_decision_study
+
+    asked.check()
+    how: dict[str, Any] = {"scenes": asked.scenes, "towns": asked.towns, "seeds": asked.seeds}
+    with console.show_progress("decisions") as progress:
+        found = run_decision_study(asked.folder, draws=asked.draws, progress=progress, **how)
+    towns = f"{found.scenes['test']} unseen simulated towns"
+    section, text = build_decision_section(found), format_decision_study(found)
+    return Shown(text, section, found.as_dict(), "What the own vehicle does", towns)
+
+
+def _study_minds(asked: StudyOptions) -> Shown:
+    from roadaware.protocols.minds import run_mind_study
+    from roadaware.reports.decisions import build_mind_section, format_mind_study
+
+    # JAAD is only looked for where somebody said where data lies: towns alone need none.
+    source = _find_jaad(asked.data) if asked.data or os.environ.get("ROADAWARE_DATA_DIR") else None
+    asked.check(data=source)
+    how: dict[str, Any] = {"scenes": asked.scenes, "towns": asked.towns, "seeds": asked.seeds}
+    with console.show_progress("minds") as progress:
+        jaad = None if source is None else open_dataset("jaad", source)
+        found = run_mind_study(asked.folder, jaad=jaad, draws=asked.draws, progress=progress, **how)
+    towns = f"{found.scenes['test']} unseen simulated towns"
+    section, text = build_mind_section(found), format_mind_study(found)
+    return Shown(text, section, found.as_dict(), "What road users have in mind", towns)
+
+
+def _ablate_crowds(asked: StudyOptions) -> Shown:
+    if asked.scenes is None:
+        raise UsageError(
+            "no scenes: say --scenes DIR, a folder that `roadaware simulate --preset chaos` made"
+        )
+    workers = asked.spread.gather(asked.processes, usual=1)
+    asked.check(scenes=asked.scenes, unseen=asked.unseen)
+    rows: Any = tuple(ROWS) if asked.names is None else tuple(asked.names)
+    how: dict[str, Any] = {"seeds": asked.seeds, "steps": asked.steps, "draws": asked.draws}
+    study = CrowdStudy(scenes=asked.scenes, unseen=asked.unseen, rows=rows, changes=asked.changes, **how)
+    with console.show_progress("crowds") as progress:
+        found = run_study(study, asked.folder, workers=workers, progress=progress)
+    failed = f"{len(found.failed)} runs failed; the others stand" if found.failed else None
+    return Shown(format_crowd_ablation(found), render_crowd_ablation(found), found.as_dict(), failed=failed)
+
+
+_STUDIES: dict[str, tuple[str, str, Callable[[StudyOptions], Shown]]] = {
+    "crowd": ("crowd-ablation", "roadaware-crowd-ablation", _ablate_crowds),
+    "when": ("when", "roadaware-crossing-time", _study_time),
+    "contest": ("contest", "roadaware-contest", _hold_contest),
+    "trajectories": ("trajectories", "roadaware-trajectory-study", _study_trajectories),
+    "abroad": ("abroad", "roadaware-abroad", _study_abroad),
+    "continual": ("continual", "roadaware-continual", _study_continual),
+    "countries": ("countries", "roadaware-countries", _study_countries),
+    "decisions": ("decisions", "roadaware-decision-study", _study_decisions),
+    "minds": ("minds", "roadaware-mind-study", _study_minds),
+}
+"""By name: the folder of its own, what its study.json says it is, and the study."""

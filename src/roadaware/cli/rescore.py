@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.analysis.evaluation.corner_cases import open_truth
+from roadaware.analysis.evaluation.corner_cases import open_image_set, open_labelled, open_labelled_truth
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
-    USUAL,
-    Common,
     Outcome,
     Output,
     Overwrite,
@@ -24,27 +22,21 @@ from roadaware.cli.options import (
     validate_range,
 )
 from roadaware.corner_cases.sources import SemanticSource
-from roadaware.datasets.detect_format import detect_reader
-from roadaware.datasets.loading import open_dataset
-from roadaware.datasets.simulator import is_simulation
-from roadaware.errors import InputError, UsageError
+from roadaware.datasets.loading import open_saved_predictions
+from roadaware.errors import UsageError
 from roadaware.io.folders import make_folder
-from roadaware.protocols.coda import infer_version, label_truth
-from roadaware.reports import terminal
-from roadaware.scenes.store import is_saved, open_predictions, save
+from roadaware.reports.scene_text import format_fitted, format_rescored
+from roadaware.scenes.store import save
 
 if TYPE_CHECKING:
-    from roadaware.corner_cases.scorer_file import Fitted
-    from roadaware.protocols.coda import Version
-    from roadaware.scenes.tables import Predictions, Scenes
+    from roadaware.corner_cases.scorers import Fitted
+    from roadaware.scenes.tables import Scenes
 
 Classes = Literal["base", "2022"]
 _TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or synthetic scenes."
 _FIT_DETECTIONS = "Saved predictions with a score for each class, as `predict` writes them, of those images."
 _OUT_FIT = "The file that the re-scorer is written to."
-_KIND = "The labels whose scores are taken."
 _FORM = "`softplus` for a sigmoid for each class, `logsumexp` for a softmax, as ORE."
-_TEMPERATURE = "That logits are divided by."
 _MIN_IOU = "Overlap from which on a detection is of an object, or of a proposal."
 _CLASSES = "Which classes are common, as in `evaluate corner-cases`. [default: by the ground truth]"
 _DATASET = "The images: synthetic scenes, KITTI, nuScenes, ONCE, saved tables, or a COCO file."
@@ -90,13 +82,12 @@ def fit_energy(
     truth: Annotated[list[Path], Parameter(help=_TRUTH), Several],
     detections: Annotated[list[Path], Parameter(help=_FIT_DETECTIONS), Several],
     out: Annotated[Path, Output, Parameter(help=_OUT_FIT), outputs.MODEL],
-    kind: Annotated[str, Parameter(help=_KIND)] = "agent",
+    kind: Annotated[str, Parameter(help="The labels whose scores are taken.")] = "agent",
     form: Annotated[Literal["softplus", "logsumexp"], Parameter(help=_FORM)] = "softplus",
-    temperature: Annotated[float, Parameter(help=_TEMPERATURE)] = 1.5,
+    temperature: Annotated[float, Parameter(help="That logits are divided by.")] = 1.5,
     min_iou: Annotated[float, Parameter(help=_MIN_IOU)] = 0.5,
     classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT_ROWS), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Fit two Weibull densities to a detector's energies, of known and of unknown objects.
 
@@ -108,13 +99,13 @@ def fit_energy(
         roadaware rescore fit-energy --truth runs/home \\
             --detections runs/found/predictions --output energy.npz
     """
-    from roadaware.corner_cases.energy import EnergyConfig
     from roadaware.corner_cases.known_objects import Matching, fit_known
+    from roadaware.corner_cases.scorers import EnergyConfig
 
     config, matching = EnergyConfig(form, temperature), Matching(kind, min_iou)
     _check_pairs(truth, detections, "--truth", "--detections")
     sets = [
-        (_open_labelled_truth(one, classes), _open_predictions(other))
+        (open_labelled_truth(one, classes), open_saved_predictions(other))
         for one, other in zip(truth, detections, strict=True)
     ]
     with console.log_step("fitting"):
@@ -139,7 +130,6 @@ def fit_memory(
     seed: Annotated[int, Parameter(help="Of what is drawn.", validator=validate_range(0, 2**32 - 1))] = 0,
     classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Keep what common objects and background look like, as features of their crops.
 
@@ -151,7 +141,7 @@ def fit_memory(
 
         roadaware rescore fit-memory runs/home --semantics erring --output memory.npz
     """
-    from roadaware.corner_cases.memory import MemoryConfig
+    from roadaware.corner_cases.scorers import MemoryConfig
     from roadaware.tasks.unknown_memory import CommonMemory, fit_crops, load_crop_encoder
 
     config = MemoryConfig(size=size, neighbours=neighbours, seed=seed)
@@ -160,9 +150,9 @@ def fit_memory(
     _check_pairs(dataset, proposals, "DATASET", "--proposals")
     sets = []
     for place, path in enumerate(dataset):
-        scenes, root = _open_image_set(path, None if images is None else images[place], classes)
+        scenes, root = open_image_set(path, None if images is None else images[place], classes)
         shown = None if semantics is None else SemanticSource(semantics, scenes, root)
-        held = None if proposals is None else _open_predictions(proposals[place])
+        held = None if proposals is None else open_saved_predictions(proposals[place])
         sets.append(CommonMemory(scenes, root, shown, held))
     with console.show_progress("looking at crops") as seen:
         fitted = fit_crops(sets, looker, config, progress=seen)
@@ -170,7 +160,7 @@ def fit_memory(
 
 
 def _save_fitted(fitted: Fitted, out: Path, failed: str | None) -> Outcome:
-    from roadaware.corner_cases.scorer_file import save_fitted
+    from roadaware.corner_cases.scorers import save_fitted
 
     make_folder(out.absolute().parent)
     save_fitted(out, fitted)
@@ -200,7 +190,6 @@ def apply(
     allow_leak: Annotated[bool, Parameter(help=_LEAK), Switch] = False,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Give proposals a new score; `score_before`, `unknown_energy` and `unknown_memory` stand beside it.
 
@@ -213,7 +202,7 @@ def apply(
             --dataset runs/away --detections runs/found-away/predictions --output runs/rescored
     """
     from roadaware.corner_cases.known_objects import score_energy_novelty
-    from roadaware.corner_cases.scorer_file import (
+    from roadaware.corner_cases.scorers import (
         ENERGY,
         check_held_out,
         check_videos_apart,
@@ -230,20 +219,20 @@ def apply(
             )
         if fitted.by != ENERGY and dataset is None:
             raise UsageError("a memory bank looks at images: give --dataset, that of the proposals")
-    held, lines = _open_predictions(proposals), []
+    held, lines = open_saved_predictions(proposals), []
     for fitted in opened:
         scenes: Scenes | None = None
         shared: int | None = None
         root, refused = Path(), dict[str, int]()
         if dataset is not None and fitted.by == ENERGY:
-            scenes = _open_labelled(dataset)
+            scenes = open_labelled(dataset)
         elif dataset is not None:
-            scenes, root = _open_image_set(dataset, images)
+            scenes, root = open_image_set(dataset, images)
         if scenes is not None:
             shared = check_videos_apart(fitted, held, scenes, allowed=allow_leak)
         if scenes is None or fitted.by == ENERGY:
             with console.log_step("asking for energies"):
-                found = _open_predictions(detections or Path())
+                found = open_saved_predictions(detections or Path())
                 shares, met, prints = score_energy_novelty(held, found, fitted)
         else:
             name = str(fitted.asked["features"])
@@ -279,110 +268,8 @@ def apply(
 
 add_commands(rescore, (fit_energy, fit_memory, apply))
 
-# What re-scoring is given: truth, images and detections.
-
-
-def _open_predictions(path: Path) -> Predictions:
-    with console.log_step(f"opening {path}"):
-        return open_predictions(path)
-
-
-def _open_labelled_truth(path: Path, classes: Version | None) -> Scenes:
-    """A COCO file, saved tables or synthetic scenes, with what is common and what novel."""
-    scenes = open_truth(path, None)
-    return label_truth(scenes, classes or infer_version(scenes))
-
-
-def _open_labelled(path: Path, classes: Version | None = None) -> Scenes:
-    """The same, or a release with sweeps; of which no image is needed."""
-    if _is_annotated(path):
-        return _open_labelled_truth(path, classes)
-    return label_truth(open_dataset(detect_reader(path), path), classes or "base")
-
-
-def _open_image_set(path: Path, images: Path | None, classes: Version | None = None) -> tuple[Scenes, Path]:
-    """The same with the folder that the paths of its images start at.
-
-    Raises:
-        UsageError: if the folder has to be told.
-        InputError: if the set cannot be read, or there is no such folder.
-    """
-    from roadaware.tasks.unknown_memory import add_image_paths
-
-    root = images or (path if path.is_dir() else path.parent)
-    if not root.is_dir():
-        raise InputError("there is no such folder of images", where=str(root))
-    if is_saved(path) and images is None:
-        raise UsageError(f"{path} holds tables alone: say where their images are with --media")
-    scenes = _open_labelled(path, classes)
-    return (add_image_paths(scenes) if _is_annotated(path) else scenes), root
-
-
-def _is_annotated(path: Path) -> bool:
-    """Whether it is a file, saved tables or synthetic scenes, and no release with sweeps."""
-    return path.is_file() or is_saved(path) or is_simulation(path)
-
 
 def _check_pairs(one: Sequence[Path], other: Sequence[Path] | None, name: str, other_name: str) -> None:
     """Refuse lists that do not go together: some of the second, but not as many as of the first."""
     if other is not None and len(one) != len(other):
         raise UsageError(f"{len(one)} of {name} and {len(other)} of {other_name}: give as many, in one order")
-
-
-def format_fitted(fitted: Fitted, out: Path) -> str:
-    """A re-scorer, and what comes next.
-
-    Args:
-        fitted: the re-scorer.
-        out: its file.
-    """
-    from roadaware.corner_cases.energy import EnergyModel
-
-    model, about = fitted.model, fitted.about
-    sets = ", ".join(name or "an unnamed set" for name in about["datasets"])
-    lines = [f"fitted on {about['pictures']:,} images of {sets} (fit {fitted.digest})"]
-    if isinstance(model, EnergyModel):
-        rows = [
-            (name, f"{about[name]:,}", f"{each.shape:.3g}", f"{each.scale:.3g}", f"{each.location:.3g}")
-            for name, each in (("known", model.known), ("unknown", model.unknown))
-        ]
-        lines.append(terminal.format_table(["objects", "boxes", "shape", "scale", "location"], rows))
-        more = "--detections DETECTIONS"
-    else:
-        crops = ", ".join(f"{about[name]:,} {name}" for name in ("common", "background", "proposals"))
-        lines.append(f"crops: {crops}; the bank keeps {len(model.features):,} of {fitted.asked['features']}")
-        lines += [f"{about['refused']:,} images could not be opened"] if about["refused"] else []
-        more = "--dataset DATASET"
-    lines.append(
-        f"next: roadaware rescore apply PROPOSALS --fit {terminal.format_cell(str(out))} {more} --output OUT"
-    )
-    return "\n".join(lines)
-
-
-def format_rescored(out: Path, groups: Sequence[Mapping[str, Any]], count: int) -> str:
-    """What re-scoring came to.
-
-    Args:
-        out: folder of the proposals.
-        groups: of each re-scorer, as the notes of the proposals have it, and more.
-        count: of the proposals.
-    """
-    lines = []
-    for each in groups:
-        what = "a detection" if each["by"] == "energy" else "an image to look at"
-        lines.append(f"{each['by']} (fit {each['fit']}): {each['met']:,} of {count:,} proposals have {what}")
-        if each["neutral"]:
-            lines.append(f"  the other {each['neutral']:,} keep the neutral 0.5")
-        lines += [
-            f"  {n:,} images could not be opened: {terminal.format_cell(why)}"
-            for why, n in each["refused"].items()
-        ]
-        if each["leaked"]:
-            lines.append(f"  LEAK: it was fitted on {each['leaked']:,} of these {each['pictures']:,} images")
-        if each["shared_videos"]:
-            lines.append(f"  LEAK: it was fitted on images of {each['shared_videos']:,} of these videos")
-        elif each["shared_videos"] is None:
-            lines.append("  whether it was fitted on other images of these videos is not known")
-    shown = terminal.format_cell(str(out))
-    lines.append(f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {shown} --agnostic")
-    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`roadaware simulate`: make up scenes with exact truth, videos, masks, sweeps and sound."""
+"""`roadaware simulate`: make up scenes with exact truth, videos, masks, sweeps and sound; `draw` shows them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ from typing import Annotated, Any, get_args
 
 from cyclopts import Parameter
 
+from roadaware.analysis.evaluation.event_inputs import parse_size
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
     LOCAL,
-    USUAL,
     WHOLE_SEED,
-    Common,
     Outcome,
     Output,
+    Several,
     Spread,
+    Stated,
     Switch,
     validate_range,
 )
+from roadaware.datasets import read
 from roadaware.errors import UsageError
+from roadaware.io.folders import make_folder
 from roadaware.reports import terminal
+from roadaware.reports.drawing import draw_video
 from roadaware.simulator.config import Conditions, TimeOfDay, Weather, adapt_scene_config, build_scene_config
 from roadaware.simulator.generate import Kept, Order, generate_scenes
 
@@ -62,7 +66,6 @@ def simulate(
     tables_only: Annotated[bool, Parameter(help=_TABLES_ONLY), Switch] = False,
     processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000))] = 0,
     spread: Spread = LOCAL,
-    common: Common = USUAL,
 ) -> Outcome:
     """Simulate road scenes: a town, its road users, and what a camera, LiDAR and microphone record.
 
@@ -82,7 +85,7 @@ def simulate(
     config = adapt_scene_config(
         build_scene_config(preset, domain),
         seconds=seconds,
-        size=None if size is None else _parse_size(size),
+        size=None if size is None else parse_size(size),
         fps=fps,
         lidar=False if tables_only else lidar,
         sound=not (no_sound or tables_only),
@@ -117,8 +120,50 @@ def simulate(
     return Outcome("\n".join(lines), data)
 
 
-def _parse_size(said: str) -> tuple[int, int]:
-    width, by, height = said.partition("x")
-    if not by or not width.isdecimal() or not height.isdecimal():
-        raise UsageError(f"--size is WIDTHxHEIGHT, such as 320x240, not {said!r}")
-    return int(width), int(height)
+# `roadaware draw`: videos and contact sheets with what the tables say drawn on them.
+
+_DRAW_OUT = "Folder for the videos and contact sheets. [default: draw_marks inside SCENES]"
+
+
+def draw(
+    folder: Annotated[Path, Parameter(help="A folder that `simulate` wrote.")],
+    /,
+    *,
+    out: Annotated[Path | None, Output, Parameter(help=_DRAW_OUT), outputs.FOLDER] = None,
+    videos: Annotated[
+        tuple[str, ...], Parameter(help="Names of videos. [default: all]"), Several, Stated
+    ] = (),
+    frames: Annotated[int, Parameter(help="Images on a sheet.", validator=validate_range(1, 400))] = 12,
+    sheet_only: Annotated[bool, Parameter(help="Write no video."), Switch] = False,
+) -> Outcome:
+    """Draw boxes, agents, actions and places on synthetic videos, and a contact sheet of each scene.
+
+    Of crowds also who does what to whom, as arrows, what is heard of whom or from out of sight, and below the image the
+    sentences that hold.
+
+    For example:
+
+        roadaware draw synthetic
+
+        roadaware draw synthetic --videos road-0000 --frames 24 --sheet-only --output images
+    """
+    target = out or folder / "drawn"
+    outputs.FOLDER.check(target)
+
+    with console.log_step("reading"):
+        scenes = read("simulator", folder)
+    names = [str(name) for name in scenes.videos["video"].to_list()]
+    unknown = [name for name in videos if name not in names]
+    if unknown:
+        raise UsageError(f"no video {unknown[:3]} in {folder}; there are {', '.join(names[:5])}, ...")
+    make_folder(target)
+    written: list[str] = []
+    with console.show_progress("drawing") as shown:
+        for place, name in enumerate(videos or names):
+            written += draw_video(scenes, folder, name, target, frames, film=not sheet_only)
+            shown(place + 1, len(videos or names))
+    lines = [
+        f"wrote {len(written)} files to {terminal.format_cell(str(target))}",
+        *(f"  {name}" for name in written),
+    ]
+    return Outcome("\n".join(lines), {"folder": str(target), "files": written})

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import math
-import os
-import re
-import time
-from collections import Counter
-from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from roadaware.cli.options import USUAL, Common, Outcome
-from roadaware.errors import InputError, RoadawareError
-from roadaware.io.files import read_regular
-from roadaware.io.folders import is_held, read_marker
-from roadaware.io.parallel import Ledger
-from roadaware.io.sources import to_printable
-from roadaware.io.storage import is_mirror
-from roadaware.reports.terminal import format_cell, format_duration
+from roadaware.cli.options import Outcome
+from roadaware.io.run_state import read_run_state
+from roadaware.reports.run_pages import format_run_state
 
 _RUN = "The folder, or its address in a store, that `--output` of the long command names; of triage that of `--watches`."
-_MOST_BYTES = 1 << 24
 
 
-def status(run: Annotated[Path, Parameter(help=_RUN)], /, *, common: Common = USUAL) -> Outcome:
+def status(run: Annotated[Path, Parameter(help=_RUN)], /) -> Outcome:
     """Say how far a long run is: parts done, failed and left, with reasons, the rate and the time that is left.
 
     It knows runs of `simulate`, `predict`, `propose`, `ablate`, `triage`, `cross-dataset` and `reproduce crowd`, while
@@ -39,98 +26,5 @@ def status(run: Annotated[Path, Parameter(help=_RUN)], /, *, common: Common = US
 
         roadaware status s3://bucket/night --json
     """
-    path = run / Ledger.NAME
-    said = read_marker(path, Ledger.FORMAT)
-    if said is None:
-        if path.is_file() or not (kind := _read_kind(run)):
-            raise InputError(
-                f"expected a run in parts (a {Ledger.NAME}, or the file of a finished one), found none",
-                where=str(run),
-                hint="Name the folder that `--output` of the command names.",
-            )
-        data: dict[str, Any] = {"folder": str(run), "state": "finished", "kind": kind}
-        return Outcome(
-            f"{format_cell(str(run))}: finished, every part is done ({kind.removeprefix('roadaware-')})", data
-        )
-    try:
-        # What a ledger says, with the rate and the time left
-        held = is_held(run)
-        local = not is_mirror(run)
-        now_s = time.time()
-        total, before, done, failed = (int(said[name]) for name in ("total", "before", "done", "failed"))
-        began_s, updated_s = float(said["began_s"]), float(said["updated_s"])
-        if min(total, before, done, failed) < 0 or not (math.isfinite(began_s) and math.isfinite(updated_s)):
-            raise ValueError("counts are below 0, or times are no times")
-        reasons = {str(name): str(why) for name, why in said["reasons"].items()}
-        # The same host has the lock of the folder; of another one the last word is all that is known.
-        here = local and str(said["host"]) == os.uname().nodename
-        state = "at work" if held else "stopped" if here else "unknown"
-        over = done + failed
-        seconds = max(updated_s - began_s, 1e-9)
-        rate = over / seconds if over and seconds > 1e-3 else None
-        left = max(total - before - over, 0)
-        groups = Counter(_generalize(name, why) for name, why in reasons.items())
-        first = {_generalize(name, why): name for name, why in reversed(reasons.items())}
-        data = {
-            "state": state,
-            "what": str(said["what"]),
-            "total": total,
-            "done": before + done,
-            "failed": failed,
-            "left": left,
-            "parts_per_s": rate,
-            "left_s": None if rate is None or state == "stopped" else left / rate,
-            "age_s": max(now_s - updated_s, 0.0),
-            "process": int(said["process"]),
-            "host": str(said["host"]),
-            "reasons": [
-                {"reason": why, "parts": count, "first": first[why]} for why, count in groups.most_common()
-            ],
-            "failures": reasons,
-        }
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InputError(f"expected how far a run is, found damage: {error}", where=str(path)) from error
-    data = {"folder": str(run), **data}
-    return Outcome(_format(run, data), data)
-
-
-def _read_kind(run: Path) -> str:
-    """The format of a run of which every part is done; empty where the folder holds none."""
-    if not run.is_dir():
-        return ""
-    for path in sorted(run.glob("*.json")):
-        with suppress(RoadawareError, OSError, ValueError, RecursionError):
-            held = json.loads(read_regular(path, limit=_MOST_BYTES))
-            if isinstance(held, dict) and str(held.get("format")).startswith("roadaware-"):
-                return str(held["format"])
-    return ""
-
-
-def _generalize(name: str, why: str) -> str:
-    """A reason without what differs from part to part: its name, paths and numbers."""
-    text = why.replace(name, "PART") if len(name) > 2 else why
-    return re.sub(r"(?<![A-Za-z])\d+(?:\.\d+)?", "N", re.sub(r"\S*/\S*", "PATH", text))[:200]
-
-
-def _format(run: Path, data: dict[str, Any]) -> str:
-    who = f"process {data['process']} on {to_printable(data['host'], 60)}"
-    state = {
-        "at work": f"{who} is at work",
-        "stopped": f"no process is at work (the last one was {who}); the same command goes on",
-        "unknown": f"{who} was at work {format_duration(data['age_s'])} ago",
-    }[data["state"]]
-    lines = [
-        f"{format_cell(str(run))}: {data['done']:,} of {data['total']:,} {to_printable(data['what'], 40)} done, "
-        f"{data['failed']:,} failed, {data['left']:,} left",
-        state,
-    ]
-    if data["parts_per_s"] is not None:
-        left = "" if data["left_s"] is None else f"; {format_duration(data['left_s'])} left"
-        lines.append(f"{data['parts_per_s'] * 60:,.4g} a minute{left}")
-    lines += [
-        f"  {each['parts']:,} x {to_printable(each['reason'])} (the first: {to_printable(each['first'], 80)})"
-        for each in data["reasons"][:10]
-    ]
-    if len(data["reasons"]) > 10:
-        lines.append(f"  and {len(data['reasons']) - 10:,} reasons more; --json names all")
-    return "\n".join(lines)
+    data = read_run_state(run)
+    return Outcome(format_run_state(data), data)

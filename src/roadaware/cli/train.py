@@ -1,35 +1,51 @@
-"""`roadaware train`: a recipe becomes a trained detector, or predictors of pedestrians that are judged on test."""
+"""`roadaware train`: a recipe becomes a trained detector, or predictors judged on test; `baseline`: from boxes alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import polars as pl
 from cyclopts import Parameter
 
+from roadaware.analysis.baselines import build_baseline_run, compare_baselines, train_baselines
 from roadaware.analysis.evaluation.runs import Run
 from roadaware.cli import console, outputs
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Several, Switch
+from roadaware.cli.options import (
+    Dataset,
+    DatasetPath,
+    Outcome,
+    Output,
+    Overwrite,
+    Resamples,
+    SampleConfig,
+    Seed,
+    Several,
+    Stated,
+    Switch,
+    TaskName,
+)
+from roadaware.cli.results import write_result
 from roadaware.config import digest
+from roadaware.datasets.loading import sample_dataset
 from roadaware.errors import Terminated, UsageError
 from roadaware.io import folders
 from roadaware.io.csv import format_csv
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 from roadaware.models import MODELS
-from roadaware.protocols.printed_iv2024 import iterate_printed
-from roadaware.reports import runs, terminal
-from roadaware.reports.run_pages import run_page
+from roadaware.reports import runs
+from roadaware.reports.run_pages import (
+    build_baseline_files,
+    format_headline,
+    format_runs,
+    run_page,
+    summarize_baselines,
+)
+from roadaware.reports.training_text import format_detector, format_predictors, format_recipes
 from roadaware.training.crowd.recipe import CrowdRecipe
-from roadaware.training.pedestrians.failures import FailedSeedsError, group_errors, group_seed_errors
+from roadaware.training.pedestrians.failures import FailedSeedsError, group_errors
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
-
-if TYPE_CHECKING:
-    from roadaware.training.loop import TrainedDetector
-    from roadaware.training.pedestrians.recipe import SamplesRecipe
-    from roadaware.training.pedestrians.run import Judged, Trained
-    from roadaware.training.pedestrians.several import Ran
 
 _RECIPE = (
     "The recipe: a YAML file, or the name of one that comes along (those of configs/), such as objects-road; "
@@ -40,7 +56,6 @@ _WEIGHTS = (
     "the folder of an object detector."
 )
 _OUT = "Folder of the run, or of a folder for each of several. [default: in runs/]"
-_RESUME = "Go on from the folder's last checkpoint."
 _SET = "Fields of the recipe with other values, such as schedule.lr=0.001 data.roots=[a,b]."
 _ON = "A file with samples that recipes of predictors learn from instead of their own."
 _SIGTERM = 15
@@ -53,11 +68,10 @@ def train(
     /,
     *,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.FOLDER] = None,
-    resume: Annotated[bool, Parameter(help=_RESUME), Switch] = False,
+    resume: Annotated[bool, Parameter(help="Go on from the folder's last checkpoint."), Switch] = False,
     weights: Annotated[str | None, Parameter(help=_WEIGHTS)] = None,
     on: Annotated[Path | None, Parameter(help=_ON)] = None,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
-    common: Common = USUAL,
 ) -> Outcome:
     """Train what a recipe names: a detector of road events, a network of crowds, or a predictor of what
     pedestrians will do.
@@ -234,147 +248,47 @@ def _among(n: int, shown: console.Progress) -> Callable[[PedestrianRecipe], Call
     return asked
 
 
-_OF_SEEDS = ("auc", "average_precision", "balanced_accuracy", "accuracy", "f1", "soft_f1", "hard_f1")
-_AHEAD = {
-    "ade_px": "ADE px",
-    "fde_px": "FDE px",
-    "arb_px": "ARB px",
-    "frb_px": "FRB px",
-    "grid_accuracy": "cell",
-}
-_SHOWN = ("auc", "average_precision", "balanced_accuracy", "f1", "accuracy", "hard_f1")
-_WITH_INTERVAL = _SHOWN[:3]
-_MEAN = "mean"
+# `roadaware baseline`: what boxes alone tell, before anybody looks at a pixel.
+
+_MODELS = "Names of the baselines. [default: all that answer the task]"
+_FOLDER = "Write the runs here: one folder per model, and a report."
 
 
-def format_detector(came: TrainedDetector) -> str:
-    """A trained detector.
+def baseline(
+    dataset: Dataset,
+    path: DatasetPath,
+    /,
+    *,
+    task: Annotated[TaskName, Parameter(help="What is asked.")] = "action",
+    model: Annotated[list[str] | None, Parameter(name="--models", help=_MODELS), Several, Stated] = None,
+    config: SampleConfig = "default",
+    draws: Resamples = 1000,
+    seed: Seed = 0,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
+    overwrite: Overwrite = False,
+) -> Outcome:
+    """Train simple models on boxes and vehicle actions alone, and judge them on the test split.
 
-    Args:
-        came: what training gave.
+    Logistic regression and gradient boosting for action; constant velocity and gradient boosting for
+    risk. Trained on train, chosen on validation, never on test. A model of yours that uses pixels should
+    beat them. Needs the folder or zip of the dataset.
+
+    For example:
+
+        roadaware baseline jaad JAAD-JAAD_2.0.zip --task action
+
+        roadaware baseline jaad JAAD --task risk --config reference \\
+            --models constant-velocity -o runs/risk
     """
-    lines = [f"{came.steps:,} steps; {terminal.format_cell(str(came.model))}"]
-    if came.metrics:
-        rows = [(name, f"{100 * value:.1f}") for name, value in came.metrics.items()]
-        lines += ["", terminal.format_table(["", "per cent"], rows)]
-    return "\n".join(lines)
-
-
-def format_predictors(folder: Path, trained: Trained, judged: Judged) -> str:
-    """Predictors of pedestrians by seed, judged on test.
-
-    Args:
-        folder: of the run.
-        trained: what training gave.
-        judged: what they are worth.
-    """
-    recipe = trained.recipe
-    shown = [name for name in _OF_SEEDS if name in next(iter(judged.metrics.values())).values()]
-    rows = [
-        (name, *(_with_interval(metrics, metric) for metric in shown))
-        for name, metrics in judged.metrics.items()
-    ]
-    best = ", ".join(f"{seed}: {value:.3f}" for seed, value in trained.validation.items())
-    lines = [
-        f"{recipe.network.name} on {recipe.samples.protocol} ({recipe.samples.config}), test: "
-        f"{len(judged.scenes.samples):,} samples; 95 % intervals over pedestrians",
-        terminal.format_table(["", *shown], rows, left=1),
-        f"chosen on validation by {recipe.choose}; by seed {best}",
-        *_ahead(judged),
-        *judged.notes,
-        *(f"{who} failed: {why}" for who, why in group_seed_errors(trained.failed).items()),
-        f"wrote {folder}",
-    ]
-    return "\n".join(lines)
-
-
-def _ahead(judged: Judged) -> list[str]:
-    """What answers about the future are worth, as a table; nothing for networks that give none."""
-    if not judged.ahead:
-        return []
-    shown = [name for name in _AHEAD if any(name in found for found in judged.ahead.values())]
-    rows = [
-        (
-            name,
-            *(
-                terminal.format_number(found.get(metric), 1 if metric.endswith("px") else 3)
-                for metric in shown
-            ),
-        )
-        for name, found in judged.ahead.items()
-    ]
-    text = terminal.format_table(["boxes ahead", *(_AHEAD[metric] for metric in shown)], rows)
-    return ["", text, "pixels are those of the original images; cell is the share of right final cells", ""]
-
-
-def _with_interval(metrics: Any, name: str) -> str:
-    row = next(row for row in metrics.of_group(None).iter_rows(named=True) if row["metric"] == name)
-    if not row["valid"]:
-        return "–"
-    ends = terminal.format_row_interval(row, "pedestrian")
-    text = terminal.format_number(row["value"])
-    return text if ends == "-" else f"{text} {ends}"
-
-
-def format_recipes(models: Sequence[Mapping[str, Any]], ran: Sequence[Ran], folder: Path) -> str:
-    """A table for all recipes on the same samples, what failed, what is to be known, and where all is.
-
-    Args:
-        models: as `training.pedestrians.results.group_results` gives them.
-        ran: what came of the recipes.
-        folder: of all of them.
-    """
-    by_samples: dict[str, list[Ran]] = {}
-    for each in ran:
-        if each.rows is not None:
-            wanted = ("reader", "root", "options", "protocol", "config", "fields")
-            by_samples.setdefault(
-                repr({name: getattr(each.recipe.samples, name) for name in wanted}), []
-            ).append(each)
-    blocks = []
-    for held in by_samples.values():
-        digests = {value for each in held if each.rows is not None for value in each.rows["digest"]}
-        part = [model for model in models if model["digest"] in digests]
-        blocks.append(_format_table(part, held[0].recipe.samples))
-    for what, texts in (("failed", [each.failed for each in ran]), ("notes", [each.notes for each in ran])):
-        lines = [
-            f"{each.recipe.name}: {line}" for each, said in zip(ran, texts, strict=True) for line in said
-        ]
-        if lines:
-            blocks.append(f"{what}\n" + terminal.format_bullets(lines))
-    blocks.append(f"every metric, seed and interval: {folder}/results.csv, .parquet and .json")
-    return "\n\n".join(blocks)
-
-
-def _format_table(models: Sequence[Mapping[str, Any]], samples: SamplesRecipe) -> str:
-    first = models[0]
-    known = {name for model in models for run in model["runs"].values() for name in run["metrics"]}
-    metrics = [name for name in _SHOWN if name in known]
-    body = [_build_row(model, metrics) for model in models]
-    for name, values in iterate_printed(samples, first["samples"]):
-        cells = [terminal.format_number(values.get(metric), 2) for metric in metrics]
-        body.append([f"{name} (printed)", *cells, "", "", ""])
-    where = "" if samples.protocol.startswith(f"{samples.reader}-") else f" on {samples.root}"
-    head = (
-        f"{first['protocol']} ({first['config']}){where}, test: {first['samples']:,} samples of "
-        f"{first['pedestrians']:,} pedestrians; means over seeds, 95 % intervals over pedestrians"
-    )
-    return f"{head}\n{terminal.format_table(['', *metrics, 'parameters', 'CPU s', 'inputs'], body)}"
-
-
-def _build_row(model: Mapping[str, Any], metrics: Sequence[str]) -> list[str]:
-    run = model["runs"][_MEAN]
-    cells = []
-    for metric in metrics:
-        found = run["metrics"][metric]
-        text = terminal.format_number(found["value"])
-        low, high = found["pedestrian"]
-        ends = terminal.format_interval(low, high, caution=found["cautions"]["pedestrian"])
-        cells.append(f"{text} {ends}" if metric in _WITH_INTERVAL and ends != "-" else text)
-    return [
-        model["model"],
-        *cells,
-        f"{model['parameters']:,}",
-        terminal.format_number(run["cpu_s"], 0),
-        model["inputs"],
-    ]
+    protocol = f"{dataset}-{task}@iv2024"
+    scenes = sample_dataset(dataset, path, protocol, config)
+    trained = train_baselines(scenes, task, config, draws=draws, seed=seed, models=model)
+    found = [build_baseline_run(item, protocol, draws, seed, config) for item in trained.values()]
+    pairs = compare_baselines(found, draws=draws, seed=seed)
+    if folder is not None:
+        with console.log_step("report"):
+            files = build_baseline_files(found, pairs, f"Baselines: {protocol}")
+        write_result(folder, files, overwrite=overwrite)
+    head = f"{protocol}, config {config}: {len(found[0].state)} test samples"
+    text = "\n\n".join([head, format_runs(found), *(format_headline(pair) for pair in pairs)])
+    return Outcome(text, summarize_baselines(found, pairs))

@@ -31,39 +31,28 @@ from roadaware.cli.networks import (
     build_run_name,
     log_warmup,
     select_detector,
-    select_device,
 )
-from roadaware.cli.options import MAY_STAND_ALONE, USUAL, Common, Outcome, Output, Overwrite, Stated, Switch
+from roadaware.cli.options import MAY_STAND_ALONE, Outcome, Output, Overwrite, Stated, Switch
 from roadaware.cli.results import format_view_command
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.interrupts import stop_gracefully
-from roadaware.linking.config import select_linker
-from roadaware.models.detector import read_advice
 from roadaware.online import setup
 from roadaware.online.cameras import Camera
-from roadaware.online.crowd import (
-    StoppedError,
-    check_crowd_source,
-    open_crowd_questions,
-    watch_crowd,
-)
-from roadaware.online.frame_stats import Ending
-from roadaware.online.frames import SystemClock
+from roadaware.online.crowd import StoppedError, check_crowd_source, open_crowd_questions, watch_crowd
+from roadaware.online.frames import Ending, SystemClock
 from roadaware.online.run_folder import PAGE, RunFolder, build_run_record, get_video_name, prepare
+from roadaware.online.setup import apply_detector_advice, load_detector
 from roadaware.online.sources import Realtime, open_source
 from roadaware.online.watch import watch as run
 from roadaware.online.watcher import warm_up_detector, warm_up_linker
-from roadaware.reports.crowd_film import draw_crowd_film
-from roadaware.reports.live_drawing import LiveDrawing
+from roadaware.reports.live_drawing import LiveDrawing, draw_crowd_film
 from roadaware.reports.page import save
-from roadaware.reports.watch_page import render_watch_page
-from roadaware.reports.watch_text import format_progress, format_watch
+from roadaware.reports.watch_page import format_progress, format_watch, render_watch_page
 from roadaware.scenes.dense_scores import Layout
 from roadaware.simulator.synthetic_films import is_synthetic_film
 
 if TYPE_CHECKING:
     from roadaware.models.detector import Detector
-    from roadaware.models.graphs.views import Views
     from roadaware.online.config import WatchConfig
     from roadaware.online.crossing import CrossingAnnotator
     from roadaware.online.crowd import CrowdQuestions
@@ -89,7 +78,6 @@ _RECORDED = (
 )
 _BUDGET = "Of a camera, skip frames that would be answered later than this. [default: always the newest]"
 _REALTIME = "Treat a video as a live camera: frames are lost to a detector that is too slow."
-_SECONDS = "Stop after this much of the stream."
 _THRESHOLD = (
     "Agentness of the three boxes that prove a tube, so that it is reported and drawn; it goes on with boxes of "
     "two thirds of it. [default: as the detector advises, or 0.2]"
@@ -148,7 +136,7 @@ def watch(
     recorded_fps: Annotated[float | None, Parameter(help=_RECORDED)] = None,
     budget_ms: Annotated[float | None, Parameter(help=_BUDGET)] = None,
     realtime: Annotated[bool, Parameter(help=_REALTIME), Switch] = False,
-    seconds: Annotated[float | None, Parameter(help=_SECONDS)] = None,
+    seconds: Annotated[float | None, Parameter(help="Stop after this much of the stream.")] = None,
     threshold: Annotated[float | None, Parameter(help=_THRESHOLD)] = None,
     label_threshold: Annotated[float | None, Parameter(help=_LABEL)] = None,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
@@ -171,7 +159,6 @@ def watch(
     rescale: Annotated[bool, Parameter(help=_RESCALE), Switch] = False,
     follow: Annotated[bool, Parameter(help=_FOLLOW), Switch] = False,
     overwrite: Overwrite = False,
-    common: Common = USUAL,
 ) -> Outcome:
     """Watch a video or a camera: agents, what they do and where, as tubes, and what the own vehicle does.
 
@@ -244,7 +231,7 @@ def watch(
         if isinstance(opened, Camera):
             opened.refresh()  # what nobody read of it while everything warmed up is stale, or it has hung up
         shown = Realtime(opened, clock) if realtime and not opened.live else opened
-        draw = None if no_video else build_drawing(detector, notice)
+        draw = None if no_video else LiveDrawing(detector.kinds.get("agent", ()), notice)
         found = watch_source(
             shown, detector, config, folder, clock, draw, name, annotator, notice, models, questions
         )
@@ -279,74 +266,12 @@ def open_questions(
         return open_crowd_questions(named[0] if named else None, find, listen)
 
 
-def apply_detector_advice(
-    config: WatchConfig, files: Sequence[Path], iou: float | None = None, threshold: float | None = None
-) -> tuple[WatchConfig, list[str]]:
-    """How a stream is watched with a detector, and what to say of its advice.
-
-    Args:
-        config: where neither the detector nor anybody else says anything.
-        files: of the detector, as of `--weights`.
-        iou: overlap that a link needs, whatever the detector advises.
-        threshold: agentness that proves a tube, whatever the detector advises.
-
-    Raises:
-        DamagedError: if a file's advice is none.
-    """
-    advice = read_advice(files)
-    _, said = select_linker("default", "road", advice, {"min_iou": iou})
-    config = setup.follow_advice(config, advice, iou, threshold)
-    score = config.begin_score
-    if threshold is None and advice.min_score is not None:
-        said.append(
-            f"boxes at or above {score:g} prove a tube, the detector's threshold; --threshold to change"
-        )
-    elif threshold is None and "min_score" in advice.disputed:
-        said.append(f"the detectors' thresholds differ: {score:g} is taken; --threshold to change")
-    return config, said
-
-
-def load_detector(
-    files: Sequence[Path],
-    device: str = "cpu",
-    precision: str = "fp32",
-    threads: int = 0,
-    views: Views | None = None,
-) -> Detector:
-    """What watches: a network, several, or an object detector.
-
-    Args:
-        files: as of `--weights`.
-        device: as of `--device`.
-        precision: as of `--precision`.
-        threads: as of `--threads`.
-        views: which parts of an image are looked at, by a detector of any size.
-
-    Raises:
-        UsageError: if they do not go together, or the device cannot be used.
-        InputError: if one cannot be read, or is none of ours.
-    """
-    from roadaware.models.devices import set_threads
-    from roadaware.models.loading import open_stream
-
-    with console.log_step("opening the detector"):
-        place, dtype = select_device(device, precision)
-        detector = open_stream(files, views=views, device=place, dtype=dtype)
-    set_threads(files, threads)
-    return detector
-
-
 def build_annotator(
     asked: Sequence[str], detector: Detector, clock: Clock, *, waits: bool = True
 ) -> CrossingAnnotator | None:
     """What gives pedestrians their outlook in one watch, see `online.setup`, which needs torch."""
     with console.log_step("opening the predictors"):
         return setup.build_annotator(asked, detector, clock, waits=waits, timed=log_warmup)
-
-
-def build_drawing(detector: Detector, notice: str = "") -> Drawing:
-    """What makes frames of the video of what a detector sees, with a notice on each of them."""
-    return LiveDrawing(detector.kinds.get("agent", ()), notice)
 
 
 def watch_source(

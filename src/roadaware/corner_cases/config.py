@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -240,3 +242,31 @@ _RANGES = (
     ("duplicate_iou", 0, 1),
     ("most", 1, 100000),
 )
+
+
+def configure_copg(knobs: tuple[str, ...], base: str = "default") -> CopgConfig:
+    """A configuration with some parameters changed.
+
+    Args:
+        knobs: NAME=VALUE each.
+        base: a name of `corner_cases.config.PRESETS`.
+
+    Raises:
+        UsageError: if there is no such parameter, or its value is none.
+    """
+    names = {each.name for each in dataclasses.fields(CopgConfig)}
+    changes: dict[str, Any] = {}
+    for each in knobs:
+        name, given, value = each.partition("=")
+        if not given or name not in names:
+            raise UsageError(f"--set is NAME=VALUE with one of {', '.join(sorted(names))}; not {each!r}")
+        if name in changes:
+            raise UsageError(f"--set gives {name} twice; say it once")
+        # A number, nothing (`null`), a word, or names or lengths with commas between them.
+        text = f"[{value}]" if name == "reach_m" and not value.startswith("[") else value
+        try:
+            read = json.loads(text)
+        except (ValueError, RecursionError):
+            read = value.split(",") if name == "background" else value
+        changes[name] = tuple(read) if isinstance(read, list) else read
+    return dataclasses.replace(PRESETS[base](), **changes)

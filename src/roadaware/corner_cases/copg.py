@@ -14,9 +14,18 @@ import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats, Floats32
 from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, SemanticMap
-from roadaware.corner_cases.clusters import Clusters, find_clusters, find_reach_clusters, measure_clusters
 from roadaware.corner_cases.config import CopgConfig
-from roadaware.corner_cases.cuboids import Cuboids, fit_cuboids
+from roadaware.corner_cases.cuboids import (
+    EDGES,
+    Cuboids,
+    apply_image_cues,
+    build_features,
+    build_shape_features,
+    fit_cuboids,
+    load_trees,
+    move_edges,
+    select_best_boxes,
+)
 from roadaware.corner_cases.ground import (
     Ground,
     PointCheck,
@@ -26,16 +35,17 @@ from roadaware.corner_cases.ground import (
     validate_lidar_points,
 )
 from roadaware.corner_cases.kernels import count_class_returns
-from roadaware.corner_cases.projection import Boxes, project
-from roadaware.corner_cases.range_image import Grid, assign_grid_cells, fill, parse_layout
-from roadaware.corner_cases.ranking import (
-    EDGES,
-    apply_image_cues,
-    build_features,
-    build_shape_features,
-    load_trees,
-    move_edges,
-    select_best_boxes,
+from roadaware.corner_cases.range_image import (
+    Boxes,
+    Clusters,
+    Grid,
+    assign_grid_cells,
+    fill,
+    find_clusters,
+    find_reach_clusters,
+    measure_clusters,
+    parse_layout,
+    project,
 )
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou

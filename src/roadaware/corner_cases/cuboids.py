@@ -1,18 +1,21 @@
-"""Cuboids: where the returns of a cluster stand in space, how large they are, and which way they are turned.
-
-Source: the angle is that of Zhang, Xu, Dong and Dolan, "Efficient L-shape fitting for vehicle detection using laser
-scanners", IV 2017, algorithm 4 (closeness of returns to the edges of a turned rectangle)."""
+"""Cuboids of clusters in space, and the ranking of proposals by geometry alone: reach, likeness, copies."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.arrays import Floats, Floats32, Ints32
+from roadaware.arrays import Bools, Floats, Floats32, Ints, Ints32
 from roadaware.corner_cases.ground import Ground
 from roadaware.corner_cases.kernels import fit_rectangles, group_by_cluster
+from roadaware.corner_cases.range_image import Boxes
+from roadaware.errors import InputError
+from roadaware.geometry.boxes import iou
 
 ANGLES = 30
 """Directions that are tried within a quarter turn: steps of 3 degrees."""
@@ -101,3 +104,272 @@ def compute_cuboid_corners(cuboid: Floats) -> Floats:
     signs = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
     found: Floats = (signs * cuboid[3:6]) @ np.array([[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]])
     return found + cuboid[:3]
+
+
+SHAPE = (
+    "log_returns",
+    "distance_m",
+    "log_length",
+    "log_width",
+    "height_m",
+    "feet_m",
+    "head_m",
+    "log_aspect",
+    "at_left_border",
+    "at_right_border",
+    "at_border",
+    "log_beams_high",
+    "log_beams_wide",
+    "rows",
+    "visible",
+)
+"""Columns of `build_shape_features`, which hang on no other box."""
+FEATURES = (*SHAPE, "mean_agreement", "least_agreement")
+"""Columns of `build_features`."""
+EDGES = ("left", "upper", "right", "lower")
+"""Trees that say where an edge is, in the order of a box's edges."""
+MODEL = "ranking.json"
+"""The bundled trees, beside this module."""
+MOST_BEAMS = 1.0
+"""By no more beams than this is an edge moved. A thing ends before the first beam that misses it but for its thin parts;
+with two and four beams boxes of other synthetic towns were worse."""
+FLOOR = 1e-4
+"""The least score: trees may sum up to less than nothing, and factors of masks must still tell such boxes apart."""
+ALL_BACKGROUND = 0.98
+"""What a box all of whose returns are background loses at most of the square of its score: masks err, too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Regression trees of one depth, each complete: node n has the children 2n + 1 and 2n + 2.
+
+    Args:
+        base: what is added to the sum of all.
+        feature: (t, 2^d - 1) int64 column that a node asks.
+        threshold: (t, 2^d - 1) up to which a value goes to the first child.
+        value: (t, 2^d) what a leaf adds.
+    """
+
+    base: float
+    feature: Ints
+    threshold: Floats
+    value: Floats
+
+    @property
+    def depth(self) -> int:
+        """Questions from the root to a leaf."""
+        return int(self.value.shape[1]).bit_length() - 1
+
+    def predict(self, rows: Floats) -> Floats:
+        """(m,) sums of the trees.
+
+        Args:
+            rows: (m, f) features.
+        """
+        count = len(self.feature)
+        trees = np.arange(count)
+        node = np.zeros((len(rows), count), dtype=np.int64)
+        places = np.arange(len(rows))[:, None]
+        for _ in range(self.depth):
+            larger = rows[places, self.feature[trees, node]] > self.threshold[trees, node]
+            node = 2 * node + 1 + larger
+        found: Floats = self.base + self.value[trees, node - self.feature.shape[1]].sum(axis=1)
+        return found
+
+
+def parse_trees(data: bytes, where: str = MODEL) -> dict[str, Trees]:
+    """Trees of a JSON file: the `score`, and one of each of `EDGES`.
+
+    Args:
+        data: its bytes.
+        where: its name, in messages.
+
+    Raises:
+        InputError: if it holds no such trees, or asks other features.
+    """
+    try:
+        held = json.loads(data)
+        found = {
+            name: Trees(
+                float(each["base"]),
+                np.array(each["feature"], dtype=np.int64),
+                np.array(each["threshold"], dtype=np.float64),
+                np.array(each["value"], dtype=np.float64),
+            )
+            for name, each in held["trees"].items()
+        }
+        asked = tuple(held["features"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"expected a ranking's trees, found: {error}", where=where) from error
+    if asked != FEATURES:
+        raise InputError(
+            f"expected trees about {', '.join(FEATURES)}, found {', '.join(map(str, asked))}", where=where
+        )
+    if set(found) != {"score", *EDGES}:
+        raise InputError(
+            f"expected trees of score, {', '.join(EDGES)}, found {', '.join(found)}", where=where
+        )
+    for name, trees in found.items():
+        nodes, leaves = trees.feature.shape[1:], trees.value.shape[1:]
+        if trees.threshold.shape != trees.feature.shape or leaves[0] != nodes[0] + 1 or leaves[0] & nodes[0]:
+            raise InputError(f"expected complete trees, found {nodes} nodes and {leaves} leaves", where=where)
+        known = len(FEATURES if name == "score" else SHAPE)
+        if trees.feature.min() < 0 or trees.feature.max() >= known:
+            raise InputError(f"expected features 0 to {known - 1} in {name}", where=where)
+    return found
+
+
+@cache
+def load_trees() -> dict[str, Trees]:
+    """The bundled trees: `score` and each of `EDGES`."""
+    return parse_trees(files(__package__).joinpath(MODEL).read_bytes())
+
+
+def build_shape_features(
+    boxes: Boxes,
+    cuboids: Cuboids,
+    size: tuple[int, int],
+    *,
+    counts: npt.NDArray[np.integer],
+    nearest_m: npt.NDArray[np.floating],
+    feet_m: npt.NDArray[np.floating],
+    head_m: npt.NDArray[np.floating],
+    rows: npt.NDArray[np.integer],
+) -> Floats:
+    """(m, 15) what is known of each proposal by itself, in the order of `SHAPE`.
+
+    Where there is no ground, a cluster's height stands for how far it reaches above it.
+
+    Args:
+        boxes: (m) of all ways to cluster.
+        cuboids: (m) of the same.
+        size: width and height of the image in pixels.
+        counts: (m,) returns of each.
+        nearest_m: (m,) distance of its nearest return.
+        feet_m: (m,) height of its lowest return above the ground; nan where there is none.
+        head_m: (m,) of its highest return; nan where there is no ground.
+        rows: (m, 2) its highest and lowest row of the range image.
+    """
+    edges = boxes.edges
+    wide, tall = edges[:, 2] - edges[:, 0], edges[:, 3] - edges[:, 1]
+    # Half a pixel: edges are cut to the image, and rounding may leave them a trifle inside.
+    first, last = edges[:, :2] <= 0.5, edges[:, 2:] >= np.array(size) - 0.5
+    height = cuboids.spans[:, 2]
+    feet, head = np.asarray(feet_m, dtype=np.float64), np.asarray(head_m, dtype=np.float64)
+    # A hundredth of a pixel: beams of a single row, or without a range image, are no way apart.
+    beams = np.maximum(boxes.beams, 0.01)
+    return np.column_stack(
+        [
+            np.log(np.asarray(counts, dtype=np.float64)),
+            np.asarray(nearest_m, dtype=np.float64),
+            np.log(cuboids.spans[:, 0]),
+            np.log(cuboids.spans[:, 1]),
+            height,
+            np.where(np.isnan(feet), 0.0, feet),
+            np.where(np.isnan(head), height, head),
+            np.log(wide / tall),
+            first[:, 0],
+            last[:, 0],
+            first.any(axis=1) | last.any(axis=1),
+            np.log(tall / beams[:, 1]),
+            np.log(wide / beams[:, 0]),
+            rows[:, 1] - rows[:, 0] + 1,
+            boxes.visible / counts,
+        ]
+    )
+
+
+def build_features(shape: Floats, boxes: Boxes, *, hypotheses: int) -> Floats:
+    """(m, 17) what the score asks of each proposal, in the order of `FEATURES`.
+
+    Agreement is the overlap with the best box of each other way to cluster, 0 where it has none there.
+
+    Args:
+        shape: (m, 15) of `build_shape_features`.
+        boxes: (m) of all ways to cluster.
+        hypotheses: how many ways to cluster there are.
+    """
+    edges = boxes.edges
+    overlaps = iou(edges, edges) if len(edges) else np.zeros((0, 0))
+    agreement = np.zeros((len(boxes), hypotheses))
+    for place in range(hypotheses):
+        mine = boxes.hypothesis == place
+        agreement[:, place] = overlaps[:, mine].max(axis=1, initial=0.0)
+    own = np.arange(hypotheses) == boxes.hypothesis[:, None]
+    # Alone, a way agrees with itself.
+    others = (
+        np.where(own, 0.0, agreement).sum(axis=1) / (hypotheses - 1)
+        if hypotheses > 1
+        else np.ones(len(boxes))
+    )
+    least = np.where(own, 1.0, agreement).min(axis=1, initial=1.0)
+    return np.column_stack([shape, others, least])
+
+
+def move_edges(boxes: Boxes, moves: Floats, size: tuple[int, int]) -> Boxes:
+    """The boxes with each edge moved, by `MOST_BEAMS` at most, and cut to the image.
+
+    A box that would be narrower or lower than a pixel stays as it is.
+
+    Args:
+        boxes: (m) of any way to cluster.
+        moves: (m, 4) to the right and downwards, in `Boxes.beams`.
+        size: width and height of the image in pixels.
+    """
+    moved = boxes.edges + np.clip(moves, -MOST_BEAMS, MOST_BEAMS) * boxes.beams
+    moved = np.clip(moved, 0.0, np.array([*size, *size], dtype=np.float64))
+    sound = np.all(moved[:, 2:] - moved[:, :2] >= 1, axis=1)
+    return replace(boxes, edges=np.where(sound[:, None], moved, boxes.edges))
+
+
+def apply_image_cues(scores: Floats, background: Floats | None, overlap: Floats | None) -> Floats:
+    """(m,) scores in [0, 1] with what masks and detections say.
+
+    The geometric score times the root of the share that is no background, times the square of the share that overlaps no
+    common object: of masks that err, a share of background is a weak hint, an overlap with a detection a strong one.
+
+    Args:
+        scores: (m,) of the trees.
+        background: (m,) share of each proposal's returns, or of its box, that is background; None where unknown.
+        overlap: (m,) greatest with a common object; None where unknown.
+    """
+    found: Floats = np.clip(scores, FLOOR, 1.0)
+    if background is not None:
+        found = found * np.sqrt(1 - ALL_BACKGROUND * background)
+    if overlap is not None:
+        found = found * (1 - overlap) ** 2
+    return found
+
+
+def select_best_boxes(
+    edges: Floats, scores: Floats, allowed: Bools, *, duplicate_iou: float, most: int | None
+) -> Bools:
+    """(m,) which boxes are kept: from the best score on, each that overlaps none kept before by more than a share.
+
+    Args:
+        edges: (m, 4) x1, y1, x2, y2 in pixels.
+        scores: (m,) of each; of equal ones the first is better.
+        allowed: (m,) which may be kept at all.
+        duplicate_iou: the share; from 1 on none is a copy.
+        most: how many are kept; None for all.
+    """
+    places = np.flatnonzero(allowed)
+    places = places[np.argsort(-scores[places], kind="stable")]
+    kept = np.zeros(len(edges), dtype=np.bool_)
+    if not len(places):
+        return kept
+    if duplicate_iou >= 1:
+        kept[places[:most]] = True
+        return kept
+    copies = iou(edges[places], edges[places]) > duplicate_iou
+    gone = np.zeros(len(places), dtype=np.bool_)
+    count = 0
+    for row, place in enumerate(places.tolist()):
+        if gone[row]:
+            continue
+        kept[place] = True
+        count += 1
+        if count == most:
+            break
+        gone |= copies[row]
+    return kept

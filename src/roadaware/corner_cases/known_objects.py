@@ -9,15 +9,19 @@ import numpy as np
 import polars as pl
 
 from roadaware.arrays import Floats, Ints
-from roadaware.corner_cases.energy import (
+from roadaware.corner_cases.scorers import (
     NEUTRAL,
     EnergyConfig,
     EnergyModel,
+    Fitted,
+    Prints,
     compute_energy,
     convert_to_logits,
     fit_energies,
+    hash_arrays,
+    hash_videos,
+    sort_fingerprints,
 )
-from roadaware.corner_cases.scorer_file import Fitted, Prints, hash_arrays, hash_videos, sort_fingerprints
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import iou
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout

@@ -1,13 +1,9 @@
-"""Range image: the returns of a sweep as rows of beams and columns of directions.
-
-Rows are the sensor's own rings where they are given or can be recovered from the order of the returns. Where
-they cannot, rows are the beams of a named sensor, or even bins of elevation; both leave holes, across
-which neighbours are looked for (`Grid.reach`)."""
+"""Range image of a sweep, clusters of its returns by angle, and their boxes in the image."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -15,17 +11,24 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Ints32, allocate
-from roadaware.corner_cases.ground import PointCheck
+from roadaware.corner_cases.captures import Camera
+from roadaware.corner_cases.ground import Ground, PointCheck
 from roadaware.corner_cases.kernels import (
     accumulate_ring_slopes,
+    assign_cluster_labels,
     assign_columns,
     assign_ring_rows,
     assign_rings,
     assign_rows,
+    compute_bounds,
     compute_polar,
     count_rotation_steps,
+    fill_spots,
+    label_within_reach,
+    measure,
 )
 from roadaware.corner_cases.kernels import fill as write
+from roadaware.corner_cases.kernels import label as join
 from roadaware.errors import InputError, UsageError
 
 # LiDARs by name: how their beams are spread, and how many measurements make a turn.
@@ -344,3 +347,305 @@ def _bins(slopes: Floats32, checked: PointCheck, layout: Layout | None, rows: in
     top, bottom = float(np.arctan(high)) + 1e-4, float(np.arctan(low)) - 1e-4
     edges = np.linspace(top, bottom, count + 1)
     return np.tan(edges), (edges[1:] + edges[:-1]) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Returns in groups, counted from 1; the first place of an array is cluster 1.
+
+    Args:
+        image: (rows, columns) int32 cluster of each pixel, 0 for none.
+        of_return: (n,) int32 cluster of each return, 0 for none.
+        counts: (k,) int32 returns of each.
+        nearest_m: (k,) float32 range of its nearest return.
+        feet_m: (k,) float32 height of its lowest return above the ground; nan where there is no ground.
+        head_m: (k,) float32 height of its highest return; nan where there is no ground.
+        width_m: (k,) float32 twice the greatest horizontal distance of a return from the middle.
+        rows: (k, 2) int32 its highest and lowest row.
+    """
+
+    image: Ints32
+    of_return: Ints32
+    counts: Ints32
+    nearest_m: Floats32
+    feet_m: Floats32
+    head_m: Floats32
+    width_m: Floats32
+    rows: Ints32
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+
+def compute_min_range_ratio(angles: npt.ArrayLike, theta_deg: float) -> Floats:
+    """Minimum ratio of the nearer to the farther range of neighbours, for some angles between beams.
+
+    Args:
+        angles: (...) radians, positive.
+        theta_deg: the least angle between the line through both and the longer beam.
+
+    >>> compute_min_range_ratio([0.01], 10.0).round(4)
+    array([0.9464])
+    """
+    tangent = np.tan(np.radians(theta_deg))
+    seen = np.asarray(angles, dtype=np.float64)
+    found: Floats = tangent / (np.sin(seen) + tangent * np.cos(seen))
+    # Beyond pi - theta no second beam can make the angle: inf joins nothing.
+    return np.where((seen > 0) & (seen < np.pi - np.radians(theta_deg)), found, np.inf)
+
+
+def label(
+    image: Floats32,
+    elevations: Floats,
+    *,
+    theta_deg: float = 8.0,
+    reach_rows: int = 1,
+    reach_columns: int = 1,
+) -> tuple[Ints32, int]:
+    """(rows, columns) cluster of each pixel from 1, 0 for none, and how many there are.
+
+    Args:
+        image: (rows, columns) metres of `range_image.fill`: 0 for nothing, negative for ground.
+        elevations: (rows,) radians, falling.
+        theta_deg: the least angle; see the module.
+        reach_rows: across how many rows, less one, without any return neighbours are looked for.
+        reach_columns: the same along a row.
+
+    Raises:
+        UsageError: if rows and elevations do not fit.
+    """
+    rows, columns = image.shape
+    if elevations.shape != (rows,):
+        raise UsageError(f"{rows} rows need as many elevations, not {elevations.shape}")
+    # Rows above the first do not exist: inf there joins nothing.
+    up = np.full((rows, reach_rows), np.inf)
+    for step in range(1, min(reach_rows, rows - 1) + 1):
+        up[step:, step - 1] = compute_min_range_ratio(elevations[:-step] - elevations[step:], theta_deg)
+    # Columns are evenly spaced, so that one ratio a step serves all of them; rows are not.
+    left = compute_min_range_ratio(2 * np.pi / columns * np.arange(1, reach_columns + 1), theta_deg)
+    labels, parent = allocate(image.shape, np.int32), allocate(image.size, np.int32)
+    count = join(np.ascontiguousarray(image), up.astype(np.float32), left.astype(np.float32), parent, labels)
+    return labels, int(count)
+
+
+def find_clusters(
+    points: Floats32,
+    grid: Grid,
+    image: Floats32,
+    solid: npt.NDArray[np.bool_],
+    *,
+    heights: Floats32 | None = None,
+    theta_deg: float = 8.0,
+    reach_columns: int = 1,
+) -> Clusters:
+    """Label a range image and measure its clusters.
+
+    Args:
+        points: (n, 3) metres.
+        grid: where they lie in the image.
+        image: (rows, columns) metres of `range_image.fill`.
+        solid: (n,) returns that are no ground.
+        heights: (n,) metres above the ground, where there is one.
+        theta_deg: the least angle; see the module.
+        reach_columns: along a row, how far a neighbour is looked for.
+    """
+    labels, count = label(
+        image, grid.elevations, theta_deg=theta_deg, reach_rows=grid.reach, reach_columns=reach_columns
+    )
+    found = allocate(len(points), np.int32)
+    assign_cluster_labels(grid.row, grid.column, np.ascontiguousarray(solid), labels, found)
+    return measure_clusters(points, grid, labels, found, count, heights=heights)
+
+
+WIDE, TALL = 3, 2
+"""How many columns to the left and rows upwards neighbours within reach are looked for. More find hardly more (see
+docs/corner_cases.md) and take longer."""
+
+
+def find_reach_clusters(
+    points: Floats32,
+    grid: Grid,
+    image: Floats32,
+    solid: npt.NDArray[np.bool_],
+    reaches: Sequence[float],
+    *,
+    heights: Floats32 | None = None,
+) -> tuple[Clusters, ...]:
+    """Clusters of returns that lie within some metres of each other in space: those of each reach.
+
+    Only neighbours in the range image are asked, which stand for all returns nearby: the result is nearly that of DBSCAN
+    without noise, at a small part of its cost.
+
+    Args:
+        points: (n, 3) metres.
+        grid: where they lie in the image.
+        image: (rows, columns) metres of `range_image.fill`.
+        solid: (n,) returns that are no ground.
+        reaches: metres, rising.
+        heights: (n,) metres above the ground, where there is one.
+    """
+    solid, image = np.ascontiguousarray(solid), np.ascontiguousarray(image)
+    spots = allocate((*grid.shape, 3), np.float32)
+    fill_spots(grid.row, grid.column, grid.ranges, points, solid, image, spots)
+    parent = allocate(image.size + 1, np.int32)
+    made = []
+    for reach in reaches:
+        labels, found = allocate(grid.shape, np.int32), allocate(len(points), np.int32)
+        count = label_within_reach(image, spots, np.float32(reach), WIDE, TALL, parent, labels)
+        assign_cluster_labels(grid.row, grid.column, solid, labels, found)
+        made.append(measure_clusters(points, grid, labels, found, int(count), heights=heights))
+    return tuple(made)
+
+
+def measure_clusters(
+    points: Floats32,
+    grid: Grid,
+    labels: Ints32,
+    found: Ints32,
+    count: int,
+    *,
+    heights: Floats32 | None = None,
+) -> Clusters:
+    """Clusters of returns that are grouped already, by whatever method, with their extents.
+
+    Args:
+        points: (n, 3) metres.
+        grid: where they lie in the image.
+        labels: (rows, columns) int32 cluster of each pixel, 0 for none.
+        found: (n,) int32 cluster of each return, 0 for none.
+        count: how many clusters there are.
+        heights: (n,) metres above the ground, where there is one.
+    """
+    counts = np.zeros(count, np.int32)
+    # Pairs of least and greatest begin crossed, so that the first value sets both.
+    extents = np.tile(np.array([np.inf, -np.inf] * 3 + [0.0], dtype=np.float32), (count, 1))
+    known = np.empty(0, np.float32) if heights is None else heights
+    measure(points, grid.row, grid.ranges, known, found, counts, extents)
+    if heights is None:
+        extents[:, 2:4] = np.nan
+    return Clusters(
+        labels,
+        found,
+        counts,
+        nearest_m=extents[:, 0],
+        feet_m=extents[:, 2],
+        head_m=extents[:, 3],
+        width_m=2 * extents[:, 6],
+        rows=extents[:, 4:6].astype(np.int32),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Boxes of the clusters that are in the image.
+
+    Args:
+        cluster: (m,) int64 number of each box's cluster, from 1.
+        edges: (m, 4) x1, y1, x2, y2 in pixels, within the image.
+        visible: (m,) returns in the image.
+        behind: (m,) returns behind the camera, which the box leaves out.
+        hypothesis: (m,) int64 the way to cluster that the cluster is of, a place in `copg.Geometry.hypotheses`.
+        beams: (m, 4) pixels from one beam to the next at the left, upper, right and lower edge; 0 without a range image.
+    """
+
+    cluster: npt.NDArray[np.int64]
+    edges: Floats
+    visible: npt.NDArray[np.int32]
+    behind: npt.NDArray[np.int32]
+    hypothesis: npt.NDArray[np.int64]
+    beams: Floats
+
+    def __len__(self) -> int:
+        return len(self.cluster)
+
+
+def project(
+    points: Floats32,
+    clusters: Clusters,
+    kept: npt.NDArray[np.bool_],
+    camera: Camera,
+    *,
+    ground: Ground | None = None,
+    grid: Grid | None = None,
+    standing_m: float = 0.0,
+    min_visible: int = 1,
+    near_m: float = 0.1,
+    margin_px: float | None = 0.0,
+    min_side_px: float = 0.0,
+    hypothesis: int = 0,
+) -> Boxes:
+    """Axis-aligned boxes around the returns of clusters that a camera sees.
+
+    A cluster that goes on beside the image reaches the image's border. Of one that is partly behind the
+    camera, the box is around what lies before it.
+
+    Args:
+        points: (n, 3) metres in the LiDAR's frame.
+        clusters: (k) of `clusters.find_clusters`.
+        kept: (k,) which of them.
+        camera: where to.
+        ground: with it, clusters that stand on it reach down to it; see `standing_m`.
+        grid: needed for margins of half the distance between beams.
+        standing_m: returns lower than this stand on the ground.
+        min_visible: fewer returns in the image are no box.
+        near_m: what is less than this before the camera is behind it.
+        margin_px: boxes grow by this on every side; None for half the distance between beams there.
+        min_side_px: narrower or lower boxes are dropped.
+        hypothesis: the way to cluster that clusters are of.
+    """
+    stands = ground is not None and ground.plane is not None and ground.heights is not None
+    on_ground = standing_m if stands else 0.0
+    numbers = np.flatnonzero(kept) + 1
+    # (k, 4) corners of what a camera sees of clusters, infinite where nothing; (k, 2) counts of returns.
+
+    slot = np.full(len(clusters) + 1, -1, dtype=np.int32)
+    slot[numbers] = np.arange(len(numbers))
+    edges = np.tile(np.array([np.inf, np.inf, -np.inf, -np.inf]), (len(numbers), 1))
+    counts = np.zeros((len(numbers), 2), dtype=np.int32)
+    heights = ground.heights if ground is not None and ground.heights is not None else np.empty(0, np.float32)
+    plane = ground.plane if ground is not None and ground.plane is not None else np.zeros(4)
+    compute_bounds(
+        points,
+        clusters.of_return,
+        slot,
+        heights,
+        plane,
+        float(on_ground),
+        np.ascontiguousarray(camera.camera_SE3_lidar[:3], dtype=np.float64),
+        np.ascontiguousarray(camera.intrinsics, dtype=np.float64),
+        np.array([camera.width_px, camera.height_px], dtype=np.float64),
+        float(near_m),
+        edges,
+        counts,
+    )
+    size = np.array([camera.width_px, camera.height_px], dtype=np.float64)
+    held = np.isfinite(edges).all(1) & (counts[:, 0] >= min_visible)
+    numbers, edges, counts = numbers[held], edges[held], counts[held]
+    beams = _compute_beam_steps(clusters, numbers, camera, grid)
+    margins = beams / 2 if margin_px is None else np.full((len(numbers), 4), float(margin_px))
+    # What stands on the ground ends there.
+    margins[clusters.feet_m[numbers - 1] < on_ground, 3] = 0.0
+    # (m, 4) the boxes with their margins, cut to the image.
+    found = edges + margins * np.array([-1.0, -1.0, 1.0, 1.0])
+    within: Floats = np.clip(found, 0.0, np.concatenate([size, size]))
+    edges = within
+    # 1e-6: a box without area has no overlap with anything.
+    large = ((edges[:, 2:] - edges[:, :2]) >= max(min_side_px, 1e-6)).all(1)
+    which = np.full(int(large.sum()), hypothesis, dtype=np.int64)
+    return Boxes(numbers[large], edges[large], counts[large, 0], counts[large, 1], which, beams[large])
+
+
+def _compute_beam_steps(
+    clusters: Clusters, numbers: npt.NDArray[np.int64], camera: Camera, grid: Grid | None
+) -> Floats:
+    """(m, 4) pixels from one beam to the next at each edge of some clusters; 0 without a range image."""
+    if grid is None:
+        return np.zeros((len(numbers), 4))
+    steps = -np.diff(grid.elevations)
+    steps = np.concatenate([steps[:1], steps, steps[-1:]]) if len(steps) else np.zeros(2)
+    rows = clusters.rows[numbers - 1]
+    # A column in radians times the focal length, which is its width in the middle of the image.
+    across = np.full(len(numbers), 2 * np.pi / grid.columns * camera.intrinsics[0, 0])
+    above = steps[rows[:, 0]] * camera.intrinsics[1, 1]
+    below = steps[rows[:, 1] + 1] * camera.intrinsics[1, 1]
+    return np.column_stack([across, above, across, below])

@@ -1,12 +1,10 @@
-"""Proposals over time: what stands at one place of the world in several sweeps, what moves, and how it looks best.
-
-Works where a set says where the vehicle was (nuScenes, synthetic scenes). Sweeps come together in the world: the cuboid of
-a thing that stands is that of the sweep which saw most of it, and serves for the sweeps that saw it badly or not at all."""
+"""Proposals over time: what stands in several sweeps, what moves, how it looks best; cuboids as files of others."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,14 +12,15 @@ import polars as pl
 
 from roadaware.arrays import Floats
 from roadaware.corner_cases.captures import Camera
-from roadaware.corner_cases.cuboids import compute_cuboid_corners
+from roadaware.corner_cases.cuboids import compute_cuboid_corners, select_best_boxes
 from roadaware.corner_cases.loader import Captures
-from roadaware.corner_cases.ranking import select_best_boxes
+from roadaware.corner_cases.runner import Order, load_run_inputs
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.cuboid_labels import CUBOID
+from roadaware.formats.cuboid_labels import CUBOID, CuboidForm, write_cuboids
 from roadaware.geometry.boxes import iou
 from roadaware.geometry.poses import invert_pose
 from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions
 
 STILL_M, SPEED_M_S = 1.0, 3.0
@@ -356,3 +355,81 @@ def _project_elsewhere(
         if edges is not None:
             found[other] = edges, float(np.linalg.norm(moved[:3]))
     return found
+
+
+TRACKS, CUBOIDS = "tracks", "cuboids"
+"""Folders beside the proposals: saved Predictions with tracks, and files of other tools."""
+
+
+def require_poses(order: Order) -> None:
+    """Refuse, before any work, what needs to know where the vehicle was.
+
+    Args:
+        order: what is proposed.
+
+    Raises:
+        UsageError: if the set does not say where the vehicle was.
+        InputError: if the set cannot be read.
+    """
+    held = load_run_inputs(order)
+    without = [moment for moment in held.moments if held.captures.world_from_lidar(moment) is None]
+    if without:
+        raise UsageError(
+            f"tracks and boxes in the world need poses of the vehicle, which {len(without):,} of "
+            f"{len(held.moments):,} images lack, {without[0].video} first; nuScenes and synthetic scenes have them"
+        )
+
+
+def save_tracks(order: Order, found: Predictions, folder: Path) -> tuple[Predictions, dict[str, int]]:
+    """Follow proposals over the sweeps of each video, and save them; with counts of things and boxes.
+
+    Args:
+        order: what was proposed.
+        found: its proposals.
+        folder: where to; an earlier one is replaced.
+
+    Raises:
+        UsageError: if the set does not say where the vehicle was.
+        DiskError: if the disk refuses.
+    """
+    tracked = track_proposals(found, load_run_inputs(order).captures, most=order.config.most)
+    save(tracked, folder, overwrite=True)
+    tubes = tracked.tubes
+    return tracked, {
+        "things": len(tubes),
+        "boxes": len(tracked.boxes),
+        "moving": int(tubes["moving"].sum()),
+        "seen_again": int((tubes["sweeps"] > 1).sum()),
+        "carried": int(tracked.boxes["carried"].sum()),
+    }
+
+
+def save_cuboids(
+    order: Order, found: Predictions, folder: Path, forms: tuple[CuboidForm, ...]
+) -> dict[str, int]:
+    """Write the cuboids of proposals for other tools; how many of each form.
+
+    Args:
+        order: what was proposed.
+        found: its proposals.
+        folder: where to.
+        forms: which.
+
+    Raises:
+        UsageError: if nuScenes' form is asked for and the set does not say where the vehicle was.
+        DiskError: if the disk refuses.
+    """
+    held = load_run_inputs(order)
+    cameras: dict[tuple[str, int], Floats] = {}
+    poses: dict[tuple[str, int], Floats] = {}
+    for moment in held.moments:
+        try:
+            camera = held.captures.camera(moment)
+        except InputError:
+            # Left out of the proposals, too, where the reason stands.
+            continue
+        cameras[moment.video, moment.frame] = camera.camera_SE3_lidar
+        world = held.captures.world_from_lidar(moment)
+        if world is not None:
+            poses[moment.video, moment.frame] = world
+    return write_cuboids(found, folder, forms, cameras=cameras, poses=poses)

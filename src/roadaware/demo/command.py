@@ -1,19 +1,29 @@
-"""`roadaware demo`: every step once, on synthetic scenes or on real annotations."""
+"""`roadaware demo`: every step once, on synthetic scenes or real annotations, or some on short videos."""
 
 from __future__ import annotations
 
+import logging
+import multiprocessing
+import os
+import shutil
 import time
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 from cyclopts import Parameter
 
+from roadaware import api
 from roadaware.analysis.audit import Audit, audit
+from roadaware.analysis.baselines import build_baseline_run, compare_baselines, train_baselines
 from roadaware.analysis.compare import compare_released
 from roadaware.analysis.evaluation.pedestrians import match_file
 from roadaware.cli import console, outputs
-from roadaware.cli.baseline import as_run, compare_baselines, train
 from roadaware.cli.options import (
     USUAL,
     WHOLE_SEED,
@@ -26,28 +36,243 @@ from roadaware.cli.options import (
     TaskName,
 )
 from roadaware.cli.reproduce import reproduce_folder
-from roadaware.datasets.loading import open_dataset
+from roadaware.datasets.loading import SYNTHETIC, open_dataset
 from roadaware.demo import scenes as synthetic
-from roadaware.demo import short, watching
-from roadaware.demo.steps import Demo
-from roadaware.demo_data import write_demo
+from roadaware.demo import watching
+from roadaware.demo.scenes import BOX_OVERLAP, get_means, judge_tubes
+from roadaware.demo_data import VIDEOS_FILE, write_demo
+from roadaware.demo_data.detector import Detector, simulate_detections
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.score_tables import format_samples, format_scores
-from roadaware.io.folders import write_text
+from roadaware.io.files import build_disk_error
+from roadaware.io.folders import encode_json, is_vacant, read_marker, write_result_folder, write_text
+from roadaware.io.processes import stop_with_parent
 from roadaware.metrics.pedestrians import evaluate_samples
+from roadaware.online.setup import PREDICTORS, WEIGHTS
 from roadaware.reports import terminal
-from roadaware.reports.page import report
-from roadaware.reports.reproduction_text import format_reproduction
-from roadaware.reports.run_pages import run_section
-from roadaware.reports.run_text import format_headline, format_runs
+from roadaware.reports.event_pages import build_event_run_files, build_event_run_section
+from roadaware.reports.event_text import format_event_runs
+from roadaware.reports.page import Note, Section, report
+from roadaware.reports.run_pages import format_headline, format_reproduction, format_runs, run_section
 from roadaware.scenes.sampling import get_protocol, sample
+from roadaware.scenes.store import save
+from roadaware.scenes.tables import Predictions
 
 if TYPE_CHECKING:
-    from roadaware.analysis.evaluation.runs import Run
+    from roadaware.analysis.evaluation.runs import EventRun, Run
     from roadaware.demo_data import DemoFacts
     from roadaware.reports.page import Section
     from roadaware.scenes.tables import Scenes
     from roadaware.tasks.pedestrians import Baseline
+
+
+FORMAT = "roadaware-demo"
+MARKER = "demo.json"
+
+
+class Demo:
+    """Prints the steps as they are made, so that nobody waits in front of an empty screen.
+
+    Args:
+        folder: of the demo.
+        draws: resamples of each interval.
+        seed: of the demo.
+        aloud: whether to print; not where JSON alone is asked for.
+    """
+
+    def __init__(self, folder: Path, draws: int, seed: int, *, aloud: bool = True) -> None:
+        self.folder, self.draws, self.seed = folder, draws, seed
+        self.started_s = time.monotonic()
+        self._aloud = aloud
+        self._step = 0
+
+    def step(self, title: str, command: str) -> None:
+        """A new step, and the command that would do it alone."""
+        self._step += 1
+        heading = terminal.apply_style(f"{self._step}. {title}", "title")
+        self.say(f"{chr(10) * (self._step > 1)}{heading}\n   $ roadaware {terminal.format_cell(command)}")
+
+    def say(self, words: str) -> None:
+        """A part of the result."""
+        if self._aloud:
+            console.print_result(words)
+
+    def write_marker(self, names: Sequence[str]) -> None:
+        """Say in a marker what is about to be written, before anything of it is written.
+
+        However the demo ends, the next one finds the marker and knows that these names are its own.
+
+        Args:
+            names: the files and folders right in the folder that will be written.
+
+        Raises:
+            DiskError: if it cannot be written there.
+            UsageError: if something stands there that is not a demo's.
+        """
+        found = read_marker(self.folder / MARKER, FORMAT)
+        if found is None and self.folder.is_dir() and not is_vacant(self.folder):
+            raise UsageError(
+                f"{self.folder} holds other things (no {MARKER} of a demo); name a new or empty folder with -o"
+            )
+        listed = found.get("files") if found else None
+        ours = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+        for name in names:
+            if name not in ours and (self.folder / name).exists():
+                raise UsageError(
+                    f"{self.folder / name} was not written by a demo; move it, or name another folder with -o"
+                )
+        write_text(self.folder / MARKER, encode_json({"format": FORMAT, "files": sorted({*ours, *names})}))
+
+    def remove_folders(self, names: Sequence[str]) -> None:
+        """Remove folders of an earlier demo, which `write_marker` has found to be its own.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        for name in names:
+            try:
+                if (self.folder / name).exists():
+                    shutil.rmtree(self.folder / name)
+            except OSError as error:
+                raise build_disk_error(self.folder / name, 1, error) from error
+
+
+VIDEOS, WATCHED, JUDGED, PAGE = "videos", watching.FOLDER, "judged", "report.html"
+FOLDERS = (VIDEOS, WATCHED, JUDGED)
+TUBE_OVERLAP = "0.2"
+_KIND = "agent"
+VIDEOS_SEED = 3
+"""See demo_data/videos.md."""
+_RESAMPLES = 20
+
+
+def run_short(demo: Demo) -> dict[str, Any]:
+    """Watch, judge, show; JSON-ready facts.
+
+    Raises:
+        DiskError: if something cannot be written.
+    """
+    demo.remove_folders(FOLDERS)
+    truth, root = demo.folder / VIDEOS, demo.folder / WATCHED
+    unpack_videos(truth)
+    with _compile_beside(truth):
+        scenes = open_dataset(SYNTHETIC, truth)
+        name, watched, why = _predict(demo, truth, scenes)
+    tables = root / watching.TABLES
+    demo.step(
+        "Judge what was found",
+        f"evaluate road --truth {truth} --predictions {tables} --frame-thresholds {BOX_OVERLAP} "
+        f"--video-thresholds {TUBE_OVERLAP} --resamples {demo.draws} -o {demo.folder / JUDGED}",
+    )
+    with console.log_step("evaluation"):
+        run = judge_tubes(demo, truth, tables, name, WATCHED, (TUBE_OVERLAP,), details=True)
+    demo.say(format_event_runs([run]))
+    with console.log_step("report"):
+        section = _build_section(demo, run, truth, scenes, watched, why)
+        write_text(demo.folder / PAGE, report([section], title="roadaware: Demo"))
+        # The run as `evaluate -o` writes it; its page is the demo's
+        folder = demo.folder / JUDGED
+        words = "The page of this run is report.html in the folder above; roadaware report makes one of the run alone."
+        page = report([Section(run.name, (), (Note(words),))], title=run.name)
+        write_result_folder(folder, build_event_run_files(run, page), overwrite=False)
+    demo.step("Look at videos, boxes and errors", f"view {demo.folder / JUDGED} {root} {truth}")
+    data = {"watched": watched, "values": get_means(run)}
+    return {**data, **({"left_out": why} if why else {})}
+
+
+def unpack_videos(folder: Path) -> None:
+    """Write the videos that came with roadaware, and what is true of them.
+
+    Args:
+        folder: new.
+
+    Raises:
+        DiskError: if it cannot be written.
+    """
+    try:
+        with zipfile.ZipFile(VIDEOS_FILE) as packed:
+            packed.extractall(folder)
+    except OSError as error:
+        raise build_disk_error(folder, 1, error) from error
+
+
+def _predict(demo: Demo, truth: Path, scenes: Scenes) -> tuple[str, dict[str, dict[str, Any]], str]:
+    """Watch every video; where nothing can watch, simulate a detector that errs, and say why."""
+    root, videos = demo.folder / WATCHED, watching.find_films(scenes, truth)
+    first, *others = videos
+    command = f"watch {videos[first]} --name {first} --output {root / first}"
+    try:
+        weights = watching.find_detector()
+        demo.step(f"Watch {len(videos)} videos that the bundled detector has not seen", command)
+        demo.say(f"   and {others[0]} to {others[-1]} in the same way")
+        watched = watching.watch_videos(root, videos, weights)
+    except (InputError, UsageError) as error:
+        demo.step("Simulate what a detector finds: none can watch the videos here", "doctor")
+        demo.say(f"   {error}")
+        found = simulate_detections(scenes, seed=demo.seed, detector=Detector(size=None))
+        save(api.link(found), root / watching.TABLES, overwrite=True)
+        return "simulated detector", {}, str(error)
+    demo.say(watching.format_watched(watched))
+    return weights.stem, watched, ""
+
+
+def _build_section(
+    demo: Demo, run: EventRun, truth: Path, scenes: Scenes, watched: dict[str, dict[str, Any]], why: str
+) -> Section:
+    if watched:
+        videos = watching.find_films(scenes, truth)
+        return watching.build_watched_section(run, demo, videos, scenes, watched, VIDEOS_SEED)
+    section = build_event_run_section(run, (_KIND,))
+    words = f"Nothing could watch the videos here: {why}. The detections are simulated, and err."
+    return replace(section, blocks=(Note(words, "doubt"), *section.blocks))
+
+
+# Kernels are compiled once for each installation, which takes longer than everything else here: a second core
+# takes those of the evaluation while the first compiles the linker and watches.
+
+
+@contextmanager
+def _compile_beside(truth: Path) -> Iterator[None]:
+    """Compile what judges in a process of its own, where a second core is free for it."""
+    if len(os.sched_getaffinity(0)) < 2:
+        yield
+        return
+    with TemporaryDirectory() as folder:
+        process = multiprocessing.get_context("spawn").Process(
+            target=_compile_kernels, args=(truth, Path(folder)), daemon=True
+        )
+        process.start()
+        try:
+            yield
+        finally:
+            process.kill()
+            process.join()
+
+
+def _compile_kernels(truth: Path, folder: Path) -> None:
+    """Ask the predictors of nobody, and judge the truth as if it was predicted, so that the kernels lie in the cache.
+
+    Args:
+        truth: the videos.
+        folder: for what nobody keeps.
+    """
+    stop_with_parent()
+    logging.getLogger("roadaware").setLevel(logging.ERROR)
+    with suppress(ImportError, InputError, UsageError):
+        from roadaware.online.crossing_forecaster import open_foresight
+
+        open_foresight([WEIGHTS / name for name in PREDICTORS]).warm_up()
+    scenes = open_dataset(SYNTHETIC, truth)
+    certain = {
+        name: getattr(scenes, name).with_columns(score=pl.lit(0.5, pl.Float64))
+        for name in ("boxes", "labels", "tubes", "tube_labels")
+    }
+    meta = replace(scenes.meta, rows_read={}, source_digest="", notes={})
+    predicted = Predictions(**certain, videos=scenes.videos, frames=scenes.frames, meta=meta)
+    save(predicted, folder / "tables")
+    silent = Demo(folder, _RESAMPLES, 0, aloud=False)
+    judge_tubes(silent, truth, folder / "tables", "truth", "truth", (TUBE_OVERLAP,), details=True)
+
 
 _Trained = dict[str, dict[str, "Baseline"]]
 
@@ -101,11 +326,11 @@ def demo(
     """
     shown = Demo(folder, draws, seed, aloud=str(common.json) != "-")
     whole = (_DATA, *_SYNTHETIC, _SCORES, _SAMPLES, _PAGE)
-    shown.write_marker((_PAGE,) if data else whole if all_steps else (*short.FOLDERS, _PAGE))
+    shown.write_marker((_PAGE,) if data else whole if all_steps else (*FOLDERS, _PAGE))
     if data is not None:
         found = _run_real(shown, data)
     else:
-        found = _run_synthetic(shown) if all_steps else short.run_short(shown)
+        found = _run_synthetic(shown) if all_steps else run_short(shown)
     page = folder / _PAGE
     spent = terminal.format_duration(time.monotonic() - shown.started_s)
     more = "" if all_steps or data else " Every other step: roadaware demo --all"
@@ -312,7 +537,7 @@ def _train_baselines(
         command = f"baseline {dataset} {root} --task {task} --config {config}"
         demo.step(f"Baselines without pixels{_WHERE[config]}: {task}", command)
         cut = sample(scenes, get_protocol(protocol, config))
-        trained[protocol] = train(cut, task, config, draws=demo.draws, seed=demo.seed)
+        trained[protocol] = train_baselines(cut, task, config, draws=demo.draws, seed=demo.seed)
         runs = _build_runs(demo, {protocol: trained[protocol]}, config)
         demo.say(format_runs(runs, _HEADLINES))
         pairs = compare_baselines(runs, draws=demo.draws, seed=demo.seed)
@@ -322,7 +547,7 @@ def _train_baselines(
 
 def _build_runs(demo: Demo, trained: _Trained, config: ConfigName = "reference") -> list[Run]:
     return [
-        as_run(item, protocol, demo.draws, demo.seed, config)
+        build_baseline_run(item, protocol, demo.draws, demo.seed, config)
         for protocol, items in trained.items()
         for item in items.values()
     ]

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 
     from roadaware.analysis.compare import DetectionComparison
     from roadaware.analysis.evaluation.runs import EventRun, SceneRun
-    from roadaware.demo.steps import Demo
-    from roadaware.reports.picture import Picture
+    from roadaware.demo.command import Demo
+    from roadaware.reports.page import Picture
     from roadaware.scenes.tables import Predictions, Scenes
 
 

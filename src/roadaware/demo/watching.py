@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from roadaware.cli.watch import (
-    apply_detector_advice,
-    build_annotator,
-    build_drawing,
-    load_detector,
-    watch_source,
-)
+from roadaware.cli.watch import build_annotator, watch_source
 from roadaware.demo.scenes import BOX_OVERLAP, LEARNT_SEEDS, get_means, judge_tubes, select_seed
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoReader
@@ -26,7 +20,7 @@ from roadaware.online.config import WatchConfig
 from roadaware.online.crowd import open_crowd_questions
 from roadaware.online.frames import SystemClock
 from roadaware.online.run_folder import FILM, prepare
-from roadaware.online.setup import find_bundled_weights
+from roadaware.online.setup import apply_detector_advice, find_bundled_weights, load_detector
 from roadaware.online.sources import open_source
 from roadaware.reports import terminal
 from roadaware.reports.clips import read_poster
@@ -34,6 +28,7 @@ from roadaware.reports.copg import plot_sheet
 from roadaware.reports.drawing import collect_marks, draw_marks, iterate_titles
 from roadaware.reports.event_pages import build_event_run_section
 from roadaware.reports.event_text import format_event_runs
+from roadaware.reports.live_drawing import LiveDrawing
 from roadaware.reports.page import Clips, Films, Note, Pictures, Table
 from roadaware.scenes.concatenation import concat
 from roadaware.scenes.sensors import find_video_path
@@ -45,7 +40,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from roadaware.analysis.evaluation.runs import EventRun
-    from roadaware.demo.steps import Demo
+    from roadaware.demo.command import Demo
     from roadaware.online.crowd import CrowdQuestions
     from roadaware.reports.page import Section
     from roadaware.scenes.tables import Predictions, Scenes
@@ -199,7 +194,7 @@ def watch_videos(
     for name, film in films.items():
         with closing(open_source(film, clock=clock)) as source:
             prepare(root / name)
-            draw = build_drawing(detector)
+            draw = LiveDrawing(detector.kinds.get("agent", ()), "")
             crossing = build_annotator((), detector, clock)
             found[name] = watch_source(
                 source, detector, config, root / name, clock, draw, name, crossing, questions=questions

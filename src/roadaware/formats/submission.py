@@ -30,6 +30,8 @@ CHALLENGES: tuple[Challenge, ...] = get_args(Challenge)
 TASKS = ("agent", "action", "event")
 """The kinds that the challenges judge: agents, actions, and road events (triplets)."""
 FILE = "tubes_none_0.pkl"
+THRESHOLDS = ("0.2", "0.5")
+"""Overlaps at which tubes are compared by the servers of the challenges."""
 _NATIVE = {"location": "loc", "event": "triplet"}
 _LARGE_BYTES = 500_000_000
 _FIRST_FRAME = 1

@@ -18,7 +18,7 @@ import polars as pl
 from roadaware.arrays import Floats, Ints
 from roadaware.datasets.ava import KIND
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.actions import label_map
+from roadaware.formats.actions import label_map, write_action_claims
 from roadaware.formats.label_studio import write_label_studio
 from roadaware.io.csv import format_csv
 from roadaware.io.files import build_disk_error, write_atomically
@@ -634,3 +634,31 @@ def put_films(scenes: Scenes, media: Path, folder: Path, written: WrittenTruth) 
             raise build_disk_error(target, source.stat().st_size, error) from error
         written.files.append(name)
         written.rows["films"] += 1
+
+
+PREDICTION_FILES = ("ava", "mmaction2", "label_studio")
+"""Forms of one file that hold predictions with their scores."""
+
+
+def write_prediction_file(
+    form: str, found: Predictions, known: Scenes | None, out: Path
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Write predictions as one file; what was written, and what the form has no place for, to how many.
+
+    Args:
+        form: of `PREDICTION_FILES`.
+        found: the predictions.
+        known: the annotations that they are about, which `ava` cannot do without.
+        out: a new file.
+    """
+    if form == "ava" and known is not None:
+        write_action_claims(found, known, out)
+        rows = {"labels": int((found.labels["kind"].cast(pl.String) == "action").sum())}
+        left = {"labels of other kinds than actions": len(found.labels) - rows["labels"]}
+    elif form == "label_studio":
+        rows = {"tasks": write_label_studio(found, out, videos=None if known is None else known.videos).tasks}
+        left = {}
+    else:
+        rows = {"proposals": write_proposals(found, known, out)}
+        left = {"boxes at other times than whole seconds": len(found.boxes) - rows["proposals"]}
+    return rows, {what: n for what, n in left.items() if n}

@@ -472,7 +472,10 @@ class WorkerPool:
             for task in self._crew:
                 if task.ready and task.place is None and (place := queue.take()) is not None:
                     self._begin(task, shared, place, parts[place])
-            for task, heard in self._hear(engine):
+            said = self._hear(engine)
+            # Who replies while results are taken below is heard next time, and was not late for that.
+            heard_s = time.monotonic()
+            for task, heard in said:
                 place = task.place
                 if heard is None:
                     task.ready, stillborn = True, 0
@@ -494,8 +497,12 @@ class WorkerPool:
                 else:
                     task.place, task.ends_s = None, float("inf")
                     queue.settle(place)
-                    yield _build_result(place, heard)
-            for task in [each for each in self._crew if each.ends_s <= time.monotonic()]:
+                    result = _build_result(place, heard)
+                    # Before the result is taken: what is done with it may take as long as a part.
+                    if (following := queue.take()) is not None:
+                        self._begin(task, shared, following, parts[following])
+                    yield result
+            for task in [each for each in self._crew if each.ends_s <= heard_s]:
                 # What hangs once would hang again: such a part is left to the next run.
                 self._crew.remove(task)
                 task.worker.kill()

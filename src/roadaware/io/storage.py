@@ -64,6 +64,8 @@ def is_store_url(text: str) -> bool:
 
 _WAITS_S = (0.5, 2.0, 8.0)
 """Between tries of one request; clients try by themselves, too."""
+_SILENCE_S = 30.0
+"""How long a server of http may send nothing before a try counts as failed."""
 
 
 class _RedirectError(OSError):
@@ -286,6 +288,9 @@ async def _open_http_client(**how: Any) -> Any:
             raise _RedirectError("it redirects to another machine, where nothing is asked")
 
     rule.on_request_redirect.append(check)
+    # A large file may take hours as long as it comes; of itself aiohttp ends each request after five minutes,
+    # and waits that long for a server that has stopped in the middle.
+    how["timeout"] = aiohttp.ClientTimeout(total=None, sock_connect=_SILENCE_S, sock_read=_SILENCE_S)
     return aiohttp.ClientSession(trace_configs=[rule], **how)
 
 

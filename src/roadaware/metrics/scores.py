@@ -1,4 +1,4 @@
-"""SampleScores: the scores of samples beside their ground truth, the state that pedestrian metrics are made from."""
+"""SampleScores: the scores of samples beside their ground truth; and several fits of one model."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ import polars as pl
 from roadaware.arrays import Ints
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
+from roadaware.scenes.factors import run_spans
 from roadaware.scenes.tables import Predictions, Scenes
-from roadaware.scenes.tracks import run_spans
 
 # A simulated clock in whole nanoseconds: when frames are taken, worked on, and answered.
 

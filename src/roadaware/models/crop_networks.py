@@ -14,12 +14,11 @@ from torch import Tensor
 from roadaware.arrays import Bytes, Floats32
 from roadaware.errors import InputError, UsageError
 from roadaware.io.sources import to_printable
-from roadaware.models.crossing.networks.base import CrossingNet
-from roadaware.models.crossing.networks.stills import ResNet50Net, VGG16Net
+from roadaware.models.crossing.networks.stills import CrossingNet, ResNet50Net, VGG16Net
 from roadaware.models.crossing.published import load_image_weights
-from roadaware.models.folder_configs import list_image_types
 from roadaware.models.loading import digest_model_files
 from roadaware.models.pretrained import (
+    list_image_types,
     load_image_preparer,
     load_pretrained_model,
     move_to_model,

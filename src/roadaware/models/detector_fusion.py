@@ -11,20 +11,19 @@ from torch.nn import functional
 
 from roadaware.arrays import Pixels
 from roadaware.errors import UsageError
-from roadaware.models.detector import FrameDetections
+from roadaware.models.detector import FrameDetections, VideoDetector
 from roadaware.models.retinanet3d.anchors import decode
 from roadaware.models.retinanet3d.config import STRIDES_PX, DetectRule
-from roadaware.models.retinanet3d.decode import detect
 from roadaware.models.retinanet3d.detector import (
     Fit,
     build_frame_detections,
     check_label_counts,
+    detect,
     prepare_clips,
 )
 from roadaware.models.retinanet3d.layers import make_streaming_copy, reset_stream_state
 from roadaware.models.retinanet3d.network import Outputs, RetinaNet3D
 from roadaware.models.roi import roi_align
-from roadaware.models.videos import VideoDetector
 
 
 class BoxScores:

@@ -11,16 +11,15 @@ import torch
 
 from roadaware.errors import InputError, UsageError
 from roadaware.io.sources import open_file
-from roadaware.models.detector import Detector
+from roadaware.models.detector import Detector, VideoDetector
 from roadaware.models.detector_fusion import Ensemble, Mean, MeanNetwork, Union
-from roadaware.models.graphs.files import is_graph_file
+from roadaware.models.graphs.runner import is_graph_file
 from roadaware.models.graphs.street import open_street
 from roadaware.models.graphs.views import Views
 from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.detector import NetworkVideos
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.tensor_files import get_file_size_limit
-from roadaware.models.videos import VideoDetector
 from roadaware.models.weights import open_detector, open_network
 
 _CHUNK = 1 << 22
@@ -110,11 +109,11 @@ def open_videos(
         # The detector in a folder of transformers
         folder = weights[0]
         # With transformers, which takes a second that weights of other kinds need not wait for.
-        from roadaware.models.open_vocabulary.zero_shot import FAMILIES, open_zero_shot
+        from roadaware.models.open_vocabulary import ZERO_SHOT_FAMILIES, open_zero_shot
         from roadaware.models.pretrained import read_model_type
 
         family = read_model_type(folder) if (folder / _CONFIG).is_file() else ""
-        if family in FAMILIES:
+        if family in ZERO_SHOT_FAMILIES:
             if not texts:
                 raise UsageError(
                     f"{folder} is a zero-shot detector ({family}): say what it looks for, as `predict --texts "
@@ -122,7 +121,7 @@ def open_videos(
                 )
             return open_zero_shot(folder, texts, rule, batch=batch, device=device, dtype=dtype)
         if texts:
-            known = ", ".join(FAMILIES)
+            known = ", ".join(ZERO_SHOT_FAMILIES)
             raise UsageError(f"{folder} ({family}) takes no texts; zero-shot detectors do: {known}")
         return _objects(folder, rule, batch, device, dtype)
     if texts:

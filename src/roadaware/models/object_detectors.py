@@ -1,8 +1,4 @@
-"""Object detectors of transformers: their folders, opened from the disk alone and written, and detectors of agents,
-as they are or fine-tuned; imports torch.
-
-Images are prepared here: the own preparation of transformers needs torchvision.
-"""
+"""Object detectors and segmenters of transformers, opened from the disk alone; imports torch."""
 
 from __future__ import annotations
 
@@ -16,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import transformers
 from torch import Tensor, nn
@@ -25,17 +22,18 @@ from roadaware import __version__
 from roadaware.arrays import Pixels
 from roadaware.errors import InputError, UsageError, raise_interrupt
 from roadaware.io.files import build_disk_error, write_atomically
-from roadaware.models.detector import FrameDetections
-from roadaware.models.folder_configs import (
-    build_transformers_config,
-    check_processor_fields,
-    parse_folder_json,
-)
-from roadaware.models.limits import limit_network_size
+from roadaware.models.detector import FrameDetections, VideoDetector
 from roadaware.models.object_labels import COCO_AGENTS, ROAD_AGENTS, merge_riders
 from roadaware.models.offline import block_network
 from roadaware.models.pretrained import (
+    Preparer,
+    build_transformers_config,
+    check_processor_fields,
+    load_image_preparer,
     load_pretrained_model,
+    move_to_model,
+    parse_folder_json,
+    read_model_type,
     refuse_odd,
     silence_transformers,
     wrap_inference,
@@ -43,9 +41,9 @@ from roadaware.models.pretrained import (
 from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.detector import check_frame
 from roadaware.models.roi import suppress_sorted_boxes
-from roadaware.models.videos import VideoDetector
+from roadaware.models.tensor_files import limit_network_size
 
-FAMILIES = ("rt_detr", "rt_detr_v2", "d_fine")
+DETECTOR_FAMILIES = ("rt_detr", "rt_detr_v2", "d_fine")
 """Types of models that are known to end in boxes and one sigmoid for each class."""
 SIZE_PX = (640, 640)
 FACTS = "roadaware.json"
@@ -66,7 +64,7 @@ def load_detector_model(folder: Path) -> Any:
         InputError: if it is no such folder, of another kind of model, or has no safetensors.
         DamagedError: if the weights do not fit.
     """
-    return load_pretrained_model(folder, FAMILIES, transformers.AutoModelForObjectDetection)
+    return load_pretrained_model(folder, DETECTOR_FAMILIES, transformers.AutoModelForObjectDetection)
 
 
 def get_class_labels(model: Any) -> list[str]:
@@ -381,8 +379,8 @@ def create_model(kind: str, fields: Mapping[str, Any], labels: Sequence[str]) ->
     Raises:
         UsageError: if the type or a field is unknown, or values are impossible.
     """
-    if kind not in FAMILIES:
-        raise UsageError(f"model.fields.type is one of {', '.join(FAMILIES)}, not {kind!r}")
+    if kind not in DETECTOR_FAMILIES:
+        raise UsageError(f"model.fields.type is one of {', '.join(DETECTOR_FAMILIES)}, not {kind!r}")
     backbone = fields.get("backbone_config")
     if isinstance(backbone, Mapping) and "model_type" not in backbone:
         raise UsageError(
@@ -475,3 +473,114 @@ def _built(kind: str, config: Mapping[str, Any], fields: Mapping[str, Any], labe
         raise_interrupt(error)
         first = " ".join(str(error).split())[:200] or type(error).__name__
         raise UsageError(f"model.fields make no model of type {kind}: {first}") from error
+
+
+SCORING = ("segformer", "upernet")
+"""Types of models that score classes of cells."""
+SEGMENTER_FAMILIES = (*SCORING, "mask2former", "maskformer")
+"""Types of models that are opened; the others say masks, each with its class."""
+MOST_CLASSES = 1 << 16
+_TOGETHER = 8
+"""So many classes are brought to the pixels of the image at a time."""
+
+Classes = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
+
+
+class Segmenter:
+    """The class of each pixel.
+
+    Args:
+        model: of one of the families, with its weights.
+        labels: of its classes, in order.
+        prepare: images to what the model takes.
+
+    Raises:
+        InputError: if there are more classes than a mask of 16 bits can tell.
+
+    Source: Xie et al., NeurIPS 2021 (SegFormer), section 3.2; Cheng et al., CVPR 2022 (Mask2Former), and
+    NeurIPS 2021 (MaskFormer), section 3.4, semantic inference.
+    """
+
+    def __init__(self, model: nn.Module, labels: Sequence[str], prepare: Preparer) -> None:
+        if not 0 < len(labels) <= MOST_CLASSES:
+            raise InputError(f"a mask tells up to {MOST_CLASSES} classes apart, not {len(labels)}")
+        self.model, self.labels, self.prepare = model.eval(), tuple(labels), prepare
+
+    def segment(self, images: Sequence[Pixels]) -> list[Classes]:
+        """(H, W) number of the class of each pixel, of each image; uint8, or uint16 beyond 256 classes.
+
+        Args:
+            images: of (H, W, 3) uint8, all of one size.
+        """
+        size = (int(images[0].shape[0]), int(images[0].shape[1]))
+        with wrap_inference(self.model):
+            given = move_to_model(self.prepare(images), self.model)
+            kept = 1.0, 1.0
+            if "pixel_mask" in given:
+                shown = given["pixel_mask"][0].bool()
+                kept = (float(shown.any(dim=1).float().mean()), float(shown.any(dim=0).float().mean()))
+            said = self.model(**given)
+            scores = said.logits if hasattr(said, "logits") else _of_masks(said)
+            refuse_odd(scores)
+            best = [compute_class_mask(each, size, kept).cpu().numpy() for each in scores.float()]
+        if max(int(each.max()) for each in best) >= len(self.labels):
+            raise InputError(f"the model scores more classes than the {len(self.labels)} that it names")
+        if len(self.labels) <= 256:
+            return [each.astype(np.uint8) for each in best]
+        return [each.astype(np.uint16) for each in best]
+
+
+def compute_class_mask(
+    scores: Tensor, size: tuple[int, int], kept: tuple[float, float] = (1.0, 1.0)
+) -> Tensor:
+    """(H, W) which class scores best in each pixel, scores being interpolated between cells.
+
+    Args:
+        scores: (c, h, w) of cells.
+        size: H and W.
+        kept: share of the rows and of the columns of cells that show the image; the rest is padding.
+    """
+    whole = [max(round(side / share), side) for side, share in zip(size, kept, strict=True)]
+    best = torch.full(size, -torch.inf, device=scores.device)
+    place = torch.zeros(size, dtype=torch.int64, device=scores.device)
+    for first in range(0, len(scores), _TOGETHER):
+        some = scores[None, first : first + _TOGETHER]
+        some = functional.interpolate(some, size=whole, mode="bilinear", align_corners=False)
+        value, at = some[0, :, : size[0], : size[1]].max(dim=0)
+        place = torch.where(value > best, at + first, place)
+        best = torch.maximum(best, value)
+    return place
+
+
+def _of_masks(said: Any) -> Tensor:
+    """(b, c, h, w) scores of classes, out of queries with a class and a mask each."""
+    # The last class of a query says that it shows none.
+    classes = said.class_queries_logits.float().softmax(dim=-1)[..., :-1]
+    masks = said.masks_queries_logits.float().sigmoid()
+    return torch.einsum("bqc,bqhw->bchw", classes, masks)
+
+
+def open_segmenter(
+    folder: Path, *, device: torch.device | str = "cpu", dtype: torch.dtype | None = None
+) -> Segmenter:
+    """The segmenter in a folder as transformers saves it.
+
+    Args:
+        folder: local, with config.json, safetensors and preprocessor_config.json; nothing is downloaded, and
+            no code of it is run.
+        device: where it runs.
+        dtype: what it computes with (default: that of the file).
+
+    Raises:
+        InputError: if it is no such folder, of another kind of model, or lacks a file.
+        DamagedError: if the weights do not fit.
+    """
+    makers: dict[str, Any] = {
+        **dict.fromkeys(SCORING, transformers.AutoModelForSemanticSegmentation),
+        "mask2former": transformers.Mask2FormerForUniversalSegmentation,
+        "maskformer": transformers.MaskFormerForInstanceSegmentation,
+    }
+    model = load_pretrained_model(folder, SEGMENTER_FAMILIES, makers.get(read_model_type(folder)))
+    return Segmenter(
+        model.to(device=device, dtype=dtype), get_class_labels(model), load_image_preparer(folder)
+    )

@@ -22,11 +22,17 @@ from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.sources import to_printable
 from roadaware.models.detector import FACTS
-from roadaware.models.limits import limit_network_size, undrawn_weights
 from roadaware.models.retinanet3d.config import DetectRule, RetinaNetConfig
 from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
-from roadaware.models.tensor_files import ARITHMETIC, parse_facts, read_safetensors, read_tensors
+from roadaware.models.tensor_files import (
+    ARITHMETIC,
+    limit_network_size,
+    parse_facts,
+    read_safetensors,
+    read_tensors,
+    undrawn_weights,
+)
 
 _FORMAT = 2
 """Files of format 1 held their kinds sorted by name, which are not the columns of the scores."""

@@ -22,8 +22,7 @@ from roadaware.online.forecast_event import (
     OutlookRule,
     list_changes,
 )
-from roadaware.online.frame_stats import Latency
-from roadaware.online.frames import Clock, SourceFrame, SystemClock
+from roadaware.online.frames import Clock, Latency, SourceFrame, SystemClock
 from roadaware.online.tubes import LiveTube
 from roadaware.tasks.resampling import Pace, Paced
 

@@ -15,11 +15,10 @@ from roadaware.models.crossing.ensemble import EnsemblePredictor
 from roadaware.models.crossing.features import convert_to_probabilities
 from roadaware.models.crossing.hazard_trees import HazardTrees
 from roadaware.models.crossing.inputs import Held, InputSet, parse_input_name
-from roadaware.models.crossing.networks.causal_tcn import Steady
-from roadaware.models.crossing.predictor import Predictor
+from roadaware.models.crossing.networks.multitask import Steady
+from roadaware.models.crossing.predictor import Predictor, sample_last_weights
 from roadaware.models.crossing.streaming_inference import Stepper
 from roadaware.models.crossing.tabular import TabularPredictor
-from roadaware.models.crossing.uncertainty import sample_last_weights
 from roadaware.models.loading import digest_model_files
 from roadaware.online.camera_motion import find_strictest_limits
 from roadaware.online.forecast_event import Answers

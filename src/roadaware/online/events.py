@@ -12,10 +12,9 @@ from typing import Any
 
 from roadaware.errors import DamagedError, DiskError, InputError
 from roadaware.io.files import build_disk_error
-from roadaware.online.frame_stats import Happening
-from roadaware.online.frames import Clock
+from roadaware.online.frames import Clock, Happening
 from roadaware.online.tubes import Confirmed, LiveTube
-from roadaware.tasks.event_sentences import describe_event, order_labels
+from roadaware.tasks.road_events import describe_event, order_labels
 
 Event = dict[str, Any]
 _SYNC_S = 1.0

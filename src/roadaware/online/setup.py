@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roadaware.errors import UsageError
-from roadaware.linking.config import LinkerConfig, build_linker
+from roadaware.io.sources import to_printable
+from roadaware.linking.config import LinkerConfig, build_linker, select_linker
 from roadaware.models.catalogue.entries import (
     find_installed_path,
     read_catalogue,
     read_record,
     resolve_weights,
 )
-from roadaware.models.detector import read_notes, read_training_data
+from roadaware.models.detector import read_advice, read_notes, read_training_data
 from roadaware.models.event_head.anticipation import open_anticipation
 from roadaware.models.event_head.head import has_installed_head, open_head
 from roadaware.models.graphs.views import Views
@@ -31,6 +32,7 @@ from roadaware.online.forecast_event import OutlookRule
 from roadaware.online.tubes import LabelRule
 from roadaware.scenes.advice import Advice
 from roadaware.simulator.synthetic_films import is_synthetic_film
+from roadaware.steps import log_step
 from roadaware.tasks.events import EventDetector, warm_up_events
 
 if TYPE_CHECKING:
@@ -142,7 +144,7 @@ def select_detector(
     Raises:
         UsageError: if a name is not installed, or a size was asked of a detector that has its own.
     """
-    from roadaware.models.graphs.files import is_graph_file
+    from roadaware.models.graphs.runner import is_graph_file
 
     if named:
         files = [resolve_weights(path, _OBJECTS) for path in named]
@@ -434,3 +436,72 @@ def _row(task: str, path: Path | None, facts: dict[str, Any], trained_on: str) -
         "digest": "" if path is None or not path.is_file() else digest_model_files(path),
         "settings": "",
     }
+
+
+def apply_detector_advice(
+    config: WatchConfig, files: Sequence[Path], iou: float | None = None, threshold: float | None = None
+) -> tuple[WatchConfig, list[str]]:
+    """How a stream is watched with a detector, and what to say of its advice.
+
+    Args:
+        config: where neither the detector nor anybody else says anything.
+        files: of the detector, as of `--weights`.
+        iou: overlap that a link needs, whatever the detector advises.
+        threshold: agentness that proves a tube, whatever the detector advises.
+
+    Raises:
+        DamagedError: if a file's advice is none.
+    """
+    advice = read_advice(files)
+    _, said = select_linker("default", "road", advice, {"min_iou": iou})
+    config = follow_advice(config, advice, iou, threshold)
+    score = config.begin_score
+    if threshold is None and advice.min_score is not None:
+        said.append(
+            f"boxes at or above {score:g} prove a tube, the detector's threshold; --threshold to change"
+        )
+    elif threshold is None and "min_score" in advice.disputed:
+        said.append(f"the detectors' thresholds differ: {score:g} is taken; --threshold to change")
+    return config, said
+
+
+def load_detector(
+    files: Sequence[Path],
+    device: str = "cpu",
+    precision: str = "fp32",
+    threads: int = 0,
+    views: Views | None = None,
+) -> Detector:
+    """What watches: a network, several, or an object detector.
+
+    Args:
+        files: as of `--weights`.
+        device: as of `--device`.
+        precision: as of `--precision`.
+        threads: as of `--threads`.
+        views: which parts of an image are looked at, by a detector of any size.
+
+    Raises:
+        UsageError: if they do not go together, or the device cannot be used.
+        InputError: if one cannot be read, or is none of ours.
+    """
+    from roadaware.models.devices import select_device, set_threads
+    from roadaware.models.loading import open_stream
+
+    with log_step("opening the detector"):
+        place, dtype = select_device(device, precision)
+        detector = open_stream(files, views=views, device=place, dtype=dtype)
+    set_threads(files, threads)
+    return detector
+
+
+def find_predictor(given: Path) -> Path:
+    """A file or folder, or a predictor that comes along by its name."""
+    if given.exists():
+        return given
+    bundled = {Path(name).stem: WEIGHTS / name for name in PREDICTORS}
+    if str(given) in bundled:
+        return bundled[str(given)]
+    raise UsageError(
+        f"there is no predictor {to_printable(str(given), 100)}; those that come along are {', '.join(bundled)}"
+    )

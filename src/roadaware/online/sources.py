@@ -13,8 +13,7 @@ from roadaware.io.decoders import PICTURES
 from roadaware.io.images import read_upright
 from roadaware.io.sources import build_read_error, to_printable
 from roadaware.online.cameras import Camera, NetworkStream, get_camera_device
-from roadaware.online.frame_stats import Ending, Outcomes
-from roadaware.online.frames import Clock, Source, SourceFrame, SystemClock, Waiting
+from roadaware.online.frames import Clock, Ending, Outcomes, Source, SourceFrame, SystemClock, Waiting
 from roadaware.online.video_files import VideoFile
 
 # Images of a folder or a glob as a source, in the natural order of their names.

@@ -15,8 +15,7 @@ from roadaware.linking.linker import Linker, Path, Update
 from roadaware.models.detector import Detector, FrameDetections, TimedDetector
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import Event, make_source_event, make_tube_event, make_vehicle_event
-from roadaware.online.frame_stats import Happening
-from roadaware.online.frames import Clock, SourceFrame
+from roadaware.online.frames import Clock, Happening, SourceFrame
 from roadaware.online.tubes import Annotator, LiveTube, LiveTubes, Smoothed
 from roadaware.scenes.dense_scores import Layout
 from roadaware.tasks.road_events import AV_ACTION

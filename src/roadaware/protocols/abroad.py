@@ -22,9 +22,8 @@ from roadaware.io.folders import encode_json, hold_folder
 from roadaware.online.setup import PREDICTORS, WEIGHTS
 from roadaware.protocols.cross_dataset import fits
 from roadaware.protocols.cross_dataset.cells import LEVEL, fit_conformal
-from roadaware.protocols.cross_dataset.config import AwayStudy, Fit
-from roadaware.protocols.cross_dataset.domains import FPS, load_material
-from roadaware.protocols.cross_dataset.results import CrossResults
+from roadaware.protocols.cross_dataset.config import AwayStudy, CrossResults, Fit
+from roadaware.protocols.cross_dataset.fits import FPS, load_material
 from roadaware.statistics.adaptation import AdaptiveConformal, AdaptivePredictor, OnlinePlatt, ShiftAlarm
 from roadaware.statistics.calibration import AdaptiveBins, expected_calibration_error
 from roadaware.statistics.intervals import Units

@@ -34,8 +34,7 @@ from roadaware.tasks.crossing_tracks import PUBLISHED_FPS, Moments, survive
 from roadaware.training.pedestrians import results
 from roadaware.training.pedestrians.failures import format_error
 from roadaware.training.pedestrians.recipe import NetworkRecipe, PedestrianRecipe, SamplesRecipe
-from roadaware.training.pedestrians.results import keep, score_probabilities
-from roadaware.training.pedestrians.run_identity import digest_samples
+from roadaware.training.pedestrians.results import digest_samples, keep, score_probabilities
 
 if TYPE_CHECKING:
     from roadaware.training.pedestrians.recipe import PedestrianRecipe

@@ -30,12 +30,18 @@ from roadaware.protocols.event_domains import (
     check_settings,
     simulate_domains,
 )
-from roadaware.statistics.continual import average_accuracy, backward_transfer, forgetting, forward_transfer
+from roadaware.statistics.adaptation import average_accuracy, backward_transfer, forgetting, forward_transfer
 from roadaware.statistics.intervals import Units
-from roadaware.training.events.adaptation import FitConfig, fit_tubes
-from roadaware.training.events.online import ContinualLearner, LearnerConfig
-from roadaware.training.events.rows import DetectorErrors, MotionNoise, iterate_linked_frames, simulate_inputs
-from roadaware.training.events.streams import TubeRows, join_tube_rows, make_tube_rows
+from roadaware.training.events.online import ContinualLearner, FitConfig, LearnerConfig, fit_tubes
+from roadaware.training.events.rows import (
+    DetectorErrors,
+    MotionNoise,
+    TubeRows,
+    iterate_linked_frames,
+    join_tube_rows,
+    make_tube_rows,
+    simulate_inputs,
+)
 
 FORMAT = "roadaware-continual"
 MARKER, RESULTS, CELLS, TIMING, SCENES = (
@@ -135,7 +141,7 @@ class MethodResult:
         name: of the row.
         matrix: (T + 1, T) mean average precision before the first and after each experience, on the test of each; the mean
             over seeds. Of joint training one row.
-        average, forgetting, backward, forward: see `statistics.continual`; None where the row has no such number.
+        average, forgetting, backward, forward: see `statistics.adaptation`; None where the row has no such number.
         memory_bytes: of network, optimiser, batch and reservoir at the end; None of joint training, which keeps all.
     """
 

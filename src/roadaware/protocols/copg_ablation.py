@@ -40,8 +40,8 @@ from roadaware.corner_cases.copg import (
 from roadaware.corner_cases.cuboids import Cuboids
 from roadaware.corner_cases.ground import check, validate_lidar_points
 from roadaware.corner_cases.loader import Moment
-from roadaware.corner_cases.projection import Boxes
 from roadaware.corner_cases.proposal_tables import SCHEMA, build_proposal_rows, merge_proposal_rows
+from roadaware.corner_cases.range_image import Boxes
 from roadaware.corner_cases.runner import (
     Order,
     build_part_digests,
@@ -50,6 +50,7 @@ from roadaware.corner_cases.runner import (
     load_run_inputs,
     split_parts,
 )
+from roadaware.datasets.loading import parse_json_or_word
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folders
 from roadaware.io.parallel import HERE, Workers, run_parts
@@ -739,3 +740,26 @@ def _value(value: float | None, draws: Floats | None, units: Units, scale: Scale
         return Value(value)
     found = units.interval(value, draws, scale)
     return Value(value, found.low, found.high, found.caution)
+
+
+def parse_grid(grid: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
+    """Knob to values, of what stands behind `--grid`.
+
+    Args:
+        grid: such as `theta_deg=4,8`.
+
+    Raises:
+        UsageError: if it is no such list, or names a parameter twice.
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+    for each in grid:
+        name, given, values = each.partition("=")
+        if not given or not values:
+            raise UsageError(f"--grid is NAME=V1,V2, such as theta_deg=4,8; not {each!r}")
+        if name in found:
+            raise UsageError(f"--grid names {name} twice; list all its values once")
+        found[name] = tuple(
+            tuple(value.split("+")) if name == "background" else parse_json_or_word(value)
+            for value in values.split(",")
+        )
+    return found

@@ -27,9 +27,8 @@ from roadaware.protocols.event_domains import (
     check_settings,
     simulate_domains,
 )
-from roadaware.training.events.adaptation import FitConfig, fit_tubes
-from roadaware.training.events.rows import flip_scene
-from roadaware.training.events.streams import TubeRows, join_tube_rows
+from roadaware.training.events.online import FitConfig, fit_tubes
+from roadaware.training.events.rows import TubeRows, flip_scene, join_tube_rows
 
 FORMAT = "roadaware-countries"
 MARKER, RESULTS, CELLS, SCENES = "study.json", "results.json", "cells.parquet", "scenes"

@@ -25,8 +25,8 @@ from roadaware.models.event_head.decisions import (
 from roadaware.models.event_head.head import EventHead, open_head
 from roadaware.simulator.actors import AV_ACTIONS
 from roadaware.statistics.comparison import Drawn, Estimate, build_units, estimate, weigh_mean, weigh_ranking
-from roadaware.training.events.minded_scenes import (
-    KINDS,
+from roadaware.training.events.scenes import (
+    CAUSE_KINDS,
     MindedScene,
     load_minded_scene,
     make_minded_scene,
@@ -323,8 +323,8 @@ def ask_modules(modules: Sequence[Any], inputs: Floats32 | Bytes) -> Floats:
 
 def _count_causes(rows: DecisionRows) -> dict[str, int]:
     stands = rows.action[:, 0] == _STOP
-    counts = np.bincount(rows.kind[stands], minlength=len(KINDS))
-    return {name: int(n) for name, n in zip(KINDS, counts, strict=True)}
+    counts = np.bincount(rows.kind[stands], minlength=len(CAUSE_KINDS))
+    return {name: int(n) for name, n in zip(CAUSE_KINDS, counts, strict=True)}
 
 
 def judge_decisions(
@@ -455,7 +455,7 @@ def judge_removals(
     chance = part.culprit.sum(axis=1) / part.filled.sum(axis=1)
     found = []
     of_kind = {"all": np.ones(len(test), np.bool_), SEVERAL: test.several > 1}
-    of_kind |= {KINDS[k]: test.kind == k for k in np.unique(part.kind).tolist()}
+    of_kind |= {CAUSE_KINDS[k]: test.kind == k for k in np.unique(part.kind).tolist()}
     for kind, wanted in of_kind.items():
         chosen, wanted = wanted[rows], caused & wanted
         if not chosen.any():

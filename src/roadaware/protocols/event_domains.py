@@ -18,7 +18,15 @@ from roadaware.simulator.config import SceneConfig, build_scene_config
 from roadaware.simulator.make import make_episode
 from roadaware.statistics.classification import Ranking
 from roadaware.statistics.intervals import Interval, Scale, Units
-from roadaware.training.events.rows import DetectorErrors, MotionNoise
+from roadaware.training.events.rows import (
+    LABELS,
+    DetectorErrors,
+    MotionNoise,
+    TubeRows,
+    join_tube_rows,
+    make_tube_rows,
+    read_table_truths,
+)
 from roadaware.training.events.scenes import (
     SceneTruth,
     build_scene,
@@ -26,13 +34,6 @@ from roadaware.training.events.scenes import (
     load_truth,
     read_truth,
     save_truth,
-)
-from roadaware.training.events.streams import (
-    LABELS,
-    TubeRows,
-    join_tube_rows,
-    make_tube_rows,
-    read_table_truths,
 )
 
 Progress = Callable[[int, int, str], None]

@@ -16,8 +16,7 @@ from roadaware.arrays import Bools, Floats, Floats32
 from roadaware.errors import InputError
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import encode_json, hold_folder
-from roadaware.models.event_head.head import EventHead, open_head
-from roadaware.models.event_head.layout import FEATURES
+from roadaware.models.event_head.head import FEATURES, EventHead, open_head
 from roadaware.protocols.decisions import SCENES, SEEDS, simulate_minded_scenes
 from roadaware.scenes.sampling import get_protocol
 from roadaware.simulator.minds import TURNS
@@ -31,11 +30,11 @@ from roadaware.statistics.comparison import (
 )
 from roadaware.tasks.crossing_time import collect_times
 from roadaware.tasks.crossing_tracks import Moments
-from roadaware.training.events.minded_scenes import AHEAD_S
+from roadaware.training.events.scenes import AHEAD_S
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
-    from roadaware.training.events.minds import MindRows, Predict
+    from roadaware.training.events.decisions import MindRows, Predict
 
 Progress = Callable[[int, int, str], None]
 FORMAT = "roadaware-mind-study"
@@ -190,7 +189,7 @@ def run_mind_study(
         draws: most weightings for intervals; 0 for none.
         progress: called with what is done, how much there is, and in words.
     """
-    from roadaware.training.events.minds import join_mind_rows, make_mind_rows
+    from roadaware.training.events.decisions import join_mind_rows, make_mind_rows
 
     events = open_head()
     with hold_folder(out):
@@ -293,7 +292,7 @@ def _list_true(rows: MindRows) -> Floats:
 
 
 def _fit_minds(rows: MindRows, seeds: int) -> list[Predict]:
-    from roadaware.training.events.minds import fit_small_network
+    from roadaware.training.events.decisions import fit_small_network
 
     due = _list_true(rows)
     return [fit_small_network(rows.x, due, np.isfinite(due), CHANCES, seed=seed) for seed in range(seeds)]
@@ -301,7 +300,7 @@ def _fit_minds(rows: MindRows, seeds: int) -> list[Predict]:
 
 def _fit_futures(x: Floats32, rows: MindRows, seeds: int, *, minds: bool = False) -> list[Predict]:
     """Networks of the chance to step out and the place; with `minds` the same layers learn the mind beside."""
-    from roadaware.training.events.minds import fit_small_network
+    from roadaware.training.events.decisions import fit_small_network
 
     mind = _list_true(rows)[:, : None if minds else 0]
     due = np.column_stack([rows.steps_out, mind[:, :CHANCES], rows.moved_m, mind[:, CHANCES:]])
@@ -358,7 +357,7 @@ def _judge_drivers(
     train: MindRows, test: MindRows, events: EventHead, seeds: int, draws: int
 ) -> list[MindRow]:
     """Which way drivers mean to go at the junction that they come to, or are in."""
-    from roadaware.training.events.minds import fit_small_network
+    from roadaware.training.events.decisions import fit_small_network
 
     hot = np.eye(len(TURNS))[train.turn]
     networks = [
@@ -452,7 +451,7 @@ def judge_looks(scenes: Scenes, seeds: int, draws: int) -> LookStudy:
     Raises:
         InputError: if a split has nobody, or the tables lack the tags.
     """
-    from roadaware.training.events.minds import fit_small_network
+    from roadaware.training.events.decisions import fit_small_network
 
     lost = [name for name in ("look", "nod", "hand_gesture") if name not in scenes.boxes.columns]
     if lost:

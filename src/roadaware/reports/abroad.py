@@ -8,8 +8,17 @@ from typing import Any
 import numpy as np
 
 from roadaware.protocols.abroad import BUNDLED, NUMBERS, SETTLE_S, AbroadCell, AbroadStudy
-from roadaware.reports.page import Note, Pictures, Points, Section, Table
-from roadaware.reports.picture import FULL, Picture, create_canvas, set_style
+from roadaware.reports.page import (
+    FULL,
+    Note,
+    Picture,
+    Pictures,
+    Points,
+    Section,
+    Table,
+    create_canvas,
+    set_style,
+)
 from roadaware.reports.terminal import format_table
 
 PROMISE, LEAST, MOST_ERROR = 0.9, 0.87, 0.10

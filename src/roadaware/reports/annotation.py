@@ -12,15 +12,13 @@ import polars as pl
 from PIL import Image
 
 from roadaware.analysis.annotation.agreement import MEASURES, BoxAgreement, Consensus
-from roadaware.analysis.annotation.cost import Curve
-from roadaware.analysis.annotation.proposal_outcomes import group_annotations
+from roadaware.analysis.annotation.cost import Curve, group_annotations
 from roadaware.formats.proposal_tasks import CONFIG, TASKS
 from roadaware.io.csv import format_csv
 from roadaware.io.folders import encode_json
 from roadaware.reports import terminal
 from roadaware.reports.drawing import COLOURS, Marked, draw_marks
-from roadaware.reports.page import Block, Note, Pictures, Section, Table, TableCell, report
-from roadaware.reports.picture import (
+from roadaware.reports.page import (
     BLUE,
     DASHES,
     GREEN,
@@ -28,8 +26,15 @@ from roadaware.reports.picture import (
     HALF,
     INK,
     VERMILLION,
+    Block,
+    Note,
     Picture,
+    Pictures,
+    Section,
+    Table,
+    TableCell,
     create_canvas,
+    report,
     set_style,
 )
 from roadaware.reports.runs import encode_parquet

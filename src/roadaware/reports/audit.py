@@ -13,8 +13,24 @@ from roadaware.analysis.audit.requirements import REQUIREMENTS
 from roadaware.analysis.road_counts import count_table
 from roadaware.reports.bars import Share, plot_shares
 from roadaware.reports.configs import format_config
-from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, TableCell
-from roadaware.reports.picture import BLUE, FULL, GREY, INK, ORANGE, Picture, create_canvas, set_style
+from roadaware.reports.page import (
+    BLUE,
+    FULL,
+    GREY,
+    INK,
+    ORANGE,
+    Block,
+    Facts,
+    Mark,
+    Note,
+    Picture,
+    Pictures,
+    Section,
+    Table,
+    TableCell,
+    create_canvas,
+    set_style,
+)
 from roadaware.reports.text import (
     capitalize_text,
     clip_label,

@@ -1,23 +1,30 @@
-"""Figures that compare: scenarios and models with their intervals, findings, reproduced cells."""
+"""Figures that compare, with intervals, and curves of scores against ground truth."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from roadaware.reports.picture import (
+from roadaware.arrays import Floats
+from roadaware.reports.page import (
     BLUE,
+    DASHES,
     DOTTED,
     FULL,
     GREEN,
     GREY,
+    HALF,
     INK,
+    MARKERS,
     ORANGE,
     PALE,
+    SERIES,
     VERMILLION,
     Picture,
     create_canvas,
@@ -35,6 +42,7 @@ from roadaware.reports.text import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 ROW_IN = 0.27
 
@@ -401,3 +409,345 @@ def _row_names(rows: Sequence[tuple[str, str]]) -> list[str]:
         )
         before = block
     return names
+
+
+MOST_POINTS = 400
+SHORT_NAME = 26
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One model's precision over its recall.
+
+    Args:
+        name: what the legend says.
+        precision: (n,) in [0, 1].
+        recall: (n,) in [0, 1], the same order.
+        average_precision: the area that the metric table states.
+        no_skill: share of positive samples: the precision of a model that knows nothing.
+    """
+
+    name: str
+    precision: Floats
+    recall: Floats
+    average_precision: float
+    no_skill: float
+
+
+def compute_curve(name: str, scores: Floats, truth: npt.NDArray[np.bool_]) -> Curve:
+    """Precision and recall at every distinct threshold, from the highest score down.
+
+    Args:
+        name: what the legend says.
+        scores: (n,) confidence that the answer is positive.
+        truth: (n,) whether it is.
+
+    Raises:
+        ValueError: if no sample is positive: recall is undefined then.
+
+    Average precision is sum_k (recall_k - recall_{k-1}) * precision_k over those thresholds.
+    """
+    if not truth.any():
+        raise ValueError("a precision-recall curve needs at least one positive sample")
+    order = np.argsort(-scores, kind="stable")
+    ranked, hits = scores[order], np.cumsum(truth[order])
+    last = np.flatnonzero(np.append(np.diff(ranked) != 0, True))
+    precision, recall = hits[last] / (last + 1), hits[last] / hits[-1]
+    area = float(np.sum(np.diff(recall, prepend=0.0) * precision))
+    return Curve(name, precision, recall, area, float(truth.mean()))
+
+
+def plot_precision_recall(curves: Sequence[Curve]) -> Picture:
+    """Precision over recall of one or more models, or of one model for each class.
+
+    Args:
+        curves: what is drawn, in this order.
+    """
+    with set_style():
+        figure, axes = create_canvas(HALF, 3.5)
+        for index, one in enumerate(curves):
+            # Indices of at most `MOST_POINTS` points, first and last among them.
+            length = len(one.recall)
+            keep = np.unique(np.linspace(0, length - 1, min(length, MOST_POINTS)).round().astype(np.intp))
+            axes.step(
+                np.append(0.0, one.recall[keep]),
+                np.append(one.precision[keep[0]], one.precision[keep]),
+                where="pre",
+                color=SERIES[index % len(SERIES)],
+                linestyle=DASHES[index % len(DASHES)],
+                label=f"{clip_label(one.name, 34)}: AP {one.average_precision:.3f}",
+            )
+        shares = list(dict.fromkeys(round(one.no_skill, 6) for one in curves))
+        for index, share in enumerate(shares):
+            tone = GREY if len(shares) == 1 else SERIES[index % len(SERIES)]
+            axes.axhline(share, color=tone, linewidth=1, linestyle=DOTTED)
+        axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel="precision")
+        axes.grid(visible=True)
+        _legend_above(axes)
+    stated = "; ".join(f"{one.name} {one.average_precision:.3f}" for one in curves)
+    guess = " or ".join(f"{share:.3f}" for share in shares)
+    caption = (
+        "Each curve runs over all thresholds, from the strictest (left) to the loosest (right). Average "
+        f"precision: {stated}. A model that knows nothing stays on the dotted line: {guess}."
+    )
+    return Picture("Precision over recall", caption, figure)
+
+
+def plot_reliability(
+    confidence: Floats,
+    accuracy: Floats,
+    counts: npt.NDArray[np.integer],
+    *,
+    error: float | None = None,
+    ends: Floats | None = None,
+    bands: tuple[Floats, Floats, npt.NDArray[np.integer]] | None = None,
+) -> Picture:
+    """Reliability diagram: accuracy against confidence, with the samples of each bin.
+
+    Args:
+        confidence: (m,) mean confidence of the bin.
+        accuracy: (m,) share of right answers in the bin.
+        counts: (m,) samples in the bin; empty bins are left out.
+        error: expected calibration error, where it was computed.
+        ends: (m, 2) the 95 % interval of the accuracy in the bin, NaN where there is none.
+        bands: left ends, widths and samples of the bars at the foot (default: one bar for each bin).
+    """
+    filled = np.asarray(counts) > 0
+    confidence, accuracy, counts = confidence[filled], accuracy[filled], counts[filled]
+    low = 0.1 * np.floor(10 * min(confidence.min(initial=1.0), accuracy.min(initial=1.0), 0.9))
+    with set_style():
+        figure, axes = create_canvas(HALF, 3.5)
+        figure.delaxes(axes)
+        axes, foot = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
+        axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=DOTTED)
+        axes.vlines(confidence, confidence, accuracy, color=SERIES[1], linewidth=1.6)
+        axes.plot(confidence, accuracy, color=SERIES[0], marker="o", markersize=5, linewidth=1)
+        if ends is not None:
+            axes.vlines(confidence, *ends[filled].T, color=SERIES[0], linewidth=4, alpha=0.35)
+        axes.text(0.98, 0.04, "dotted: perfect", transform=axes.transAxes, ha="right", color=GREY)
+        axes.set(xlim=(low, 1.015), ylim=(low, 1.03), ylabel="accuracy")
+        axes.grid(visible=True)
+        _bin_counts(foot, *(bands or _bars(confidence, counts)))
+    error_said = "" if error is None else f" Expected calibration error: {format_number(error)}."
+    caption = (
+        "A point on the dotted line is a bin whose confidence is its accuracy; red lines are the gaps"
+        f"{'' if ends is None else ', pale bars 95 % intervals of the accuracy over pedestrians'}; bars "
+        f"at the foot count the {format_count(int(counts.sum()))} samples. On the whole "
+        f"{_tendency(confidence, accuracy, counts)}."
+        f"{error_said}"
+    )
+    return Picture("Reliability", caption, figure)
+
+
+def score_over_time(
+    tte_frames: npt.NDArray[np.integer],
+    scores: Floats,
+    truth: npt.NDArray[np.integer],
+    names: Mapping[int, str],
+    *,
+    bins: int = 7,
+    frames_per_second: float = 30.0,
+) -> Picture:
+    """Scores of each class as the event comes closer: median line, middle half dark, 10 to 90 % light.
+
+    Args:
+        tte_frames: (n,) frames from the end of the observation to the event.
+        scores: (n,) confidence that the answer is positive.
+        truth: (n,) true class.
+        names: what each class is called, in drawing order.
+        bins: number of bands of time.
+        frames_per_second: turns frames into seconds.
+    """
+    seconds = np.asarray(tte_frames) / frames_per_second
+    edges = np.unique(np.linspace(seconds.min(), seconds.max(), bins + 1)) if len(seconds) else np.zeros(1)
+    edges = edges if len(edges) > 1 else np.array([edges[0] - 0.5, edges[0] + 0.5])
+    spoken = []
+    with set_style():
+        figure, axes = create_canvas(HALF, 3.5)
+        for index, (label, name) in enumerate(names.items()):
+            centre, bands = _bands(seconds[truth == label], scores[truth == label], edges)
+            if not len(centre):
+                continue
+            colour = SERIES[index % len(SERIES)]
+            axes.fill_between(centre, bands[:, 0], bands[:, 4], color=colour, alpha=0.14, linewidth=0)
+            axes.fill_between(centre, bands[:, 1], bands[:, 3], color=colour, alpha=0.28, linewidth=0)
+            marker = MARKERS[index % len(MARKERS)]
+            amount = format_count(int((truth == label).sum()))
+            axes.plot(
+                centre,
+                bands[:, 2],
+                color=colour,
+                marker=marker,
+                markersize=4.5,
+                label=f"{clip_label(name, 28)} (n = {amount})",
+            )
+            spoken.append(
+                f"{name}: {bands[-1, 2]:.2f} at {centre[-1]:.1f} s, {bands[0, 2]:.2f} at {centre[0]:.1f} s"
+            )
+        axes.set(
+            xlim=(edges[-1], edges[0]), ylim=(-0.02, 1.02), xlabel="seconds before the event", ylabel="score"
+        )
+        axes.axhline(0.5, color=GREY, linewidth=0.8, linestyle=DOTTED)
+        axes.grid(True)
+        _legend_above(axes)
+    caption = (
+        "Time runs to the right, towards the event. Lines are medians; dark bands hold the middle half of "
+        f"the samples, light bands 10 to 90 %. Median score: {'; '.join(spoken) or 'no samples'}."
+    )
+    return Picture("Score against time to event", caption, figure)
+
+
+def _legend_above(axes: Axes) -> None:
+    """The legend over the axes, where it hides nothing; in two columns if the names are short."""
+    handles, names = axes.get_legend_handles_labels()
+    if handles:
+        columns = 2 if max(map(len, names)) <= SHORT_NAME else 1
+        where = (-0.02, 1.0)
+        style: dict[str, Any] = {"handlelength": 2.6, "borderpad": 0, "ncols": columns}
+        axes.legend(handles, names, loc="lower left", bbox_to_anchor=where, **style)
+
+
+def _tendency(confidence: Floats, accuracy: Floats, counts: npt.NDArray[np.integer]) -> str:
+    shift = float(np.sum(counts * (confidence - accuracy)) / max(1, counts.sum()))
+    if abs(shift) < 0.005:
+        return "the model is as sure as it is right"
+    return f"the model is {'over' if shift > 0 else 'under'}-confident by {abs(shift):.3f}"
+
+
+def _bars(
+    confidence: Floats, counts: npt.NDArray[np.integer]
+) -> tuple[Floats, Floats, npt.NDArray[np.integer]]:
+    """A bar around the confidence of each bin, none so wide that it covers another."""
+    gaps = np.diff(np.unique(confidence))
+    width = min(0.05, 0.8 * float(gaps.min(initial=0.0625)))
+    return confidence - width / 2, np.full(len(confidence), width), counts
+
+
+def _bin_counts(axes: Axes, left: Floats, width: Floats, counts: npt.NDArray[np.integer]) -> None:
+    axes.bar(left, counts, width=width, align="edge", color=PALE, edgecolor=GREY, linewidth=0.6)
+    most = int(counts.max(initial=1))
+    says = f"most: {format_count(most)}"
+    axes.text(0.0, 0.98, says, transform=axes.transAxes, va="top", fontsize=7.5, color=INK)
+    axes.set(ylim=(0, 1.45 * most))
+    axes.set(xlabel="confidence", ylabel="samples", yticks=[])
+
+
+def _bands(seconds: Floats, scores: Floats, edges: Floats) -> tuple[Floats, Floats]:
+    """Centres of the filled bands of time and the 10, 25, 50, 75, 90 % quantiles of their scores."""
+    place = np.clip(np.digitize(seconds, edges) - 1, 0, len(edges) - 2)
+    filled = [k for k in range(len(edges) - 1) if np.any(place == k)]
+    centre = np.array([(edges[k] + edges[k + 1]) / 2 for k in filled])
+    rows = [np.quantile(scores[place == k], [0.1, 0.25, 0.5, 0.75, 0.9]) for k in filled]
+    return centre, np.array(rows).reshape(len(filled), 5)
+
+
+# Precision over recall of many classes: one small panel each, boxes and tubes in the same one.
+
+COLUMNS, MOST_PANELS, MOST_PANEL_POINTS = 5, 20, 160
+_ROW_IN, _HEAD_IN, _STEP_X, _STEP_Y = 1.62, 0.4, 1.18, 1.32
+_STYLES: tuple[tuple[str, Any], ...] = ((BLUE, "-"), (VERMILLION, (0, (4, 1.5))))
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCurve:
+    """The curve of one class at one level.
+
+    Args:
+        level: such as `boxes at 0.5`.
+        precision: (n,) by falling score.
+        recall: (n,) rising.
+        average_precision: in [0, 1], null where undefined.
+    """
+
+    level: str
+    precision: Floats
+    recall: Floats
+    average_precision: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One class.
+
+    Args:
+        label: its name.
+        n_truth: how much ground truth there is, by which panels are chosen where there are too many.
+        curves: at most two levels.
+    """
+
+    label: str
+    n_truth: int
+    curves: tuple[ClassCurve, ...]
+
+
+def plot_class_curves(panels: Sequence[Panel], *, kind: str) -> Picture:
+    """A panel per class with ground truth, in the given order; of too many classes those with the most ground truth.
+
+    Args:
+        panels: the classes of one kind.
+        kind: what they are classes of.
+    """
+    held = [panel for panel in panels if panel.n_truth]
+    most = sorted(range(len(held)), key=lambda k: -held[k].n_truth)[:MOST_PANELS]
+    shown = [held[k] for k in sorted(most)]
+    columns = COLUMNS if len(shown) > 1 else 1
+    rows = max(1, math.ceil(len(shown) / columns))
+    with set_style():
+        size = (FULL, _HEAD_IN + _ROW_IN * rows) if columns > 1 else (HALF, 3.5)
+        figure, axes = create_canvas(*size)
+        # One pair of axes for all panels: matplotlib takes long for many.
+        for place, panel in enumerate(shown):
+            last = place + columns >= len(shown)
+            # One class, its origin at (x, y); the lowest panel of a column also says what lies to the right.
+            x = (place % columns) * _STEP_X
+            y = -(place // columns) * _STEP_Y
+            nan = np.nan
+            xs = [x + 0.5, x + 0.5, nan, x + 1, x + 1, nan, x, x + 1, nan, x, x + 1]
+            ys = [y, y + 1, nan, y, y + 1, nan, y + 0.5, y + 0.5, nan, y + 1, y + 1]
+            axes.plot(xs, ys, color=PALE, linewidth=0.7)
+            axes.plot([x, x, x + 1], [y + 1, y, y], color=GREY, linewidth=0.8)
+            for one, (tone, style) in zip(panel.curves, _STYLES, strict=False):
+                # Some of many points, the first and the last among them.
+                length = len(one.recall)
+                keep = np.unique(
+                    np.linspace(0, length - 1, min(length, MOST_PANEL_POINTS)).round().astype(np.intp)
+                )
+                if len(keep):
+                    recall = np.append(0.0, one.recall[keep])
+                    precision = np.append(one.precision[keep[0]], one.precision[keep])
+                    axes.plot(x + recall, y + precision, color=tone, linestyle=style, linewidth=1.3)
+            axes.text(x, y + 1.05, clip_label(panel.label, 24), fontsize=8)
+            behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1}
+            says = f"{_values(panel)}\nn {format_count(panel.n_truth)}"
+            axes.text(x + 0.05, y + 0.07, says, va="bottom", fontsize=7, color=GREY, bbox=behind)
+            small: dict[str, Any] = {"fontsize": 7, "color": GREY}
+            axes.text(x - 0.03, y, "0", ha="right", va="center", **small)
+            axes.text(x - 0.03, y + 1, "1", ha="right", va="center", **small)
+            if last:
+                axes.text(x + 0.5, y - 0.05, "recall", ha="center", va="top", **small)
+                axes.text(x + 1, y - 0.05, "1", ha="center", va="top", **small)
+        axes.set(xlim=(-0.14, columns * _STEP_X - 0.16), ylim=(1.24 - rows * _STEP_Y, 1.2))
+        axes.axis("off")
+        levels = list(dict.fromkeys(one.level for panel in shown for one in panel.curves))
+        if levels:
+            from matplotlib.lines import Line2D
+
+            pairs = list(zip(levels, _STYLES, strict=False))
+            handles, names = (
+                [Line2D([], [], color=tone, linestyle=style) for _, (tone, style) in pairs],
+                [clip_label(level, 60) for level, _ in pairs],
+            )
+            figure.legend(handles, names, loc="outside upper left", ncols=2, handlelength=2.6)
+    left = f" Shown are the {len(shown)} of {len(held)} classes with the most truth."
+    text = "; ".join(f"{panel.label} {_values(panel)}" for panel in shown)
+    caption = (
+        "Precision (upwards) over recall (to the right), from the most confident prediction to the last. Numbers "
+        "are average precision in per cent, n counts true boxes."
+        f"{left if len(shown) < len(held) else ''} {text}."
+    )
+    return Picture(f"Precision over recall: {kind}", caption, figure)
+
+
+def _values(panel: Panel) -> str:
+    values = (one.average_precision for one in panel.curves)
+    return " / ".join("–" if value is None else f"{100 * value:.1f}" for value in values)

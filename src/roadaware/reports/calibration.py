@@ -1,19 +1,43 @@
-"""Calibration section of a report: bins, slices, and their figures."""
+"""Calibration: the section of a report with bins, slices and figures; text, JSON and files of the command."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from roadaware import __version__
+from roadaware.config import digest
+from roadaware.io.csv import format_csv
+from roadaware.io.folders import add_marker
 from roadaware.metrics.metric_state import MetricResult
+from roadaware.reports import terminal
+from roadaware.reports.bars import plot_reliability
 from roadaware.reports.configs import build_config_table, format_config
-from roadaware.reports.curves import plot_reliability
 from roadaware.reports.evaluation import group_order, split_group
-from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, TableCell
-from roadaware.reports.picture import DOTTED, FULL, GREY, HALF, SERIES, Picture, create_canvas, set_style
+from roadaware.reports.page import (
+    DOTTED,
+    FULL,
+    GREY,
+    HALF,
+    SERIES,
+    Block,
+    Facts,
+    Mark,
+    Note,
+    Picture,
+    Pictures,
+    Section,
+    Table,
+    TableCell,
+    create_canvas,
+    report,
+    set_style,
+)
+from roadaware.reports.run_pages import get_sort_key
+from roadaware.reports.runs import digest_scores
 from roadaware.reports.text import (
     capitalize_text,
     clip_label,
@@ -23,6 +47,11 @@ from roadaware.reports.text import (
     format_row_interval,
     format_signed,
 )
+
+if TYPE_CHECKING:
+    from roadaware.metrics.calibration import CalibrationConfig
+    from roadaware.metrics.scores import SampleScores
+
 
 MOST_PANELS = 24
 _ACROSS = 4
@@ -279,3 +308,194 @@ def _size(result: MetricResult, group: str) -> int:
 def _format_group(group: str) -> str:
     factor, name = split_group(group)
     return f"{factor}: {name}" if factor else name
+
+
+SCHEMA = 1
+
+
+def build_calibration_json(
+    state: SampleScores, result: MetricResult, config: CalibrationConfig, facts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Errors, bins and slices, JSON-ready; what is undefined is None.
+
+    Args:
+        state: the samples.
+        result: what was found.
+        config: how.
+        facts: what else belongs to it.
+    """
+    return {
+        "schema": SCHEMA,
+        **facts,
+        **_summarize_group(result, None),
+        "undefined": {
+            row["metric"]: row["reason"]
+            for row in result.of_group(None).iter_rows(named=True)
+            if not row["valid"]
+        },
+        "pedestrians": len(set(state.pedestrian.tolist())),
+        "classes": [
+            {"class": row["class"], "samples": row["samples"], "pedestrians": row["pedestrians"]}
+            for row in result.counts.iter_rows(named=True)
+            if row["group"] is None
+        ],
+        "groups": {group: _summarize_group(result, group) for group in result.groups},
+        "config": result.config,
+        "config_digest": digest(config),
+        "data_digest": digest_scores(state),
+        "version": __version__,
+        "notes": list(result.notes),
+    }
+
+
+def _summarize_group(result: MetricResult, group: str | None) -> dict[str, Any]:
+    """Metrics, intervals and bins of one group."""
+    rows = list(result.of_group(group).iter_rows(named=True))
+    bins: dict[str, list[dict[str, Any]]] = {"adaptive": [], "uniform": []}
+    for row in result.instances("bin").iter_rows(named=True):
+        if row["group"] == group:
+            kept = ("n", "pedestrians", "confidence", "accuracy", "low", "high")
+            bins[row["binning"]].append(
+                {
+                    **{name: row[name] for name in kept},
+                    "gap": row["accuracy"] - row["confidence"],
+                    "interval": _list_ends(row, "pedestrian"),
+                    "interval_video": _list_ends(row, "video"),
+                    "cautions": {unit: row[f"caution_{unit}"] for unit in _UNITS},
+                }
+            )
+    return {
+        "samples": rows[0]["n"],
+        **{row["metric"]: row["value"] for row in rows},
+        "bins": bins["adaptive"],
+        "uniform_bins": bins["uniform"],
+        "intervals": {row["metric"]: {unit: _list_ends(row, unit) for unit in _UNITS} for row in rows},
+        "cautions": {row["metric"]: {u: row[f"caution_{u}"] for u in _UNITS} for row in rows},
+    }
+
+
+def _list_ends(row: Mapping[str, Any], unit: str) -> list[float] | None:
+    return None if row[f"low_{unit}"] is None else [row[f"low_{unit}"], row[f"high_{unit}"]]
+
+
+def format_calibration(found: Mapping[str, Any]) -> str:
+    """Errors with intervals, adaptive bins and slices as tables."""
+    head = (
+        f"{terminal.format_cell(found['name'])}: {found['task'] or 'classes'}, {found['samples']} samples of "
+        f"{found['pedestrians']} pedestrians, config {found['config_name']}"
+    )
+    notes = [f"note: {terminal.format_cell(note)}" for note in found["notes"]]
+    names = list(found["intervals"])
+    rows = [
+        [name, terminal.format_number(found[name], 4), *(_format_interval(found, name, u) for u in _UNITS)]
+        for name in names
+    ]
+    parts = [
+        "\n".join([head, *notes]),
+        terminal.format_table(["metric", "value", "95 % by pedestrian", "95 % by video"], rows),
+    ]
+    if found["undefined"]:
+        parts.append(
+            "undefined:\n"
+            + terminal.format_bullets(f"{name}: {why}" for name, why in found["undefined"].items())
+        )
+    if found["bins"]:
+        parts.append(_format_bins(found))
+    if found["conformal"]:
+        parts.append(_format_conformal_sets(found["conformal"]))
+    if found["groups"]:
+        parts.append(_format_slices(found["groups"]))
+    return "\n\n".join(parts)
+
+
+def _format_bins(found: Mapping[str, Any]) -> str:
+    ends = [one["interval"] or (None, None) for one in found["bins"]]
+    rows = [
+        [
+            f"{one['low']:.3f} to {one['high']:.3f}",
+            one["n"],
+            terminal.format_number(one["confidence"]),
+            terminal.format_number(one["accuracy"]),
+            f"{one['gap']:+.3f}",
+            terminal.format_interval(low, high, caution=one["cautions"]["pedestrian"]),
+        ]
+        for one, (low, high) in zip(found["bins"], ends, strict=True)
+    ]
+    return terminal.format_table(
+        ["adaptive bin", "samples", "confidence", "accuracy", "gap", "95 % of accuracy"], rows
+    )
+
+
+def _format_conformal_sets(found: Mapping[str, Any]) -> str:
+    head = (
+        f"conformal sets that promise {found['level']:g}, thresholds from one half of the pedestrians "
+        f"and sets of the other, {found['halvings']} times"
+    )
+    rows = [
+        [
+            rule,
+            terminal.format_number(one["coverage"]),
+            f"[{one['low']:.3f}, {one['high']:.3f}]",
+            terminal.format_number(one["size"]),
+            terminal.format_number(one["empty"]),
+            terminal.format_number(one["single"]),
+        ]
+        for rule, one in found["rules"].items()
+    ]
+    return (
+        head
+        + "\n"
+        + terminal.format_table(["rule", "coverage", "95 % of halves", "labels", "empty", "single"], rows)
+    )
+
+
+def _format_slices(groups: Mapping[str, Any]) -> str:
+    rows = [
+        [
+            group,
+            held["samples"],
+            terminal.format_number(held["ece"]),
+            _format_interval(held, "ece", "pedestrian"),
+            terminal.format_number(held["ece_if_calibrated"]),
+            terminal.format_number(held["overconfidence"]),
+            _format_interval(held, "overconfidence", "pedestrian"),
+        ]
+        for group, held in sorted(groups.items(), key=lambda item: get_sort_key(item[0]))
+    ]
+    head = ["slice", "samples", "ece", "95 % by pedestrian", "if calibrated", "overconfidence"]
+    return terminal.format_table([*head, "95 % by pedestrian"], rows)
+
+
+def _format_interval(held: Mapping[str, Any], metric: str, unit: str) -> str:
+    low, high = held["intervals"][metric][unit] or (None, None)
+    return terminal.format_interval(low, high, 3, held["cautions"][metric][unit])
+
+
+def build_calibration_files(
+    found: Mapping[str, Any], result: MetricResult, seconds: Mapping[str, float]
+) -> dict[str, bytes]:
+    """The files of a folder by name: results, bins as csv, report.
+
+    Args:
+        found: what `build_calibration_json` gave.
+        result: what was found.
+        seconds: group to its mean time to event, for the groups of time.
+    """
+    about = {
+        "samples": f"{found['samples']:,} of {found['pedestrians']:,} pedestrians",
+        "data digest": found["data_digest"],
+        "resamples": str(found["draws"]),
+        "seed": str(found["seed"]),
+    }
+    title = capitalize_text(f"{found['name']}: calibration, config {found['config_name']}")
+    section = build_calibration_section(
+        result, title=title, model=found["name"], about=about, seconds=seconds
+    )
+    page = report([section], title=f"Calibration of {found['name']}", subtitle="pedestrians")
+    return add_marker(
+        {
+            "bins.csv": format_csv(result.instances("bin")).encode(),
+            "report.html": page.encode("utf-8", errors="backslashreplace"),
+        },
+        found,
+    )

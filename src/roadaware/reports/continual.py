@@ -16,8 +16,18 @@ from roadaware.protocols.continual import (
     MethodResult,
 )
 from roadaware.protocols.event_domains import FEWEST_SCENES, TEST_EVERY, Measured
-from roadaware.reports.page import Facts, Note, Pictures, Points, Section, Table
-from roadaware.reports.picture import FULL, Picture, create_canvas, set_style
+from roadaware.reports.page import (
+    FULL,
+    Facts,
+    Note,
+    Picture,
+    Pictures,
+    Points,
+    Section,
+    Table,
+    create_canvas,
+    set_style,
+)
 from roadaware.reports.terminal import format_bytes, format_interval, format_table
 
 COLUMNS = (

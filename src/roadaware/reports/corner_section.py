@@ -24,17 +24,23 @@ from roadaware.metrics.metric_state import SceneResult
 from roadaware.protocols.coda import TRAINING_SETS
 from roadaware.reports.configs import build_config_table, format_config
 from roadaware.reports.page import (
+    BLUE,
+    FULL,
+    GREY,
+    ORANGE,
     Block,
     Facts,
     Mark,
     Note,
+    Picture,
     Pictures,
     Section,
     Table,
     TableCell,
     build_caption,
+    create_canvas,
+    set_style,
 )
-from roadaware.reports.picture import BLUE, FULL, GREY, ORANGE, Picture, create_canvas, set_style
 from roadaware.reports.scene_section import plot_classes
 from roadaware.reports.text import (
     capitalize_text,

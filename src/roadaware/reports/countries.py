@@ -18,8 +18,18 @@ from roadaware.protocols.countries import (
     Direction,
 )
 from roadaware.reports.continual import format_measured
-from roadaware.reports.page import Facts, Note, Pictures, Points, Section, Table
-from roadaware.reports.picture import FULL, Picture, create_canvas, set_style
+from roadaware.reports.page import (
+    FULL,
+    Facts,
+    Note,
+    Picture,
+    Pictures,
+    Points,
+    Section,
+    Table,
+    create_canvas,
+    set_style,
+)
 from roadaware.reports.terminal import format_table
 
 COLUMNS = ("from", "to", "learnt from", "mAP on the target", "less source-only", "mAP on the source")

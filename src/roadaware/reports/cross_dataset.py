@@ -9,13 +9,17 @@ from typing import Any
 
 import polars as pl
 
-from roadaware.protocols.cross_dataset.results import HIGHER, SEEDS_JOINED, CrossResults
+from roadaware.protocols.cross_dataset.config import HIGHER, SEEDS_JOINED, CrossResults
 from roadaware.protocols.printed_iv2022 import AUC_IS, DOMAINS, ENSEMBLE, HOME, load_printed
+from roadaware.reports import terminal
 from roadaware.reports.cross_dataset_cells import DOUBT_NAMES, NAMES, PLAIN, Found, Study, compute_mean
 from roadaware.reports.cross_dataset_figures import (
     CHANCE,
     build_matrix_table,
     compute_means,
+    find_cell,
+    format_row_name,
+    list_rows,
     plot_distributions,
     plot_heat_maps,
     plot_reliability_by_set,
@@ -39,6 +43,7 @@ from roadaware.reports.page import (
     Facts,
     Mark,
     Note,
+    Picture,
     Pictures,
     Points,
     Section,
@@ -46,7 +51,6 @@ from roadaware.reports.page import (
     TableCell,
     report,
 )
-from roadaware.reports.picture import Picture
 from roadaware.reports.text import format_count, format_number
 
 # Tables I and II of IV 2022 from a study's own runs, with the printed numbers below where there are some.
@@ -539,3 +543,103 @@ def _effect(metric: str, held: Sequence[Effect]) -> Iterator[str]:
 
 def _nothing(metrics: Sequence[str]) -> str:
     return f"No cell has a value of {' or '.join(NAMES[metric] for metric in metrics)}."
+
+
+# The same as text of a terminal.
+
+_METRICS = ("auc", "ece")
+_KINDS = ("home", "away", "visitors", "ensemble")
+_HEADS = ("home", "away", "others together", "all together")
+_MOST_REASONS = 12
+
+
+def format_cross_results(results: CrossResults) -> str:
+    """Means at home, away and together, the matrix of every model, ranks, and what is missing.
+
+    Args:
+        results: as they were opened.
+    """
+    study = Study(results)
+    learnt, tested = len(study.learnt), len(study.tested)
+    parts = [f"{len(study.models)} models, trained on {learnt} and tested on {tested} domains"]
+    if study.metrics:
+        parts += [
+            _format_means(study),
+            *(text for metric in _METRICS if (text := _format_matrix(study, metric))),
+        ]
+        parts += [_format_ranks(study)]
+    else:
+        parts.append("no cell has a value yet")
+    parts += list(_list_missing(results))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _format_means(study: Study) -> str:
+    """Each model's mean over test sets, at home, away and as ensembles over training sets."""
+    shown = [metric for metric in _METRICS if metric in study.metrics]
+    rows = []
+    for model in study.models:
+        found = [compute_means(study, model, metric) for metric in shown]
+        rows.append([model, *(terminal.format_number(held[kind]) for held in found for kind in _KINDS)])
+    head = ["model", *(f"{NAMES[metric]} {name}" for metric in shown for name in _HEADS)]
+    return terminal.format_table(head, rows) + "\nmeans over test sets and seeds"
+
+
+def _format_matrix(study: Study, metric: str) -> str:
+    """Every model and training set in a row, test sets in columns, with intervals over pedestrians."""
+    if metric not in study.metrics:
+        return ""
+    rows = []
+    for model in study.models:
+        for trained in list_rows(study):
+            found = [find_cell(study, model, trained, tested, metric) for tested in study.tested]
+            if any(one is not None for one in found):
+                rows.append([model, format_row_name(study, trained), *map(_format_found, found)])
+    head = ["model", "trained on", *(f"on {name}" for name in study.tested)]
+    return f"{NAMES[metric]}\n{terminal.format_table(head, rows, left=2)}"
+
+
+def _format_found(found: Found | None) -> str:
+    if found is None:
+        return ""
+    if found.value is None:
+        return "failed"
+    ends = terminal.format_interval(found.low, found.high, caution=found.caution)
+    return (
+        terminal.format_number(found.value)
+        if ends == "-"
+        else f"{terminal.format_number(found.value)} {ends}"
+    )
+
+
+def _format_ranks(study: Study) -> str:
+    lines = []
+    for metric in _METRICS:
+        found = rank_models(study, metric)
+        if found.comparison is None:
+            lines.append(f"{NAMES[metric]}: {found.why}")
+            continue
+        held = found.comparison
+        listed = ", ".join(f"{name} {rank:.2f}" for name, rank in held.ranks.items())
+        differ = sum(pair.differ for pair in held.pairs)
+        lines.append(
+            f"{NAMES[metric]}: {listed}; Friedman p {held.p:.2g} over {held.sets} pairs of sets, {differ} of "
+            f"{len(held.pairs)} pairs of models differ at alpha {held.alpha:g}"
+        )
+    return "mean out-of-domain ranks, 1 is best:\n" + terminal.format_bullets(lines)
+
+
+def _list_missing(results: CrossResults) -> Iterator[str]:
+    if results.study.get("unfinished"):
+        yield f"{results.study['unfinished']} cells are not finished"
+    for kind in ("failed", "skipped"):
+        reasons = list((results.study.get(kind) or {}).items())
+        if reasons:
+            yield f"{kind}:\n" + terminal.format_bullets(_few(reasons))
+
+
+def _few(reasons: Sequence[tuple[str, str]]) -> Iterator[str]:
+    for name, why in reasons[:_MOST_REASONS]:
+        yield f"{terminal.format_cell(name)}: {why}"
+    if len(reasons) > _MOST_REASONS:
+        yield f"and {len(reasons) - _MOST_REASONS} more"

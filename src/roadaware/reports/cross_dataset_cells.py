@@ -8,7 +8,7 @@ from functools import cached_property
 from statistics import fmean, stdev
 from typing import Literal
 
-from roadaware.protocols.cross_dataset.results import HIGHER, CrossResults, parse_training_sets
+from roadaware.protocols.cross_dataset.config import HIGHER, CrossResults, parse_training_sets
 
 PLAIN = "deterministic"
 OVER_SEEDS = "ensemble"

@@ -14,7 +14,7 @@ from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.metrics.calibration import CalibrationConfig, CalibrationCore
 from roadaware.metrics.scores import SampleScores
-from roadaware.protocols.cross_dataset.results import HIGHER, Cell
+from roadaware.protocols.cross_dataset.config import HIGHER, Cell
 from roadaware.reports.cross_dataset_cells import (
     DOUBT_NAMES,
     NAMES,
@@ -24,8 +24,7 @@ from roadaware.reports.cross_dataset_cells import (
     compute_mean,
     describe_direction,
 )
-from roadaware.reports.page import MOST_CHOICES, Filter, Filterable, Mark, Table, TableCell
-from roadaware.reports.picture import (
+from roadaware.reports.page import (
     BLUE,
     DASHES,
     DOTTED,
@@ -34,12 +33,18 @@ from roadaware.reports.picture import (
     GREY,
     INK,
     MARKERS,
+    MOST_CHOICES,
     ORANGE,
     PALE,
     PURPLE,
     SKY,
     VERMILLION,
+    Filter,
+    Filterable,
+    Mark,
     Picture,
+    Table,
+    TableCell,
     create_canvas,
     set_style,
 )

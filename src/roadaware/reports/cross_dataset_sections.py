@@ -18,12 +18,11 @@ from roadaware.protocols.cross_dataset.cells import (
     compute_resampled_means,
     read_sets,
 )
-from roadaware.protocols.cross_dataset.results import HIGHER, SEEDS_JOINED, SETS, Cell
+from roadaware.protocols.cross_dataset.config import HIGHER, SEEDS_JOINED, SETS, Cell
 from roadaware.reports.bars import Difference, plot_forest
 from roadaware.reports.cross_dataset_cells import DOUBT_NAMES, NAMES, PLAIN, Study, describe_direction
-from roadaware.reports.page import Mark, Table
+from roadaware.reports.page import Mark, Picture, Table
 from roadaware.reports.page import TableCell as Entry
-from roadaware.reports.picture import Picture
 from roadaware.reports.text import capitalize_text, format_interval, format_number
 from roadaware.statistics.intervals import (
     PercentileDraws,

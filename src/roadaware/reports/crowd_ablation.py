@@ -22,18 +22,22 @@ from roadaware.protocols.crowd_ablation import (
     count_shared_blocks,
 )
 from roadaware.reports.page import (
+    MARKERS,
+    PALE,
+    SERIES,
     Block,
     Facts,
     Mark,
     Note,
+    Picture,
     Pictures,
     Points,
     Section,
     Table,
     TableCell,
     report,
+    set_style,
 )
-from roadaware.reports.picture import MARKERS, PALE, SERIES, Picture, set_style
 from roadaware.reports.terminal import format_table
 from roadaware.reports.text import format_interval, format_number, format_signed
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import log
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from roadaware.analysis.road_counts import count_table
-from roadaware.protocols.coda import TRAINING_SETS
+from roadaware.analysis.corner_tables import compute_composition
+from roadaware.analysis.evaluation.corner_cases import open_truth
+from roadaware.analysis.evaluation.event_inputs import convert_kinds
+from roadaware.analysis.event_findings import list_warnings
+from roadaware.analysis.road_counts import compare_printed_counts, count, count_table
+from roadaware.datasets import READERS
+from roadaware.datasets.box_rows import FACTS, KIND
+from roadaware.errors import UsageError
+from roadaware.protocols.coda import TRAINING_SETS, infer_version
 from roadaware.reports.terminal import (
     format_bullets,
     format_cell,
@@ -16,10 +26,12 @@ from roadaware.reports.terminal import (
     format_number,
     format_table,
 )
+from roadaware.steps import log_step
 
 if TYPE_CHECKING:
     from roadaware.analysis.corner_tables import Composition
-    from roadaware.scenes.tables import Scenes
+    from roadaware.reports.page import Section
+    from roadaware.scenes.tables import Predictions, Scenes
 
 _SHOWN = 20
 
@@ -174,3 +186,157 @@ def format_composition(held: Composition) -> list[str]:
 
 def _beside(value: int, printed: int | None) -> str:
     return f"{value:,}" if printed is None else f"{value:,} ({printed:,})"
+
+
+def format_conversion(
+    lines: Sequence[str], lost: Mapping[str, int], where: str, tables: Scenes | Predictions | None = None
+) -> str:
+    """What was written in the form of another tool, what it cannot hold, and what was refused before.
+
+    Args:
+        lines: what was written.
+        lost: what the form does not hold, to how many.
+        where: the last line.
+        tables: whose refused rows are told.
+    """
+    found = [*lines, *(f"  not held: {n:,} {what}" for what, n in lost.items())]
+    if tables is not None and (refused := len(tables.rejected)):
+        row = tables.rejected.row(0, named=True)
+        place = f"{row['file']}{':' + str(row['line']) if row['line'] else ''}: {row['reason']}"
+        found.append(f"  refused when it was read: {refused:,} rows or files, the first {format_cell(place)}")
+    return "\n".join([*found, where])
+
+
+def list_missing_facts(dataset: str, scenes: Scenes) -> list[str]:
+    """What the annotations do not say, and how to say it."""
+    options = READERS[dataset].options
+    found = []
+    videos = scenes.videos
+    notes = scenes.meta.notes
+    if said := notes.get("columns"):
+        unread = notes.get("columns_not_read")
+        found.append(
+            f"columns: {said}; boxes in {notes.get('units')}" + (f"; not read: {unread}" if unread else "")
+        )
+    if "fps" in options and len(videos) and ("fps" not in videos.columns or videos["fps"].null_count()):
+        found.append(
+            f"frames a second are not known: --option fps=25, the videos by --media, or the line `fps = 25` in {FACTS}"
+        )
+    if "unit_boxes" in notes:
+        found.append(
+            "sizes of images are not known, boxes are in shares of them: --option size=1920x1080, the videos by --media, or "
+            f"the line `size = [1920, 1080]` in {FACTS}"
+        )
+    if dataset == "mot" and len(videos):
+        unknown = [
+            what
+            for what, name in (("frames a second", "fps"), ("sizes of images", "width_px"))
+            if name not in videos.columns or videos[name].null_count()
+        ]
+        if unknown:
+            found.append(
+                f"{' and '.join(unknown)} are not known: a seqinfo.ini beside each gt/ with frameRate, imWidth and "
+                f"imHeight, the videos by --media, or the lines `fps = 25` and `size = [1920, 1080]` in {FACTS}"
+            )
+    words = scenes.meta.vocabularies.get(KIND, ())
+    if "classes" in options and words and all(word.isdigit() for word in words):
+        found.append(
+            f"names of classes are not known: --option classes=person,car, or the line `classes = [...]` in {FACTS}"
+        )
+    return found
+
+
+_TABLES = ("parts", "classes", "top", "tags")
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What was counted.
+
+    Args:
+        scenes: whose.
+        heading, text: for people.
+        facts: for machines, JSON-ready.
+        tables: that are written, by name.
+        title, section: of the page.
+    """
+
+    scenes: Scenes
+    heading: str
+    text: list[str]
+    facts: dict[str, Any]
+    tables: Mapping[str, pl.DataFrame]
+    title: str
+    section: Callable[[], Section]
+
+
+def count_labels(scenes: Scenes, kinds: list[str]) -> Counted:
+    """Boxes and tubes by class and split, beside what the paper prints of ROAD.
+
+    Args:
+        scenes: whose.
+        kinds: of labels; all where there are none.
+
+    Raises:
+        UsageError: if the set has no labels of a kind.
+    """
+    from roadaware.reports.audit import build_stats_section
+
+    with log_step("counting"):
+        counts = count(scenes)
+        printed = compare_printed_counts(counts, scenes)
+    wanted = convert_kinds(kinds, scenes)
+    known = counts["kind"].unique(maintain_order=True).to_list()
+    unknown = sorted(set(wanted) - set(known))
+    if unknown:
+        raise UsageError(f"no labels of kind {', '.join(unknown)}; there are {', '.join(known) or 'none'}")
+    if wanted:
+        counts = counts.filter(pl.col("kind").is_in(wanted))
+        printed = None if printed is None else printed.filter(pl.col("kind").is_in(wanted))
+    name, videos = scenes.meta.dataset, len(scenes.videos)
+    rows = counts if printed is None else printed
+    text = [format_kind_counts(counts, kind) for kind in counts["kind"].unique(maintain_order=True)]
+    return Counted(
+        scenes,
+        f"{format_cell(name)}: {videos:,} videos; boxes/tubes by class and split",
+        text if printed is None else [*text, format_printed_counts(printed)],
+        {
+            "source_digest": scenes.meta.source_digest,
+            "videos": videos,
+            "counts": rows.to_dicts(),
+            "compared_with_print": printed is not None,
+        },
+        {"counts": rows},
+        f"Counts of {name or 'a data set'}",
+        lambda: build_stats_section(counts, printed),
+    )
+
+
+def count_corner_cases(path: Path, corner: Path | None) -> Counted:
+    """What a set of corner cases is made of, beside what the paper prints of CODA.
+
+    Args:
+        path: as `analysis.evaluation.corner_cases.open_truth` takes it.
+        corner: the corner cases, where they are in a file of their own.
+    """
+    from roadaware.reports.corner_section import build_composition_section
+
+    scenes = open_truth(path, corner)
+    version = "2022" if corner is not None else infer_version(scenes)
+    with log_step("counting"):
+        held = compute_composition(scenes, version)
+    title = f"Corner cases of {scenes.meta.dataset or 'a set'}"
+    tables = {name: getattr(held, name) for name in _TABLES}
+    return Counted(
+        scenes,
+        f"{format_cell(scenes.meta.dataset or 'a set')}: corner cases; common classes as in {version}",
+        format_composition(held),
+        {
+            "common_classes_as_in": version,
+            **{name: table.to_dicts() for name, table in tables.items()},
+            "facts": held.facts,
+        },
+        tables,
+        title,
+        lambda: build_composition_section(held, title=title, notes=list_warnings(scenes)),
+    )

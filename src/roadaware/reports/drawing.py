@@ -18,21 +18,12 @@ from roadaware.analysis.worst_tubes import Strip
 from roadaware.arrays import Pixels
 from roadaware.io.files import write_atomically
 from roadaware.io.video import VideoReader, VideoWriter
-from roadaware.reports.picture import (
-    FULL,
-    GREEN,
-    GREY,
-    INK,
-    PALE,
-    VERMILLION,
-    Picture,
-    create_canvas,
-    set_style,
-)
+from roadaware.reports.page import FULL, GREEN, GREY, INK, PALE, VERMILLION, Picture, create_canvas, set_style
 from roadaware.reports.text import capitalize_text, clip_label
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.sensors import find_video_path
 from roadaware.scenes.tables import Scenes
+from roadaware.tasks.videos import VideoSet, iterate_shots
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -605,3 +596,28 @@ def draw_joints(
                 same = one % 2 == other % 2 and one > 0
                 pen.line(ends, fill=(_LEFT if one % 2 else _RIGHT) if same else _MIDDLE, width=2)
     return image
+
+
+def draw_poses(table: pl.DataFrame, asked: VideoSet, out: Path, count: int) -> int:
+    """Draw the joints of people into the first images with any, each as a PNG; how many there were.
+
+    Args:
+        table: as `tasks.poses` gives it.
+        asked: the videos that they are of.
+        out: folder of the images.
+        count: images, at most.
+    """
+    films, done = {film.video: film for film in asked.films}, 0
+    for (video, frame), rows in table.group_by("video", "frame", maintain_order=True):
+        if done == count:
+            break
+        for shot in iterate_shots(films[str(video)], [int(str(frame))]):
+            if shot.picture is None:
+                continue
+            joints = np.array(rows["joints_px"].to_list(), np.float32).reshape(len(rows), -1, 3)
+            held = io.BytesIO()
+            draw_joints(shot.picture, list(joints), list(rows.select(CORNERS).to_numpy())).save(held, "PNG")
+            name = f"{done:04d}-{str(video).replace('/', '-')}-{int(str(frame)):06d}.png"
+            write_atomically(out / name, held.getvalue())
+            done += 1
+    return done

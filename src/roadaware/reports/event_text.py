@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from roadaware.analysis import event_results as events
 from roadaware.analysis.event_results import select_headline
-from roadaware.reports.event_pages import build_streaming_rows, describe_clock
-from roadaware.reports.requirements import format_violations
+from roadaware.reports.event_pages import build_streaming_rows, describe_clock, format_violations
 from roadaware.reports.terminal import (
     format_bullets,
     format_cell,

@@ -1,4 +1,4 @@
-"""Evaluation section of road events: means, classes, curves, the worst tubes."""
+"""Evaluation section of road events: means, groups, classes, printed numbers, calibration, curves, the worst tubes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from roadaware.analysis import event_results as results
 from roadaware.analysis.event_results import Grid, Value
 from roadaware.analysis.excerpts import COSTLY_AT, Clip
 from roadaware.analysis.worst_tubes import WORST_AT, Strip
-from roadaware.reports.bars import Difference, Estimate, plot_estimates, plot_forest
+from roadaware.reports.bars import Difference, Estimate, Panel, plot_class_curves, plot_estimates, plot_forest
 from roadaware.reports.configs import build_config_table, format_config
-from roadaware.reports.curves import Panel, plot_class_curves
 from roadaware.reports.drawing import plot_strips
 from roadaware.reports.event_tables import (
     build_class_ap_table,
@@ -23,18 +22,23 @@ from roadaware.reports.event_tables import (
     group_tables,
 )
 from roadaware.reports.page import (
+    FULL,
+    GREY,
+    INK,
     Block,
     Clips,
     Facts,
     Mark,
     Note,
+    Picture,
     Pictures,
     Points,
     Section,
     Table,
     TableCell,
+    create_canvas,
+    set_style,
 )
-from roadaware.reports.picture import FULL, GREY, INK, Picture, create_canvas, set_style
 from roadaware.reports.text import (
     capitalize_text,
     clip_label,
@@ -47,6 +51,10 @@ from roadaware.reports.text import (
 
 if TYPE_CHECKING:
     pass
+
+
+# Tables of a report beside the average precision of road events: streaming accuracy, scores by slice.
+
 
 _READING = (
     "in points of mean average precision on the same videos. Bars are 95 % intervals over videos; a "

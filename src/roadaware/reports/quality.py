@@ -14,29 +14,27 @@ from roadaware.io import folders
 from roadaware.io.csv import format_csv
 from roadaware.reports import terminal
 from roadaware.reports.page import (
+    BLUE,
+    FULL,
+    GREEN,
+    GREY,
+    HALF,
     MOST_CHOICES,
+    PALE,
+    VERMILLION,
     Block,
     Facts,
     Filter,
     Filterable,
     Mark,
     Note,
+    Picture,
     Pictures,
     Section,
     Table,
     TableCell,
-    report,
-)
-from roadaware.reports.picture import (
-    BLUE,
-    FULL,
-    GREEN,
-    GREY,
-    HALF,
-    PALE,
-    VERMILLION,
-    Picture,
     create_canvas,
+    report,
     set_style,
 )
 from roadaware.reports.runs import encode_parquet

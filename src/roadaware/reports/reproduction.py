@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from roadaware.metrics.pedestrians import collect_sample_scores
-from roadaware.protocols.comparison import Cell as PrintedCell
+from roadaware.protocols.iv2024 import Cell as PrintedCell
 from roadaware.protocols.iv2024 import Question, Reproduction
 from roadaware.reports.bars import STATUSES, plot_coverage
 from roadaware.reports.configs import format_config
-from roadaware.reports.evaluation import build_evaluation_section
-from roadaware.reports.gallery import plot_evaluation, plot_story
+from roadaware.reports.evaluation import build_evaluation_section, plot_evaluation, plot_story
 from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, TableCell
 from roadaware.reports.text import format_count, format_interval, format_name, format_number
 from roadaware.scenes.sampling import split_samples

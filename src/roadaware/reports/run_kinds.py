@@ -14,18 +14,23 @@ from roadaware.analysis.scene_tasks import CORNER_CASES
 from roadaware.errors import UsageError
 from roadaware.reports import runs
 from roadaware.reports.clips import draw_run
-from roadaware.reports.corner_text import format_corner_run
-from roadaware.reports.event_pages import render_event_comparison, render_event_runs
-from roadaware.reports.event_runs import (
+from roadaware.reports.event_pages import (
     build_event_run_facts,
     build_event_run_files,
     build_event_run_json,
     collect_metrics,
     load_event_run,
+    render_event_comparison,
+    render_event_runs,
 )
 from roadaware.reports.event_text import format_event_comparison, format_event_run, format_event_runs
-from roadaware.reports.run_pages import render_comparison, run_page
-from roadaware.reports.run_text import format_comparison, format_run, format_runs
+from roadaware.reports.run_pages import (
+    format_comparison,
+    format_run,
+    format_runs,
+    render_comparison,
+    run_page,
+)
 from roadaware.reports.scene_runs import (
     build_scene_run_facts,
     build_scene_run_files,
@@ -35,7 +40,12 @@ from roadaware.reports.scene_runs import (
     render_scene_comparison,
     render_scene_runs,
 )
-from roadaware.reports.scene_text import format_scene_comparison, format_scene_run, format_scene_runs
+from roadaware.reports.scene_text import (
+    format_corner_run,
+    format_scene_comparison,
+    format_scene_run,
+    format_scene_runs,
+)
 from roadaware.reports.terminal import format_cell
 
 

@@ -389,3 +389,17 @@ def read_table(
 def _span(column: pl.Series) -> str:
     """The least and the greatest value."""
     return f"{column.min()!r} to {column.max()!r}"
+
+
+def build_comparison_json(comparison: Any) -> dict[str, Any]:
+    """The comparison, JSON-ready."""
+    return {
+        "names": list(comparison.names),
+        "draws": comparison.draws,
+        "interval": get_interval_method(comparison.draws),
+        "seed": comparison.seed,
+        "config": comparison.config,
+        **({"differs": held} if (held := getattr(comparison, "differs", None)) else {}),
+        **({"baselines": held} if (held := getattr(comparison, "baselines", None)) else {}),
+        "metrics": {row["metric"]: row for row in comparison.table.iter_rows(named=True)},
+    }

@@ -17,8 +17,7 @@ from roadaware.protocols.trajectories import (
     JudgedSet,
     TrajectoryStudy,
 )
-from roadaware.reports.page import Facts, Note, Pictures, Points, Section, Table
-from roadaware.reports.picture import (
+from roadaware.reports.page import (
     BLUE,
     DOTTED,
     FULL,
@@ -26,7 +25,13 @@ from roadaware.reports.picture import (
     GREY,
     ORANGE,
     VERMILLION,
+    Facts,
+    Note,
     Picture,
+    Pictures,
+    Points,
+    Section,
+    Table,
     create_canvas,
     set_style,
 )

@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from roadaware.analysis.excerpts import Clip
+from roadaware.analysis.drives import FILMS, Examined, list_outlines, open_videos
+from roadaware.analysis.excerpts import Clip, Excerpt, find_film
 from roadaware.analysis.triage import REASONS
+from roadaware.errors import RoadawareError
 from roadaware.io.csv import format_csv
 from roadaware.io.folders import encode_json
-from roadaware.reports.page import Block, Clips, Facts, Note, Pictures, Section, Table, report
-from roadaware.reports.picture import DASHES, FULL, GREY, PALE, SERIES, Picture, create_canvas, set_style
+from roadaware.io.sources import to_printable
+from roadaware.io.video import VideoReader
+from roadaware.reports import terminal
+from roadaware.reports.clips import draw_clips
+from roadaware.reports.page import (
+    DASHES,
+    FULL,
+    GREY,
+    PALE,
+    SERIES,
+    Block,
+    Clips,
+    Facts,
+    Note,
+    Picture,
+    Pictures,
+    Section,
+    Table,
+    create_canvas,
+    report,
+    set_style,
+)
 from roadaware.reports.runs import encode_parquet
 from roadaware.reports.text import sanitize_text
-from roadaware.reports.watch_page import format_clock
+from roadaware.reports.watch_page import format_clock, is_watch, read_summary
+from roadaware.tasks.videos import Film
 
 MOST_BARS, MOST_VIDEOS, MOST_SHOWN = 25, 30, 2
 _ROW_IN, _MARGIN_IN = 0.2, 0.8
@@ -277,3 +302,96 @@ _CAPTION = (
     "Every value lies in 0 to 1 and rests on frames until then. A moment is worth 1 - prod(1 - weight * value * rarity), "
     "where values that many moments of these drives reach are not rare, and less for each higher one that is like it."
 )
+
+
+def list_notices(sources: Sequence[Path]) -> list[str]:
+    """What the summaries of watches say that their readers should know, each once.
+
+    Args:
+        sources: runs and tables.
+    """
+    found = [str(read_summary(path).get("notice") or "") for path in sources if is_watch(path)]
+    return [notice for notice in dict.fromkeys(found) if notice]
+
+
+def draw_moments(
+    moments: pl.DataFrame, examined: Examined, films: Mapping[str, Path], media: Sequence[Path]
+) -> tuple[Clip, ...]:
+    """Clips of moments, each with its sentence; of those whose film is not found the reason.
+
+    Args:
+        moments: those that are shown, the first one first.
+        examined: the drives that they are of.
+        films: those that were watched, by the name of their video.
+        media: films, or folders of films, of the others.
+    """
+    lengths = {row["video"]: row for row in examined.lengths.iter_rows(named=True)}
+    found: dict[str, Film | str] = {}
+    excerpts: list[Excerpt] = []
+    for row in moments.iter_rows(named=True):
+        video = row["video"]
+        if video not in found:
+            found[video] = _find_film(video, examined.source[video], films, media)
+        film, facts = found[video], lengths[video]
+        rate = facts["fps"] if isinstance(film, str) else _read_rate(film) or facts["fps"]
+        shown = int(row["frame"])
+        first = max(0, shown - round(1.5 * rate))
+        end = shown + max(1, round(1.5 * rate))
+        says = f"{row['rank']}. {to_printable(video, 60)}, {format_clock(row['t_s'])}: {row['sentence']}."
+        if isinstance(film, str):
+            excerpts.append(Excerpt(says, video, None, film, first, end, shown, rate))
+            continue
+        shown = min(shown, film.n_frames - 1)
+        outlines = list_outlines(examined.source[video], video, row["tube"], (first, end))
+        size = (float(facts["width_px"]), float(facts["height_px"]))
+        excerpts.append(
+            Excerpt(says, video, film, "", first, min(end, film.n_frames), shown, rate, size, outlines)
+        )
+    return draw_clips(excerpts)
+
+
+def _read_rate(film: Film) -> float | None:
+    if film.is_pictures:
+        return None
+    with contextlib.suppress(RoadawareError), VideoReader(Path(film.path)) as reader:
+        return float(reader.fps) if reader.fps else None
+    return None
+
+
+def _find_film(video: str, source: Path, films: Mapping[str, Path], media: Sequence[Path]) -> Film | str:
+    """The film of a video, or why there is none."""
+    path = films.get(video)
+    if path is not None and path.suffix.lower() == ".gif":
+        path = source / "video.mp4"
+    if path is None:
+        named = [place for place in media if place.is_file() and place.stem == video]
+        named += [place / f"{video}{kind}" for place in media if place.is_dir() for kind in FILMS]
+        path = next((place for place in named if place.is_file()), None)
+    try:
+        if path is not None:
+            with VideoReader(path) as reader:
+                return Film(video, str(path), len(reader), reader.height_px, reader.width_px)
+        return find_film(open_videos(source), video, (*media, source))
+    except RoadawareError as error:
+        return str(error).splitlines()[0]
+
+
+def format_triage(listed: Sequence[Mapping[str, Any]], data: Mapping[str, Any]) -> str:
+    """The first moments as text, and what could not be taken.
+
+    Args:
+        listed: rank, moment, t_s, worth and sentence of each.
+        data: as `summary` of `build_triage_files`, with `top`.
+    """
+    length = format_hours(data["hours"])
+    lines = [
+        f"{data['moments_found']:,} moments in {length} of {data['videos']:,} videos; {data['top']:,} listed"
+    ]
+    if data["learnt"]:
+        lines.append(f"ordered by {data['learnt']['yes']} verdicts of yes and {data['learnt']['no']} of no")
+    for row in listed:
+        where = f"{terminal.format_cell(row['moment'].rpartition(':')[0])} {row['t_s']:.1f} s"
+        lines.append(f"{row['rank']:4}. {row['worth']:.2f}  {where}: {terminal.format_cell(row['sentence'])}")
+    for where, why in data["failed"].items():
+        lines.append(f"not taken: {terminal.format_cell(where)}: {terminal.format_cell(why)}")
+    return "\n".join(lines)

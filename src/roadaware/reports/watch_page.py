@@ -1,41 +1,211 @@
-"""The page of a watch, made of what stands in its folder."""
+"""The page of a watch, made of what stands in its folder: spans of tubes, highlights; and the same in words for terminals."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
 from roadaware.analysis.excerpts import LONGEST_S, MOST_CLIPS, Clip, Excerpt
-from roadaware.analysis.watched import UNLABELLED, Moment, Span, Watched, summarise_events
 from roadaware.errors import DamagedError, InputError
 from roadaware.io.files import read_regular
 from roadaware.io.video import VideoReader
 from roadaware.online.events import read_events
 from roadaware.online.run_folder import EVENTS, FILM, SUMMARY
+from roadaware.reports import terminal
 from roadaware.reports.clips import draw_clips, read_poster
 from roadaware.reports.drawing import COLOURS
-from roadaware.reports.page import Block, Clips, Facts, Films, Note, Pictures, Points, Section, Table, report
-from roadaware.reports.picture import (
+from roadaware.reports.page import (
     FULL,
     GREY,
     HALF,
     INK,
     PALE,
     VERMILLION,
+    Block,
+    Clips,
+    Facts,
+    Films,
+    Note,
     Picture,
+    Pictures,
+    Points,
+    Section,
+    Table,
     create_canvas,
+    report,
     set_style,
 )
 from roadaware.reports.text import sanitize_text
-from roadaware.tasks.event_sentences import Stretch, collect_stretches
+from roadaware.tasks.road_events import Stretch, collect_stretches
 from roadaware.tasks.videos import Film
+
+if TYPE_CHECKING:
+    from roadaware.online.watch import Progress
+
+
+Event = Mapping[str, Any]
+MOST_MOMENTS = 8
+UNLABELLED = "?"
+_APART_S = 1.0
+_NEAR = 0.5
+_KINDS = ("agent", "action", "location", "event")
+_RARE = frozenset({"EmVeh", "Mobike", "Cyc", "Xing", "XingFmLft", "XingFmRht", "Ovtak", "HazLit", "Wait2X"})
+"""Labels, as ROAD has them, that somebody who drives would look up at."""
+
+
+@dataclass(eq=False)
+class Span:
+    """One tube over time.
+
+    Args:
+        tube: its number.
+        begin_s: when it was first found.
+        end_s: when it was last found.
+        score: mean agentness, as last reported.
+        agents: label to the best score that was reported for it.
+        height: of its box at the largest, in pixels.
+        probable: (time, smoothed probability) of each time that crossing was reported.
+    """
+
+    tube: int
+    begin_s: float
+    end_s: float
+    score: float = 0.0
+    agents: dict[str, float] = field(default_factory=dict)
+    height: float = 0.0
+    probable: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def agent(self) -> str:
+        """The label that was reported best; `UNLABELLED` where none was."""
+        return max(self.agents, key=lambda name: (self.agents[name], name), default=UNLABELLED)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A time at which to look.
+
+    Args:
+        t_s: when.
+        why: in words.
+        worth: the larger, the sooner it is shown.
+        tube: of which; None for none.
+    """
+
+    t_s: float
+    why: str
+    worth: float
+    tube: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """The events of a watch.
+
+    Args:
+        spans: by number.
+        driving: (time, label) of each change of what the own vehicle does.
+        source: (time, message) of what happened to the source.
+        moments: best first.
+    """
+
+    spans: tuple[Span, ...]
+    driving: tuple[tuple[float, str], ...]
+    source: tuple[tuple[float, str], ...]
+    moments: tuple[Moment, ...]
+
+
+def summarise_events(events: Iterable[Event], height_px: float | None = None) -> Watched:
+    """The tubes, the own vehicle and the moments of a stream of events.
+
+    Args:
+        events: as `online.events.read_events` gives them.
+        height_px: of the image; without it nobody is near.
+    """
+    spans: dict[int, Span] = {}
+    driving: list[tuple[float, str]] = []
+    source: list[tuple[float, str]] = []
+    moments: list[Moment] = []
+    times: list[tuple[int, float]] = [(0, 0.0)]
+    frames: dict[int, tuple[int, int]] = {}
+    known: set[str] = set()
+    for event in events:
+        t_s, what, tube = float(event["t_s"]), str(event["event"]), event["tube"]
+        times.append((int(event["frame"]), t_s))
+        if what == "source":
+            source.append((t_s, str(event.get("message", ""))))
+            moments.append(Moment(t_s, f"the source: {event.get('message', '')}", 1.5))
+        elif tube is None:
+            text = ", ".join(name for held in event["labels"].values() for name in held)
+            if what != "end" and text and (not driving or driving[-1][1] != text):
+                moments += (
+                    [Moment(t_s, f"own vehicle: {driving[-1][1]}, then {text}", 0.8)] if driving else []
+                )
+                driving.append((t_s, text))
+        else:
+            span = spans.setdefault(int(tube), Span(int(tube), t_s, t_s))
+            frames[span.tube] = (int(event["first_frame"]), int(event["last_frame"]))
+            # Add an event of a tube, and its highlight
+            span.score = float(event["score"])
+            for name, score in event["labels"].get("agent", {}).items():
+                span.agents[name] = max(span.agents.get(name, 0.0), float(score))
+            found, called = [], f"#{span.tube} {span.agent}"
+            if what == "crossing_probable":
+                likely = float(event.get("crossing", {}).get("smoothed") or 0.0)
+                span.probable.append((t_s, likely))
+                found.append(
+                    Moment(t_s, f"{called} will probably cross ({100 * likely:.0f} %)", 3 + likely, span.tube)
+                )
+            labels = {name for kind in _KINDS for name in event["labels"].get(kind, {})}
+            # Sorted, or the order of a set would decide which of two firsts is shown.
+            for name in sorted((labels & _RARE) - known):
+                known.add(name)
+                found.append(Moment(t_s, f"{called}: the first {name}", 1.0 + span.score, span.tube))
+            box = event.get("box")
+            height = float(box[3] - box[1]) if box else 0.0
+            if height_px and height >= _NEAR * height_px > span.height:
+                share = 100 * height / height_px
+                found.append(
+                    Moment(t_s, f"{called} is near: {share:.0f} % of the image's height", 1.2, span.tube)
+                )
+            span.height = max(span.height, height)
+            moments += found
+    _place(spans.values(), frames, times)
+    return Watched(tuple(spans[n] for n in sorted(spans)), tuple(driving), tuple(source), _best(moments))
+
+
+def _place(
+    spans: Iterable[Span], frames: Mapping[int, tuple[int, int]], times: list[tuple[int, float]]
+) -> None:
+    """Times of first and last frames, between those of events."""
+    at = np.array(sorted(set(times)), np.float64)
+    for span in spans:
+        ends = np.interp(frames[span.tube], at[:, 0], at[:, 1])
+        span.begin_s, span.end_s = float(ends[0]), float(max(ends))
+
+
+def _best(moments: Iterable[Moment]) -> tuple[Moment, ...]:
+    """The best highlights, without the same tube or second twice while there are others."""
+    kept: list[Moment] = []
+    # Of moments that are worth the same, the earlier one.
+    for moment in sorted(moments, key=lambda each: (-each.worth, each.t_s)):
+        near = any(abs(moment.t_s - other.t_s) < _APART_S for other in kept)
+        again = moment.tube is not None and any(moment.tube == other.tube for other in kept)
+        if not (near or again):
+            kept.append(moment)
+        if len(kept) == MOST_MOMENTS:
+            break
+    return tuple(kept)
+
 
 # The page of a watch: timeline, highlights, and what is uncertain.
 
@@ -457,3 +627,86 @@ def _models(summary: Mapping[str, Any]) -> Any:
     return Table(
         ("tells", "model", "what it is, or was trained on", "licence", "digest"), rows, "lllll", "Models"
     )
+
+
+_CELLS = 16
+
+
+def format_progress(
+    progress: Progress, fps: float, dropped: int, n_frames: int | None, pace: float | None = None
+) -> str:
+    """How a watch goes, in a line: how much of it is done, and the tubes that its summary will count.
+
+    Args:
+        progress: of the watch.
+        fps: frames per second lately.
+        dropped: frames passed over.
+        n_frames: to go through; None where nobody knows.
+        pace: numbers of frames per second, counting those that are not looked at; as `fps` where None.
+    """
+    minutes, seconds = divmod(progress.t_s, 60)
+    of, done = (f" of {n_frames:,}" if n_frames else ""), progress.last_number + 1
+    pace = fps if pace is None else pace
+    parts = [
+        *([_bar(done / n_frames)] if n_frames else []),
+        f"frame {progress.last_number + 1:,}{of}",
+        f"{minutes:02.0f}:{seconds:04.1f}",
+        f"{fps:.1f} fps",
+        *([f"{_clock((n_frames - done) / pace)} left"] if n_frames and pace > 0 else []),
+        f"latency {1e3 * (progress.latency.percentile_s(50) or 0):.0f} ms "
+        f"(p99 {1e3 * (progress.latency.percentile_s(99) or 0):.0f})",
+        f"{progress.begun:,} tubes ({progress.tubes} in the image)",
+        *([f"{progress.probable} probably crossing"] if progress.probable else []),
+    ]
+    return "  ".join([*parts, *([f"{dropped:,} dropped"] if dropped else [])])
+
+
+def _bar(share: float) -> str:
+    """How much is done, as a bar and in per cent."""
+    share = min(max(share, 0.0), 1.0)
+    full = int(share * _CELLS)
+    return f"[{'#' * full}{'.' * (_CELLS - full)}] {100 * share:3.0f} %"
+
+
+def _clock(seconds: float) -> str:
+    """Minutes and seconds, with hours where there are any."""
+    minutes, rest = divmod(math.ceil(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def format_watch(found: dict[str, Any], folder: Path) -> str:
+    """What came of a watch.
+
+    Args:
+        found: its summary.
+        folder: where it lies.
+    """
+    latency = found["latency_ms"]
+    rows = [
+        ("frames", f"{found['frames']:,}"),
+        ("seconds of the stream", f"{found['stream_s']:.1f}"),
+        ("frames per second", "–" if found["fps"] is None else f"{found['fps']:.1f}"),
+        ("latency p50 and p99, ms", f"{latency['p50'] or 0:.0f}, {latency['p99'] or 0:.0f}"),
+        ("tubes", f"{found['tubes']:,}"),
+        ("events", f"{found['events']:,}"),
+    ]
+    if "crossing" in found:
+        each = found["crossing"]["ms_per_pedestrian_frame"]
+        rows += [
+            ("pedestrians", f"{found['crossing']['pedestrians']:,}"),
+            ("of those, answered for", f"{found['crossing']['answered']:,}"),
+            ("ms for each pedestrian in a frame", "–" if each is None else f"{each:.2f}"),
+        ]
+    rows += [(each["meaning"], f"{each['count']:,}") for each in found["outcomes"].values()]
+    lines = [
+        f"watched {terminal.format_cell(found['source'])}",
+        "",
+        terminal.format_table(["", "found"], rows),
+        "",
+    ]
+    if not found["tubes"] and found["frames"]:
+        lines += [NOTHING, ""]
+    if "crowd" in found:
+        lines += ["crowd", *(f"  {terminal.format_cell(says)}" for says in found["crowd"]["says"]), ""]
+    return "\n".join([*lines, f"wrote {terminal.format_cell(str(folder))}: {', '.join(found['files'])}"])

@@ -12,8 +12,8 @@ import polars as pl
 from roadaware.arrays import Ints, Numbers
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_layout, set_score_layout
+from roadaware.scenes.factors import extract_segments, split_tubes_by_label
 from roadaware.scenes.tables import Meta, Predictions, Scenes
-from roadaware.scenes.tracks import extract_segments, split_tubes_by_label
 
 # Which labels a composite label is made of: a duplex of agent and action, an event, or any other.
 

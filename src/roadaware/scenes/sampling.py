@@ -15,8 +15,8 @@ from roadaware.arrays import Bools, Ints
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import compute_region_position
+from roadaware.scenes.factors import Positions, build_position_index, from_rows
 from roadaware.scenes.tables import Scenes
-from roadaware.scenes.tracks import Positions, build_position_index, from_rows
 
 Task = Literal["action", "intention", "risk"]
 Dataset = Literal["jaad", "pie"]

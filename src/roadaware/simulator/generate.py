@@ -27,11 +27,10 @@ from roadaware.io.video import FINE_CRF, VideoWriter
 from roadaware.scenes.store import save
 from roadaware.simulator.config import LidarConfig, SceneConfig
 from roadaware.simulator.episode import Episode
-from roadaware.simulator.lenses import Lens
-from roadaware.simulator.lidar import lidar_pose, simulate_sweep
 from roadaware.simulator.make import format_scene_name, make_episode
 from roadaware.simulator.mesh import build_camera
 from roadaware.simulator.render import FAR_M, Picture, Stage, render
+from roadaware.simulator.sensors import Lens, lidar_pose, simulate_sweep
 from roadaware.simulator.sound import render_audio
 from roadaware.simulator.synthetic_films import MARK
 from roadaware.simulator.truth import SeenCollector, build_scene_tables, simulate_block_view

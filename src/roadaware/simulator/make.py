@@ -12,10 +12,9 @@ from roadaware.errors import UsageError
 from roadaware.simulator.actors import VEHICLES, Actor, Ego, Mind, Pose
 from roadaware.simulator.chaos import make_chaos
 from roadaware.simulator.config import Conditions, SceneConfig, TimeOfDay, Weather
-from roadaware.simulator.episode import Episode
+from roadaware.simulator.episode import Episode, draw_config, draw_look
 from roadaware.simulator.figures.models import MODELS
 from roadaware.simulator.layout import Layout, Line, Road
-from roadaware.simulator.looks import draw_config, draw_look
 from roadaware.simulator.mesh import MOUNT_M
 from roadaware.simulator.people import compute_joints, stride_m
 from roadaware.simulator.sound import collect_street_noises

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from roadaware.arrays import Bytes, Floats, Floats32, Ints32
 from roadaware.errors import UsageError
-from roadaware.simulator import raster_kernels, shading_kernels, weather_kernels
+from roadaware.simulator import raster_kernels, shading_kernels
 from roadaware.simulator import raster_kernels as shadow_kernels
 from roadaware.simulator.actors import Actor, Lamp
 from roadaware.simulator.config import Conditions
@@ -21,9 +21,8 @@ from roadaware.simulator.figures import build_actor_mesh, build_signal_soup, rot
 from roadaware.simulator.mesh import CELL_M, Camera, Material, Semantic, Soup, merge_soups, transform_mesh
 from roadaware.simulator.people import build_body_mesh, prepare_poses
 from roadaware.simulator.raster_kernels import WORK, collect_edges, find_instance_boxes
-from roadaware.simulator.shading_kernels import compute_tints
+from roadaware.simulator.shading_kernels import add_pools, compute_tints
 from roadaware.simulator.town import Town
-from roadaware.simulator.weather_kernels import add_pools
 
 # Air: the light and weather of a scene in numbers, from its conditions.
 
@@ -472,8 +471,8 @@ def render(
     pools = compute_light_pools(lamps, view.eye, view.turn[:, 2], air.lamps)
     shading_kernels.shade(surfaces, seen, view, record, noise_field(), pools, shown)
     if air.wet > 0:
-        weather_kernels.add_wet_reflections(shown.light, seen, surfaces.tints, view, record, noise_field())
-        weather_kernels.add_glints(shown.light, _glints(lamps, camera, air), seen, surfaces.tints)
+        shading_kernels.add_wet_reflections(shown.light, seen, surfaces.tints, view, record, noise_field())
+        shading_kernels.add_glints(shown.light, _glints(lamps, camera, air), seen, surfaces.tints)
     rgb = _apply_sensor(shown, seen, air, camera, np.random.default_rng([seed, frame, 3]))
     return Picture(rgb, shown.instance, shown.semantic, shown.depth)
 
@@ -539,10 +538,10 @@ def _apply_sensor(shown: _Shown, seen: _Seen, air: Air, camera: Camera, rng: np.
         drops = _rain(width, height, rng) if air.rain > 0 else _flakes(width, height, rng)
         pale = [0.5 * (a + b) + 0.13 * air.beams for a, b in zip(air.zenith, air.horizon, strict=True)]
         colour = (*(1.5 * c for c in pale), 0.3) if air.rain > 0 else (*(1.35 * c for c in pale), 0.85)
-        weather_kernels.add_drops(shown.light, drops, seen.inverse, colour)
-    shrink = weather_kernels.SHRINK
+        shading_kernels.add_drops(shown.light, drops, seen.inverse, colour)
+    shrink = shading_kernels.SHRINK
     small = np.empty((height // shrink, width // shrink, 3), np.float32)
-    weather_kernels.extract_highlights(shown.light, small)
+    shading_kernels.extract_highlights(shown.light, small)
     reach = 2 * max(2, width // shrink // 45) + 1
     # Three boxes one after the other are about a Gaussian, and cost the same for any width.
     for _ in range(3):
@@ -550,7 +549,7 @@ def _apply_sensor(shown: _Shown, seen: _Seen, air: Air, camera: Camera, rng: np.
     small *= air.bloom
     rgb = np.empty((height, width, 3), np.uint8)
     glare, noise = _glare(seen, camera, air), int(rng.integers(2**31))
-    weather_kernels.apply_exposure(
+    shading_kernels.apply_exposure(
         shown.light, small, air.exposure, glare, _tones(), camera.grain, noise, rgb
     )
     return rgb

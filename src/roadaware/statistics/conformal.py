@@ -1,4 +1,4 @@
-"""How far several answers differ, and split conformal prediction: sets that hold the true label as often as promised."""
+"""How far several answers differ, split conformal prediction, and a few points that cover many."""
 
 from __future__ import annotations
 

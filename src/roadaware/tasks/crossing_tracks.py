@@ -596,3 +596,19 @@ def rank_people(table: pl.DataFrame) -> pl.DataFrame:
         **({"seconds": pl.col("seconds").first()} if "seconds" in table.columns else {}),
     )
     return people.sort("peak", "height_px", descending=True, maintain_order=True)
+
+
+def count_reasons(rejected: pl.DataFrame) -> dict[str, int]:
+    """Why rows were refused, without what differs from row to row, to how many; the most frequent first."""
+    import polars as pl
+
+    if rejected.is_empty():
+        return {}
+    # Messages end with what stands in the row, behind a colon or in quotes.
+    short = pl.col("reason").cast(pl.String).str.replace(r"(: | and is )['\d\-].*$", "")
+    found = (
+        rejected.group_by(short.alias("why"), maintain_order=True)
+        .len()
+        .sort("len", descending=True, maintain_order=True)
+    )
+    return dict(found.iter_rows())

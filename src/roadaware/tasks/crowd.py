@@ -446,14 +446,14 @@ class CrowdSample:
         slots: (T,) of the clip.
         frame: the place in the clip that is asked about.
         boxes: actions and sound (n, 4), relations (n, T, 4), grounding (T, 4), NaN where there is none.
-        targets: actions (n, classes) bool; relations (n, n, predicates) bool.
+        targets: actions (n, classes) bool; relations (n, n, predicates) bool; sound (n, 1) bool, who makes it.
         sentence: of grounding.
         span: of grounding, first and last place inside; -1 for none.
         asked: of sound, the class; -1 for any.
         heard: of sound, whether it is heard and its source seen.
         at_s: of sound, the moment on the clock of the film.
-        tracks: of actions and relations, (n, K, 4) the boxes of each person around the frame that is asked about, over a
-            longer time than the clip; of grounding, (n, T, K, 4) those of `people` around each frame.
+        tracks: of actions, relations and sound, (n, K, 4) the boxes of each person around the frame that is asked about, over
+            a longer time than the clip; of grounding, (n, T, K, 4) those of `people` around each frame.
         people: of grounding, (n, T, 4) everybody in the clip; the same of all questions about it.
         who: of grounding, who of them is spoken of; -1 for nobody, where the sentence is of another video.
     """
@@ -772,10 +772,21 @@ def _cut_sound(
         rows = find_sources(video, slot, sound["sound"], asked)
     slots, frame = clip_around(video, slot, cutting.frames)
     name = f"{video.film.video}, sound {sound['sound']} at {at_s:.1f} s"
-    nothing = np.zeros((0, 0), dtype=np.bool_)
-    boxes = video.corners[rows]
+    people = video.people(slot)
+    tracks = video.track_around(video.tube[people], video.corners[people], slot, cutting.track_frames)
+    boxes, makes = video.corners[rows], np.isin(people, rows)[:, None]
     return CrowdSample(
-        name, "sound", number, slots, frame, boxes, nothing, asked=asked, heard=len(rows) > 0, at_s=at_s
+        name,
+        "sound",
+        number,
+        slots,
+        frame,
+        boxes,
+        makes,
+        asked=asked,
+        heard=len(rows) > 0,
+        at_s=at_s,
+        tracks=tracks,
     )
 
 

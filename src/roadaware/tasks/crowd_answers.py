@@ -41,8 +41,7 @@ from roadaware.tasks.crowd import (
     scale_boxes,
     spread,
 )
-from roadaware.tasks.footage import Footage
-from roadaware.tasks.videos import Film
+from roadaware.tasks.videos import Film, Footage
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -595,11 +594,11 @@ class Answerer:
         by_people = self.network.config.grounding == "people"
         clips: dict[bytes, list[int]] = {}
         for row, query in enumerate(video.queries):
-            slots = video.find_slots(query.get("segment_start_frame"), query.get("segment_end_frame"))
-            slots = spread(slots, min(self.clips.most_frames, self.network.config.max_frames))
-            clips.setdefault(slots.astype(np.int64).tobytes(), []).append(row)
+            whole = video.find_slots(query.get("segment_start_frame"), query.get("segment_end_frame"))
+            clips.setdefault(whole.tobytes(), []).append(row)
         for key, rows in clips.items():
-            slots = np.frombuffer(key, dtype=np.int64)
+            whole = np.frombuffer(key, dtype=np.int64)
+            slots = spread(whole, min(self.clips.most_frames, self.network.config.max_frames))
             map = self._see(stem[:, :, torch.from_numpy(slots.copy())], "grounding")
             at_once = _SENTENCES_AT_ONCE if by_people else 1
             for start in range(0, len(rows), at_once):
@@ -607,23 +606,35 @@ class Answerer:
                 if self.reader is None:
                     raise InputError("sentences cannot be read: the network has no words")
                 words = self.reader.encode([video.queries[row]["text"] for row in part])
-                ask = self._match_people if by_people else self._look_in_cells
-                for row, (boxes, span, score) in zip(part, ask(number, slots, map, words), strict=True):
+                if by_people:
+                    answers = self._match_people(number, whole, slots, map, words)
+                else:
+                    answers = self._look_in_cells(number, slots, map, words)
+                for row, (at, boxes, span, score) in zip(part, answers, strict=True):
                     asked = int(video.queries[row]["query"])
-                    found[row] = GroundedQuery(asked, number, slots, boxes, span, score)
+                    found[row] = GroundedQuery(asked, number, at, boxes, span, score)
         return [found[row] for row in range(len(video.queries))]
 
     def _match_people(
-        self, number: int, slots: Ints, map: Tensor, words: Encoded
-    ) -> list[tuple[Floats32, tuple[int, int], float]]:
-        """Boxes, span and score of each sentence: the track of whom it speaks of; the whole image where nobody is seen."""
+        self, number: int, every: Ints, slots: Ints, map: Tensor, words: Encoded
+    ) -> list[tuple[Ints, Floats32, tuple[int, int], float]]:
+        """Slots, boxes there, span among them and score of each sentence: the track of whom it speaks of; the whole image
+        where nobody is seen.
+
+        Args:
+            number: of the video.
+            every: (N,) slots of the clip.
+            slots: (T,) those of them that are looked at.
+            map: of these.
+            words: of the sentences.
+        """
         import torch
 
         video, found = self.footing.of.videos[number], []
         tubes = list_people(video, slots)
         if not len(tubes):
             whole = np.array([0, 0, video.film.width, video.film.height], dtype=np.float32)
-            return [(np.tile(whole, (len(slots), 1)), (0, len(slots)), 0.0) for _ in words.ids]
+            return [(slots, np.tile(whole, (len(slots), 1)), (0, len(slots)), 0.0) for _ in words.ids]
         tracks = np.stack([video.track(int(tube), slots) for tube in tubes])
         owner = torch.zeros(len(tubes), dtype=torch.int64)
         clip = torch.zeros(len(words.ids), dtype=torch.int64)
@@ -649,17 +660,19 @@ class Answerer:
         inside = matched.inside.sigmoid()
         # When it happens is asked of all people, each as far as the sentence may speak of them: who it is is often wrong.
         expected = torch.einsum("qp,qpt->qt", matched.who.softmax(dim=1), inside).cpu().numpy()
+        # Of a long clip some frames are looked at: between two of them and behind the last, too, a span may begin or end.
         for number_asked, person in enumerate(matched.who.argmax(dim=1).tolist()):
-            span = choose_span(expected[number_asked])
+            span = choose_span(np.interp(every, slots, expected[number_asked]).astype(np.float32))
             # How surely this person does it in these frames, whoever else may: low where nobody goes with the sentence.
-            score = float(inside[number_asked, person, span[0] : span[1]].mean())
-            found.append((tracks[person], span, score))
+            sure = np.interp(every, slots, inside[number_asked, person].cpu().numpy())
+            score = float(sure[span[0] : span[1]].mean())
+            found.append((every, video.track(int(tubes[person]), every), span, score))
         return found
 
     def _look_in_cells(
         self, number: int, slots: Ints, map: Tensor, words: Encoded
-    ) -> list[tuple[Floats32, tuple[int, int], float]]:
-        """Boxes, span and score of one sentence: a box of its own in each frame."""
+    ) -> list[tuple[Ints, Floats32, tuple[int, int], float]]:
+        """Slots, boxes there, span among them and score of one sentence: a box of its own in each frame."""
         height, width = pad_size(self.footing.sizes[number])
         scale, film = self.footing.scale(number), self.footing.of.videos[number].film
         grounded = self.network.heads["grounding"](map, words.ids, words.mask)
@@ -670,29 +683,72 @@ class Answerer:
         corners = scale_boxes(corners.astype(np.float32), (1 / scale[0], 1 / scale[1]))
         corners = np.clip(corners, 0, np.array([film.width, film.height] * 2, dtype=np.float32))
         span, sure = read_span(grounded.spans[-1, 0])
-        return [(corners, span, min(1.0, sure))]
+        return [(slots, corners, span, min(1.0, sure))]
 
     def _ask_sounds(self, number: int, map: Tensor) -> list[LocatedSound]:
         import torch
 
-        from roadaware.models.crowd.sound import RATE, SECONDS, hear
+        from roadaware.models.crowd.sound import RATE, SECONDS, cover_cells, hear
 
         video, found = self.footing.of.videos[number], []
         padded, size = pad_size(self.footing.sizes[number]), self.footing.sizes[number]
+        cells = (max(1, round(size[0] / _PICTURE_CELL_PX)), max(1, round(size[1] / _PICTURE_CELL_PX)))
+        knows_deeds = getattr(self.network.heads["sound"], "deeds", None) is not None
+        people: dict[int, tuple[Ints, Tensor]] = {}
         for sound in video.sounds:
             slots, _ = clip_around(video, sound["slot"], self.clips.frames)
             examples = self.footing.examples(number, video.seconds(sound["slot"]))
             if examples is None:
                 examples = hear(np.zeros((RATE * SECONDS, 2), dtype=np.float32), RATE)
             asked = torch.tensor([sound["class"]])
-            located = self.network.heads["sound"](map[:, :, torch.from_numpy(slots)], examples[None], asked)
+            head: Any = self.network.heads["sound"]
+            located = head(map[:, :, torch.from_numpy(slots)], examples[None], asked)
             shown, heard = located.logits.sigmoid(), None
             if self.network.config.form == "compact":
                 # What is not heard, or not seen, has a weak map.
                 heard = float(located.heard.sigmoid()[0])
                 shown = shown * heard
-            found.append(LocatedSound(sound["sound"], crop_map(shown[0], padded, size), heard))
+            place = crop_map(shown[0], padded, size)
+            slot = int(sound["slot"])
+            if knows_deeds and slot not in people:
+                people[slot] = self._measure_deeds(number, slot)
+            rows, doing = people.get(slot, (np.zeros(0, dtype=np.int64), torch.zeros(0, 0)))
+            if len(rows):
+                logits = head.match_people(asked, doing)[0]
+                source = int(logits[:-1].argmax())
+                # Else nobody here does what sounds so: it comes from a thing, which only the map of cells knows.
+                if logits[source] > logits[-1]:
+                    box = self._scaled(number, video.corners[rows[[source]]]).numpy()
+                    place = cover_cells(box, size, cells).numpy() * np.float32(1 if heard is None else heard)
+            found.append(LocatedSound(sound["sound"], place, heard))
         return found
+
+    def _measure_deeds(self, number: int, slot: int) -> tuple[Ints, Tensor]:
+        """Rows of the people of a slot, and (n, actions) what tracks say that they do there and in the slots around it."""
+        import torch
+
+        video = self.footing.of.videos[number]
+        rows = video.people(slot)
+        if not len(rows):
+            return rows, torch.zeros(0, 0)
+        near = np.arange(max(0, slot - _SMOOTH_SLOTS), min(len(video), slot + _SMOOTH_SLOTS + 1))
+        around = []
+        for other in near.tolist():
+            boxes = [
+                video.track(int(tube), np.array([other]))[0] if tube >= 0 else video.corners[row]
+                for row, tube in zip(rows.tolist(), video.tube[rows].tolist(), strict=True)
+            ]
+            held = np.array(boxes, dtype=np.float32).reshape(-1, 4)
+            around.append(video.track_around(video.tube[rows], held, other, self.clips.track_frames))
+        height, width = pad_size(self.footing.sizes[number])
+        scores = self.network.score_deeds(
+            self._scaled(number, np.concatenate(around)),
+            torch.arange(len(near)).repeat_interleave(len(rows)),
+            torch.tensor([width, height]),
+        )
+        if scores is None:
+            return rows[:0], torch.zeros(0, 0)
+        return rows, scores.view(len(near), len(rows), -1).mean(dim=0)
 
 
 def choose_span(inside: Floats32) -> tuple[int, int]:

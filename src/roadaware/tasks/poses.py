@@ -20,7 +20,7 @@ from roadaware.io.sources import is_outside, to_printable
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS, PEOPLE
 from roadaware.scenes.tables import Predictions, Scenes
-from roadaware.tasks.resumable_runs import open_run_folder
+from roadaware.tasks.prediction_runs import open_run_folder
 from roadaware.tasks.videos import Film, iterate_shots
 
 if TYPE_CHECKING:

@@ -18,14 +18,14 @@ from roadaware.errors import InputError, RoadawareError, UsageError
 from roadaware.io.files import build_disk_error, read_regular, write_atomically
 from roadaware.io.parquet import read_parquet
 from roadaware.io.sources import digest
-from roadaware.models.open_vocabulary.crops import CropRule, crop
+from roadaware.models.crops import CropRule, crop
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions
-from roadaware.tasks.resumable_runs import open_run_folder
+from roadaware.tasks.prediction_runs import open_run_folder
 from roadaware.tasks.videos import Film, VideoSet, iterate_shots
 
 if TYPE_CHECKING:
-    from roadaware.models.open_vocabulary.clip import CropNamer
+    from roadaware.models.open_vocabulary import CropNamer
 
 FORMAT, RECORD, PARTS = "roadaware-prelabels", "prelabels.json", "parts"
 PREDICTIONS = "predictions"

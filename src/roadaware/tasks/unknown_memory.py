@@ -17,10 +17,18 @@ import polars as pl
 from roadaware.arrays import Bytes, Floats, Floats32, Ints
 from roadaware.corner_cases.captures import SemanticMap
 from roadaware.corner_cases.config import BACKGROUND
-from roadaware.corner_cases.energy import NEUTRAL
 from roadaware.corner_cases.known_objects import Key, collect_source_digests, group_rows_by_image
-from roadaware.corner_cases.memory import MemoryBank, MemoryConfig, fit_memory
-from roadaware.corner_cases.scorer_file import Fitted, Prints, hash_arrays, hash_videos, sort_fingerprints
+from roadaware.corner_cases.scorers import (
+    NEUTRAL,
+    Fitted,
+    MemoryBank,
+    MemoryConfig,
+    Prints,
+    fit_memory,
+    hash_arrays,
+    hash_videos,
+    sort_fingerprints,
+)
 from roadaware.corner_cases.sources import SemanticSource
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou

@@ -19,8 +19,8 @@ from roadaware.arrays import Bools, Floats, Floats32, Ints, Pixels
 from roadaware.errors import UsageError
 from roadaware.models.retinanet3d.anchors import Targets
 from roadaware.scenes.composites import Composition
-from roadaware.tasks.footage import Footage, resize_image
 from roadaware.tasks.road_events import Classes, Hot, VideoTruth
+from roadaware.tasks.videos import Footage, resize_image
 from roadaware.training.recipe import AugmentRecipe, Recipe
 
 # Mirroring: labels of images flipped left to right, by the sides in their names.

@@ -30,8 +30,7 @@ from roadaware.models.object_detectors import (
 from roadaware.models.retinanet3d import config as configs
 from roadaware.models.retinanet3d.config import PUBLISHED, DetectRule, RetinaNetConfig
 from roadaware.models.retinanet3d.detector import Fit, StreamDetector, WindowDetector
-from roadaware.models.retinanet3d.logic_loss import LogicLoss
-from roadaware.models.retinanet3d.loss import Trainee
+from roadaware.models.retinanet3d.loss import LogicLoss, Trainee
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.weights import load_published, read_checkpoint_facts, save_detector
 from roadaware.scenes.requirements import bind_requirements, number_clauses, open_requirements

@@ -1,8 +1,10 @@
-"""Checkpoints: everything a run needs to go on, in one file that is whole or not there."""
+"""What a run leaves: checkpoints, each whole or not there, and losses and times of each step."""
 
 from __future__ import annotations
 
 import io
+import json
+import logging
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +16,8 @@ from torch import Tensor
 
 from roadaware import __version__
 from roadaware.config import to_dict
-from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.io.files import write_atomically
+from roadaware.errors import DamagedError, DiskError, InputError, UsageError
+from roadaware.io.files import build_disk_error, write_atomically
 from roadaware.models.tensor_files import ARITHMETIC, read_pickled
 from roadaware.tasks.road_events import Classes
 from roadaware.training.crowd.recipe import CrowdRecipe
@@ -173,3 +175,88 @@ def _list_changes(was: Mapping[str, Any], now: Mapping[str, Any], usual: Mapping
         held = {**usual[part], **(was.get(part) or {})}
         found += [f"{part}.{key}" for key in now[part] if held.get(key) != now[part][key]]
     return found
+
+
+LOG, TIMING = "log.jsonl", "timing.jsonl"
+"""What a step came to, the same for each run of a recipe; and what its time was, which never is."""
+_log = logging.getLogger("roadaware")
+
+
+def read_log(folder: Path, name: str = LOG) -> list[dict[str, Any]]:
+    """The lines of a run's log; one that was cut off is left out.
+
+    Args:
+        folder: of the run.
+        name: of the log; default: that of losses and metrics.
+    """
+    path = folder / name
+    found = []
+    if path.is_file():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                found.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue
+    return found
+
+
+class Journal:
+    """Writes lines behind those up to a step; a full disk is reported once and does not end the run.
+
+    `seconds` is how long the steps took that are behind it.
+
+    Args:
+        folder: of the run; it must exist.
+        step: lines of later steps, of a run that was cut off, are taken out.
+        tensorboard: also write its event files.
+
+    Raises:
+        DiskError: if the log cannot be begun.
+    """
+
+    def __init__(self, folder: Path, step: int, *, tensorboard: bool) -> None:
+        self.folder = folder
+        for name in (LOG, TIMING):
+            kept = [line for line in read_log(folder, name) if line["step"] <= step]
+            write_atomically(folder / name, "".join(json.dumps(line) + "\n" for line in kept).encode())
+        self.seconds = float(kept[-1].get("seconds", 0.0)) if kept else 0.0
+        self._failed = False
+        self._board: Any = None
+        if tensorboard:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
+
+    def write(
+        self,
+        step: int,
+        values: Mapping[str, Any],
+        timing: Mapping[str, float],
+        *,
+        scalars: Mapping[str, float],
+    ) -> None:
+        """Add a line to both logs, and numbers to the board.
+
+        Args:
+            step: steps done.
+            values: of the line, JSON-ready.
+            timing: what the clock says of it.
+            scalars: for the board.
+        """
+        try:
+            for name, line in ((LOG, values), (TIMING, timing)):
+                with (self.folder / name).open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"step": step, **line}) + "\n")
+            if self._board is not None:
+                for name, value in scalars.items():
+                    self._board.add_scalar(name, value, step)
+        except OSError as error:
+            if not self._failed:
+                failure: DiskError = build_disk_error(self.folder / LOG, 1, error)
+                _log.warning("the log is not complete: %s", failure)
+            self._failed = True
+
+    def close(self) -> None:
+        """Write out buffered lines."""
+        if self._board is not None:
+            self._board.close()

@@ -21,8 +21,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.formats.boxes.flat import choose_kind
 from roadaware.formats.bridges.box_arrays import NO_TRACK, get_columns, list_boxes
 from roadaware.scenes.tables import Scenes
-from roadaware.tasks.footage import Footage
-from roadaware.tasks.videos import Film, find_videos
+from roadaware.tasks.videos import Film, Footage, find_videos
 
 _FORMS = ("detection", "ava")
 _ACTION = "action"

@@ -15,9 +15,8 @@ from roadaware.scenes.composites import find_compositions
 from roadaware.scenes.concatenation import concat
 from roadaware.scenes.store import open_scenes
 from roadaware.scenes.tables import Scenes
-from roadaware.tasks.footage import Footage
 from roadaware.tasks.road_events import Classes, VideoTruth, build_video_truth, collect_classes
-from roadaware.tasks.videos import Film, find_videos
+from roadaware.tasks.videos import Film, Footage, find_videos
 from roadaware.training.batches import ClipSet, Fitting, build_mirror, clip_table
 from roadaware.training.recipe import Recipe, SourceRecipe
 

@@ -31,13 +31,11 @@ from roadaware.io.interrupts import Stop, stop_gracefully
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, Draws, Share, build_loader
 from roadaware.training.build import Learner, Trainable, build_learner
-from roadaware.training.checkpoints import LAST, Checkpoint, open_checkpoint, save_checkpoint
+from roadaware.training.checkpoints import LAST, Checkpoint, Journal, open_checkpoint, save_checkpoint
 from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.data import Material, load_training_data
-from roadaware.training.logger import Journal
 from roadaware.training.recipe import Recipe, ScheduleRecipe
-from roadaware.training.teacher import teacher_row, with_teacher
-from roadaware.training.validation import evaluate_learner
+from roadaware.training.teacher import evaluate_learner, teacher_row, with_teacher
 
 # Export of a run: the detector and its model card.
 

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from roadaware.analysis.evaluation.runs import EventRun, SceneRun
-from roadaware.analysis.tube_errors import list_box_errors, list_tube_errors
+from roadaware.analysis.worst_tubes import list_box_errors, list_tube_errors
 from roadaware.errors import InputError, UsageError
 from roadaware.io.parquet import read_parquet
 from roadaware.metrics.detection.config import DetectionConfig
@@ -27,7 +27,7 @@ from roadaware.scenes.advice import get_advice
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
-from roadaware.tasks.event_sentences import AGENTS, describe_event
+from roadaware.tasks.road_events import AGENTS, describe_event
 from roadaware.viewer.box_index import (
     HUNDREDTHS,
     BoxIndex,
@@ -46,9 +46,8 @@ from roadaware.viewer.filters import (
     list_columns,
     summarize_differences,
 )
-from roadaware.viewer.findings import find_place
 from roadaware.viewer.items import find_owners, list_items, list_metrics
-from roadaware.viewer.opening import Opened, TableSource, load_tables
+from roadaware.viewer.opening import Opened, TableSource, find_place, load_tables
 
 MOST_FRAMES = 1024
 """Frames of a window of boxes, at most."""

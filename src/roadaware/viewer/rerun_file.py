@@ -23,6 +23,7 @@ from roadaware.io.files import build_disk_error, make_temporary_path
 from roadaware.io.parquet import read_parquet
 from roadaware.io.sources import to_printable
 from roadaware.io.video import get_time_base, open_container, read_frame_times
+from roadaware.reports import terminal
 from roadaware.scenes.schema import CORNERS
 from roadaware.viewer.films import FilmFinder
 from roadaware.viewer.index import Index
@@ -458,3 +459,37 @@ def _build_views(rerun: Any, opened: Opened, sweeps: Sweeps, videos: Sequence[st
         rows = [views.Horizontal(*screens), *([views.Horizontal(*curves)] if curves else [])]
         tabs.append(views.Vertical(*rows, row_shares=[3, 1][: len(rows)], name=to_printable(video, 80)))
     return views.Blueprint(views.Tabs(*tabs), views.TimePanel(timeline="frame"), auto_views=False)
+
+
+def format_recording(written: Written, out: Path) -> str:
+    """What is in a recording, and what is not, as text.
+
+    Args:
+        written: what writing gave.
+        out: the file.
+    """
+    sides = sorted({*written.boxes, *written.tubes, *written.boxes_3d})
+    rows = [
+        (side, *(f"{held.get(side, 0):,}" for held in (written.boxes, written.tubes, written.boxes_3d)))
+        for side in sides
+    ]
+    lines = [terminal.format_table(["side", "boxes", "tubes", "3D boxes"], rows, left=1), ""]
+    if written.points:
+        more = f", {written.left_points:,} more left out evenly" if written.left_points else ""
+        lines.append(f"{written.points:,} LiDAR points{more}")
+    kept = sum(embedded for _, embedded in written.films.values())
+    apart = len(written.films) - kept
+    if apart:
+        lines.append(
+            f"{apart} videos by their paths: Rerun shows them where --embed copies them into the file"
+        )
+    if kept:
+        lines.append(f"{kept} videos copied into the file")
+    lines += [terminal.format_cell(note) for note in written.notes[:5]]
+    size = terminal.format_bytes(out.stat().st_size)
+    return "\n".join(
+        [
+            *lines,
+            f"wrote {terminal.format_cell(str(out))}, {size}; rerun {terminal.format_cell(str(out))} shows it",
+        ]
+    )

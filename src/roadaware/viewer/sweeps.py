@@ -24,8 +24,8 @@ from roadaware.corner_cases.captures import Capture
 from roadaware.corner_cases.config import CopgConfig, open_saved_config
 from roadaware.corner_cases.copg import KEPT, REASONS, Geometry, Proposals, extract_geometry, project_clusters
 from roadaware.corner_cases.loader import Captures, Moment
-from roadaware.corner_cases.projection import Boxes
 from roadaware.corner_cases.proposal_tables import BACKGROUND, COMMON, DROPPED_SCHEMA, UNSEEN
+from roadaware.corner_cases.range_image import Boxes
 from roadaware.corner_cases.runner import DROPPED, FORMAT, MAIN
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.poses import invert_pose

@@ -263,6 +263,7 @@ def noisy_rows(
     return raw, TrueBoxes(boxes, np.array(tracks))
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize(("noise", "kept", "extra"), [(0.05, 1.0, 0.0), (0.1, 0.7, 0.5), (0.2, 0.4, 1.0)])
 @pytest.mark.parametrize("shift", [0, 1, -2, 7, -25])
 def test_frames_of_noisy_detections_are_found_to_the_frame(

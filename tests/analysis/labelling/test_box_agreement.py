@@ -14,7 +14,7 @@ from roadaware.analysis.annotation.agreement import (
     group_objects,
     measure_box_agreement,
 )
-from roadaware.analysis.annotation.proposal_outcomes import build_labelled_scenes, compute_outcomes
+from roadaware.analysis.annotation.cost import build_labelled_scenes, compute_outcomes
 from roadaware.analysis.quality.agreement import krippendorff_alpha
 from roadaware.demo_data.labelling import (
     CLASSES,

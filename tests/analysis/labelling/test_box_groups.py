@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 
-from roadaware.analysis.annotation.proposal_outcomes import group_annotations, match_annotators
+from roadaware.analysis.annotation.cost import group_annotations, match_annotators
 from roadaware.geometry.boxes import iou
 
 

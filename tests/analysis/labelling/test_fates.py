@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.analysis.annotation.cost import fit_cost
-from roadaware.analysis.annotation.proposal_outcomes import (
+from roadaware.analysis.annotation.cost import (
     FATE,
     build_labelled_scenes,
     compute_outcomes,
+    fit_cost,
     summarize_annotators,
     summarize_outcomes,
 )

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from roadaware.analysis.quality.agreement import cohen_kappa, krippendorff_alpha
-from roadaware.analysis.quality.rules import ForbiddenWords
+from roadaware.analysis.quality.differences import ForbiddenWords
 from roadaware.errors import InputError
 
 

@@ -20,13 +20,14 @@ from roadaware.models.crossing.entries import (
     TransformerConfig,
     TrouSpiNetConfig,
 )
-from roadaware.models.crossing.networks.causal_tcn import Steady
-from roadaware.models.crossing.networks.recurrent import LastAttention, encode_positions
-from roadaware.models.crossing.networks.skeletal import (
+from roadaware.models.crossing.networks.multitask import Steady
+from roadaware.models.crossing.networks.recurrent import (
     UGRU,
     ChannelDropout,
+    LastAttention,
     as_picture,
     compute_joint_distances,
+    encode_positions,
 )
 from roadaware.models.crossing.networks.stills import Categories
 

@@ -17,7 +17,7 @@ from roadaware import config as configs
 from roadaware.errors import UsageError
 from roadaware.models import CROSSING, create, get_crossing_entry, list_model_cards
 from roadaware.models.crossing.entries import Entry
-from roadaware.models.crossing.networks.base import CrossingNet
+from roadaware.models.crossing.networks.stills import CrossingNet
 
 torch.set_num_threads(1)
 

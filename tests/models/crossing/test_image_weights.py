@@ -20,9 +20,8 @@ from roadaware.models.crossing.entries import (
     TwoStreamConfig,
     VGG16Config,
 )
-from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.networks.clips import C3DNet, ConvLSTMNet, I3DNet, TwoStreamNet
-from roadaware.models.crossing.networks.stills import ResNet50Net, VGG16Net
+from roadaware.models.crossing.networks.stills import CrossingNet, ResNet50Net, VGG16Net
 from roadaware.models.crossing.published import load_image_weights
 
 torch.set_num_threads(1)

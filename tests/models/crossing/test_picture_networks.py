@@ -23,7 +23,6 @@ from roadaware.models.crossing.entries import (
     TwoStreamConfig,
     VGG16Config,
 )
-from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.networks.clips import (
     C3DFeatures,
     C3DNet,
@@ -38,7 +37,7 @@ from roadaware.models.crossing.networks.clips import (
     stack_flow_windows,
 )
 from roadaware.models.crossing.networks.recurrent import SFGRU
-from roadaware.models.crossing.networks.stills import Normalise, ResNet50Trunk, VGG16Trunk
+from roadaware.models.crossing.networks.stills import CrossingNet, Normalise, ResNet50Trunk, VGG16Trunk
 
 torch.set_num_threads(1)
 META = torch.device("meta")

@@ -12,7 +12,7 @@ from torch.nn import functional
 from torch.nn.modules.dropout import _DropoutNd
 
 from roadaware.models import CROSSING, create, get_crossing_entry
-from roadaware.models.crossing.networks.base import CrossingNet
+from roadaware.models.crossing.networks.stills import CrossingNet
 
 SHORT, LONG = 2, 16
 """Frames: sixteen, as the papers observe, unless two are enough."""

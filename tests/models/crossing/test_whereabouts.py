@@ -6,10 +6,9 @@ import torch
 
 from roadaware.errors import UsageError
 from roadaware.models.crossing.entries import SteadyConfig
-from roadaware.models.crossing.networks.causal_tcn import Steady
-from roadaware.models.crossing.networks.multitask import Whereabouts
+from roadaware.models.crossing.kernels import compute_region_log_probs
+from roadaware.models.crossing.networks.multitask import Steady, Whereabouts
 from roadaware.models.crossing.streaming_inference import Stepper
-from roadaware.models.crossing.streaming_kernels import compute_region_log_probs
 
 SHAPES = {"boxes": (15, 4), "centre": (15, 8)}
 

@@ -288,8 +288,8 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
     path.write_bytes(raw.replace(b'\\"blocks\\": 2', b'\\"blocks\\": 3'))
     with pytest.raises(DamagedError, match="does not fit"):
         open_crowd(path)
-    for other in (b"roadaware-crowd-1", b"roadaware-crowd-9"):
-        path.write_bytes(raw.replace(b"roadaware-crowd-2", other))
+    for other in (b"roadaware-crowd-2", b"roadaware-crowd-9"):
+        path.write_bytes(raw.replace(b"roadaware-crowd-3", other))
         with pytest.raises(InputError, match="no crowd network of this version") as refused:
             open_crowd(path)
         assert "train it again" in str(refused.value.hint)

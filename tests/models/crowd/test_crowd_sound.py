@@ -206,6 +206,30 @@ def test_the_head_hears_one_channel_or_two(form: str) -> None:
             head(map, torch.zeros(shape))
 
 
+def test_people_are_matched_by_what_they_do() -> None:
+    """The weights of the class times the roots of the scores, summed, beside one number for nobody."""
+    torch.manual_seed(0)
+    head = sound.SoundHead(CrowdConfig.tiny(), 4, 16, actions=3)
+    doing, asked = torch.rand(5, 3), torch.tensor([2, -1])
+    assert head.match_people(asked, doing).tolist() == [[0.0] * 6] * 2
+    assert head.deeds is not None
+    torch.nn.init.normal_(head.deeds.weight)
+    with torch.no_grad():
+        found = head.match_people(asked, doing).numpy()
+        assert np.array_equal(head.match_people(asked, doing.expand(2, -1, -1)).numpy(), found)
+        assert head.match_people(asked, doing[:0]).shape == (2, 1)
+    weights = head.deeds.weight.detach().numpy()
+    for row, which in enumerate((3, 0)):
+        plain = [sum(weights[which, a] * float(person[a]) ** 0.5 for a in range(3)) for person in doing]
+        assert np.allclose(found[row], [*plain, weights[which, 3]], atol=1e-5)
+    for other in (
+        sound.SoundHead(CrowdConfig.tiny(), 4, 16),
+        sound.SoundHead(CrowdConfig.tiny(form="published"), 4, 16, 3),
+    ):
+        with pytest.raises(UsageError, match="knows no actions"):
+            other.match_people(asked, doing)
+
+
 @pytest.mark.slow
 def test_vggish_has_the_published_shapes() -> None:
     shapes = {name: tuple(value.shape) for name, value in sound.Vggish().state_dict().items()}

@@ -21,10 +21,10 @@ from roadaware.models.crossing.ensemble import (
 )
 from roadaware.models.crossing.entries import SteadyConfig
 from roadaware.models.crossing.inputs import Held, InputSet
-from roadaware.models.crossing.predictor import Predictor
-from roadaware.models.crossing.uncertainty import (
+from roadaware.models.crossing.predictor import (
     DropoutLast,
     FlipoutLast,
+    Predictor,
     compute_kl_divergence,
     enable_dropout,
     find_dropout_layers,

@@ -23,8 +23,7 @@ from roadaware.models.event_head.anticipation import (
     open_anticipation,
     save_anticipation,
 )
-from roadaware.models.event_head.head import SmallNetwork
-from roadaware.models.event_head.layout import FEATURES
+from roadaware.models.event_head.head import FEATURES, SmallNetwork
 
 MEMORY_S, RIDGE_S2 = 0.35, 0.05**2
 

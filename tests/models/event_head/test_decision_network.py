@@ -18,8 +18,7 @@ from roadaware.models.event_head.decisions import (
     open_decisions,
     save_decisions,
 )
-from roadaware.models.event_head.head import open_head
-from roadaware.models.event_head.layout import SCENE_FEATURES
+from roadaware.models.event_head.head import SCENE_FEATURES, open_head
 from roadaware.simulator.actors import AV_ACTIONS
 from roadaware.training.events.decisions import DecisionModule, read_tensors
 

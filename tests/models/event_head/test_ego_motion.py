@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 from scipy.ndimage import gaussian_filter, map_coordinates
 
-from roadaware.models.event_head.ego_motion import EgoMotion, solve_motion
+from roadaware.models.event_head.features import EgoMotion, solve_motion
 
 FOCAL, SIZE = 300.0, (240, 320)
 Picture = npt.NDArray[np.uint8]

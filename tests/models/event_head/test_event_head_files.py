@@ -10,8 +10,14 @@ import pytest
 
 from roadaware.errors import DamagedError, InputError
 from roadaware.models.event_head.features import compute_light_colours
-from roadaware.models.event_head.head import EventHead, SmallNetwork, open_head, save_head
-from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
+from roadaware.models.event_head.head import (
+    FEATURES,
+    SCENE_FEATURES,
+    EventHead,
+    SmallNetwork,
+    open_head,
+    save_head,
+)
 
 
 def small(inputs: int, labels: int, seed: int) -> SmallNetwork:

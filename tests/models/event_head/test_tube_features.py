@@ -8,9 +8,9 @@ import pytest
 from plain_lines import weighted_line
 
 from roadaware.errors import UsageError
-from roadaware.models.event_head import layout as at
+from roadaware.models.event_head import head as at
 from roadaware.models.event_head.features import Motion, TubeFeatures
-from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
+from roadaware.models.event_head.head import FEATURES, SCENE_FEATURES
 
 AGENTS = ("Ped", "Car", "TL")
 FOCAL, SIZE, HEIGHT = 500.0, (640, 480), 1.5

@@ -10,10 +10,18 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from roadaware.errors import InputError, UsageError
-from roadaware.models.retinanet3d import decode, default
+from roadaware.models.retinanet3d import default
+from roadaware.models.retinanet3d import detector as detection
 from roadaware.models.retinanet3d.config import Clip, DetectRule, split_into_clips
-from roadaware.models.retinanet3d.decode import LazyHeads, LazyNetwork, RawDetections, detect
-from roadaware.models.retinanet3d.detector import Fit, StreamDetector, WindowDetector
+from roadaware.models.retinanet3d.detector import (
+    Fit,
+    LazyHeads,
+    LazyNetwork,
+    RawDetections,
+    StreamDetector,
+    WindowDetector,
+    detect,
+)
 from roadaware.models.retinanet3d.fast_inference import PartMap, Tower
 from roadaware.models.retinanet3d.network import RetinaNet3D
 
@@ -87,7 +95,7 @@ def test_the_short_way_detects_what_the_plain_one_does(
     fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever share of the anchors passes, borders and all levels included."""
-    monkeypatch.setattr(decode, "_SMALL", 0)  # these maps are small; those that matter are not
+    monkeypatch.setattr(detection, "_SMALL", 0)  # these maps are small; those that matter are not
     network = _network(**fields)
     x = torch.randn(2, 3, 4, 64, 96, dtype=torch.float64)
     rule = DetectRule(top=30)
@@ -212,7 +220,7 @@ def test_a_stream_gives_what_the_causal_clip_gives(
     fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also after a reset, and whatever comes later: the clip of all images is that of the first ones."""
-    monkeypatch.setattr(decode, "_SMALL", 0)
+    monkeypatch.setattr(detection, "_SMALL", 0)
     network = _network(seed=1, causal=True, **fields)
     pictures = _pictures(7)
     x = Fit.of(network.config).fit_all(pictures)[0][None].double()

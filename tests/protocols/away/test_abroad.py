@@ -21,8 +21,8 @@ from roadaware.protocols.abroad import (
     run_abroad_study,
     run_stream,
 )
+from roadaware.protocols.cross_dataset.cells import run
 from roadaware.protocols.cross_dataset.config import AwayStudy, Learning
-from roadaware.protocols.cross_dataset.run import run
 from roadaware.reports.abroad import build_abroad_section, format_abroad_study, summarise
 from roadaware.reports.page import report
 from roadaware.scenes.store import save

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from roadaware.errors import DamagedError
-from roadaware.protocols.cross_dataset.config import AwayStudy
-from roadaware.protocols.cross_dataset.results import STUDY, TABLE, CrossResults
-from roadaware.protocols.cross_dataset.run import run
+from roadaware.protocols.cross_dataset.cells import run
+from roadaware.protocols.cross_dataset.config import STUDY, TABLE, AwayStudy, CrossResults
 
 
 @pytest.mark.parametrize("content", ["[" * 100_000, '{"a":' * 100_000, "", "[]", "{}", '{"config": 1}', "\0"])

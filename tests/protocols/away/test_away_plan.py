@@ -4,9 +4,15 @@ import pytest
 
 from roadaware.errors import UsageError
 from roadaware.models import CROSSING, MODELS, create, get_crossing_entry, load_model_class
-from roadaware.models.crossing.uncertainty import find_dropout_layers
-from roadaware.protocols.cross_dataset.config import ASKED, UNASKED, AwayStudy, build_plan
-from roadaware.protocols.cross_dataset.results import Cell, parse_training_sets
+from roadaware.models.crossing.predictor import find_dropout_layers
+from roadaware.protocols.cross_dataset.config import (
+    ASKED,
+    UNASKED,
+    AwayStudy,
+    Cell,
+    build_plan,
+    parse_training_sets,
+)
 
 SETS = ("jaad-all", "crossing@1", "crossing@1+city-b")
 

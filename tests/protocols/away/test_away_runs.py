@@ -18,10 +18,17 @@ from roadaware.metrics.calibration import evaluate as calibration
 from roadaware.models import load_model_class
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.protocols.cross_dataset import fits
-from roadaware.protocols.cross_dataset.config import AwayStudy, Fit, Learning
-from roadaware.protocols.cross_dataset.domains import describe_error, load_material
-from roadaware.protocols.cross_dataset.results import COVERED, SETS, Cell, CrossResults
-from roadaware.protocols.cross_dataset.run import run
+from roadaware.protocols.cross_dataset.cells import run
+from roadaware.protocols.cross_dataset.config import (
+    COVERED,
+    SETS,
+    AwayStudy,
+    Cell,
+    CrossResults,
+    Fit,
+    Learning,
+)
+from roadaware.protocols.cross_dataset.fits import describe_error, load_material
 from roadaware.scenes.store import save
 from roadaware.statistics.classification import roc_auc
 from roadaware.tasks.pedestrians import build_examples

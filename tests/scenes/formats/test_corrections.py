@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from roadaware.analysis.annotation.proposal_outcomes import build_labelled_scenes, compute_outcomes
+from roadaware.analysis.annotation.cost import build_labelled_scenes, compute_outcomes
 from roadaware.datasets import read as read_dataset
 from roadaware.errors import InputError
 from roadaware.formats.corrections import SOMEBODY, Answers, merge_answers, read_corrections

@@ -94,12 +94,14 @@ def test_the_hash_seed_changes_nothing(clean_roots: dict[str, Path]) -> None:
     assert one == other
 
 
+@pytest.mark.spread(3, among="readers")
 def test_a_zip_equals_its_folder(native: NativeSet, root: Path, tmp_path: Path, clean: Scenes) -> None:
     for prefix in ("", "Set-2.0/", "outer/inner/"):
         archive = damage.packed(root, tmp_path / f"set{len(prefix)}.zip", prefix=prefix)
         assert native.read(archive) == clean, prefix
 
 
+@pytest.mark.spread(3, among="readers")
 def test_a_zip_in_a_folder_is_found(native: NativeSet, root: Path, tmp_path: Path, clean: Scenes) -> None:
     holder = tmp_path / "holder"
     holder.mkdir()
@@ -107,10 +109,12 @@ def test_a_zip_in_a_folder_is_found(native: NativeSet, root: Path, tmp_path: Pat
     assert native.read(holder) == clean
 
 
+@pytest.mark.spread(3, among="readers")
 def test_a_folder_inside_is_found(native: NativeSet, root: Path, clean: Scenes) -> None:
     assert native.read(root.parent) == clean
 
 
+@pytest.mark.spread(3, among="readers")
 def test_a_moved_root_changes_nothing(native: NativeSet, root: Path, tmp_path: Path, clean: Scenes) -> None:
     moved = root.rename(tmp_path / "elsewhere")
     link = tmp_path / "link"
@@ -128,6 +132,7 @@ def test_foreign_files_beside_change_nothing(native: NativeSet, root: Path, clea
     assert native.read(root) == clean
 
 
+@pytest.mark.spread(3, among="readers")
 def test_the_source_stays_as_it_was(native: NativeSet, root: Path) -> None:
     for path in root.rglob("*"):
         path.chmod(stat.S_IRUSR | (stat.S_IXUSR if path.is_dir() else 0))
@@ -165,6 +170,7 @@ def test_one_process_equals_two(native: NativeSet, root: Path, monkeypatch: pyte
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime > worked
 
 
+@pytest.mark.spread(3, among="readers")
 def test_progress_runs_to_the_end(native: NativeSet, root: Path) -> None:
     told: list[tuple[int, int, str]] = []
     native.read(root, progress=lambda done, total, what: told.append((done, total, what)))
@@ -172,6 +178,7 @@ def test_progress_runs_to_the_end(native: NativeSet, root: Path) -> None:
     assert told[-1][0] == told[-1][1]
 
 
+@pytest.mark.spread(3, among="readers")
 def test_what_is_cached_equals_what_is_read(native: NativeSet, root: Path, no_reading: Path) -> None:
     fresh = native.read(root)
     assert native.read(root, cache=True) == fresh
@@ -194,6 +201,7 @@ def no_reading(native: NativeSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return flag
 
 
+@pytest.mark.spread(3, among="readers")
 def test_a_changed_file_is_read_anew(native: NativeSet, root: Path) -> None:
     before = native.read(root, cache=True)
     edit(root / native.main, native.change("changed"))
@@ -202,6 +210,7 @@ def test_a_changed_file_is_read_anew(native: NativeSet, root: Path) -> None:
     assert after == native.read(root)
 
 
+@pytest.mark.spread(3, among="readers")
 def test_a_lost_file_is_noticed(native: NativeSet, root: Path) -> None:
     before = native.read(root, cache=True)
     (root / native.main).unlink()
@@ -212,6 +221,7 @@ def test_a_lost_file_is_noticed(native: NativeSet, root: Path) -> None:
         assert native.read(root, cache=True) != before
 
 
+@pytest.mark.spread(3, among="readers")
 def test_verify_sees_a_change_of_content_alone(native: NativeSet, root: Path) -> None:
     native.read(root, cache=True)
     path = root / native.main
@@ -222,6 +232,7 @@ def test_verify_sees_a_change_of_content_alone(native: NativeSet, root: Path) ->
     assert native.read(root, cache=True, verify=True) == native.read(root)
 
 
+@pytest.mark.spread(3, among="readers")
 def test_a_damaged_cache_is_read_anew(native: NativeSet, root: Path, tmp_path: Path) -> None:
     fresh = native.read(root, cache=True)
     kept = [path for path in (tmp_path / "home").rglob("*.parquet") if path.stat().st_size]

@@ -65,6 +65,7 @@ def test_other_lines_are_refused(line: str, told: str) -> None:
         parse_track_label(line)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("ROADAWARE_DATA_DIR" not in os.environ, reason="the drives of KITTI are not there")
 def test_real_drives_are_read_whole() -> None:
     folder = Path(os.environ["ROADAWARE_DATA_DIR"]) / "kitti_tracking"

@@ -167,6 +167,7 @@ def die(*_: object) -> None:
     os._exit(9)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced_and_one_that_always_does_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from roadaware.simulator.actors import Ego
 from roadaware.simulator.config import CameraConfig, Conditions, LidarConfig, SceneConfig
-from roadaware.simulator.lidar import azimuths, cast_rays, elevations, lidar_pose, simulate_sweep
 from roadaware.simulator.mesh import Material, Semantic, Soup, build_camera, merge_soups
 from roadaware.simulator.render import render
+from roadaware.simulator.sensors import azimuths, cast_rays, elevations, lidar_pose, simulate_sweep
 
 EXACT = LidarConfig(rings=24, columns=120, lowest_deg=-40.0, highest_deg=30.0, noise_m=0.0, dropout=0.0)
 

@@ -14,13 +14,12 @@ from roadaware.errors import UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.scenes.tables import Scenes
 from roadaware.simulator.config import DOMAINS, PRESETS, Looks, SceneConfig, build_scene_config
-from roadaware.simulator.episode import Episode
+from roadaware.simulator.episode import Episode, draw_look
 from roadaware.simulator.generate import Order, generate_scenes
-from roadaware.simulator.lenses import Lens
-from roadaware.simulator.looks import draw_look
 from roadaware.simulator.make import make_episode
 from roadaware.simulator.mesh import Semantic, build_camera
 from roadaware.simulator.render import Picture, Stage, render
+from roadaware.simulator.sensors import Lens
 from roadaware.simulator.town.scenery import wire_spans
 from roadaware.simulator.truth import SeenCollector, build_scene_tables
 

@@ -22,17 +22,17 @@ from roadaware.simulator.minds import (
     list_culprits,
     list_minds,
 )
-from roadaware.training.events.minded_scenes import (
+from roadaware.training.events.scenes import (
+    CAUSE_KINDS,
     IMAGE_PX,
-    KINDS,
     MindedScene,
     count_step,
+    draw_config,
     load_minded_scene,
     make_minded_scene,
     render_small_images,
     save_minded_scene,
 )
-from roadaware.training.events.scenes import draw_config
 
 SEED, NUMBER = 301, 0
 """A town in which the own vehicle stands at a zebra crossing."""
@@ -174,7 +174,7 @@ def test_rows_are_those_of_the_boxes(scene: MindedScene, episode: Episode, tmp_p
     assert not len(scene.image)
     # A culprit that is seen is seen in a frame that has its cause.
     frames = np.unique(truth.frame[scene.culprit])
-    assert "free" not in {KINDS[k] for k in scene.kind[frames]}
+    assert "free" not in {CAUSE_KINDS[k] for k in scene.kind[frames]}
     out = scene.on_road == 1
     assert (scene.steps_out[out] == -1).all()
     known = np.isfinite(scene.moved_m).all(axis=1)

@@ -23,6 +23,7 @@ def made(tmp_path_factory):
     return folders
 
 
+@pytest.mark.slow
 def test_a_folder_of_tables_alone_holds_no_picture(made):
     files = {file.suffix for file in made["tables"].rglob("*") if file.is_file()}
     assert files == {".json", ".parquet"}

@@ -7,12 +7,7 @@ from test_event_teaching import NO_ERRORS, a_truth
 
 from roadaware.models.event_head.anticipation import HORIZONS_S, decode_boxes, encode_boxes
 from roadaware.models.event_head.head import open_head
-from roadaware.training.events.anticipation import (
-    FutureRows,
-    fit_anticipation,
-    join_future_rows,
-    make_future_rows,
-)
+from roadaware.training.events.fit import FutureRows, fit_anticipation, join_future_rows, make_future_rows
 from roadaware.training.events.rows import DetectorErrors
 
 

@@ -9,11 +9,15 @@ import pytest
 from test_event_teaching import a_truth
 
 from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.models.event_head.head import open_head
-from roadaware.models.event_head.layout import FEATURES
-from roadaware.training.events.adaptation import FitConfig, fit_tubes
-from roadaware.training.events.online import ContinualLearner, LearnerConfig, TubeNetwork
-from roadaware.training.events.streams import LABELS, TubeRows, join_tube_rows, make_tube_rows
+from roadaware.models.event_head.head import FEATURES, open_head
+from roadaware.training.events.online import (
+    ContinualLearner,
+    FitConfig,
+    LearnerConfig,
+    TubeNetwork,
+    fit_tubes,
+)
+from roadaware.training.events.rows import LABELS, TubeRows, join_tube_rows, make_tube_rows
 
 LIGHT = LearnerConfig(hidden=(12,), batch=16, passes=2, memory_tubes=5, tube_rows=3, replay=8)
 MEAN, SPREAD = np.zeros(len(FEATURES), np.float32), np.ones(len(FEATURES), np.float32)

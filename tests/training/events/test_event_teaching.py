@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from roadaware.models.event_head.head import SmallNetwork
-from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
+from roadaware.models.event_head.head import FEATURES, SCENE_FEATURES, SmallNetwork
 from roadaware.models.object_labels import ROAD_AGENTS
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
 from roadaware.training.events.fit import calibrate, fit_head

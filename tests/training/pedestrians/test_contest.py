@@ -112,6 +112,7 @@ def test_all_try_equally_many_and_test_is_asked_once(small: Path, monkeypatch: p
             )
 
 
+@pytest.mark.slow
 def test_an_interrupted_contest_goes_on_and_a_failed_configuration_counts(
     small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

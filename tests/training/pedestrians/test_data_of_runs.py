@@ -17,9 +17,8 @@ from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs import Media
 from roadaware.training.pedestrians import several
 from roadaware.training.pedestrians.recipe import NetworkRecipe, PedestrianRecipe, SamplesRecipe
-from roadaware.training.pedestrians.results import TABLE
+from roadaware.training.pedestrians.results import DATA, RECIPE, TABLE, digest_samples, refuse_missing
 from roadaware.training.pedestrians.run import train_predictors
-from roadaware.training.pedestrians.run_identity import DATA, RECIPE, digest_samples, refuse_missing
 from roadaware.training.pedestrians.samples import Material
 from roadaware.training.recipe import ScheduleRecipe
 

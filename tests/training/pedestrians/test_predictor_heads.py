@@ -17,12 +17,12 @@ from roadaware.models.crossing.predictor import Predictor
 from roadaware.scenes.sampling import Iv2024, Wacv2021
 from roadaware.scenes.store import save
 from roadaware.tasks.crossing_inputs.boxes import CELLS
-from roadaware.tasks.targets import Futures
+from roadaware.tasks.pedestrians import Futures
 from roadaware.training.pedestrians import run as runs
-from roadaware.training.pedestrians.folds import flip_cells
 from roadaware.training.pedestrians.heads import (
     Ahead,
     cell_loss,
+    flip_cells,
     get_head_sizes,
     get_horizon,
     get_task_weights,

@@ -11,7 +11,7 @@ import pytest
 import torch
 from street import street
 
-from roadaware.models.crossing.networks.base import CrossingNet
+from roadaware.models.crossing.networks.stills import CrossingNet
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.scenes.sampling import Iv2024, sample
@@ -19,8 +19,7 @@ from roadaware.scenes.store import save
 from roadaware.training.pedestrians import fit
 from roadaware.training.pedestrians import run as runs
 from roadaware.training.pedestrians.fit import Fitted, Fitter, Keeper, StoppedFitError
-from roadaware.training.pedestrians.folds import Fold
-from roadaware.training.pedestrians.heads import get_head_sizes
+from roadaware.training.pedestrians.heads import Fold, get_head_sizes
 from roadaware.training.pedestrians.recipe import NetworkRecipe, PedestrianRecipe, SamplesRecipe
 from roadaware.training.pedestrians.samples import Material, build_fold
 from roadaware.training.recipe import ScheduleRecipe

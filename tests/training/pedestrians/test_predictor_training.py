@@ -19,20 +19,18 @@ from roadaware.models.crossing.predictor import Predictor, is_predictor
 from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.store import save
+from roadaware.training.pedestrians import results
 from roadaware.training.pedestrians import run as runs
-from roadaware.training.pedestrians import run_identity
 from roadaware.training.pedestrians.fit import DivergedFitError, Fitter
-from roadaware.training.pedestrians.folds import (
+from roadaware.training.pedestrians.heads import (
     Fold,
+    compute_class_weights,
     compute_moments,
+    cumulated_distance,
+    encode_target,
     ensure_flippable,
     flip_inputs,
     flip_targets,
-)
-from roadaware.training.pedestrians.heads import (
-    compute_class_weights,
-    cumulated_distance,
-    encode_target,
     frames_loss,
     label_loss,
 )
@@ -317,11 +315,9 @@ def test_the_recipe_and_the_protocol_ask_the_same(tmp_path: Path):
 def test_a_recipe_that_was_written_before_a_field_was_known_is_the_same_recipe():
     said = configs.to_dict(RECIPE)
     del said["doubt"], said["samples"]["poses"], said["tasks"]
-    assert run_identity.is_same_recipe(json.dumps(said), RECIPE)
-    assert not run_identity.is_same_recipe(
-        json.dumps(said), replace(RECIPE, doubt=DoubtConfig("last-flipout"))
-    )
-    assert not run_identity.is_same_recipe("no JSON", RECIPE)
+    assert results.is_same_recipe(json.dumps(said), RECIPE)
+    assert not results.is_same_recipe(json.dumps(said), replace(RECIPE, doubt=DoubtConfig("last-flipout")))
+    assert not results.is_same_recipe("no JSON", RECIPE)
 
 
 @pytest.mark.parametrize(

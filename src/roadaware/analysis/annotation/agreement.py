@@ -11,12 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.analysis.annotation.proposal_outcomes import (
-    LEAST_IOU,
-    REFUSED_NOTE,
-    group_annotations,
-    match_annotators,
-)
+from roadaware.analysis.annotation.cost import LEAST_IOU, REFUSED_NOTE, group_annotations, match_annotators
 from roadaware.analysis.quality.agreement import compute_alpha, compute_disagreements
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from roadaware.analysis.audit import samples, tables
+from roadaware.analysis.audit import findings
 from roadaware.analysis.audit.checks import SEVERITIES, Audit, Context, Example, Finding, NotApplicableError
 from roadaware.config import to_dict
 from roadaware.errors import InputError
@@ -16,31 +16,31 @@ from roadaware.scenes.tables import Scenes
 Check = Callable[[Context], Finding]
 
 CHECKS: dict[str, Check] = {
-    "empty-split": samples.check_empty_split,
-    "label-unknown": samples.label_unknown,
-    "crossing-without-event": samples.check_missing_event,
-    "crossing-observed": samples.check_observed_crossing,
-    "identifier-leak": samples.check_identifier_leak,
-    "behaviour-tag-leak": samples.check_behaviour_leak,
-    "attribute-leak": samples.check_attribute_leak,
-    "region-off-screen": samples.check_region_off_screen,
-    "past-critical-point": samples.check_critical_point,
-    "sample-counts": samples.sample_counts,
-    "class-balance": samples.check_class_balance,
-    "tags-against-attribute": tables.check_tags_against_attribute,
-    "attribute-against-tags": tables.check_attribute_against_tags,
-    "event-far-from-tags": tables.check_event_distance,
-    "event-outside-track": tables.check_event_outside_track,
-    "crosser-without-event": tables.check_crosser_event,
-    "event-without-crossing": tables.check_event_without_crossing,
-    "track-gaps": tables.track_gaps,
-    "boxes-outside-image": tables.check_boxes_outside,
-    "boxes-without-area": tables.check_empty_boxes,
-    "repeated-names": tables.check_repeated_names,
-    "vehicle-action": tables.check_vehicle_action,
-    "videos-in-two-splits": tables.check_split_overlap,
-    "videos-in-no-split": tables.check_unassigned_videos,
-    "rejected": tables.check_rejected,
+    "empty-split": findings.check_empty_split,
+    "label-unknown": findings.label_unknown,
+    "crossing-without-event": findings.check_missing_event,
+    "crossing-observed": findings.check_observed_crossing,
+    "identifier-leak": findings.check_identifier_leak,
+    "behaviour-tag-leak": findings.check_behaviour_leak,
+    "attribute-leak": findings.check_attribute_leak,
+    "region-off-screen": findings.check_region_off_screen,
+    "past-critical-point": findings.check_critical_point,
+    "sample-counts": findings.sample_counts,
+    "class-balance": findings.check_class_balance,
+    "tags-against-attribute": findings.check_tags_against_attribute,
+    "attribute-against-tags": findings.check_attribute_against_tags,
+    "event-far-from-tags": findings.check_event_distance,
+    "event-outside-track": findings.check_event_outside_track,
+    "crosser-without-event": findings.check_crosser_event,
+    "event-without-crossing": findings.check_event_without_crossing,
+    "track-gaps": findings.track_gaps,
+    "boxes-outside-image": findings.check_boxes_outside,
+    "boxes-without-area": findings.check_empty_boxes,
+    "repeated-names": findings.check_repeated_names,
+    "vehicle-action": findings.check_vehicle_action,
+    "videos-in-two-splits": findings.check_split_overlap,
+    "videos-in-no-split": findings.check_unassigned_videos,
+    "rejected": findings.check_rejected,
 }
 
 _TUBES = ("name", "crossing", "start_frame", "end_frame", "event_frame", "event_source")

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.scenes.factors import extract_windows
 from roadaware.scenes.sampling import EventProtocol
 from roadaware.scenes.tables import Scenes
-from roadaware.scenes.tracks import extract_windows
 
 # What an audit says: findings with counts, places to look at, and what to do about them.
 

@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from roadaware.analysis.evaluation.runs import SceneRun
-from roadaware.analysis.evaluation.scenes import (
-    SceneRequest,
-    check_inputs,
-    evaluate_scene_inputs,
-)
+from roadaware.analysis.evaluation.scenes import SceneRequest, check_inputs, evaluate_scene_inputs
 from roadaware.analysis.scene_tasks import CORNER_CASES
 from roadaware.datasets import loading
+from roadaware.datasets.detect_format import detect_reader
 from roadaware.datasets.simulator import is_simulation
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 from roadaware.formats.coco import build_coco_index, read_json_document, read_results
 from roadaware.formats.coda import IDS, build_predictions_index, read_corner_cases
 from roadaware.metrics.corner_cases.evaluate import add_blocking
@@ -174,3 +171,39 @@ def _open_predictions(path: Path, scenes: Scenes, routing: Routing) -> Predictio
         categories = load_training_set(routing.trained_on or "").categories
     with log_step(f"reading {path}"):
         return read_results(path, build_predictions_index(scenes, categories), agnostic=routing.agnostic)
+
+
+def open_labelled_truth(path: Path, classes: Version | None) -> Scenes:
+    """A COCO file, saved tables or synthetic scenes, with what is common and what novel."""
+    scenes = open_truth(path, None)
+    return label_truth(scenes, classes or infer_version(scenes))
+
+
+def open_labelled(path: Path, classes: Version | None = None) -> Scenes:
+    """The same, or a release with sweeps; of which no image is needed."""
+    if _is_annotated(path):
+        return open_labelled_truth(path, classes)
+    return label_truth(loading.open_dataset(detect_reader(path), path), classes or "base")
+
+
+def open_image_set(path: Path, images: Path | None, classes: Version | None = None) -> tuple[Scenes, Path]:
+    """The same with the folder that the paths of its images start at.
+
+    Raises:
+        UsageError: if the folder has to be told.
+        InputError: if the set cannot be read, or there is no such folder.
+    """
+    from roadaware.tasks.unknown_memory import add_image_paths  # with SciPy, which a help need not wait for
+
+    root = images or (path if path.is_dir() else path.parent)
+    if not root.is_dir():
+        raise InputError("there is no such folder of images", where=str(root))
+    if is_saved(path) and images is None:
+        raise UsageError(f"{path} holds tables alone: say where their images are with --media")
+    scenes = open_labelled(path, classes)
+    return (add_image_paths(scenes) if _is_annotated(path) else scenes), root
+
+
+def _is_annotated(path: Path) -> bool:
+    """Whether it is a file, saved tables or synthetic scenes, and no release with sweeps."""
+    return path.is_file() or is_saved(path) or is_simulation(path)

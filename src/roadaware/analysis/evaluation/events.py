@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +32,9 @@ from roadaware.analysis.road_counts import is_printed_set
 from roadaware.analysis.worst_tubes import select_worst_tubes
 from roadaware.config import ConfigName, from_dict, to_dict
 from roadaware.errors import UsageError
+from roadaware.formats import road_detections
+from roadaware.formats.road_detections import encode_pickle
+from roadaware.formats.submission import FILE, THRESHOLDS, Submission
 from roadaware.linking.config import LinkerConfig, compare_with_advice, select_linker
 from roadaware.linking.link import link
 from roadaware.linking.postprocessing import InterpolationConfig, interpolate_tubes, list_steps
@@ -620,3 +624,65 @@ def group_calibration(
             table = table.filter(pl.col("group") == name, pl.col("label").is_null())
             rows += table.drop("label", "valid").with_columns(of=pl.lit(of)).to_dicts()
     return rows or None
+
+
+# What is handed in to the server of a challenge.
+
+
+def select_split(whole: Scenes, split: str, release: Path) -> Scenes:
+    """The videos of a split, annotated or not.
+
+    Args:
+        whole: all videos of a release.
+        split: its name, or `all`.
+        release: its file, for the error.
+
+    Raises:
+        UsageError: if there is no such split.
+    """
+    names = (
+        whole.videos["splits"].explode().drop_nulls().unique().sort().to_list()
+        if "splits" in whole.videos.columns
+        else []
+    )
+    if split == "all":
+        return whole
+    if split not in names:
+        listed = ", ".join(map(str, names)) or "none"
+        raise UsageError(f"{release} has no split {split!r}; its splits are {listed}, or all")
+    return whole.split(split)
+
+
+def score_submission(
+    part: Submission, release: Path, split: str, name: str = ""
+) -> dict[str, dict[str, float]]:
+    """Kind to video-mAP at each of `THRESHOLDS`, in [0, 1], as the published evaluator has it.
+
+    Args:
+        part: what is handed in.
+        release: the annotations.
+        split: that is judged.
+        name: stands before each kind.
+
+    Raises:
+        InputError: if the release cannot be judged so.
+    """
+    with tempfile.TemporaryDirectory(prefix="roadaware-") as folder:
+        file = Path(folder) / FILE
+        file.write_bytes(encode_pickle(part.lists))
+        request = EventRequest(
+            "road",
+            config="reference",
+            split=split,
+            kinds=tuple(part.lists),
+            video_thresholds=THRESHOLDS,
+            only="video",
+            size_px=road_detections.NETWORK_SIZE,
+        )
+        summary = evaluate_event_files(release, [file], request).summary
+    rows = summary.filter(pl.col("metric").str.starts_with("video_map@"), pl.col("group").is_null())
+    scores: dict[str, dict[str, float]] = {}
+    for kind, threshold, value in rows.select("kind", "threshold", "value").iter_rows():
+        if value is not None:
+            scores.setdefault(f"{name} {kind}".strip(), {})[str(threshold)] = float(value)
+    return scores

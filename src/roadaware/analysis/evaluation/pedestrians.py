@@ -14,15 +14,17 @@ from roadaware.analysis.excerpts import check_clips, list_film_places, select_sa
 from roadaware.config import ConfigName
 from roadaware.datasets.loading import sample_dataset
 from roadaware.errors import UsageError
-from roadaware.formats.score_tables import check_same_length, read_samples, read_scores
+from roadaware.formats.score_tables import check_same_length, read_labels, read_samples, read_scores
 from roadaware.metrics.pedestrians import PedestrianConfig, Task, collect_sample_scores, evaluate_samples
 from roadaware.metrics.scores import SampleScores
-from roadaware.scenes.factors import FactorConfig, build_scenario_labels
+from roadaware.scenes.factors import FactorConfig, build_scenario_labels, classify_by_edges
 from roadaware.scenes.sampling import get_protocol, split_samples
 from roadaware.scenes.tables import build_sample_predictions
 from roadaware.steps import log_step
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from roadaware.analysis.excerpts import Excerpt
     from roadaware.scenes.tables import Scenes
 
@@ -199,3 +201,36 @@ def match_file(scores: Path, samples: Path, task: Task | None) -> MatchedScores:
     video = None if truth.video is None else np.array(truth.video, dtype=np.str_)
     state = SampleScores(found.values, truth.truth, names, video, truth.tte_frames)
     return MatchedScores(state, found.clipped)
+
+
+MOST_LABELS = 24
+TTE_EDGES_FRAMES = (15, 30, 45, 60, 75, 90)
+# The rate of JAAD and PIE.
+FRAMES_PER_SECOND = 30.0
+
+
+def group_by_time(held: MatchedScores) -> tuple[list[npt.NDArray[np.object_]], dict[str, float]]:
+    """The band of time to event of each sample, where there are two, and the mean seconds of each band."""
+    tte = held.state.tte_frames
+    if tte is None or not len(tte):
+        return [], {}
+    labels = np.array(
+        [f"tte={name}" for name in classify_by_edges(tte.astype(float), TTE_EDGES_FRAMES)], dtype=object
+    )
+    names = sorted(set(labels.tolist()))
+    if len(names) < 2:
+        return [], {}
+    return [labels], {name: float(tte[labels == name].mean()) / FRAMES_PER_SECOND for name in names}
+
+
+def group_by_scenario(
+    held: MatchedScores, samples: Path | None, by: list[str], config: ConfigName
+) -> list[npt.NDArray[np.object_]]:
+    """The scenario of each sample, factor by factor."""
+    if held.scenes is not None:
+        return [np.array(assign_scenarios(held.scenes, [factor], config), dtype=object) for factor in by]
+    found = []
+    for column in by if samples is not None else []:
+        values = read_labels(Path(samples or ""), column, MOST_LABELS)
+        found.append(np.array([f"{column}={value}" for value in values], dtype=object))
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from roadaware.analysis.quality.check import FILES, STATUSES, Quality, check
 from roadaware.analysis.quality.config import Dictionary, QualityConfig, chaotic_world
-from roadaware.analysis.quality.rules import RULES, ForbiddenWords
+from roadaware.analysis.quality.differences import RULES, ForbiddenWords
 
 __all__ = [
     "FILES",

@@ -16,12 +16,15 @@ from roadaware.analysis.quality.differences import (
     EDGES,
     FINDING,
     KEY,
+    RULES,
     WHATS,
+    ForbiddenWords,
     add_differences,
+    apply_rules,
     build_items,
     find_differences,
+    find_same_reviewers,
 )
-from roadaware.analysis.quality.rules import RULES, ForbiddenWords, apply_rules, find_same_reviewers
 from roadaware.config import to_dict
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import iou

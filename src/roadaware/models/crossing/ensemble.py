@@ -17,9 +17,8 @@ from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.models.crossing.hazard_trees import HazardTrees, is_hazard_trees
 from roadaware.models.crossing.inputs import InputSet
-from roadaware.models.crossing.predictor import Predictor
+from roadaware.models.crossing.predictor import Predictor, refuse_without_dropout
 from roadaware.models.crossing.tabular import TabularPredictor
-from roadaware.models.crossing.uncertainty import refuse_without_dropout
 from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.statistics import conformal
 from roadaware.statistics.calibration import fit_temperature

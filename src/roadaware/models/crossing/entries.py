@@ -684,7 +684,7 @@ _SKELETAL_INPUTS = (
 SPI_NET = build_crossing_entry(
     "spi-net",
     SpiNetConfig,
-    "skeletal:SpiNet",
+    "recurrent:SpiNet",
     reads=("pose", "boxes"),
     paper="Gesnouin et al., Predicting Intentions of Pedestrians from 2D Skeletal Pose Sequences with "
     "a Representation-Focused Multi-Branch Deep Learning Network, Algorithms 13(12), 2020, as in "
@@ -702,7 +702,7 @@ SPI_NET = build_crossing_entry(
 TROUSPI_NET = build_crossing_entry(
     "trouspi-net",
     TrouSpiNetConfig,
-    "skeletal:TrouSpiNet",
+    "recurrent:TrouSpiNet",
     reads=("pose", "boxes", "ego:speed"),
     paper="Gesnouin et al., TrouSPI-Net: Spatio-temporal attention on parallel atrous convolutions and "
     "U-GRUs for skeletal pedestrian crossing prediction, FG 2021",
@@ -766,7 +766,7 @@ class SteadyConfig:
 STEADY = build_crossing_entry(
     "steady",
     SteadyConfig,
-    "causal_tcn:Steady",
+    "multitask:Steady",
     reads=("centre", "motion", "ego:action"),
     each_frame=True,
     paper="ours",

@@ -12,9 +12,8 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from roadaware.errors import UsageError
-from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.networks.clips import C3DFeatures, I3DTrunk
-from roadaware.models.crossing.networks.stills import ResNet50Trunk, VGG16Trunk
+from roadaware.models.crossing.networks.stills import CrossingNet, ResNet50Trunk, VGG16Trunk
 from roadaware.models.tensor_files import read_tensors
 from roadaware.models.weights import KeyReport
 

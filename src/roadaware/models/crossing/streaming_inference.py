@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats32, Ints
-from roadaware.models.crossing import streaming_kernels
-from roadaware.models.crossing.streaming_kernels import Weights
+from roadaware.models.crossing import kernels
+from roadaware.models.crossing.kernels import Weights
 
 if TYPE_CHECKING:
-    from roadaware.models.crossing.networks.causal_tcn import Steady
-    from roadaware.models.crossing.streaming_kernels import Weights
+    from roadaware.models.crossing.kernels import Weights
+    from roadaware.models.crossing.networks.multitask import Steady
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -60,7 +60,7 @@ class Stepper:
     """
 
     def __init__(self, networks: Sequence[Steady]) -> None:
-        first, self._kernels = networks[0], streaming_kernels
+        first, self._kernels = networks[0], kernels
         self.names, config = tuple(first.sequences), first.config
         self._frames = [1 + (config.kernel - 1) * each for each in config.dilations]
         self._width = config.width

@@ -35,7 +35,7 @@ from roadaware.models.crossing.features import (
     extrapolate_centre_px,
 )
 from roadaware.models.crossing.inputs import InputSet
-from roadaware.models.crossing.tree_kernels import add_leaves
+from roadaware.models.crossing.kernels import add_leaves
 from roadaware.models.crossing.uncertainty_config import DoubtConfig
 
 _MOST_LABELS = 1000

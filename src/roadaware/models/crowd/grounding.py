@@ -20,7 +20,7 @@ from roadaware.errors import UsageError
 from roadaware.io.sources import to_printable
 from roadaware.models.crowd.config import STRIDE_PX, CrowdConfig
 from roadaware.models.crowd.people import MOTION_FEATURES, check_people, describe_motion, pool_boxes
-from roadaware.models.folder_configs import encode_texts, load_tokenizer
+from roadaware.models.pretrained import encode_texts, load_tokenizer
 
 # Words: a sentence to numbers of its pieces.
 

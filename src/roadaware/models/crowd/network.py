@@ -25,7 +25,6 @@ from roadaware.models.crowd.pathfinder import Pathfinder, install
 from roadaware.models.crowd.people import ActionHead, RelationHead
 from roadaware.models.crowd.sound import SoundHead
 from roadaware.models.detector import FACTS
-from roadaware.models.limits import limit_network_size
 from roadaware.models.retinanet3d.layers import (
     TimeConv,
     TimePool,
@@ -35,12 +34,12 @@ from roadaware.models.retinanet3d.layers import (
 )
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.trunks import Compact, add_resnet
-from roadaware.models.tensor_files import ARITHMETIC, parse_facts, read_safetensors
+from roadaware.models.tensor_files import ARITHMETIC, limit_network_size, parse_facts, read_safetensors
 from roadaware.models.weights import digest_tensors, load_published, open_network
 
 BUNDLED = Path(__file__).resolve().parents[2] / "weights" / "compact-road.safetensors"
 """The bundled detector, whose trunk the compact one begins with."""
-_FORMAT = "roadaware-crowd-2"
+_FORMAT = "roadaware-crowd-3"
 
 # Trunks: images to a map whose cells span 16 pixels.
 
@@ -235,7 +234,7 @@ class IntelliCare(nn.Module):
                 if config.grounding == "people"
                 else GroundingHead(config, vocabulary.words, channels, text)
             ),
-            "sound": lambda: SoundHead(config, len(vocabulary.sounds), channels),
+            "sound": lambda: SoundHead(config, len(vocabulary.sounds), channels, len(vocabulary.actions)),
         }
         self.heads = nn.ModuleDict({task: makers[task]() for task in config.tasks})
 
@@ -268,7 +267,7 @@ class IntelliCare(nn.Module):
         return self.trunk.tail(map)
 
     def score_deeds(self, tracks: Tensor, moment: Tensor, image: Tensor) -> Tensor | None:
-        """(n, actions) scores in [0, 1] of actions by tracks alone, which the head of sentences takes as `doing`.
+        """(n, actions) scores in [0, 1] of actions by tracks alone, which the heads of sentences and sounds take as `doing`.
 
         Args:
             tracks, moment, image: as of `people.describe_motion`.

@@ -375,17 +375,19 @@ class SoundHead(nn.Module):
 
     Published form: the sound of 3 s as a whole is looked for. Compact form: a class of sound is asked for, since
     several sounds at once cannot be told apart by their mean; the two channels of the sound and the place of each
-    cell take part; a logit says whether that sound is heard and its source seen, and others which classes are heard.
+    cell take part; a logit says whether that sound is heard and its source seen, and others which classes are heard. Where
+    actions are known, too, each class has a weight for each of them: who claps is looked for among those who move so.
 
     Args:
         config: of the network.
         sounds: classes that can be asked for.
         channels: of the trunk's map.
+        actions: that `match_people` is told of; 0 for none.
 
-    Source: Song et al., CVPR 2022 (SSPL); the question, the places and the logit are ours.
+    Source: Song et al., CVPR 2022 (SSPL); the question, the places, the logit and `match_people` are ours.
     """
 
-    def __init__(self, config: CrowdConfig, sounds: int, channels: int) -> None:
+    def __init__(self, config: CrowdConfig, sounds: int, channels: int, actions: int = 0) -> None:
         super().__init__()
         width = config.sound_width
         self.config, self.sounds = config, sounds
@@ -402,6 +404,11 @@ class SoundHead(nn.Module):
         self.classes = nn.Linear(128, sounds) if self.asked_for else None
         self.heard = nn.Linear(2 * width + 1, 1) if self.asked_for else None
         self.siamese = SimSiam(width, config.head_width) if config.head_width else None
+        self.deeds: nn.Embedding | None = None
+        if question and actions:
+            self.deeds = nn.Embedding(1 + sounds, actions + 1)
+            # A network that has not learnt takes nobody for the source.
+            nn.init.zeros_(self.deeds.weight)
 
     def forward(self, map: Tensor, examples: Tensor, asked: Tensor | None = None) -> Located:
         """Localisation maps of one sound for each clip.
@@ -452,6 +459,23 @@ class SoundHead(nn.Module):
         found: Tensor = self.classes(self._hear(examples, len(examples)).mean(dim=1))
         return found
 
+    def match_people(self, asked: Tensor, doing: Tensor) -> Tensor:
+        """(Q, n + 1) logits that each of n people makes a sound, and the last one that none of them does.
+
+        Args:
+            asked: (Q,) int64, classes; -1 for any.
+            doing: (n, actions) or (Q, n, actions) scores in [0, 1] of what they do, as `IntelliCare.score_deeds` gives them.
+
+        Raises:
+            UsageError: if the head knows no actions.
+        """
+        if self.deeds is None:
+            raise UsageError("this head of sounds knows no actions: the network has no compact head of them")
+        weights = self.deeds(asked + 1)
+        acts = doing.sqrt() if doing.ndim == 3 else doing.sqrt().expand(len(asked), -1, -1)
+        by_person = torch.einsum("qna,qa->qn", acts, weights[:, :-1])
+        return torch.cat([by_person, weights[:, -1:]], dim=1)
+
     def _hear(self, examples: Tensor, batch: int) -> Tensor:
         """(B, S, 128) what the examples of each sound are to the network."""
         if examples.ndim != 5 or len(examples) != batch or examples.shape[1] not in (1, 2):
@@ -499,3 +523,25 @@ def hear(wave: npt.ArrayLike, rate: int, *, mono: bool = False) -> Tensor:
         InputError: as `fit_sound`.
     """
     return cut_examples(logmel(fit_sound(wave, rate, mono=mono)))
+
+
+def cover_cells(boxes: npt.NDArray[np.float32], size: tuple[int, int], cells: tuple[int, int]) -> Tensor:
+    """(rows, columns) how much of each cell the box that covers most of it covers, in [0, 1].
+
+    Args:
+        boxes: (n, 4) corners in pixels.
+        size: height and width of the image.
+        cells: rows and columns.
+    """
+    held = torch.from_numpy(boxes).float()
+    if not len(held):
+        return torch.zeros(cells)
+
+    def along(low: Tensor, high: Tensor, length: int, count: int) -> Tensor:
+        edges = torch.linspace(0, length, count + 1)
+        inner = torch.minimum(high[:, None], edges[None, 1:]) - torch.maximum(low[:, None], edges[None, :-1])
+        return inner.clamp(min=0) / (length / count)
+
+    columns = along(held[:, 0], held[:, 2], size[1], cells[1])
+    rows = along(held[:, 1], held[:, 3], size[0], cells[0])
+    return (rows[:, :, None] * columns[:, None, :]).amax(dim=0)

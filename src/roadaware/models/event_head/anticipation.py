@@ -20,13 +20,13 @@ from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.errors import DamagedError
 from roadaware.io.sources import read_file, to_printable
 from roadaware.models.event_head.head import (
+    FEATURES,
     SmallNetwork,
     build_network,
     fits_layout,
     parse_networks,
     write_networks,
 )
-from roadaware.models.event_head.layout import FEATURES
 
 FORMAT = "roadaware-anticipation-1"
 INSTALLED = "anticipation-simulated.safetensors"

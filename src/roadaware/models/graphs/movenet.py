@@ -11,9 +11,8 @@ from PIL import Image
 
 from roadaware.arrays import Floats32, Pixels
 from roadaware.errors import DamagedError, InputError
-from roadaware.models.graphs.files import is_graph_file, open_graph
 from roadaware.models.graphs.graph import Graph, infer_shapes
-from roadaware.models.graphs.runner import Backend, Runner
+from roadaware.models.graphs.runner import Backend, Runner, is_graph_file, open_graph
 
 DECODER = "movenet"
 SIDE_PX, AROUND = 192, 1.25

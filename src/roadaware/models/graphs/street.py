@@ -12,16 +12,14 @@ import torch
 
 from roadaware.arrays import Bools, Floats32, Pixels
 from roadaware.errors import DamagedError, InputError
-from roadaware.models.detector import FrameDetections
-from roadaware.models.graphs.files import open_graph
+from roadaware.models.detector import FrameDetections, VideoDetector
 from roadaware.models.graphs.graph import Graph, infer_shapes, keep_channels
-from roadaware.models.graphs.runner import Backend, Runner
+from roadaware.models.graphs.runner import Backend, Runner, open_graph
 from roadaware.models.graphs.views import Views, find_peaks, resize_region
 from roadaware.models.object_labels import COCO_AGENTS, RIDDEN, ROAD_AGENTS, merge_riders
 from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.detector import check_frame
 from roadaware.models.roi import suppress_sorted_boxes
-from roadaware.models.videos import VideoDetector
 
 # Boxes of several views of one image become those of the image.
 

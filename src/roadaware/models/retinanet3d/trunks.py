@@ -43,7 +43,7 @@ class LibraryTrunk(Pyramid):
     def __init__(self, config: RetinaNetConfig) -> None:
         import transformers  # takes a second, and no other trunk needs it
 
-        from roadaware.models.folder_configs import build_transformers_config
+        from roadaware.models.pretrained import build_transformers_config
 
         found = getattr(transformers, config.trunk, None) if config.trunk.isidentifier() else None
         if not (isinstance(found, type) and issubclass(found, transformers.PretrainedConfig)):

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats
 from roadaware.simulator.config import Conditions, SceneConfig
+from roadaware.simulator.episode import Look
 from roadaware.simulator.figures.form import rotate_hues
 from roadaware.simulator.layout import Crossing, Junction, Lane, Layout, Prop, Turn
-from roadaware.simulator.looks import Look
 from roadaware.simulator.mesh import Material, Soup, merge_soups
 from roadaware.simulator.town.buildings import Plots, build_hedge, build_house, build_tree, generate_buildings
 from roadaware.simulator.town.furniture import (

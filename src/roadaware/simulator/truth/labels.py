@@ -18,7 +18,9 @@ from roadaware.simulator.episode import Episode
 from roadaware.simulator.mesh import MOUNT_M
 from roadaware.simulator.town import On, Where
 from roadaware.simulator.truth import terms
-from roadaware.simulator.truth.places import (
+from roadaware.simulator.truth.seen import Seen
+from roadaware.simulator.truth.terms import (
+    ACTIONS,
     NOWHERE,
     Places,
     View,
@@ -26,8 +28,6 @@ from roadaware.simulator.truth.places import (
     fill_short_gaps,
     filter_short_runs,
 )
-from roadaware.simulator.truth.seen import Seen
-from roadaware.simulator.truth.terms import ACTIONS
 
 STILL_MPS = 0.3
 _BRAKING_MPS2 = 0.3

@@ -15,12 +15,12 @@ from roadaware.arrays import Floats, Ints
 from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, find_canonical_name, list_label_names
 from roadaware.errors import InputError
 from roadaware.scenes.composites import derive_composites
+from roadaware.scenes.factors import run_spans, split_tubes_by_label
 from roadaware.scenes.tables import Meta, Scenes
-from roadaware.scenes.tracks import run_spans, split_tubes_by_label
 from roadaware.simulator.actors import OBJECTS, VEHICLES, Actor, Ego, Pose
 from roadaware.simulator.episode import Episode, Noise
-from roadaware.simulator.lidar import AHEAD_M
 from roadaware.simulator.mesh import build_camera, compute_intrinsics
+from roadaware.simulator.sensors import AHEAD_M
 from roadaware.simulator.truth import terms
 from roadaware.simulator.truth.labels import (
     Held,
@@ -33,8 +33,8 @@ from roadaware.simulator.truth.labels import (
     label_rows,
     select_labelled_rows,
 )
-from roadaware.simulator.truth.places import Places, Way
 from roadaware.simulator.truth.seen import Seen
+from roadaware.simulator.truth.terms import Places, Way
 
 # Ground truth of crowds: actions in the official words, relations, sentences and sounds.
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
+from roadaware.scenes.factors import build_position_index
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tracks import build_position_index
 from roadaware.tasks.crossing_inputs.observations import Observations
 
 NEEDS = "boxes with tubes, and width_px, height_px and fps of the videos"

@@ -11,10 +11,10 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
+from roadaware.scenes.factors import build_position_index, find_observed_rows
 from roadaware.scenes.sampling import split_samples
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
-from roadaware.scenes.tracks import build_position_index, find_observed_rows
 
 
 @dataclass(frozen=True, eq=False)

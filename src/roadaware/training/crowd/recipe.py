@@ -88,7 +88,7 @@ class CrowdClipsRecipe(ClipConfig):
         ears: moments of any film that are only heard, beside each clip of a sound: which classes are heard there is learnt
             too, since a moment that is seen costs a hundred times more.
         motion_steps: steps before the first one of the schedule, in which the compact heads of actions and of relations
-            learn what tracks alone say.
+            learn what tracks alone say, and so many each for words and for sounds beside it.
         walks: moments of any film whose tracks alone are known, beside each clip of actions and relations: what tracks say of
             them is learnt on, for the same reason as with `ears`; of the compact form.
         mono: chance that one channel of a sound takes the place of both.

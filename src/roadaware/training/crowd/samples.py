@@ -17,7 +17,7 @@ from roadaware.errors import InputError
 from roadaware.models.crowd.config import STRIDE_PX, CrowdConfig, Task
 from roadaware.models.crowd.grounding import WordReader
 from roadaware.models.crowd.people import choose_pairs, describe_both, describe_motion
-from roadaware.models.crowd.sound import RATE, SECONDS, hear
+from roadaware.models.crowd.sound import RATE, SECONDS, cover_cells, hear
 from roadaware.tasks.crowd import (
     CrowdSample,
     Cutting,
@@ -103,6 +103,22 @@ class SpokenTracks(NamedTuple):
     person: Tensor
     span: Tensor
     mask: Tensor
+
+
+class SoundingTracks(NamedTuple):
+    """A moment at which a sound is heard and its source seen, with the n people there.
+
+    Args:
+        tracks: (n, K, 4) in pixels of the network's image.
+        image: (2,) width and height in pixels.
+        asked: the class of the sound.
+        makes: (n + 1,) bool who makes it, and last whether none of them does.
+    """
+
+    tracks: Tensor
+    image: Tensor
+    asked: int
+    makes: Tensor
 
 
 class CrowdClips(Dataset[CrowdItem]):
@@ -261,6 +277,27 @@ class CrowdClips(Dataset[CrowdItem]):
             torch.tensor([each.who for each in samples]),
             torch.tensor([each.span for each in samples]),
             torch.ones(len(samples), frames, dtype=torch.bool),
+        )
+
+    def describe_sound(self, ask: tuple[int, int], rng: np.random.Generator) -> SoundingTracks | None:
+        """A sound and the tracks of the people at one of its moments; None where its source is not seen, or nobody is.
+
+        Args:
+            ask: a row of `CrowdSet.asks` of sounds.
+            rng: draws the moment and varies boxes.
+        """
+        alone = replace(self.cutting, questions=1, wrong=0.0)
+        sample = cut_samples(self.footing.of, "sound", ask, alone, rng)[0]
+        if not sample.heard or sample.tracks is None or not len(sample.tracks):
+            return None
+        _, tracks = self._vary(sample.video, sample.tracks[:, :1], sample.tracks, rng)
+        height, width = pad_size(self.footing.sizes[sample.video])
+        makes = torch.from_numpy(sample.targets[:, 0])
+        return SoundingTracks(
+            torch.from_numpy(tracks),
+            torch.tensor([width, height], dtype=torch.float32),
+            sample.asked,
+            torch.cat([makes, ~makes.any(dim=0, keepdim=True)]),
         )
 
     def _place(self, sample: CrowdSample, rng: np.random.Generator) -> Asked:
@@ -539,29 +576,10 @@ def _ask_sounds(
     size: tuple[int, int],
     frames: int,
 ) -> Pair:
-    target = torch.stack([cover_cells(item.boxes, size, config.map_size) for item in items])
+    target = torch.stack(
+        [cover_cells(item.boxes, size, (config.map_size, config.map_size)) for item in items]
+    )
     examples = torch.stack([item.examples for item in items if item.examples is not None])
     asked = torch.tensor([item.sample.asked for item in items])
     heard = torch.tensor([float(item.sample.heard) for item in items])
     return {"examples": examples, "asked": asked}, {"target": target, "heard": heard}
-
-
-def cover_cells(boxes: Floats32, size: tuple[int, int], cells: int) -> Tensor:
-    """(cells, cells) how much of each cell the box that covers most of it covers, in [0, 1].
-
-    Args:
-        boxes: (n, 4) corners in pixels.
-        size: height and width of the image.
-        cells: in each direction.
-    """
-    held = torch.from_numpy(boxes).float()
-    if not len(held):
-        return torch.zeros(cells, cells)
-
-    def along(low: Tensor, high: Tensor, length: int) -> Tensor:
-        edges = torch.linspace(0, length, cells + 1)
-        inner = torch.minimum(high[:, None], edges[None, 1:]) - torch.maximum(low[:, None], edges[None, :-1])
-        return inner.clamp(min=0) / (length / cells)
-
-    columns, rows = along(held[:, 0], held[:, 2], size[1]), along(held[:, 1], held[:, 3], size[0])
-    return (rows[:, :, None] * columns[:, None, :]).amax(dim=0)

@@ -20,11 +20,10 @@ from roadaware import __version__
 from roadaware.errors import DiskError, InputError, RoadawareError
 from roadaware.io.files import write_atomically
 from roadaware.io.interrupts import Stop
-from roadaware.models.crossing.networks.base import CrossingNet
-from roadaware.models.crossing.predictor import convert_logits, predict_logits
-from roadaware.models.crossing.uncertainty import compute_kl_divergence
+from roadaware.models.crossing.networks.stills import CrossingNet
+from roadaware.models.crossing.predictor import compute_kl_divergence, convert_logits, predict_logits
 from roadaware.models.tensor_files import read_pickled
-from roadaware.tasks.targets import evaluate_future
+from roadaware.tasks.pedestrians import evaluate_future
 from roadaware.training.loop import (
     Average,
     build_optimizer,
@@ -32,18 +31,16 @@ from roadaware.training.loop import (
     resume_optimizer,
     set_rate,
 )
-from roadaware.training.pedestrians.folds import (
+from roadaware.training.pedestrians.heads import (
     Drawn,
     Fold,
+    Heads,
+    compute_class_weights,
     compute_moments,
+    encode_target,
     ensure_flippable,
     flip_inputs,
     flip_targets,
-)
-from roadaware.training.pedestrians.heads import (
-    Heads,
-    compute_class_weights,
-    encode_target,
     frames_loss,
     label_loss,
 )
@@ -145,7 +142,7 @@ class Score:
         epoch: from 1.
         loss: mean of the epoch.
         worth: on validation, by the recipe's criterion; NaN where that means nothing.
-        ahead: what the heads beside the label are worth on validation, see `tasks.targets.evaluate_future`.
+        ahead: what the heads beside the label are worth on validation, see `tasks.pedestrians.evaluate_future`.
     """
 
     epoch: int

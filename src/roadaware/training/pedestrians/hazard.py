@@ -17,11 +17,11 @@ from roadaware.arrays import Bools
 from roadaware.errors import InputError
 from roadaware.models import create, get_crossing_entry
 from roadaware.models.crossing.inputs import InputSet
-from roadaware.models.crossing.networks.base import CrossingNet
+from roadaware.models.crossing.networks.stills import CrossingNet
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.tasks.crossing_time import EDGES_S, TimedTracks, mark_spans, name_spans
 from roadaware.tasks.crossing_tracks import TIME
-from roadaware.training.pedestrians.folds import flip_inputs, measure_sequences
+from roadaware.training.pedestrians.heads import flip_inputs, measure_sequences
 from roadaware.training.recipe_files import replace_fields
 
 _log = logging.getLogger("roadaware")

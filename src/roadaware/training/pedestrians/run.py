@@ -24,25 +24,23 @@ from roadaware.metrics.metric_state import MetricResult
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
 from roadaware.models import create, get_crossing_entry
 from roadaware.models.crossing.inputs import InputSet
-from roadaware.models.crossing.networks.base import CrossingNet
-from roadaware.models.crossing.predictor import Predictor, is_predictor
+from roadaware.models.crossing.networks.stills import CrossingNet
+from roadaware.models.crossing.predictor import Predictor, is_predictor, replace_last_layer
 from roadaware.models.crossing.published import load_image_weights
-from roadaware.models.crossing.uncertainty import replace_last_layer
 from roadaware.scenes.sampling import split_samples
 from roadaware.scenes.tables import Meta, Predictions, Scenes, build_sample_predictions
-from roadaware.tasks.targets import Futures, evaluate_constant_velocity, evaluate_future
+from roadaware.tasks.pedestrians import Futures, evaluate_constant_velocity, evaluate_future
 from roadaware.training.pedestrians.failures import FailedSeedsError, format_error
 from roadaware.training.pedestrians.fit import Fitted, Fitter, Keeper, Score, StoppedFitError
-from roadaware.training.pedestrians.folds import Fold
-from roadaware.training.pedestrians.heads import get_head_sizes
+from roadaware.training.pedestrians.heads import Fold, get_head_sizes
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, check_network
-from roadaware.training.pedestrians.results import score_probabilities
-from roadaware.training.pedestrians.run_identity import (
+from roadaware.training.pedestrians.results import (
     digest_samples,
     make_run_folder,
     refuse_missing,
     refuse_other,
     register_run,
+    score_probabilities,
 )
 from roadaware.training.pedestrians.samples import (
     Material,
@@ -132,7 +130,7 @@ class Judged:
         scenes: with the samples of the split alone.
         predictions: by seed; `mean` is the mean of their probabilities.
         metrics: of each.
-        ahead: of each, what its boxes ahead and cells are worth, see `tasks.targets.evaluate_future`; beside them
+        ahead: of each, what its boxes ahead and cells are worth, see `tasks.pedestrians.evaluate_future`; beside them
             the rule that pedestrians go on as observed. Empty for networks without that head.
         notes: labels that no sample of the split has, and what that does to the metrics.
     """

@@ -20,10 +20,8 @@ from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs import build_inputs
 from roadaware.tasks.crossing_inputs.facts import compute_unknown_fractions, refuse_unknown
 from roadaware.tasks.crossing_inputs.footage import Media
-from roadaware.tasks.pedestrians import build_examples
-from roadaware.tasks.targets import build_targets
-from roadaware.training.pedestrians.folds import Fold
-from roadaware.training.pedestrians.heads import get_horizon, get_task_weights
+from roadaware.tasks.pedestrians import build_examples, build_targets
+from roadaware.training.pedestrians.heads import Fold, get_horizon, get_task_weights
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe, Task
 from roadaware.training.recipe_files import replace_fields
 

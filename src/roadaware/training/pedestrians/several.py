@@ -25,14 +25,14 @@ from roadaware.tasks.pedestrians import fit, predict
 from roadaware.training.pedestrians import results
 from roadaware.training.pedestrians.failures import format_error, group_seed_errors
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, check_network, list_unused_fields
-from roadaware.training.pedestrians.results import read_fit_record
-from roadaware.training.pedestrians.run import FACTS, TIMING, Judged, Trained, evaluate_run, train_predictors
-from roadaware.training.pedestrians.run_identity import (
+from roadaware.training.pedestrians.results import (
     digest_samples,
+    read_fit_record,
     refuse_other,
     refuse_other_data,
     register_run,
 )
+from roadaware.training.pedestrians.run import FACTS, TIMING, Judged, Trained, evaluate_run, train_predictors
 from roadaware.training.pedestrians.samples import Material, list_missing_labels, load_samples
 from roadaware.training.recipe_files import replace_fields
 

@@ -105,6 +105,7 @@ def test_nobody_jumps_or_stands_in_another_one():
                 assert not (away < np.where(touching, 0.25, 0.35)).any()
 
 
+@pytest.mark.slow
 def test_bonds_lie_inside_both_frames_and_arms_reach_where_they_must():
     for episode in some():
         xy = places(episode)

@@ -99,6 +99,7 @@ def test_the_same_numbers_make_the_same_episode_and_scenes_differ() -> None:
     assert one.sentences != other.sentences
 
 
+@pytest.mark.slow
 def test_every_event_and_every_act_comes_in_turn() -> None:
     assert set(STAGED_PROGRAMMES) == set(EVENT_CATEGORIES)
     assert {scene(number).category for number in range(15)} == set(EVENT_CATEGORIES)
@@ -154,6 +155,7 @@ def loud(noises: tuple[Noise, ...], at_s: float) -> set[int | None]:
     return {noise.sound for noise in noises if noise.start_s <= at_s < noise.end_s}
 
 
+@pytest.mark.slow
 def test_few_sounds_are_heard_at_once_and_each_is_of_one_class() -> None:
     alone = 0
     for episode in some(24):

@@ -14,10 +14,10 @@ from roadaware.scenes.tables import Scenes
 from roadaware.simulator.actors import AGENTS, AV_ACTIONS, Actor
 from roadaware.simulator.config import build_scene_config
 from roadaware.simulator.episode import Episode
-from roadaware.simulator.lidar import lidar_pose, simulate_sweep
 from roadaware.simulator.make import make_episode
 from roadaware.simulator.mesh import Camera, build_camera
 from roadaware.simulator.render import Stage, render
+from roadaware.simulator.sensors import lidar_pose, simulate_sweep
 from roadaware.simulator.sound import RATE, render_audio
 from roadaware.simulator.truth import SeenCollector, build_scene_tables, count_labels, simulate_block_view
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS

@@ -20,8 +20,8 @@ from roadaware.models.crossing.entries import (
     I3DConfig,
     TwoStreamConfig,
 )
-from roadaware.models.crossing.networks.base import Looked
 from roadaware.models.crossing.networks.stills import (
+    Looked,
     Normalise,
     PictureNet,
     VGG16Trunk,
