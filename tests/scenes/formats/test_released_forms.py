@@ -91,8 +91,8 @@ def test_the_published_annotations_come_back_whole(form: str, tmp_path: Path) ->
     check_equal(read(form, tmp_path / "out", cache=False), given)
 
 
-def test_a_keyframe_comes_back_but_for_what_is_listed(tmp_path: Path) -> None:
-    """Its boxes in images lean with the camera, and are those of upright boxes when they come back."""
+def test_corners_that_are_no_outline_of_a_box_in_space_are_listed(tmp_path: Path) -> None:
+    """Boxes in images come back as the outlines of boxes in space; other corners are lost."""
     given = make_set("nuscenes", tmp_path / "set")
     moved = given.boxes.with_columns(pl.col("x1_px") - 2)
     given = given.with_tables(boxes=moved)
