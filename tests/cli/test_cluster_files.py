@@ -30,7 +30,8 @@ exec sleep 600""",
     "roadaware": """echo "roadaware $* at $RAY_ADDRESS" >> log
 trap 'echo whole >> log; exit 130' TERM
 [[ $1 == wait ]] && { touch at_work; for _ in {1..600}; do sleep 0.05; done; }
-exit 7""",
+# The nodes of the workers start beside it, on a busy machine after it.
+for _ in {1..600}; do [[ $(wc -l < nodes) == 2 ]] && exit 7; sleep 0.05; done""",
 }
 
 
