@@ -185,8 +185,8 @@ def test_a_full_disk_is_told_and_the_run_goes_on(
 
     def full(path: Path, data: bytes) -> None:
         nonlocal tries
-        tries += 1
-        if tries < 6:
+        tries += path.suffix != ".jsonl"  # the log is written by the same module
+        if tries < 6 and path.suffix != ".jsonl":
             raise DiskError(f"cannot write {path}: no space left")
         path.write_bytes(data)
 
