@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -127,16 +126,12 @@ def _grid(rows: pl.DataFrame, name: str) -> Grid:
     cells: dict[tuple[str, Column], Value] = {}
     for row in rows.iter_rows(named=True):
         column = Column(row["level"], row["overlap"] or "", row["threshold"] or "")
-        cells[str(row[name]), column] = _value(row)
+        value = row["value"] if row["valid"] else None
+        cells[str(row[name]), column] = Value(
+            value, row["low_video"], row["high_video"], row["n"], row["reason"], row.get("caution_video")
+        )
     columns = tuple(dict.fromkeys(column for _, column in cells))
     return Grid(columns, tuple(dict.fromkeys(row for row, _ in cells)), cells)
-
-
-def _value(row: dict[str, Any]) -> Value:
-    value = row["value"] if row["valid"] else None
-    return Value(
-        value, row["low_video"], row["high_video"], row["n"], row["reason"], row.get("caution_video")
-    )
 
 
 # Groups of a set of road events by what is known of its videos and boxes: split, weather, night, height.

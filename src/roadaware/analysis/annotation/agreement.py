@@ -284,7 +284,10 @@ def measure_box_agreement(things: Things, *, draws: int = 0, seed: int = 0) -> B
         ends = [end for each in held for end in ((each.low, each.high) if each else (None, None))]
         cautions = [each.caution if each else None for each in held]
         rows.append((group, measure, None if np.isnan(value) else value, n, *ends, *cautions))
-    return BoxAgreement(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), _counts(table))
+    return BoxAgreement(
+        pl.DataFrame(rows, schema=_SCHEMA, orient="row"),
+        table.group_by("n_saw", "n_found").agg(things=pl.len()).sort("n_saw", "n_found"),
+    )
 
 
 def build_annotation_table(things: Things) -> pl.DataFrame:
@@ -387,10 +390,6 @@ def _by_picture(units: tuple[Floats, Floats], image: Ints, count: int) -> tuple[
 def _sum_by_image(image: Ints, values: Floats, count: int) -> Floats:
     found: Floats = np.bincount(image, values, minlength=count).astype(np.float64)
     return found
-
-
-def _counts(table: pl.DataFrame) -> pl.DataFrame:
-    return table.group_by("n_saw", "n_found").agg(things=pl.len()).sort("n_saw", "n_found")
 
 
 def _intervals(

@@ -238,7 +238,10 @@ def label_shift(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
     pairs = _met(predictions, scenes)
     if len(pairs) < 10:
         return []
-    ids = _ids(scenes)
+    # Index in the vocabulary to the number that the file had
+    native = scenes.meta.notes.get("label_ids", {}).get("action")
+    names = scenes.meta.vocabularies.get("action", ())
+    ids = dict(enumerate(native)) if native else {n: n for n in range(len(names))}
     predicted = [ids.get(label, -10) for label in pairs["label"]]
     true = [{ids.get(label, -99) for label in labels} for labels in pairs["labels"]]
     right = {
@@ -324,13 +327,6 @@ def _met(predictions: Predictions, scenes: Scenes) -> pl.DataFrame:
     pairs = pairs.with_columns(iou=paired_iou(one, other)).filter(pl.col("iou") >= _MET)
     best = pairs.sort("iou", descending=True).unique("box", keep="first", maintain_order=True)
     return best.select("box", "labels").join(predictions.labels.select("box", "label"), on="box")
-
-
-def _ids(scenes: Scenes) -> dict[int, int]:
-    """Index in the vocabulary to the number that the file had."""
-    native = scenes.meta.notes.get("label_ids", {}).get("action")
-    names = scenes.meta.vocabularies.get("action", ())
-    return dict(enumerate(native)) if native else {n: n for n in range(len(names))}
 
 
 # Whether predicted relations run from whom to whom, and for as long, as the ground-truth ones do.
