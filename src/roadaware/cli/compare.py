@@ -141,7 +141,13 @@ def report(
             "name at least one run folder, as `evaluate -o RUN` or `watch --output RUN` writes it"
         )
     if any(is_watch(folder) for folder in folders):
-        return _watch_page(folders, page)
+        # The page of a watch; beside its video, unless another place is named
+        if len(folders) > 1:
+            raise UsageError("the page of a watch is of one run; name one folder")
+        found = read_summary(folders[0])
+        write_text(page, render_watch_page(folders[0], found, page.parent))
+        facts = {name: found[name] for name in ("source", "frames", "tubes", "events")}
+        return Outcome(f"wrote {page}", {"report": str(page), "runs": [facts]})
     found = [member for folder in folders for member in runs.list_runs(folder)]
     kinds = dict.fromkeys(runs.describe_kind(member) for member in found)
     if len(kinds) > 1:
@@ -156,16 +162,6 @@ def report(
     write_text(page, html)
     summaries = [kind.summarize(run) for run in loaded]
     return Outcome(f"{shown}\n\nwrote {page}".strip(), {"report": str(page), "runs": summaries})
-
-
-def _watch_page(folders: Sequence[Path], page: Path) -> Outcome:
-    """The page of a watch; beside its video, unless another place is named."""
-    if len(folders) > 1:
-        raise UsageError("the page of a watch is of one run; name one folder")
-    found = read_summary(folders[0])
-    write_text(page, render_watch_page(folders[0], found, page.parent))
-    facts = {name: found[name] for name in ("source", "frames", "tubes", "events")}
-    return Outcome(f"wrote {page}", {"report": str(page), "runs": [facts]})
 
 
 def _pairs(loaded: Sequence[Any], compare: Callable[..., Any]) -> list[Any]:

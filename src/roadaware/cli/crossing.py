@@ -205,18 +205,15 @@ def _open_tracks(
     """The tables with tracks, and where images are."""
     require_path(path)
     if reader is None and path.is_file() and path.suffix.lower() in FILMS:
-        return _watch(path, folder), media or path
+        # The tubes of a video, beside the result; a watch of the same video that is there already is taken as
+        # it is
+        watched = folder.with_name(f"{folder.name}-watch")
+        if (watched / "summary.json").is_file():
+            if not is_watch_of(watched, path):
+                raise UsageError(f"{watched} holds the watch of another video; name another --output")
+            console.print_note(f"{watched} holds a watch already, whose tubes are taken")
+        else:
+            watch(str(path), out=watched, crossing=("none",), no_video=True)
+        return open_predictions(watched / "predictions"), media or path
     with console.log_step(f"opening {path}"):
         return open_tracks(path, TrackSource(fps, size_px, columns), reader=reader, strict=strict), media
-
-
-def _watch(film: Path, folder: Path) -> Predictions:
-    """The tubes of a video, beside the result; a watch of the same video that is there already is taken as it is."""
-    watched = folder.with_name(f"{folder.name}-watch")
-    if (watched / "summary.json").is_file():
-        if not is_watch_of(watched, film):
-            raise UsageError(f"{watched} holds the watch of another video; name another --output")
-        console.print_note(f"{watched} holds a watch already, whose tubes are taken")
-    else:
-        watch(str(film), out=watched, crossing=("none",), no_video=True)
-    return open_predictions(watched / "predictions")
