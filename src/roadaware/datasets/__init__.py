@@ -393,7 +393,17 @@ def read(
         else:
             scenes = fresh()
     if strict:
-        _refuse_findings(name, scenes)
+        # Turn what a reader rejected or wondered at into an error that lists it
+        lines = [
+            f"{row['table']}: {row['file']}{':' + str(row['line']) if row['line'] else ''}: "
+            f"{row['item'] + ': ' if row['item'] else ''}{row['reason']}"
+            for row in scenes.rejected.head(_SHOWN).to_dicts()
+        ]
+        odd = scenes.meta.notes.get("warnings", [])
+        lines += [f"{each['what']} ({each['count']}×, first {each['example']})" for each in odd[:_SHOWN]]
+        if lines:
+            counts = f"{len(scenes.rejected)} rejected rows or files and {len(odd)} kinds of oddities"
+            raise FindingsError("\n  ".join([f"{name}: {counts}, and strict reading was asked for", *lines]))
     return scenes
 
 
@@ -441,17 +451,3 @@ def get_reader(name: str) -> Reader:
         meant = f"; did you mean {near[0]}?" if near else ""
         raise UsageError(f"no reader for '{name}': there are {', '.join(READERS)}{meant}")
     return READERS[name]
-
-
-def _refuse_findings(name: str, scenes: Scenes) -> None:
-    """Turn what a reader rejected or wondered at into an error that lists it."""
-    lines = [
-        f"{row['table']}: {row['file']}{':' + str(row['line']) if row['line'] else ''}: "
-        f"{row['item'] + ': ' if row['item'] else ''}{row['reason']}"
-        for row in scenes.rejected.head(_SHOWN).to_dicts()
-    ]
-    odd = scenes.meta.notes.get("warnings", [])
-    lines += [f"{each['what']} ({each['count']}×, first {each['example']})" for each in odd[:_SHOWN]]
-    if lines:
-        counts = f"{len(scenes.rejected)} rejected rows or files and {len(odd)} kinds of oddities"
-        raise FindingsError("\n  ".join([f"{name}: {counts}, and strict reading was asked for", *lines]))

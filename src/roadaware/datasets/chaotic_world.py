@@ -227,7 +227,17 @@ def find_columns(header: Sequence[str], where: str) -> Columns:
             f"expected a header, found '{to_printable(found, 120)}'", where=where, hint=_ACTION_HINT
         )
     names = [name.strip().lower() for name in header]
-    at = _by_name(names)
+    # The columns whose names are known and stand once
+    at = {}
+    for what, known in _NAMES.items():
+        found = [name for name in known if names.count(name) == 1]
+        if found:
+            at[what] = names.index(found[0])
+    for quad in _CORNERS:
+        # x1 is the left edge in one spelling and the right one in another: all four names decide together.
+        if all(names.count(name) == 1 for name in quad):
+            at |= {what: names.index(name) for what, name in zip(_CORNERS[0], quad, strict=True)}
+            break
     named = bool(at.keys() & _FRONT.keys())
     for what, place in _FRONT.items():
         if what in at:
@@ -241,21 +251,6 @@ def find_columns(header: Sequence[str], where: str) -> Columns:
         if what not in at and len(names) + place not in (*at.values(), *range(len(_FRONT))):
             at[what] = len(names) + place
     return Columns(len(names), at)
-
-
-def _by_name(names: Sequence[str]) -> dict[str, int]:
-    """The columns whose names are known and stand once."""
-    at = {}
-    for what, known in _NAMES.items():
-        found = [name for name in known if names.count(name) == 1]
-        if found:
-            at[what] = names.index(found[0])
-    for quad in _CORNERS:
-        # x1 is the left edge in one spelling and the right one in another: all four names decide together.
-        if all(names.count(name) == 1 for name in quad):
-            at |= {what: names.index(name) for what, name in zip(_CORNERS[0], quad, strict=True)}
-            break
-    return at
 
 
 def _get_column_name(what: str) -> str:

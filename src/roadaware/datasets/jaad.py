@@ -494,7 +494,12 @@ def read(
                 progress(min(done * _BATCH, len(videos)), len(videos), "videos")
     if not any(len(part.videos) for part in parts):
         raise _nothing(parts, len(videos))
-    _refuse_strays(videos, present, findings)
+    # Files of attributes, traffic, ... that belong to no annotated video.
+    known = {video for video, _ in videos}
+    for name in present:
+        folder, _, kind = PurePosixPath(name).parts[0].partition("_")
+        if folder == "annotations" and kind in SIDES and _stem(name).removesuffix(f"_{kind}") not in known:
+            findings.reject("files", name, "", "no file in annotations/ belongs to it")
     tables = _concat_parts(parts)
     tables["videos"] = _with_splits(tables["videos"], _splits(source, present, findings), findings)
     return Scenes(
@@ -538,15 +543,6 @@ def _nothing(parts: Sequence[Part], total: int) -> InputError:
         return first
     message = f"none of {total} annotation files can be read; the first: {first.message}"
     return InputError(message, where=first.where, hint=first.hint)
-
-
-def _refuse_strays(videos: Sequence[tuple[str, str]], present: Sequence[str], findings: Findings) -> None:
-    """Files of attributes, traffic, ... that belong to no annotated video."""
-    known = {video for video, _ in videos}
-    for name in present:
-        folder, _, kind = PurePosixPath(name).parts[0].partition("_")
-        if folder == "annotations" and kind in SIDES and _stem(name).removesuffix(f"_{kind}") not in known:
-            findings.reject("files", name, "", "no file in annotations/ belongs to it")
 
 
 def _concat_parts(parts: Sequence[Part]) -> dict[str, pl.DataFrame]:

@@ -518,7 +518,31 @@ def _annotation(value: Mapping[str, Any], which: Which, reading: Reading) -> Ann
         if drawn is None:
             rest.append(result)
     for result in rest:
-        _said(result, found, reading)
+        # Add what a result says of a region, of two, or of the whole task
+        kind = result.get("type")
+        name = result.get("id")
+        name = escape_surrogates(name) if isinstance(name, str) else None
+        region = None if name is None else found.regions.get(name)
+        if kind == "relation":
+            found.links += _links(result, reading)
+        elif region is not None:
+            if not _refused_again(result, region, reading):
+                _label(result, region, reading)
+                region.texts += _texts(result)
+        elif (lacking := find_missing_fields(result)) is not None:
+            reading.refuse(lacking[0], f"region {format_value(name)}", lacking[1])
+            found.refused.append(name)
+        elif name is not None and name in found.refused:
+            pass  # It is said of something that was refused, and not of the whole task.
+        elif kind == "textarea":
+            found.texts += [(name or "", text) for text in _texts(result)]
+        elif kind == "choices":
+            found.choices.setdefault(_control(result), []).extend(_words(result, "choices"))
+        else:
+            reading.findings.left_out[
+                f"results of the type {to_printable(escape_surrogates(str(kind)), 40)}"
+            ] += 1
+            found.foreign += [name] if name is not None else []
     return found
 
 
@@ -543,34 +567,6 @@ def _add_region(result: Mapping[str, Any], found: Annotation, reading: Reading) 
     _label(result, region, reading)
     found.regions[region.name] = region
     return drawn
-
-
-def _said(result: Mapping[str, Any], found: Annotation, reading: Reading) -> None:
-    """Add what a result says of a region, of two, or of the whole task."""
-    kind = result.get("type")
-    name = result.get("id")
-    name = escape_surrogates(name) if isinstance(name, str) else None
-    region = None if name is None else found.regions.get(name)
-    if kind == "relation":
-        found.links += _links(result, reading)
-    elif region is not None:
-        if not _refused_again(result, region, reading):
-            _label(result, region, reading)
-            region.texts += _texts(result)
-    elif (lacking := find_missing_fields(result)) is not None:
-        reading.refuse(lacking[0], f"region {format_value(name)}", lacking[1])
-        found.refused.append(name)
-    elif name is not None and name in found.refused:
-        pass  # It is said of something that was refused, and not of the whole task.
-    elif kind == "textarea":
-        found.texts += [(name or "", text) for text in _texts(result)]
-    elif kind == "choices":
-        found.choices.setdefault(_control(result), []).extend(_words(result, "choices"))
-    else:
-        reading.findings.left_out[
-            f"results of the type {to_printable(escape_surrogates(str(kind)), 40)}"
-        ] += 1
-        found.foreign += [name] if name is not None else []
 
 
 def _refused_again(result: Mapping[str, Any], region: Region, reading: Reading) -> bool:

@@ -525,7 +525,11 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     present = inputs(source)
     videos = _videos(present)
     findings = Findings()
-    _warn_missing(videos, findings)
+    # Videos that lack a kind of file which others have
+    for part in PARTS:
+        lacking = [video for video, files in videos.items() if part not in files]
+        if len(lacking) < len(videos):
+            findings.warn(f"videos without a file in {part}/", lacking[0] if lacking else "", len(lacking))
     parts: list[Part] = []
     with Walkers(_boxes(source), processes) as walkers:
         for part in _parts(source, videos, walkers):
@@ -595,14 +599,6 @@ def _videos(present: Sequence[str]) -> dict[str, dict[str, str]]:
         part, _, rest = name.partition("/")
         videos.setdefault(rest.removesuffix(PARTS[part]), {})[part] = name
     return dict(sorted(videos.items()))
-
-
-def _warn_missing(videos: dict[str, dict[str, str]], findings: Findings) -> None:
-    """Videos that lack a kind of file which others have."""
-    for part in PARTS:
-        lacking = [video for video, files in videos.items() if part not in files]
-        if len(lacking) < len(videos):
-            findings.warn(f"videos without a file in {part}/", lacking[0] if lacking else "", len(lacking))
 
 
 def _parts(source: Source, videos: dict[str, dict[str, str]], walkers: Walkers) -> Iterator[Part]:

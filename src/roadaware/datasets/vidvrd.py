@@ -440,7 +440,10 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
             if clip.packed.video in clips:
                 other = clips[clip.packed.video].file
                 found.reject("videos", name, clip.packed.video, f"stands in {other} too", rows=0)
-                found.read.subtract(_rows(clip))
+                # How many rows of each table were counted for a video that is then left out
+                packed = clip.packed
+                counts = {"boxes": len(packed.frames), "relations": len(packed.relations)}
+                found.read.subtract(counts | dict.fromkeys(("tubes", "tube_labels"), len(packed.names)))
             else:
                 clips[clip.packed.video] = clip
 
@@ -456,13 +459,6 @@ def _clips(source: Source, name: str, findings: Findings) -> list[Clip]:
     split = _own_split(source) or (PurePosixPath(name).parts[0] if "/" in name else None)
     with pause_garbage_collection():
         return list(parse_clips(decode(source.read(name), where), where, name, split, findings))
-
-
-def _rows(clip: Clip) -> dict[str, int]:
-    """How many rows of each table were counted for a video that is then left out."""
-    packed = clip.packed
-    counts = {"boxes": len(packed.frames), "relations": len(packed.relations)}
-    return counts | dict.fromkeys(("tubes", "tube_labels"), len(packed.names))
 
 
 def _scenes(clips: list[Clip], source: Source, names: list[str], findings: Findings) -> Scenes:
