@@ -123,15 +123,14 @@ def make_up(demo: Demo) -> dict[str, Scenes]:
         order = Order(config, seed, each.scenes, Kept(masks=not each.bare))
         with console.show_progress(f"simulating {preset}") as progress:
             generate_scenes(
-                order, root / preset, workers=Workers(processes=_count_processes()), progress=progress
+                order,
+                root / preset,
+                workers=Workers(processes=len(os.sched_getaffinity(0))),
+                progress=progress,
             )
         found[preset] = open_dataset(SYNTHETIC, root / preset)
     demo.say("\n".join(f"   {preset}: {_sizes(scenes)}" for preset, scenes in found.items()))
     return found
-
-
-def _count_processes() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 def select_seed(seed: int) -> int:
