@@ -188,7 +188,20 @@ def _of_table(path: Path, *, header: bool) -> Iterator[tuple[int, list[str]]]:
     if header:
         yield 1, frame.columns
     else:
-        _check(path, frame.schema)
+        # Refuse columns that are neither numbers, words, nor lists of numbers
+        for name, kind in frame.schema.items():
+            inner = kind.inner if isinstance(kind, pl.List | pl.Array) else kind
+            words = not isinstance(kind, pl.List | pl.Array) and inner in (
+                pl.String,
+                pl.Categorical,
+                pl.Boolean,
+            )
+            if not (words or (isinstance(inner, pl.DataType) and inner.is_numeric())):
+                raise InputError(
+                    f"expected numbers or words in column {name[:40]!r}, found {kind}",
+                    where=str(path),
+                    hint="Keep the columns of the csv file: one row per sample.",
+                )
     for line, row in enumerate(frame.iter_rows(), 1 + header):
         yield (
             line,
@@ -215,19 +228,6 @@ def _read(path: Path) -> pl.DataFrame:
         raise DamagedError(
             f"expected a Parquet table, found: {reason}", where=str(path), hint="Write the file again."
         ) from error
-
-
-def _check(path: Path, schema: pl.Schema) -> None:
-    """Refuse columns that are neither numbers, words, nor lists of numbers."""
-    for name, kind in schema.items():
-        inner = kind.inner if isinstance(kind, pl.List | pl.Array) else kind
-        words = not isinstance(kind, pl.List | pl.Array) and inner in (pl.String, pl.Categorical, pl.Boolean)
-        if not (words or (isinstance(inner, pl.DataType) and inner.is_numeric())):
-            raise InputError(
-                f"expected numbers or words in column {name[:40]!r}, found {kind}",
-                where=str(path),
-                hint="Keep the columns of the csv file: one row per sample.",
-            )
 
 
 def _texts(cell: object) -> list[str]:
