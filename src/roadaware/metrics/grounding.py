@@ -480,18 +480,7 @@ def _looked_at(given: Sentences, spans: _Spans, config: GroundingConfig) -> tupl
         if config.temporal == "given_first":
             looked = given.frame == spans.start[given.owner]
         return looked, nothing, nothing
-    taken = _samples(given, spans, config)
-    owner = np.repeat(np.arange(len(taken)), [len(each) for each in taken])
-    frame = np.concatenate(taken)
-    boxes = pl.DataFrame({"owner": given.owner, "frame": given.frame}).with_row_index("box")
-    considered = pl.DataFrame({"owner": owner, "frame": frame})
-    looked = np.zeros(len(boxes), dtype=bool)
-    looked[boxes.join(considered, on=["owner", "frame"], how="semi")["box"].to_numpy()] = True
-    return looked, owner, frame
-
-
-def _samples(given: Sentences, spans: _Spans, config: GroundingConfig) -> list[Ints]:
-    """The frames of each sentence's video, or of the part that is searched, that are considered."""
+    # The frames of each sentence's video, or of the part that is searched, that are considered
     columns = ("video", "fps", "n_frames", "segment_start_frame", "segment_end_frame")
     made: dict[tuple[int, int, float], Ints] = {}
     taken = []
@@ -516,7 +505,13 @@ def _samples(given: Sentences, spans: _Spans, config: GroundingConfig) -> list[I
         if key not in made:
             made[key] = sample_frames(*key, config)
         taken.append(made[key])
-    return taken
+    owner = np.repeat(np.arange(len(taken)), [len(each) for each in taken])
+    frame = np.concatenate(taken)
+    boxes = pl.DataFrame({"owner": given.owner, "frame": given.frame}).with_row_index("box")
+    considered = pl.DataFrame({"owner": owner, "frame": frame})
+    looked = np.zeros(len(boxes), dtype=bool)
+    looked[boxes.join(considered, on=["owner", "frame"], how="semi")["box"].to_numpy()] = True
+    return looked, owner, frame
 
 
 def _hull(
