@@ -81,7 +81,9 @@ def plot_heat_maps(study: Study, metric: str) -> Picture | None:
     rows = list_rows(study)
     maps = {model: _values(study, model, metric, rows) for model in study.models}
     if len(maps) > 1:
-        maps = {_MEAN: _mean_map(list(maps.values())), **maps}
+        # The mean where every model has a value, NaN elsewhere
+        mean_map: Floats = np.mean(np.stack(list(maps.values())), axis=0)
+        maps = {_MEAN: mean_map, **maps}
     across = max(1, min(len(maps), MOST_COLUMNS // max(1, len(study.tested)), 4))
     down = -(-len(maps) // across)
     known = np.concatenate([np.ravel(values) for values in maps.values()])
@@ -249,12 +251,6 @@ def _values(study: Study, model: str, metric: str, rows: Sequence[str]) -> Float
             if one is not None and one.value is not None:
                 found[row, column] = one.value
     return found
-
-
-def _mean_map(maps: Sequence[Floats]) -> Floats:
-    """The mean where every model has a value, NaN elsewhere."""
-    mean_map: Floats = np.mean(np.stack(maps), axis=0)
-    return mean_map
 
 
 def _luminance(colour: Sequence[float]) -> float:
