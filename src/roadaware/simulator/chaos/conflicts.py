@@ -306,11 +306,7 @@ def simulate_chase(play: Play, cast: list[Player], spot: Floats) -> Script:
                 play.bond(hunter, "following after", runner)
             play.noise("shouting", hunter)
             yield
-    yield from _given_up(play, hunter, runner)
-
-
-def _given_up(play: Play, hunter: Player, runner: Player) -> Script:
-    """The hunter shouts after the runner, who is gone."""
+    # The hunter shouts after the runner, who is gone
     if play.left_s < 25.0:
         play.bodies.here[runner.number] = False
         runner.away = True

@@ -115,7 +115,9 @@ def _find_observation_span(
         if step is None and len(stood):
             end = min(end, int(stood[-1]) + 1)
     candidate[end:] = False
-    runs = _runs(candidate)
+    # Half-open stretches where a mask holds
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], candidate.astype(np.int8), [0]])))
+    runs = list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
     if not runs:
         return None
     start, stop = max(runs, key=lambda run: (run[1] == step, run[1] - run[0]))
@@ -123,12 +125,6 @@ def _find_observation_span(
         return None
     longest = round(fps * (2.0 + (LONGEST_S - 2.0) * walker.person.chance))
     return max(start, stop - longest), stop - 1
-
-
-def _runs(mask: Bools) -> list[tuple[int, int]]:
-    """Half-open stretches where a mask holds."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
-    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
 def _ahead(part: dict[str, Floats], past: Past) -> tuple[Floats, Floats]:
