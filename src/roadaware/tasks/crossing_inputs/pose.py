@@ -265,15 +265,11 @@ def _of_tables(seen: Observations) -> Floats:
     known = lists.is_not_null().to_numpy()
     values[known] = lists.drop_nulls().explode().to_numpy().reshape(-1, width)
     joints = convert_to_openpose(values, "boxes.joints")
-    joints /= seen.size_px[_first(place, len(rows), seen)][:, None]
-    return np.asarray(joints[place.reshape(seen.box_row.shape)])
-
-
-def _first(place: Ints, n: int, seen: Observations) -> Ints:
-    """(n,) for each distinct box a sample that observes it."""
-    sample = np.empty(n, dtype=np.int64)
+    # (n,) for each distinct box a sample that observes it
+    sample = np.empty(len(rows), dtype=np.int64)
     sample[place.reshape(-1)] = np.repeat(np.arange(len(seen)), seen.box_row.shape[1])
-    return sample
+    joints /= seen.size_px[sample][:, None]
+    return np.asarray(joints[place.reshape(seen.box_row.shape)])
 
 
 def convert_to_openpose(values: Floats, where: str) -> Floats:
