@@ -96,7 +96,17 @@ def fit_tabular(
         InputError: if a split is empty, or train has one label only.
         DamagedError, DiskError: if the folder cannot be read or written to.
     """
-    _check(recipe)
+    for holds, wanted in (
+        (not recipe.network.inputs, "network.inputs stay empty: its features are its own"),
+        (not recipe.samples.dense, "samples.dense is for networks"),
+        (not recipe.network.weights, "network.weights are for networks"),
+    ):
+        if not holds:
+            raise UsageError(f"{recipe.network.name} cannot be fitted: {wanted}")
+    usual = load_model_class(recipe.network.name).create()
+    replace_fields(usual.config, recipe.network.fields, "network.fields")
+    if idle := list_unused_fields(recipe):
+        _log.warning("%s: %s reads none of %s", recipe.name, recipe.network.name, ", ".join(idle))
     refuse_other(recipe, folder)
     cut, data = material.cut, digest_samples(material, recipe.samples.poses)
     path = folder / f"seed-{recipe.seeds[0]}" / MODEL
@@ -115,20 +125,6 @@ def fit_tabular(
         model.save(path)
     best = max(trial.score for trial in model.fitted.trials)
     return TabularFit(model, predict(model, cut, split), cpu_s, best)
-
-
-def _check(recipe: PedestrianRecipe) -> None:
-    for holds, wanted in (
-        (not recipe.network.inputs, "network.inputs stay empty: its features are its own"),
-        (not recipe.samples.dense, "samples.dense is for networks"),
-        (not recipe.network.weights, "network.weights are for networks"),
-    ):
-        if not holds:
-            raise UsageError(f"{recipe.network.name} cannot be fitted: {wanted}")
-    usual = load_model_class(recipe.network.name).create()
-    replace_fields(usual.config, recipe.network.fields, "network.fields")
-    if idle := list_unused_fields(recipe):
-        _log.warning("%s: %s reads none of %s", recipe.name, recipe.network.name, ", ".join(idle))
 
 
 # Several recipes, each in a folder of its own.
