@@ -24,7 +24,7 @@ from roadaware.linking.enforcement import (
     extend_directionally,
     measure_distance,
 )
-from roadaware.linking.enforcement_kernels import UNPROVEN
+from roadaware.linking.enforcement_kernels import UNPROVEN, place_scores
 from roadaware.linking.link import link
 from roadaware.linking.postprocessing import list_steps
 from roadaware.metrics.requirements import RequirementConfig, evaluate_requirements
@@ -192,7 +192,7 @@ class TestScores:
             scores[generator.random(scores.shape) < 0.2] = threshold
             enforcer = Enforcer(bound, EnforcementConfig(threshold, margin=0.01))
             labels, _ = enforcer.find_labels(scores)
-            found = enforcer.correct_scores(scores)
+            found = place_scores(scores, labels, threshold, 0.01)
             limit = np.float32(threshold)
             assert ((found >= limit) == labels).all()
             moved = found != scores

@@ -22,7 +22,7 @@ from roadaware.metrics.trajectories import (
     judge_paths,
     summarise_paths,
 )
-from roadaware.statistics.distributions import PlaneMixture, compute_region_levels, join_mixtures
+from roadaware.statistics.distributions import PlaneMixture, compute_region_levels
 
 T_S = np.array([0.5, 1.0, 1.5])
 
@@ -154,15 +154,6 @@ def test_means_and_paired_differences_have_intervals_over_pedestrians_and_videos
     assert (same["value"], same["low_video"], same["high_video"]) == (0, 0, 0)
     both = average_judged([one, two])
     assert both.table["iou"].to_numpy() == pytest.approx((one.table["iou"] + two.table["iou"]).to_numpy() / 2)
-
-
-def test_a_joined_mixture_is_as_dense_as_the_mean_of_its_parts() -> None:
-    (one, truth), (two, _) = draw(1), draw(2)
-    joined = join_mixtures([one.places, two.places]).log_density(truth.places)
-    parts = [np.exp(each.places.log_density(truth.places)) for each in (one, two)]
-    assert np.exp(joined) == pytest.approx((parts[0] + parts[1]) / 2)
-    with pytest.raises(ValueError, match="same items"):
-        join_mixtures([one.places, two.places.some(slice(0, 2))])
 
 
 def test_what_does_not_go_together_is_refused() -> None:

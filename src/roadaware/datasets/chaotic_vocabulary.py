@@ -1,14 +1,10 @@
-"""The words of Chaotic World as data: events, actions, interactions, sounds, slots of a description."""
+"""The words of Chaotic World as data: events, actions, interactions, sounds."""
 
 from __future__ import annotations
 
-import difflib
 from typing import Literal
 
-from roadaware.errors import UsageError
-
 Vocabulary = Literal["action", "interaction", "sound", "event"]
-Relation = Literal["same", "synonym", "only official", "only paper"]
 
 EVENT_CATEGORIES: tuple[str, ...] = (
     "earthquake",
@@ -29,36 +25,6 @@ EVENT_CATEGORIES: tuple[str, ...] = (
 )
 """The fifteen kinds of event in the paper's order (section 2.1), as `videos.category` names them."""
 
-EVENT_GROUPS: dict[str, tuple[str, ...]] = {
-    "natural_disaster": EVENT_CATEGORIES[:7],
-    "violence_crime": EVENT_CATEGORIES[10:14],
-}
-"""The two groups of the paper; accidents, fires, queue_chaos and protest_riot stand alone."""
-
-EVENT_TITLES: dict[str, str] = dict(
-    zip(
-        EVENT_CATEGORIES,
-        (
-            "Natural Disasters/Phenomena (Earthquake)",
-            "Natural Disasters/Phenomena (Flood)",
-            "Natural Disasters/Phenomena (Hailstorm)",
-            "Natural Disasters/Phenomena (Hurricane)",
-            "Natural Disasters/Phenomena (Landslide)",
-            "Natural Disasters/Phenomena (Tsunami)",
-            "Natural Disasters/Phenomena (Volcanic eruption)",
-            "Accidents",
-            "Fires",
-            "Queue chaos (e.g., Shopping, Vaccination)",
-            "Violence/Crime (Explosion)",
-            "Violence/Crime (Fight)",
-            "Violence/Crime (Quarrel)",
-            "Violence/Crime (Gunshot/Terrorist attack)",
-            "Protest/Riot",
-        ),
-        strict=True,
-    )
-)
-"""The categories as the paper prints them."""
 
 ACTIONS_OFFICIAL: tuple[str, ...] = (
     "aiming weapon",
@@ -203,23 +169,11 @@ SOUNDS: dict[str, tuple[str, ...]] = {
 }
 """What is heard, by group (section 2.4)."""
 
-DESCRIPTION_SLOTS: tuple[str, ...] = (
-    "age_gender",
-    "hair_color",
-    "clothes_style",
-    "clothes_color",
-    "accessories",
-    "bag",
-    "behaviors",
-    "interactions",
-)
-"""What the description of a person may speak of (section 1)."""
 
 _GROUPS: dict[Vocabulary, dict[str, tuple[str, ...]]] = {
     "action": ACTIONS_PAPER,
     "interaction": INTERACTIONS,
     "sound": SOUNDS,
-    "event": EVENT_GROUPS,
 }
 
 
@@ -246,61 +200,5 @@ def find_canonical_name(name: str, of: Vocabulary) -> str | None:
     return spelled.get(_fold_case(name))
 
 
-def find_canonical_action(name: str) -> str:
-    """The official name of an action; that of the paper where only the paper has it.
-
-    Raises:
-        UsageError: if neither knows it; the nearest names are given.
-
-    >>> find_canonical_action("hitting"), find_canonical_action("kicking")
-    ('hitting an object/smashing', 'kicking')
-    """
-    found = find_canonical_name(name, "action")
-    if found is None:
-        raise _build_unknown_error(name, "action")
-    return found
-
-
-def get_label_group(name: str, of: Vocabulary = "action") -> str | None:
-    """The paper's group of a name; None where the paper puts it in none.
-
-    Raises:
-        UsageError: if the vocabulary lacks the name.
-
-    >>> get_label_group("spraying"), get_label_group("siren (police)", "sound"), get_label_group("painting")
-    ('disruptive', 'vehicles', None)
-    """
-    known = find_canonical_name(name, of)
-    if known is None:
-        raise _build_unknown_error(name, of)
-    for group, names in _GROUPS[of].items():
-        if known in names or any(ACTION_SYNONYMS.get(word) == known for word in names):
-            return group
-    return None
-
-
-def list_action_relations() -> tuple[tuple[str | None, str | None, Relation], ...]:
-    """Official name, the paper's name, and how they relate: the fifty in order, then the paper's own."""
-    paper = [name for names in ACTIONS_PAPER.values() for name in names]
-    word = {official: name for name, official in ACTION_SYNONYMS.items()}
-    rows: list[tuple[str | None, str | None, Relation]] = []
-    for name in ACTIONS_OFFICIAL:
-        if name in paper:
-            rows.append((name, name, "same"))
-        elif name in word:
-            rows.append((name, word[name], "synonym"))
-        else:
-            rows.append((name, None, "only official"))
-    known = {*ACTIONS_OFFICIAL, *ACTION_SYNONYMS}
-    return (*rows, *((None, name, "only paper") for name in paper if name not in known))
-
-
 def _fold_case(name: str) -> str:
     return " ".join(name.replace("_", " ").casefold().split())
-
-
-def _build_unknown_error(name: str, of: Vocabulary) -> UsageError:
-    words = [*list_label_names(of), *(ACTION_SYNONYMS if of == "action" else ())]
-    near = difflib.get_close_matches(_fold_case(name), words, n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(words)}"
-    return UsageError(f"no {of} is called '{name}'; {hint}")

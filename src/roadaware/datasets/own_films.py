@@ -6,12 +6,9 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
-from roadaware.datasets import read
-from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.datasets.issues import Findings
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.io.images import parse_image_size
@@ -52,44 +49,15 @@ class FoundFilm:
     n_frames: int
 
 
-def read_with_films(
-    path: Path, media: Path | None = None, *, reader: str | None = None, strict: bool = False, **options: Any
-) -> Scenes:
-    """Annotations as Scenes in frames and pixels of their films, ready to be learnt from.
-
-    Args:
-        path: a csv of AVA, JSON of VidVRD, HC-STVG or VGG-SS, or a folder of such.
-        media: the folder with the films, searched three folders deep; default: that of the annotations.
-        reader: of the annotations; default: told by their content.
-        strict: a missing film is an error.
-        options: of the reader, such as `labels`.
-
-    Returns:
-        The videos whose film was found. `videos.path` starts at `media`; the others are in `rejected`, by name.
-
-    Raises:
-        DatasetNotFoundError: if no film is found, or under `strict` one is missing; names them.
-        InputError: if the annotations cannot be read, or are none that films belong to.
-    """
-    name = reader or detect_dataset_format(path)
-    if name not in FORMS:
-        raise InputError(
-            f"expected annotations of {', '.join(FORMS)}, found those of {name}",
-            where=to_printable(str(path)),
-        )
-    root = media or (path if path.is_dir() else path.parent)
-    return attach_films(read(name, path, **options), root, strict=strict)
-
-
 def attach_films(scenes: Scenes, root: Path, *, strict: bool = False) -> Scenes:
-    """The scenes in frames and pixels of their films; see `read_with_films`.
+    """The scenes in frames and pixels of their films; videos whose film is not found are in `rejected`.
 
     Boxes in shares of the image become pixels, moments in seconds the frame shown then, an item of VGG-SS the middle
     frame of its film. Boxes in pixels of another size than the film's are scaled, which is counted.
 
     Args:
         scenes: annotations.
-        root: the folder with the films.
+        root: the folder with the films, searched three folders deep; `videos.path` starts there.
         strict: a missing film is an error.
 
     Raises:

@@ -34,7 +34,6 @@ from roadaware.scenes.tables import Meta, Predictions, Scenes
 # The labelling config of a Label Studio project: its controls and their labels, as XML.
 
 BOX, DESCRIPTION, SOUND, PREDICATE, EVENT = "box", "description", "sound", "predicate", "event"
-_RESERVED = (BOX, DESCRIPTION, SOUND, EVENT)
 # What XML 1.0 cannot hold, not even escaped.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

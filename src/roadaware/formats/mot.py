@@ -193,17 +193,6 @@ def read_sequences(
     return scenes
 
 
-def read_seqmap(path: Path) -> list[str]:
-    """The names of the sequences that a seqmap lists below its heading.
-
-    Raises:
-        DatasetNotFoundError: if there is no such file.
-        InputError: if it is no text.
-    """
-    lines = [line.strip() for line in _text(Path(path)).splitlines()]
-    return [line for line in lines[1:] if line]
-
-
 def _truth(
     videos: pl.DataFrame,
     frames: pl.DataFrame,

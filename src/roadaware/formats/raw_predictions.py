@@ -81,12 +81,6 @@ class RawPredictions:
             value = function(value) if kind == what else value
         return value
 
-    def build_boxes(self) -> pl.DataFrame:
-        """`video`, `frame` and corners in pixels of the ground truth's images, one row each."""
-        x1, y1, x2, y2 = (self.corners * np.tile(self.unit_px, 2)).T
-        columns = {"x1_px": x1, "y1_px": y1, "x2_px": x2, "y2_px": y2}
-        return pl.DataFrame({"video": self.video, "frame": self.frame, **columns})
-
 
 def _rename(name: str, names: Mapping[str, str]) -> str:
     return names.get(name, name)

@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,6 @@ from roadaware.scenes.concatenation import get_image_sizes, rescale_predictions
 from roadaware.scenes.tables import Predictions, Scenes
 
 Challenge = Literal["road", "road-waymo", "roadpp"]
-CHALLENGES: tuple[Challenge, ...] = get_args(Challenge)
 TASKS = ("agent", "action", "event")
 """The kinds that the challenges judge: agents, actions, and road events (triplets)."""
 FILE = "tubes_none_0.pkl"

@@ -169,17 +169,6 @@ class Enforcer:
         )
         return labels, states
 
-    def correct_scores(self, scores: Floats32) -> Floats32:
-        """(n, labels) scores whose labels at the threshold satisfy all requirements; those that do stay as they are.
-
-        Args:
-            scores: (n, labels) in [0, 1], 0 for labels that nobody can have.
-        """
-        labels, _ = self.find_labels(scores)
-        return place_scores(
-            np.ascontiguousarray(scores, dtype=np.float32), labels, self.config.threshold, self.config.margin
-        )
-
     def _clauses(self) -> tuple[Ints, Ints]:
         """The judged clauses, and one for each label that nobody can have."""
         literals, ends = self.bound.literals()

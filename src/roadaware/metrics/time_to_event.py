@@ -96,19 +96,6 @@ def count_concordant(
     return concordant, comparable
 
 
-def concordance_index(risk: Floats, time_s: Floats, event: Bools) -> float:
-    """The share of comparable pairs whose earlier event has the larger risk; .5 is guessing, 1 is best; NaN without pairs.
-
-    Source: Harrell et al., Statistics in Medicine 1996.
-
-    >>> concordance_index(np.array([3.0, 2, 1]), np.array([1.0, 2, 3]), np.array([True, True, False]))
-    1.0
-    """
-    alone = np.zeros(len(risk), dtype=np.int64)
-    concordant, comparable = count_concordant(risk, time_s, event, alone, 1)
-    return float(concordant[0, 0] / comparable[0, 0]) if comparable[0, 0] else float("nan")
-
-
 # Brier score, with moments that are censored before a horizon weighed out.
 
 

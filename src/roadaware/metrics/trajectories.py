@@ -26,8 +26,6 @@ SCALES: dict[str, Scale] = {
 }  # fmt: skip
 """The metrics, and what kind of number each is."""
 HIGHER_IS_BETTER = ("iou",)
-NEITHER = ("covered_50", "covered_90", "covered_90_final")
-"""Metrics that should be what was promised."""
 
 
 @dataclass(frozen=True, eq=False)

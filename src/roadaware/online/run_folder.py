@@ -124,11 +124,6 @@ class RunFolder:
         """The files in the folder now, in the order in which they were written."""
         return [name for name in _OURS if name != RECORD and (self.folder / name).exists()]
 
-    @property
-    def n_events(self) -> int:
-        """Events written."""
-        return self._events.written
-
     def add(self, seen: Seen) -> None:
         """Write the results of a frame, events first.
 

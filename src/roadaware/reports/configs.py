@@ -18,7 +18,6 @@ from roadaware.reports.page import Mark, Table, TableCell
 from roadaware.reports.text import format_name
 from roadaware.scenes.sampling import PROTOCOLS, Iv2022, Iv2024, Wacv2021
 
-NAMED = ("reference", "default")
 _LINKED: tuple[Literal["road", "ucf24"], ...] = ("road", "ucf24")
 _CONFIGS = (PedestrianConfig, CalibrationConfig, DetectionConfig, LinkerConfig, Iv2024, Wacv2021, Iv2022)
 _SCENES: dict[type, Mapping[str, Callable[[], Any]]] = {

@@ -141,21 +141,6 @@ def merge_soups(parts: Sequence[Soup]) -> Soup:
     return Soup(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
-def merge_meshes(parts: Sequence[Mesh]) -> Mesh:
-    """Several meshes in the same axes as one.
-
-    Args:
-        parts: at least one.
-    """
-    starts = np.cumsum([0, *(len(part.vertices) for part in parts[:-1])])
-    triangles = np.concatenate([part.triangles + start for part, start in zip(parts, starts, strict=True)])
-    rest = (
-        np.concatenate([getattr(part, name) for part in parts])
-        for name in ("colour", "material", "semantic", "glow", "uv")
-    )
-    return Mesh(np.concatenate([part.vertices for part in parts]), triangles.astype(np.int32), *rest)
-
-
 # Camera: where the own vehicle's camera is in a frame, and where points of the world fall in its image.
 
 MOUNT_M = 1.2

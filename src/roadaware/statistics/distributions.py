@@ -203,22 +203,6 @@ class PlaneMixture:
         return np.asarray(mean + spread * np.stack([first, turned], axis=-1))
 
 
-def join_mixtures(parts: list[PlaneMixture]) -> PlaneMixture:
-    """The mixture that draws one of several with equal chance, such as those of networks with different seeds.
-
-    Raises:
-        ValueError: if there are none, or they are of different items or steps.
-    """
-    if not parts or len({(len(one), one.mean.shape[2]) for one in parts}) != 1:
-        raise ValueError("mixtures to join should be one or more, of the same items and steps")
-    return PlaneMixture(
-        np.concatenate([one.weight for one in parts], axis=1) / len(parts),
-        np.concatenate([one.mean for one in parts], axis=1),
-        np.concatenate([one.deviation for one in parts], axis=1),
-        np.concatenate([one.correlation for one in parts], axis=1),
-    )
-
-
 def compute_region_levels(
     mixture: PlaneMixture, points: Floats, *, draws: int = 200, seed: int = 0, at_once: int = 256
 ) -> tuple[Floats, Floats]:

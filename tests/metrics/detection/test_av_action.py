@@ -12,7 +12,7 @@ from random_events import AV, event_set
 
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.evaluate import match_av_actions, prepare_labels
+from roadaware.metrics.detection.evaluate import prepare_labels
 from roadaware.metrics.detection.matches import compute_average_precisions
 from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Meta, Predictions, Scenes
@@ -43,7 +43,7 @@ def test_the_fast_path_equals_plain_loops(config: DetectionConfig, tied: bool) -
     scenes, predictions = event_set(1, frames=30, tied=tied)
     predictions = predictions.with_tables(frames=predictions.frames.filter(pl.col("frame") % 7 != 3))
     table = compute_average_precisions(
-        match_av_actions(predictions, scenes, config), config, rule=config.av_ap
+        prepare_labels(predictions, scenes, config).matches(), config, rule=config.av_ap
     )[:, 0]
     expected = [plain(predictions, scenes, label, config) for label in range(len(AV))]
     np.testing.assert_allclose(table, expected, atol=1e-9)
@@ -69,7 +69,9 @@ def frames(labels: list[list[int]], scores: list[list[float]]) -> tuple[Scenes, 
 def test_the_first_of_several_labels_or_all() -> None:
     scenes, predictions = frames([[0, 1], [1]], [[0.9, 0.8], [0.1, 0.2]])
     first, every = (
-        compute_average_precisions(match_av_actions(predictions, scenes, config), config, rule="envelope")
+        compute_average_precisions(
+            prepare_labels(predictions, scenes, config).matches(), config, rule="envelope"
+        )
         for config in CONFIGS
     )
     assert first[:, 0].tolist() == [1.0, 0.5]  # Move ranks the frame of Stop above its only one
@@ -79,7 +81,9 @@ def test_the_first_of_several_labels_or_all() -> None:
 def test_a_label_that_no_frame_has() -> None:
     scenes, predictions = frames([[0], [0]], [[0.9, 0.8], [0.1, 0.2]])
     zero, none = (
-        compute_average_precisions(match_av_actions(predictions, scenes, config), config, rule="envelope")
+        compute_average_precisions(
+            prepare_labels(predictions, scenes, config).matches(), config, rule="envelope"
+        )
         for config in CONFIGS
     )
     assert zero[:, 0].tolist() == [1.0, 0.0]
@@ -120,7 +124,7 @@ def test_a_vocabulary_may_have_one_label() -> None:
         pl.Series("scores", [[0.9], [0.1]], dtype=pl.Array(pl.Float32, 1))
     )
     claims = Predictions(frames=single, meta=set_score_layout(alone, "frames", ["av_action"]))
-    found = match_av_actions(claims, replace(scenes, meta=alone), CONFIGS[1])
+    found = prepare_labels(claims, replace(scenes, meta=alone), CONFIGS[1]).matches()
     assert found.hit[:, 0].tolist() == [True, True]
 
 
@@ -132,7 +136,7 @@ def test_labels_go_by_name() -> None:
         frames=predictions.frames.with_columns(swapped),
         meta=set_score_layout(turned, "frames", ["av_action"]),
     )
-    one, two = (match_av_actions(p, scenes, CONFIGS[1]) for p in (predictions, other))
+    one, two = (prepare_labels(p, scenes, CONFIGS[1]).matches() for p in (predictions, other))
     np.testing.assert_array_equal(one.score, two.score)
     np.testing.assert_array_equal(one.hit, two.hit)
 
@@ -143,4 +147,4 @@ def test_a_frame_without_scores_is_an_error_that_names_the_lengths() -> None:
         pl.Series("scores", [[0.9, 0.1], None], dtype=pl.Array(pl.Float32, 2))
     )
     with pytest.raises(InputError, match="2 dense scores"):
-        match_av_actions(predictions.with_tables(frames=short), scenes, CONFIGS[0])
+        prepare_labels(predictions.with_tables(frames=short), scenes, CONFIGS[0]).matches()

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from roadaware.models.retinanet3d import RetinaNetConfig, default, reference
 from roadaware.models.retinanet3d.anchors import (
+    Anchors,
     Targets,
     compute_anchor_iou,
     decode,
     encode,
-    generate_anchors,
     match,
 )
 from roadaware.models.retinanet3d.loss import compute_losses, focal_loss
@@ -25,7 +25,7 @@ SIZES = [(64, 88), (32, 44), (16, 22), (8, 11), (4, 6)]
 
 
 def test_anchors_of_the_released_network_at_its_size() -> None:
-    anchors = generate_anchors(reference(), SIZES)
+    anchors = Anchors(reference())(SIZES)
     assert anchors.shape == (67536, 4)
     width, height = (anchors[:, 2:] - anchors[:, :2]).T
     # The first cell of P3: ratio 0.5 (wide) at three scales, then 1, then 2 (high).
@@ -45,7 +45,7 @@ def _centres() -> Tensor:
 
 def test_kmeans_anchors_are_clipped_shares_of_the_picture() -> None:
     config = reference(anchors="kmeans")
-    anchors = generate_anchors(config, SIZES)
+    anchors = Anchors(config)(SIZES)
     assert anchors.shape == (67536 // 3, 4)
     first = torch.tensor(
         [4 - 0.0141 * 704 / 2, 4 - 0.0365 * 512 / 2, 4 + 0.0141 * 704 / 2, 4 + 0.0365 * 512 / 2]
@@ -153,7 +153,7 @@ def drawn(seed: int, frames: int, *, most: int = 4, classes: int = 6) -> tuple[l
 
 def test_matching_equals_the_plain_loop() -> None:
     config = default(anchor_sizes_px=(16.0, 32.0, 64.0))
-    anchors = generate_anchors(config, [(6, 8), (3, 4), (2, 2)])
+    anchors = Anchors(config)([(6, 8), (3, 4), (2, 2)])
     boxes, _ = drawn(0, 12)
     assert sorted({len(of_frame) for of_frame in boxes})[0] == 0
     expected = [_plain_match(of_frame, anchors, config) for of_frame in boxes]
@@ -162,7 +162,7 @@ def test_matching_equals_the_plain_loop() -> None:
 
 def test_matching_in_parts_equals_matching_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     config = default(anchor_sizes_px=(16.0, 32.0, 64.0))
-    anchors = generate_anchors(config, [(6, 8), (3, 4), (2, 2)])
+    anchors = Anchors(config)([(6, 8), (3, 4), (2, 2)])
     boxes, _ = drawn(1, 9)
     whole = match(boxes, anchors, config)
     monkeypatch.setattr("roadaware.models.retinanet3d.anchors._CHUNK", 1)
@@ -180,7 +180,7 @@ def test_focal_loss_by_hand() -> None:
 
 def outputs_of(config: RetinaNetConfig, clips: int, frames: int, classes: int, seed: int = 0) -> Outputs:
     draw = torch.Generator().manual_seed(seed)
-    anchors = generate_anchors(config, [(6, 8), (3, 4), (2, 2)])
+    anchors = Anchors(config)([(6, 8), (3, 4), (2, 2)])
     shape = (clips, frames, len(anchors))
     offsets = torch.randn(*shape, 4, generator=draw)
     scores = torch.randn(*shape, classes, generator=draw) * 2

@@ -17,7 +17,6 @@ from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, Ro
 from roadaware.formats.mot import (
     collect_tube_boxes,
     format_tube_lines,
-    read_seqmap,
     read_sequences,
     read_tracks,
     write_sequences,
@@ -227,7 +226,7 @@ def road():
 def test_truth_goes_out_and_comes_back(road, tmp_path) -> None:
     world, _ = road
     write_sequences(world, tmp_path / "gt", benchmark="ROAD", split="val")
-    names = read_seqmap(tmp_path / "gt" / "seqmaps" / "ROAD-val.txt")
+    _, *names = (tmp_path / "gt" / "seqmaps" / "ROAD-val.txt").read_text().split()
     assert names == world.videos["video"].to_list()
     back = read_sequences(tmp_path / "gt" / "ROAD-val", names=names, strict=True)
     assert back.videos.select("video", "n_frames", "width_px", "height_px", "fps").equals(

@@ -17,7 +17,7 @@ from sets import NativeSet, maker
 
 from roadaware.cli.app import main
 from roadaware.datasets import read
-from roadaware.datasets.own_films import attach_films, read_with_films
+from roadaware.datasets.own_films import attach_films
 from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 from roadaware.formats.truth_files import WRITERS, write_truth
 from roadaware.io.pickles import load
@@ -227,7 +227,7 @@ def test_films_beside_annotations_give_pixels_frames_and_paths(tmp_path: Path) -
     rows = ["one,0001,0.25,0.5,0.75,1.0,1,0", "two,0001,0.1,0.1,0.2,0.2,1,0", "one,0009,0.1,0.1,0.2,0.2,1,0"]
     (tmp_path / "mine.csv").write_text("".join(f"{row}\n" for row in rows))
     film(tmp_path / "films" / "day" / "one.mp4")
-    found = read_with_films(tmp_path / "mine.csv", tmp_path / "films")
+    found = attach_films(read("ava", tmp_path / "mine.csv"), tmp_path / "films")
     assert found.videos.select("video", "path", "width_px", "n_frames").rows() == [
         ("one", "day/one.mp4", 64, 8)
     ]
@@ -235,19 +235,19 @@ def test_films_beside_annotations_give_pixels_frames_and_paths(tmp_path: Path) -
     assert found.rejected.filter(pl.col("table") == "videos")["item"].to_list() == ["two"]
     assert any("behind the end" in each["what"] for each in found.meta.notes["warnings"])
     with pytest.raises(DatasetNotFoundError, match="1 of 2 films are missing: 'two'"):
-        read_with_films(tmp_path / "mine.csv", tmp_path / "films", strict=True)
+        attach_films(read("ava", tmp_path / "mine.csv"), tmp_path / "films", strict=True)
     (tmp_path / "empty").mkdir()
     with pytest.raises(DatasetNotFoundError, match="2 of 2 films are missing: 'one', 'two'"):
-        read_with_films(tmp_path / "mine.csv", tmp_path / "empty")
+        attach_films(read("ava", tmp_path / "mine.csv"), tmp_path / "empty")
     with pytest.raises(DatasetNotFoundError, match="no such folder"):
-        read_with_films(tmp_path / "mine.csv", tmp_path / "nowhere")
+        attach_films(read("ava", tmp_path / "mine.csv"), tmp_path / "nowhere")
 
 
 def test_sounds_take_the_middle_of_their_film(tmp_path: Path) -> None:
     items = [{"file": "one", "class": "horn", "bbox": [[0.0, 0.0, 0.5, 1.0]]}]
     (tmp_path / "vggss.json").write_text(json.dumps(items))
     film(tmp_path / "one.mp4")
-    found = read_with_films(tmp_path / "vggss.json")
+    found = attach_films(read("vggss", tmp_path / "vggss.json"), tmp_path)
     assert found.boxes.select("frame", *CORNERS).rows() == [(4, 0.0, 0.0, 32.0, 48.0)]
     assert found.sounds["frame"].to_list() == [4]
 

@@ -24,7 +24,6 @@ _ALIASES = {"person": "Pedestrian", "bicycle": "Cyclist", "rider": "Cyclist", "l
 _KNOWN = {name.lower(): name for name in CLASSES} | _ALIASES
 _OCCLUSION = {"none": "0", "part": "1", "full": "2"}
 _IMAGE, _DRIVE = r"^training/\d{6}$", r"^\d{4}$"
-_MOST_IMAGES, _MOST_DRIVES = 1_000_000, 10_000
 
 
 def adapt_shots(held: FlatBoxes, lost: Counter[str]) -> FlatBoxes:

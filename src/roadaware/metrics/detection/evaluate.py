@@ -177,10 +177,10 @@ class JudgedLabels:
         return (said,) if missing else ()
 
 
-def match_av_actions(
+def prepare_labels(
     predictions: Predictions, scenes: Scenes, config: DetectionConfig, kind: str = OF_FRAMES
-) -> Matches:
-    """Judge the scores of whole frames: all annotated frames are ranked for each label.
+) -> JudgedLabels:
+    """The scores of whole frames beside the ground truth: all annotated frames are ranked for each label.
 
     Args:
         predictions: frames with dense `scores`. Annotated frames without scores count as missed.
@@ -189,7 +189,8 @@ def match_av_actions(
         kind: of the labels.
 
     Returns:
-        Matches at one threshold that means nothing (a frame has a label or has it not).
+        Ground truth and predictions on the same frames and labels. Its `matches()` stand at one threshold that means
+        nothing (a frame has a label or has it not).
 
     Raises:
         UsageError: if the kind has no vocabulary.
@@ -197,13 +198,6 @@ def match_av_actions(
 
     Source: the code released with Singh et al., TPAMI 2022; section 5.1 there.
     """
-    return prepare_labels(predictions, scenes, config, kind).matches()
-
-
-def prepare_labels(
-    predictions: Predictions, scenes: Scenes, config: DetectionConfig, kind: str = OF_FRAMES
-) -> JudgedLabels:
-    """Bring ground truth and predictions to the same frames and labels; arguments as `match_av_actions`."""
     classes = list_tube_classes(scenes, [kind])
     frames = collect_frames(scenes)
     judged = frames.judged

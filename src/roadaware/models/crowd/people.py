@@ -18,9 +18,6 @@ from roadaware.models.roi import roi_align
 _SLOPE = 0.1
 _PAIR_FEATURES = 14
 _ACRN_CELLS = 8
-MOTION_FRAMES = 41
-"""Boxes of a track by which the compact heads know how somebody moves: that of the frame that is asked about, and those of 20
-frames (4 s of the bundled recipes) on either side."""
 _REACHES = (1, 3, 8, 20)
 """Frames on either side over which motion is measured: a step, a gesture, an act, and the way of a person."""
 _FAR = 8

@@ -269,8 +269,6 @@ def _unfit(step: Step, what: str) -> DamagedError:
     return DamagedError(f"step {step.name[:60]!r} ({step.op[:20]}) cannot be run: {what}")
 
 
-MOST_JSON_BYTES = 1 << 24
-MOST_WEIGHT_BYTES = 1 << 28
 _STORED: Mapping[str, np.dtype[Any]] = {
     "float32": np.dtype("<f4"),
     "float16": np.dtype("<f2"),

@@ -73,22 +73,6 @@ class Anchors(nn.Module):
         )
 
 
-def generate_anchors(
-    config: RetinaNetConfig, sizes: list[tuple[int, int]], device: torch.device | str = "cpu"
-) -> Tensor:
-    """(N, 4) corners in pixels of the anchors of a pyramid whose maps have these heights and widths.
-
-    Args:
-        config: of the network.
-        sizes: height and width of the map of each level, finest first.
-        device: where they are wanted.
-
-    Source: released code, modules/anchor_box_retinanet.py and anchor_box_kmeans.py.
-    """
-    anchors: Tensor = Anchors(config).to(device)(sizes)
-    return anchors
-
-
 def _tile_anchors(cell: Tensor, size: tuple[int, int], step: tuple[float, float]) -> Tensor:
     """(H * W * A, 4) the anchors of one cell at every cell; `step` is its width and height."""
     x = (torch.arange(size[1], dtype=torch.float32, device=cell.device) + 0.5) * step[0]

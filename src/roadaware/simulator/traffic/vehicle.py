@@ -596,7 +596,6 @@ class Vehicle:
     reverse_m: float = 0.0
     blocked: bool = False
     berth: Berth | None = None
-    gone_s: float = -1e9
     served: float = -1e9
     waiting_s: float = 0.0
     go_on_amber: float = -1e9

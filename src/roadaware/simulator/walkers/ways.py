@@ -153,8 +153,6 @@ def build_route_line(layout: Layout) -> Line:
 PlaceKind = Literal["zebra", "signalled", "junction", "midblock"]
 SIGNALIZED = {"zebra": "C", "signalled": "CS", "junction": "n/a", "midblock": "n/a"}
 """What regulates a place, as PIE says it: lines (C), lines and a signal (CS)."""
-CORNER_M = 1.4
-"""From the end of a road to where people cross it beside a junction."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from roadaware.statistics.classification import roc_auc
 from roadaware.tasks.crossing_inputs.observations import Observations, has_values, one_hot
 
 KMH_PER_MPS = 3.6
-DYNAMICS = ("speed_mps", "acceleration_mps2", "yaw_rate_radps", "known")
 OBD = ("ego_speed_kmh", "acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z")
 CUTOFF_HZ = 5.0
 """Above this, the published filter takes vibrations of the vehicle away."""
@@ -199,7 +198,6 @@ BEHAVIOUR_NEEDS = (
     "boxes.action and look (JAAD, PIE, the simulator), and leave to leak (samples.leaks, leaks=True)"
 )
 ACTIONS, LOOKS = ("standing", "walking"), ("not-looking", "looking")
-BEHAVIOUR_COLUMNS = ("walking", "looking", "tagged")
 
 
 def encode_behaviour(seen: Observations, *, leaks: bool) -> Floats:

@@ -10,7 +10,6 @@ from roadaware.simulator.mesh import (
     Mesh,
     Semantic,
     Soup,
-    merge_meshes,
     merge_soups,
     transform_mesh,
 )
@@ -45,6 +44,16 @@ def mesh(vertices, triangles, uv, colour, material, semantic, glow=0.0) -> Mesh:
         np.full(n, glow, np.float32),
         np.asarray(uv, np.float32),
     )
+
+
+def merge_meshes(parts: list[Mesh]) -> Mesh:
+    starts = np.cumsum([0, *(len(part.vertices) for part in parts[:-1])])
+    triangles = np.concatenate([part.triangles + start for part, start in zip(parts, starts, strict=True)])
+    rest = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("colour", "material", "semantic", "glow", "uv")
+    )
+    return Mesh(np.concatenate([part.vertices for part in parts]), triangles.astype(np.int32), *rest)
 
 
 def sheet(x0, x1, y0, y1, z, colour, material, semantic) -> Mesh:
