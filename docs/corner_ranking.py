@@ -273,18 +273,18 @@ def main(root: Path) -> None:
     Args:
         root: folders of synthetic scenes.
     """
-    from roadaware.corner_cases import cuboids as ranking
+    from roadaware.corner_cases import cuboids
     from roadaware.io.files import write_atomically
 
     parts = [part for each in sorted(root.iterdir()) for part in lessons(each)]
     edges = teach_edges(parts)
     trees = {"score": teach_score(parts, edges), **edges}
-    held = {"features": ranking.FEATURES, "trees": trees}
+    held = {"features": cuboids.FEATURES, "trees": trees}
     # Six digits say all that so few scenes can teach.
     rounded = json.loads(json.dumps(held), parse_float=lambda text: float(f"{float(text):.6g}"))
-    path = Path(ranking.__file__).with_name(ranking.MODEL)
+    path = Path(cuboids.__file__).with_name(cuboids.MODEL)
     data = (json.dumps(rounded, separators=(",", ":")) + "\n").encode()
-    ranking.parse_trees(data)
+    cuboids.parse_trees(data)
     write_atomically(path, data)
     print(f"{len(parts):,} sweeps; wrote {path.name}, {path.stat().st_size:,} bytes")
 

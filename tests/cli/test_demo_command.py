@@ -16,7 +16,7 @@ from small_files import Command
 
 from roadaware.cli import main
 from roadaware.datasets import read
-from roadaware.demo import command as steps
+from roadaware.demo import command
 from roadaware.demo import scenes as synthetic
 from roadaware.demo_data import DemoFacts, write_demo
 from roadaware.errors import DiskError
@@ -35,8 +35,8 @@ def test_the_demo_finds_what_it_planted_and_needs_no_torch(demo_run: Demo, roada
     assert (folder / "report.html").stat().st_size > 50_000
     assert "too little was simulated for that" in done.out
     assert "left out: torch is not installed: pip install 'roadaware[models]'" in done.out
-    for command in ("simulate", "watch", "read", "audit", "baseline", "link", "evaluate"):
-        assert f"$ roadaware {command}" in done.out
+    for verb in ("simulate", "watch", "read", "audit", "baseline", "link", "evaluate"):
+        assert f"$ roadaware {verb}" in done.out
     words = ["evaluate", "pedestrians", "--scores", folder / "scores.csv"]
     words += ["--samples", folder / "samples.csv", "--task", "action", "--config", "reference", "--json"]
     assert roadaware(*words).data["metrics"]["auc"] > 0.75
@@ -67,7 +67,7 @@ def test_a_folder_with_files_named_like_the_demos_is_not_its_own(
 
 
 def test_what_an_earlier_demo_did_not_write_is_not_replaced(roadaware: Command, tmp_path: Path) -> None:
-    steps.Demo(tmp_path, 0, 0).write_marker(["report.html"])
+    command.Demo(tmp_path, 0, 0).write_marker(["report.html"])
     (tmp_path / "samples.csv").write_text("dear")
     done = roadaware("demo", "--all", "-o", tmp_path)
     assert done.code == 2
@@ -105,7 +105,7 @@ def ended() -> None:
 
 def test_a_killed_marker_leaves_a_vacant_folder(tmp_path: Path) -> None:
     (tmp_path / ".roadaware-999999999-0123abcd.tmp").write_text("half")
-    steps.Demo(tmp_path, 0, 0).write_marker(["report.html"])
+    command.Demo(tmp_path, 0, 0).write_marker(["report.html"])
     assert [path.name for path in tmp_path.iterdir()] == ["demo.json"]
 
 

@@ -150,7 +150,7 @@ def test_an_onnx_file_is_replaced_only_when_asked(roadaware: Command, tmp_path: 
 def test_folders_are_known_by_what_their_writers_put_there(tmp_path: Path) -> None:
     from roadaware.cli.train import _LAST
     from roadaware.corner_cases import runner
-    from roadaware.demo import command as steps
+    from roadaware.demo import command
     from roadaware.formats import proposal_tasks
     from roadaware.online import run_folder
     from roadaware.protocols import copg_ablation
@@ -159,7 +159,7 @@ def test_folders_are_known_by_what_their_writers_put_there(tmp_path: Path) -> No
     from roadaware.training.checkpoints import LAST
 
     for output, name, form in (
-        (outputs.DEMO, steps.MARKER, steps.FORMAT),
+        (outputs.DEMO, command.MARKER, command.FORMAT),
         (outputs.SIMULATION, generate.MAIN, generate.FORMAT),
         (outputs.PROPOSALS, runner.MAIN, runner.FORMAT),
         (outputs.ABLATION, copg_ablation.MAIN, copg_ablation.FORMAT),

@@ -12,7 +12,7 @@ from small_files import Command
 
 from roadaware.cli import main
 from roadaware.datasets.loading import SYNTHETIC, open_dataset
-from roadaware.demo import command as short
+from roadaware.demo import command
 from roadaware.demo import watching
 from roadaware.demo.scenes import LEARNT_SEEDS
 from roadaware.errors import UsageError
@@ -21,7 +21,7 @@ from roadaware.scenes.store import open_predictions, open_scenes
 from roadaware.simulator.synthetic_films import is_synthetic_film
 
 MOST_LINES = 40
-VIDEOS_PAGE = Path(short.__file__).parent.parent / "demo_data" / "videos.md"
+VIDEOS_PAGE = Path(command.__file__).parent.parent / "demo_data" / "videos.md"
 
 
 def made_by() -> list[str]:
@@ -33,7 +33,7 @@ def made_by() -> list[str]:
 
 
 def test_the_videos_are_whole_and_unknown_to_the_detector(tmp_path: Path) -> None:
-    short.unpack_videos(tmp_path)
+    command.unpack_videos(tmp_path)
     scenes = open_dataset(SYNTHETIC, tmp_path)
     videos = watching.find_films(scenes, tmp_path)
     assert (len(videos), len(scenes.frames)) == (6, 6 * 24)
@@ -41,14 +41,14 @@ def test_the_videos_are_whole_and_unknown_to_the_detector(tmp_path: Path) -> Non
     assert (len(scenes.boxes), len(scenes.labels)) == (485, 2361)
     words = made_by()
     seed = int(words[words.index("--seed") + 1])
-    assert seed == json.loads((tmp_path / "simulation.json").read_text())["seed"] == short.VIDEOS_SEED
+    assert seed == json.loads((tmp_path / "simulation.json").read_text())["seed"] == command.VIDEOS_SEED
     assert seed not in LEARNT_SEEDS
 
 
 @pytest.mark.slow
 def test_the_videos_are_those_that_simulate_makes(tmp_path: Path) -> None:
     """Bytes of the videos depend on the encoder, the last digit of a corner on the sines of the processor."""
-    short.unpack_videos(tmp_path / "packed")
+    command.unpack_videos(tmp_path / "packed")
     assert main([*made_by()[:-1], str(tmp_path / "again"), "--processes", "1", "-q"]) == 0
     count = 0
     for folder in sorted((tmp_path / "packed").rglob("tables")):
@@ -74,8 +74,8 @@ def test_the_demo_watches_judges_and_shows(roadaware: Command, tmp_path: Path) -
     assert "95 % intervals over 6 videos" in done.out
     assert describe_kind(folder / "judged") == "road events"
     assert len(open_predictions(folder / "watched" / "predictions").tubes) > 10
-    (command,) = [line for line in done.out.splitlines() if "$ roadaware evaluate" in line]
-    words = shlex.split(command)[2:-2]
+    (shown,) = [line for line in done.out.splitlines() if "$ roadaware evaluate" in line]
+    words = shlex.split(shown)[2:-2]
     assert roadaware(*words, "-o", tmp_path / "again").code == 0
     first, again = (
         json.loads((at / "results.json").read_text()) for at in (folder / "judged", tmp_path / "again")
