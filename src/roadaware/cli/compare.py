@@ -144,9 +144,9 @@ def report(
         # The page of a watch; beside its video, unless another place is named
         if len(folders) > 1:
             raise UsageError("the page of a watch is of one run; name one folder")
-        found = read_summary(folders[0])
-        write_text(page, render_watch_page(folders[0], found, page.parent))
-        facts = {name: found[name] for name in ("source", "frames", "tubes", "events")}
+        summary = read_summary(folders[0])
+        write_text(page, render_watch_page(folders[0], summary, page.parent))
+        facts = {name: summary[name] for name in ("source", "frames", "tubes", "events")}
         return Outcome(f"wrote {page}", {"report": str(page), "runs": [facts]})
     found = [member for folder in folders for member in runs.list_runs(folder)]
     kinds = dict.fromkeys(runs.describe_kind(member) for member in found)

@@ -230,9 +230,9 @@ def find_columns(header: Sequence[str], where: str) -> Columns:
     # The columns whose names are known and stand once
     at = {}
     for what, known in _NAMES.items():
-        found = [name for name in known if names.count(name) == 1]
-        if found:
-            at[what] = names.index(found[0])
+        once = [name for name in known if names.count(name) == 1]
+        if once:
+            at[what] = names.index(once[0])
     for quad in _CORNERS:
         # x1 is the left edge in one spelling and the right one in another: all four names decide together.
         if all(names.count(name) == 1 for name in quad):

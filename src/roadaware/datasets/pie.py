@@ -526,10 +526,10 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     videos = _videos(present)
     findings = Findings()
     # Videos that lack a kind of file which others have
-    for part in PARTS:
-        lacking = [video for video, files in videos.items() if part not in files]
+    for kind in PARTS:
+        lacking = [video for video, files in videos.items() if kind not in files]
         if len(lacking) < len(videos):
-            findings.warn(f"videos without a file in {part}/", lacking[0] if lacking else "", len(lacking))
+            findings.warn(f"videos without a file in {kind}/", lacking[0] if lacking else "", len(lacking))
     parts: list[Part] = []
     with Walkers(_boxes(source), processes) as walkers:
         for part in _parts(source, videos, walkers):
