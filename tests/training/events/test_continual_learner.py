@@ -9,7 +9,8 @@ import pytest
 from test_event_teaching import a_truth
 
 from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.models.event_head.head import FEATURES, open_head
+from roadaware.models.event_head.head import FEATURES, SCENE_FEATURES, open_head
+from roadaware.simulator.actors import AV_ACTIONS
 from roadaware.training.events.online import (
     ContinualLearner,
     FitConfig,
@@ -17,7 +18,7 @@ from roadaware.training.events.online import (
     TubeNetwork,
     fit_tubes,
 )
-from roadaware.training.events.rows import LABELS, TubeRows, join_tube_rows, make_tube_rows
+from roadaware.training.events.rows import AV_LABELS, LABELS, TubeRows, join_tube_rows, make_tube_rows
 
 LIGHT = LearnerConfig(hidden=(12,), batch=16, passes=2, memory_tubes=5, tube_rows=3, replay=8)
 MEAN, SPREAD = np.zeros(len(FEATURES), np.float32), np.ones(len(FEATURES), np.float32)
@@ -213,19 +214,33 @@ def test_the_learnt_network_becomes_an_event_head() -> None:
     action, location = head.scores(held.x)
     told = learner.scores(held.x, ("action/Stop", "location/Jun", "location/Pav"))
     assert np.hstack([action, location]) == pytest.approx(told, abs=1e-6)
+    assert head.av_actions == open_head().av_actions
+    scales = np.zeros(len(SCENE_FEATURES), np.float32), np.ones(len(SCENE_FEATURES), np.float32)
+    vehicle = ContinualLearner(*scales, LIGHT)
+    frames = make_tube_rows(a_truth(), 0, 5, pixels=True)[1]
+    vehicle.learn(frames)
+    both = learner.build_head(open_head(), vehicle)
+    assert both.av_actions == tuple(AV_ACTIONS)
+    odds = np.exp(vehicle.logits(frames.x[:1])[0])
+    assert both.av_scores(frames.x[0]) == pytest.approx(odds / odds.sum(), abs=1e-6)
 
 
 def test_rows_of_a_scene_have_its_labels_by_name() -> None:
     labels = ("location/LftPav", "action/MovTow")
-    made = make_tube_rows(a_truth(), 2, 5, labels, pixels=False)
+    made, vehicle = make_tube_rows(a_truth(), 2, 5, labels, pixels=False)
     assert made.labels == labels
     assert made.truth[made.judged].any(axis=0).all()
     assert (made.tube >= 2_000_000).all()
+    assert vehicle.labels == AV_LABELS
+    assert vehicle.x.shape == (40, len(SCENE_FEATURES))
+    assert vehicle.truth.tolist() == [[k == 1 for k in range(len(AV_LABELS))]] * 40
+    # Stretches of a second, at 12 frames a second.
+    assert vehicle.tube.tolist() == [2_000_000 + k // 12 for k in range(40)]
     # A tube that begins later has a larger number.
     _, first = np.unique(made.tube, return_index=True)
     assert (np.diff(first) > 0).all() or len(first) == 1
     with pytest.raises(ValueError, match="different labels"):
-        join_tube_rows([made, make_tube_rows(a_truth(), 3, 5)])
+        join_tube_rows([made, make_tube_rows(a_truth(), 3, 5)[0]])
 
 
 def test_fits_of_several_sets_learn_each_label_where_it_is_annotated() -> None:

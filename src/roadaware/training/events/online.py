@@ -15,7 +15,7 @@ import numpy as np
 from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.config import check_range, from_dict, to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.models.event_head.head import FEATURES, EventHead, SmallNetwork
+from roadaware.models.event_head.head import FEATURES, SCENE_FEATURES, EventHead, SmallNetwork
 from roadaware.statistics.adaptation import choose_slots
 from roadaware.training.events.rows import TubeRows
 
@@ -297,26 +297,33 @@ class ContinualLearner:
             found[:, known] = np.reciprocal(np.float32(1) + np.exp(-out))
         return found
 
-    def build_head(self, base: EventHead) -> EventHead:
+    def build_head(self, base: EventHead, vehicle: ContinualLearner | None = None) -> EventHead:
         """An event head with the labels of this learner, as `models.event_head.head.save_head` writes it.
 
         Args:
-            base: gives the network of the own vehicle, which is not learnt here.
+            base: gives the network of the own vehicle where that is not learnt.
+            vehicle: learner of the own vehicle's actions; the odds of its labels, made to sum to 1, are what the head says.
         """
+        tubes, kinds = self._export(("action", "location"))
+        found = replace(
+            base, actions=kinds["action"], locations=kinds["location"], tubes=tubes,
+            facts={"data": "a stream of labelled tubes", "tubes": self._tubes},
+        )  # fmt: skip
+        if vehicle is None:
+            return found
+        drive, kinds = vehicle._export(("av_action",))
+        return replace(found, av_actions=kinds["av_action"], drive=drive)
+
+    def _export(self, kinds: Sequence[str]) -> tuple[SmallNetwork, dict[str, tuple[str, ...]]]:
+        """The network that answers, with the labels of some kinds, and their names kind by kind."""
         network = self.network.build_network(self._mean_layers)
         names = [name.partition("/") for name in self.labels]
-        order = [k for kind in ("action", "location") for k, (held, _, _) in enumerate(names) if held == kind]
+        order = [k for kind in kinds for k, (held, _, _) in enumerate(names) if held == kind]
         layers = list(network.layers[0])
         layers[-1] = (layers[-1][0][:, order], layers[-1][1][order])
         ones = np.ones(len(order), np.float32)
-        network = replace(network, layers=(tuple(layers),), slope=ones, offset=np.zeros_like(ones))
-        actions, locations = (
-            tuple(label for held, _, label in names if held == kind) for kind in ("action", "location")
-        )
-        return replace(
-            base, actions=actions, locations=locations, tubes=network,
-            facts={"data": "a stream of labelled tubes", "tubes": self._tubes},
-        )  # fmt: skip
+        labels = {kind: tuple(label for held, _, label in names if held == kind) for kind in kinds}
+        return replace(network, layers=(tuple(layers),), slope=ones, offset=np.zeros_like(ones)), labels
 
     def _remember(self, rows: slice, tube: Ints) -> None:
         """Offer tubes that are new to the reservoir, and boxes of those in it to theirs."""
@@ -411,7 +418,8 @@ class ContinualLearner:
         facts = {
             "format": FORMAT, "config": to_dict(self.config), "labels": list(self.labels), "filled": self._filled,
             "tubes": self._tubes, "newest": self._newest, "experiences": self._experiences,
-            "steps": self.network.steps, "averaged": self._mean_layers is not None, "features": list(FEATURES),
+            "steps": self.network.steps, "averaged": self._mean_layers is not None,
+            "features": [*FEATURES, *SCENE_FEATURES],
             "rng": self._rng.bit_generator.state,
         }  # fmt: skip
         stream = io.BytesIO()
@@ -434,7 +442,7 @@ class ContinualLearner:
             with np.load(io.BytesIO(data), allow_pickle=False) as held:
                 arrays = {name: held[name] for name in held.files}
             facts = json.loads(str(arrays.pop("facts")))
-            if facts["format"] != FORMAT or facts["features"] != list(FEATURES):
+            if facts["format"] != FORMAT or facts["features"] != [*FEATURES, *SCENE_FEATURES]:
                 raise ValueError("another format, or other features than this version makes")
             settings = {**facts["config"], "hidden": tuple(facts["config"]["hidden"])}
             found = cls(arrays["mean"], arrays["spread"], from_dict(LearnerConfig, settings))
