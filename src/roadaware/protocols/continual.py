@@ -86,25 +86,27 @@ FINE_TUNING, REPLAY, JOINT = "fine-tuning", "replay", "joint training"
 AVERAGED, AVERAGED_EXPERIENCES, REPLAY_AVERAGED = (
     "mean over steps", "mean over experiences", "replay, mean over steps",
 )  # fmt: skip
-BALANCED, WEIGHTED = "replay, labels balanced", "replay, three old for each new"
-WITH_REPLAY = (REPLAY, BALANCED, WEIGHTED, REPLAY_AVERAGED)
+SINGLE, DISTILLED = "replay, one box of a tube", "replay, one box of a tube, distilled"
+WITH_REPLAY = (REPLAY, SINGLE, DISTILLED, REPLAY_AVERAGED)
 
 
 def build_methods(memory_tubes: int, batch: int = LearnerConfig().batch) -> dict[str, LearnerConfig]:
     """The rows that learn online, by name.
 
     Args:
-        memory_tubes: that the reservoir of those with replay holds.
+        memory_tubes: that the reservoir of those with replay holds; of rows with one box of a tube as many boxes.
         batch: boxes of the stream that steps are taken on, and of the memory that join them.
     """
     plain = LearnerConfig(batch=batch, replay=batch)
+    # As many boxes, and so as many bytes, of more tubes: those of one tube are much alike.
+    single = replace(plain, memory_tubes=memory_tubes * plain.tube_rows, tube_rows=1)
     return {
         FINE_TUNING: plain,
         AVERAGED: replace(plain, average="steps"),
         AVERAGED_EXPERIENCES: replace(plain, average="experiences"),
         REPLAY: replace(plain, memory_tubes=memory_tubes),
-        BALANCED: replace(plain, memory_tubes=memory_tubes, balanced=True),
-        WEIGHTED: replace(plain, memory_tubes=memory_tubes, replay=3 * plain.batch, replay_weight=3.0),
+        SINGLE: single,
+        DISTILLED: replace(single, replay=2 * plain.batch, replay_weight=2.0, distil=3.0),
         REPLAY_AVERAGED: replace(plain, memory_tubes=memory_tubes, average="steps"),
     }
 

@@ -231,7 +231,7 @@ def build_table_domain(name: str, scenes: Scenes, *, hidden: Iterable[str] = ())
                 f"{name} has no videos to {what}: of {len(scenes.videos)} videos {len(train)} are of a split train, "
                 f"{len(test)} others of val or test"
             )
-    read = read_table_truths(scenes, [*train, *test])
+    read = read_table_truths(scenes, [*train, *test], name)
     labels = tuple(label for label in read.labels if label not in set(hidden))
     parts = {"learn from": read.scenes[: len(train)], "test on": read.scenes[len(train) :]}
     for what, truths in parts.items():

@@ -595,7 +595,7 @@ class TableTruths:
     passed: dict[str, int]
 
 
-def read_table_truths(scenes: Scenes, videos: list[str]) -> TableTruths:
+def read_table_truths(scenes: Scenes, videos: list[str], name: str | None = None) -> TableTruths:
     """The ground truth of videos as the event head's training has it; labels are found by name.
 
     A box needs an agent of ROAD and a tube; where it has several agents or locations, the first counts. Frame rates that
@@ -604,20 +604,24 @@ def read_table_truths(scenes: Scenes, videos: list[str]) -> TableTruths:
     Args:
         scenes: tables with boxes, tubes and labels of the kinds agent, action and location.
         videos: which of them, in the order of the stream.
+        name: what the tables are called in messages (default: by their dataset).
 
     Raises:
         InputError: if a video is not there or its size is not known, or the tables have no agents, or neither actions
             nor locations of ROAD.
     """
     words = scenes.meta.vocabularies
-    name = scenes.meta.dataset or "this set"
+    name = name or scenes.meta.dataset or "this set"
     if not set(words.get("agent", ())) & set(ROAD_AGENTS):
-        raise InputError(f"{name} has no agents of ROAD ({', '.join(ROAD_AGENTS)}), of which events are")
+        raise InputError(
+            f"{name} has none of the agents of ROAD, of which events are: expected some of {', '.join(ROAD_AGENTS)}; "
+            f"found {', '.join(words.get('agent', ())[:12]) or 'no agents'}"
+        )
     labels = tuple(
         label for label in LABELS if label.partition("/")[2] in words.get(label.partition("/")[0], ())
     )
     if not labels:
-        raise InputError(f"{name} has neither actions nor locations of ROAD")
+        raise InputError(f"{name} has no action or location of ROAD: there is nothing to learn")
     unknown = tuple(
         f"{kind}/{word}"
         for kind in ("action", "location")
