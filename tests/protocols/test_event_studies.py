@@ -27,7 +27,7 @@ from roadaware.reports.countries import build_countries_section, format_countrie
 from roadaware.reports.page import report
 from roadaware.scenes.tables import Scenes
 from roadaware.training.events.online import FitConfig, LearnerConfig
-from roadaware.training.events.rows import LABELS, TubeRows, read_table_truths
+from roadaware.training.events.rows import AV_LABELS, LABELS, TubeRows, read_table_truths
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +153,39 @@ def test_a_continual_study_of_tables_goes_on_and_is_drawn(domains: list[EventDom
         run_continual_study(tmp_path / "b", domains=[domains[0], domains[0]])
     with pytest.raises(InputError, match="cannot be judged"):
         run_continual_study(tmp_path / "b", domains=[domains[0], replace(domains[1], labels=())])
+
+
+@pytest.mark.slow
+def test_what_the_own_vehicle_does_is_learnt_where_all_know_it(
+    domains: list[EventDomain], tmp_path: Path
+) -> None:
+    """It stands in the first half of every scene, which the boxes' features do not hide."""
+
+    def drive(domain: EventDomain) -> EventDomain:
+        train, test = (
+            tuple(replace(each, av=np.repeat([0, 1], each.n_frames)[::2]) for each in held)
+            for held in (domain.train, domain.test)
+        )
+        return replace(domain, train=train, test=test, vehicle=True)
+
+    told = [drive(each) for each in domains]
+    how = {"seeds": 1, "memory_tubes": 20, "draws": 9}
+    found = run_continual_study(tmp_path / "a", domains=told, **how)
+    vehicle = found.vehicle
+    assert vehicle is not None
+    assert vehicle.memory_tubes == 5
+    assert [each.judged for each in vehicle.experiences] == [AV_LABELS[:2]] * 2
+    # Each scene has 24 frames at 12 a second.
+    assert [each.tubes for each in vehicle.experiences] == [2 * len(each.train) for each in told]
+    assert vehicle.get_method(REPLAY).average.value > vehicle.get_method(REPLAY).matrix[0][0]
+    held = json.loads((tmp_path / "a" / "results.json").read_text())
+    assert held["vehicle"]["memory_tubes"] == 5
+    assert "the own vehicle's actions" in format_continual_study(found)
+    assert "The own vehicle&#39;s actions" in report([build_continual_section(found)], title="x")
+    # Where one experience does not know it, it is not learnt.
+    alone = run_continual_study(tmp_path / "b", domains=[told[0], domains[1]], **how)
+    assert alone.vehicle is None
+    assert "vehicle" not in json.loads((tmp_path / "b" / "results.json").read_text())
 
 
 def test_learning_is_measured_beside_inference(domains: list[EventDomain]) -> None:

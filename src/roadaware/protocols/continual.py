@@ -34,6 +34,7 @@ from roadaware.statistics.adaptation import average_accuracy, backward_transfer,
 from roadaware.statistics.intervals import Units
 from roadaware.training.events.online import ContinualLearner, FitConfig, LearnerConfig, fit_tubes
 from roadaware.training.events.rows import (
+    AV_LABELS,
     DetectorErrors,
     MotionNoise,
     TubeRows,
@@ -54,6 +55,10 @@ MARKER, RESULTS, CELLS, TIMING, SCENES = (
 _MOST_STATE = 1 << 30
 TRAIN_EVERY = 2
 """Every so many-th frame of a stream is learnt from."""
+VEHICLE_SHARE = 4
+"""Seconds of the own vehicle that replay keeps: one for so many tubes, about the same share of the stream."""
+VEHICLE_BATCH = 32
+"""There is one own vehicle in a frame, where there are eight boxes: so both take as many steps on a minute."""
 TRAIN_SCENES, TEST_SCENES, ROUNDS = 12, 8, 3
 """Simulated scenes of each experience, and how often those that are learnt from are driven through."""
 
@@ -81,24 +86,27 @@ FINE_TUNING, REPLAY, JOINT = "fine-tuning", "replay", "joint training"
 AVERAGED, AVERAGED_EXPERIENCES, REPLAY_AVERAGED = (
     "mean over steps", "mean over experiences", "replay, mean over steps",
 )  # fmt: skip
-BALANCED, WEIGHTED = "replay, labels balanced", "replay, three old for each new"
-WITH_REPLAY = (REPLAY, BALANCED, WEIGHTED, REPLAY_AVERAGED)
+SINGLE, DISTILLED = "replay, one box of a tube", "replay, one box of a tube, distilled"
+WITH_REPLAY = (REPLAY, SINGLE, DISTILLED, REPLAY_AVERAGED)
 
 
-def build_methods(memory_tubes: int) -> dict[str, LearnerConfig]:
+def build_methods(memory_tubes: int, batch: int = LearnerConfig().batch) -> dict[str, LearnerConfig]:
     """The rows that learn online, by name.
 
     Args:
-        memory_tubes: that the reservoir of those with replay holds.
+        memory_tubes: that the reservoir of those with replay holds; of rows with one box of a tube as many boxes.
+        batch: boxes of the stream that steps are taken on, and of the memory that join them.
     """
-    plain = LearnerConfig()
+    plain = LearnerConfig(batch=batch, replay=batch)
+    # As many boxes, and so as many bytes, of more tubes: those of one tube are much alike.
+    single = replace(plain, memory_tubes=memory_tubes * plain.tube_rows, tube_rows=1)
     return {
         FINE_TUNING: plain,
         AVERAGED: replace(plain, average="steps"),
         AVERAGED_EXPERIENCES: replace(plain, average="experiences"),
         REPLAY: replace(plain, memory_tubes=memory_tubes),
-        BALANCED: replace(plain, memory_tubes=memory_tubes, balanced=True),
-        WEIGHTED: replace(plain, memory_tubes=memory_tubes, replay=3 * plain.batch, replay_weight=3.0),
+        SINGLE: single,
+        DISTILLED: replace(single, replay=2 * plain.batch, replay_weight=2.0, distil=3.0),
         REPLAY_AVERAGED: replace(plain, memory_tubes=memory_tubes, average="steps"),
     }
 
@@ -168,6 +176,8 @@ class ContinualStudy:
         seeds: how many.
         scenes: that intervals are over.
         timing: CPU seconds for a minute of stream: `inference` of linker, features and head, and with learning each row's.
+        vehicle: the same of the own vehicle's actions, whose `tubes` are stretches of a second; None where an experience
+            does not know them.
     """
 
     experiences: tuple[Experience, ...]
@@ -179,6 +189,7 @@ class ContinualStudy:
     seeds: int
     scenes: int
     timing: dict[str, dict[str, float]] = field(default_factory=dict)
+    vehicle: ContinualStudy | None = None
 
     def get_method(self, name: str) -> MethodResult:
         """The row of a name."""
@@ -195,7 +206,7 @@ class ContinualStudy:
             },
             "half": {name: asdict(each) for name, each in self.half.items()},
             "memory_tubes": self.memory_tubes, "tubes": self.tubes, "seeds": self.seeds, "scenes": self.scenes,
-        }  # fmt: skip
+        } | ({} if self.vehicle is None else {"vehicle": self.vehicle.as_dict()})  # fmt: skip
 
 
 def run_continual_study(
@@ -212,8 +223,8 @@ def run_continual_study(
     """Learn from experiences in their order, each box once, and test on all of them before the first and after each.
 
     Simulated scenes are driven through `ROUNDS` times, each time with other errors of the detector; tables once. What is
-    learnt is the network of tubes: actions and locations. The detector, whose tubes these are, stays as it is, and
-    so does the network of the own vehicle's actions. After each experience the state of every learner is saved; given
+    learnt are the network of tubes (actions and locations) and, of simulated towns, that of the own vehicle's actions. The
+    detector, whose tubes these are, stays as it is. After each experience the state of every learner is saved; given
     again, the study goes on there, to the same bits.
 
     Args:
@@ -253,31 +264,47 @@ def run_continual_study(
             if domains is None
             else list(domains)
         )
-        stream = _Stream.build(held, draws, rounds)
-        total, done = len(methods) * seeds + 1, 0
-        cells: dict[str, list[Floats]] = {}
-        memory: dict[str, int] = {}
-        for name, config in methods.items():
-            cells[name] = []
-            for seed in range(seeds):
-                found, learner = _run_learner(
-                    stream, config, seed, out / "states" / f"{_name_file(name)}-{seed}.npz"
-                )
-                cells[name].append(found)
-                memory[name] = learner.memory_bytes
-                done += 1
-                if progress is not None:
-                    progress(done, total, f"{name}, seed {seed}")
-        cells[JOINT] = [_fit_jointly(stream, seed) for seed in range(seeds)]
+        boxes, vehicle = _build_streams(held, draws, rounds)
+        total = 2 * len(methods) * seeds + 1 if vehicle else len(methods) * seeds + 1
+        done = 0
+
+        def learn(stream: _Stream, methods: dict[str, LearnerConfig], prefix: str) -> _Learnt:
+            nonlocal done
+            cells: dict[str, list[Floats]] = {}
+            memory: dict[str, int] = {}
+            for name, config in methods.items():
+                cells[name] = []
+                for seed in range(seeds):
+                    path = out / "states" / f"{prefix}{_name_file(name)}-{seed}.npz"
+                    found, learner = _run_learner(stream, config, seed, path)
+                    cells[name].append(found)
+                    memory[name] = learner.memory_bytes
+                    done += 1
+                    if progress is not None:
+                        progress(done, total, f"{prefix}{name}, seed {seed}")
+            cells[JOINT] = [_fit_jointly(stream, seed) for seed in range(seeds)]
+            return cells, memory
+
+        learnt = learn(boxes, methods, "")
+        of_vehicle = None
+        if vehicle is not None:
+            kept = max(1, memory_tubes // VEHICLE_SHARE)
+            of_vehicle = _judge(
+                vehicle, learn(vehicle, build_methods(kept, VEHICLE_BATCH), "vehicle-"), kept, {}
+            )
         timing = _open_timing(out / TIMING, held, methods)
         if progress is not None:
             progress(total, total, "measured")
-        study = _judge(stream, cells, memory, memory_tubes, timing)
+        study = replace(_judge(boxes, learnt, memory_tubes, timing), vehicle=of_vehicle)
         table = io.BytesIO()
         pl.DataFrame(_list_cells(study)).write_parquet(table)
         write_atomically(out / CELLS, table.getvalue())
         write_atomically(out / RESULTS, encode_json(study.as_dict()).encode())
     return study
+
+
+_Learnt = tuple[dict[str, list[Floats]], dict[str, int]]
+"""Of each row accuracy of each seed, and bytes of its memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,47 +320,6 @@ class _Stream:
     mean: Floats32
     spread: Floats32
 
-    @classmethod
-    def build(cls, domains: Sequence[EventDomain], draws: int, rounds: int) -> _Stream:
-        experiences, trains, tests, first = [], [], [], []
-        known: set[str] = set()
-        stream_scene = test_scene = 0
-        for domain in domains:
-            parts = domain.make_train_rows(stream_scene, every=TRAIN_EVERY, rounds=rounds)
-            test = JudgedBoxes.build(domain.make_test_rows(test_scene), test_scene)
-            if not test.judged:
-                raise InputError(
-                    f"experience {domain.name} cannot be judged: no label that it annotates is true in two test scenes "
-                    f"of its {len(domain.test)}"
-                )
-            trains.append(parts)
-            tests.append(test)
-            first.append(test_scene)
-            stream_scene += len(parts)
-            test_scene += len(domain.test)
-            experiences.append(
-                Experience(
-                    domain.name, domain.about, len(domain.train), len(domain.test),
-                    rounds * float(sum(scene.n_frames / scene.fps for scene in domain.train)), sum(map(len, parts)),
-                    sum(len(np.unique(part.tube)) for part in parts), len(test.rows), test.judged, test.passed,
-                    tuple(label for label in domain.labels if label not in known), domain.left_out,
-                )
-            )  # fmt: skip
-            known |= set(domain.labels)
-        weights, units = build_weights(test_scene, draws)
-        # Scales of the features, of many simulated scenes: a stream's own would move, and with them all that was learnt.
-        scales = open_head().tubes
-        return cls(
-            tuple(experiences),
-            tuple(trains),
-            tuple(tests),
-            tuple(first),
-            weights,
-            units,
-            scales.mean,
-            scales.spread,
-        )
-
     def measure(self, answer: Callable[[Floats32, Sequence[str]], Floats32]) -> Floats:
         """(T, 1 + weightings) mean average precision on the test of each experience."""
         return np.stack(
@@ -342,6 +328,53 @@ class _Stream:
                 for test, first in zip(self.tests, self.first, strict=True)
             ]
         )
+
+
+def _build_streams(domains: Sequence[EventDomain], draws: int, rounds: int) -> tuple[_Stream, _Stream | None]:
+    """The stream of tubes, and that of the own vehicle where all know what it does."""
+    weights, units = build_weights(sum(len(domain.test) for domain in domains), draws)
+    # Scales of the features, of many simulated scenes: a stream's own would move, and with them all that was learnt.
+    head = open_head()
+    experiences: tuple[list[Experience], list[Experience]] = ([], [])
+    trains: tuple[list[list[TubeRows]], list[list[TubeRows]]] = ([], [])
+    tests: tuple[list[JudgedBoxes], list[JudgedBoxes]] = ([], [])
+    first: list[int] = []
+    known: set[str] = set()
+    stream_scene = test_scene = 0
+    for domain in domains:
+        parts = domain.make_train_rows(stream_scene, every=TRAIN_EVERY, rounds=rounds)
+        asked = domain.make_test_rows(test_scene)
+        seconds = rounds * float(sum(scene.n_frames / scene.fps for scene in domain.train))
+        for which, labels in enumerate((domain.labels, AV_LABELS)):
+            rows = [part[which] for part in parts]
+            test = JudgedBoxes.build(asked[which], test_scene)
+            trains[which].append(rows)
+            tests[which].append(test)
+            experiences[which].append(
+                Experience(
+                    domain.name, domain.about, len(domain.train), len(domain.test), seconds, sum(map(len, rows)),
+                    sum(len(np.unique(part.tube)) for part in rows), len(test.rows), test.judged, test.passed,
+                    tuple(label for label in labels if label not in known), domain.left_out,
+                )
+            )  # fmt: skip
+            known |= set(labels)
+        if not tests[0][-1].judged:
+            raise InputError(
+                f"experience {domain.name} cannot be judged: no label that it annotates is true in two test scenes "
+                f"of its {len(domain.test)}"
+            )
+        first.append(test_scene)
+        stream_scene += len(parts)
+        test_scene += len(domain.test)
+    boxes, vehicle = (
+        _Stream(
+            tuple(experiences[which]), tuple(trains[which]), tuple(tests[which]), tuple(first), weights, units,
+            scales.mean, scales.spread,
+        )
+        for which, scales in enumerate((head.tubes, head.drive))
+    )  # fmt: skip
+    told = all(domain.vehicle for domain in domains) and all(test.judged for test in vehicle.tests)
+    return boxes, vehicle if told else None
 
 
 def _name_file(name: str) -> str:
@@ -392,12 +425,9 @@ def _fit_jointly(stream: _Stream, seed: int) -> Floats:
 
 
 def _judge(
-    stream: _Stream,
-    cells: dict[str, list[Floats]],
-    memory: dict[str, int],
-    memory_tubes: int,
-    timing: dict[str, dict[str, float]],
+    stream: _Stream, learnt: _Learnt, memory_tubes: int, timing: dict[str, dict[str, float]]
 ) -> ContinualStudy:
+    cells, memory = learnt
     units, results = stream.units, []
     numbers: dict[str, dict[str, Floats]] = {}
     for name, runs in cells.items():
@@ -438,16 +468,20 @@ def _judge(
 
 def _list_cells(study: ContinualStudy) -> list[dict[str, Any]]:
     """A row for each cell of the matrices."""
-    names = [each.name for each in study.experiences]
     found = []
-    for method in study.methods:
-        # Joint training has the last row alone.
-        first = len(names) + 1 - len(method.matrix)
-        found += [
-            {"method": method.name, "after": "" if t == 0 else names[t - 1], "test": names[k], "map": value}
-            for t, row in enumerate(method.matrix, start=first)
-            for k, value in enumerate(row)
-        ]
+    for what, part in (("tubes", study), ("own vehicle", study.vehicle)):
+        names = [each.name for each in study.experiences]
+        for method in () if part is None else part.methods:
+            # Joint training has the last row alone.
+            first = len(names) + 1 - len(method.matrix)
+            found += [
+                {
+                    "learns": what, "method": method.name, "after": "" if t == 0 else names[t - 1],
+                    "test": names[k], "map": value,
+                }
+                for t, row in enumerate(method.matrix, start=first)
+                for k, value in enumerate(row)
+            ]  # fmt: skip
     return found
 
 
@@ -479,16 +513,23 @@ def measure_time(domain: EventDomain, config: LearnerConfig) -> dict[str, float]
         domain: whose first training scenes are the stream.
         config: of the learner.
     """
-    scales = open_head().tubes
+    head = open_head()
+    names = ("x", "truth", "weight", "judged", "tube", "scene")
     taken: dict[str, list[float]] = {"inference": [], "with learning": []}
     seconds = 0.0
     for _ in range(_TIMED_ROUNDS):
         for way, held in taken.items():
-            learner = ContinualLearner(scales.mean, scales.spread, config)
+            learner = ContinualLearner(head.tubes.mean, head.tubes.spread, config)
             learner.add_labels(domain.labels)
+            few = replace(
+                config, memory_tubes=config.memory_tubes // VEHICLE_SHARE,
+                batch=VEHICLE_BATCH, replay=VEHICLE_BATCH * config.replay // config.batch,
+            )  # fmt: skip
+            vehicle = ContinualLearner(head.drive.mean, head.drive.spread, few)
+            vehicle.add_labels(AV_LABELS)
             spent, seconds = 0.0, 0.0
             for number, truth in enumerate(domain.train[:_TIMED_SCENES]):
-                rows = make_tube_rows(
+                rows, frames = make_tube_rows(
                     truth,
                     number,
                     1,
@@ -501,17 +542,24 @@ def measure_time(domain: EventDomain, config: LearnerConfig) -> dict[str, float]
                     truth, number, 1, errors=domain.errors, noise=domain.noise, pixels=domain.pixels
                 )
                 begin = 0
-                answering = learner.network.build_network()
+                answering, driving = learner.network.build_network(), vehicle.network.build_network()
                 clock = time.process_time()
-                for frame, linked, _, x, _ in iterate_linked_frames(truth, found, motions, focal):
+                for frame, linked, _, x, drive in iterate_linked_frames(truth, found, motions, focal):
+                    driving.logits(np.asarray(drive, np.float32)[None])
                     if len(linked):
                         answering.logits(x)
                     part = slice(begin, begin + len(linked))
                     begin += len(linked)
-                    if way == "with learning" and frame % TRAIN_EVERY == 0 and len(linked):
-                        names = ("x", "truth", "weight", "judged", "tube", "scene")
+                    if way == "inference" or frame % TRAIN_EVERY:
+                        continue
+                    if len(linked):
                         learner.learn(
                             TubeRows(rows.labels, **{name: getattr(rows, name)[part] for name in names})
+                        )
+                    if domain.vehicle:
+                        now = slice(frame, frame + 1)
+                        vehicle.learn(
+                            TubeRows(AV_LABELS, **{name: getattr(frames, name)[now] for name in names})
                         )
                 spent += time.process_time() - clock
                 seconds += truth.n_frames / truth.fps

@@ -167,11 +167,16 @@ def run_countries_study(
             if domains is None
             else list(domains)
         )
-        rows = [join_tube_rows(each.make_train_rows(0, every=TRAIN_EVERY), each.labels) for each in pair]
-        mirrors = [
-            join_tube_rows(each.make_train_rows(0, every=TRAIN_EVERY, change=flip_scene), each.labels)
-            for each in pair
-        ]
+        rows, mirrors = (
+            [
+                join_tube_rows(
+                    [boxes for boxes, _ in each.make_train_rows(0, every=TRAIN_EVERY, change=change)],
+                    each.labels,
+                )
+                for each in pair
+            ]
+            for change in (None, flip_scene)
+        )
         common = tuple(label for label in pair[0].labels if label in pair[1].labels)
         tests = [_build_test(each, common) for each in pair]
         directions = []
@@ -207,7 +212,7 @@ def run_countries_study(
 
 
 def _build_test(domain: EventDomain, common: tuple[str, ...]) -> JudgedBoxes:
-    rows = domain.make_test_rows()
+    rows, _ = domain.make_test_rows()
     columns = [rows.labels.index(name) for name in common]
     kept = TubeRows(common, rows.x, rows.truth[:, columns], rows.weight, rows.judged, rows.tube, rows.scene)
     test = JudgedBoxes.build(kept, 0)

@@ -19,6 +19,7 @@ from roadaware.simulator.make import make_episode
 from roadaware.statistics.classification import Ranking
 from roadaware.statistics.intervals import Interval, Scale, Units
 from roadaware.training.events.rows import (
+    AV_LABELS,
     LABELS,
     DetectorErrors,
     MotionNoise,
@@ -100,6 +101,7 @@ class EventDomain:
         errors: of the detector; None draws them for each scene.
         noise: of the estimate of the own motion.
         pixels: whether there is such an estimate; None for three scenes of four.
+        vehicle: whether the actions of the own vehicle are known.
         left_out: what was not taken of the tables, in words.
     """
 
@@ -111,6 +113,7 @@ class EventDomain:
     errors: DetectorErrors | None = None
     noise: MotionNoise | None = None
     pixels: bool | None = None
+    vehicle: bool = False
     left_out: tuple[str, ...] = ()
 
     def make_train_rows(
@@ -120,8 +123,8 @@ class EventDomain:
         every: int,
         rounds: int = 1,
         change: Callable[[SceneTruth], SceneTruth] | None = None,
-    ) -> list[TubeRows]:
-        """The boxes of each training scene.
+    ) -> list[tuple[TubeRows, TubeRows]]:
+        """The boxes of each training scene, and the own vehicle in its frames; see `make_tube_rows`.
 
         Args:
             first: number of the first scene in the stream.
@@ -131,13 +134,17 @@ class EventDomain:
         """
         return self._make(self.train * rounds, first, _TRAIN_ERRORS, every, change)
 
-    def make_test_rows(self, first: int = 0) -> TubeRows:
-        """The boxes that are judged, of all test scenes.
+    def make_test_rows(self, first: int = 0) -> tuple[TubeRows, TubeRows]:
+        """The boxes that are judged, and the own vehicle in the frames that are, of all test scenes.
 
         Args:
             first: number of the first scene.
         """
-        return join_tube_rows(self._make(self.test, first, _TEST_ERRORS, TEST_EVERY, None), self.labels)
+        scenes = self._make(self.test, first, _TEST_ERRORS, TEST_EVERY, None)
+        return (
+            join_tube_rows([boxes for boxes, _ in scenes], self.labels),
+            join_tube_rows([vehicle for _, vehicle in scenes], AV_LABELS),
+        )
 
     def _make(
         self,
@@ -146,7 +153,7 @@ class EventDomain:
         seed: int,
         every: int,
         change: Callable[[SceneTruth], SceneTruth] | None,
-    ) -> list[TubeRows]:
+    ) -> list[tuple[TubeRows, TubeRows]]:
         return [
             make_tube_rows(
                 truth if change is None else change(truth), first + k, seed, self.labels,
@@ -183,7 +190,7 @@ def simulate_domains(
         labels = tuple(label for label in LABELS if label not in town.hidden)
         found.append(
             EventDomain(
-                town.name, town.about, tuple(held["train"]), tuple(held["test"]), labels, town.errors, town.noise, True
+                town.name, town.about, tuple(held["train"]), tuple(held["test"]), labels, town.errors, town.noise, True, True
             )
         )  # fmt: skip
     return found
@@ -224,7 +231,7 @@ def build_table_domain(name: str, scenes: Scenes, *, hidden: Iterable[str] = ())
                 f"{name} has no videos to {what}: of {len(scenes.videos)} videos {len(train)} are of a split train, "
                 f"{len(test)} others of val or test"
             )
-    read = read_table_truths(scenes, [*train, *test])
+    read = read_table_truths(scenes, [*train, *test], name)
     labels = tuple(label for label in read.labels if label not in set(hidden))
     parts = {"learn from": read.scenes[: len(train)], "test on": read.scenes[len(train) :]}
     for what, truths in parts.items():

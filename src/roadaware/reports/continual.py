@@ -34,6 +34,8 @@ COLUMNS = (
     "", "average mAP", "forgetting", "backward transfer", "forward transfer", "memory", "CPU s a minute",
     "of inference",
 )  # fmt: skip
+_TIMES = 6
+"""First of the columns of time, which are of both networks together."""
 
 
 def format_measured(measured: Measured | None, *, sign: str = "") -> str:
@@ -86,8 +88,13 @@ def list_experiences(study: ContinualStudy) -> list[list[str]]:
     ]  # fmt: skip
 
 
-def describe_aim(study: ContinualStudy) -> str:
-    """Whether rows with replay forget at most half of what fine-tuning forgets, in words with their numbers."""
+def describe_aim(study: ContinualStudy, what: str = "tubes") -> str:
+    """Whether rows with replay forget at most half of what fine-tuning forgets, in words with their numbers.
+
+    Args:
+        study: of tubes, or of the own vehicle.
+        what: what replay keeps.
+    """
     base = study.get_method(FINE_TUNING).forgetting
     if base is None or base.value is None:
         return "Forgetting is not defined here."
@@ -110,7 +117,7 @@ def describe_aim(study: ContinualStudy) -> str:
         )
     return (
         f"Forgetting, with the aim of at most half of fine-tuning's {base.value:.3f}, with {study.memory_tubes:,} of "
-        f"{study.tubes:,} tubes kept: {'; '.join(says)}."
+        f"{study.tubes:,} {what} kept: {'; '.join(says)}."
     )
 
 
@@ -124,6 +131,8 @@ def list_findings(study: ContinualStudy) -> list[str]:
         f"Average mAP after the last experience: {', '.join(f'{m.name} {_format(m.average)}' for m in learnt)}; "
         f"joint training, which keeps everything, {_format(joint)}. The best of those that learn online is {best.name}.",
     ]
+    if study.vehicle is not None:
+        says.append(f"The own vehicle's actions. {describe_aim(study.vehicle, 'seconds')}")
     if study.timing:
         worst = max(study.timing.items(), key=lambda item: item[1]["ratio"])
         kept = "kept" if worst[1]["ratio"] <= 2 else "not kept"
@@ -145,6 +154,14 @@ def format_continual_study(study: ContinualStudy) -> str:
             format_table(COLUMNS, list_rows(study)), "",
             format_table(
                 ("less fine-tuning", "average mAP", "forgetting", "forgetting less half of its"), list_differences(study)
+            ),
+            *(
+                ()
+                if study.vehicle is None
+                else (
+                    "", "the own vehicle's actions",
+                    format_table(COLUMNS[:_TIMES], [row[:_TIMES] for row in list_rows(study.vehicle)]),
+                )
             ),
             "", *list_findings(study),
         ]
@@ -226,9 +243,17 @@ def plot_forgetting(study: ContinualStudy) -> Picture:
     )
 
 
+def _build_differences(study: ContinualStudy, over: str) -> Table:
+    return Table(
+        ("", "average mAP", "forgetting", "forgetting less half of fine-tuning's"),
+        tuple(map(tuple, list_differences(study))), "lrrr", title="Less fine-tuning, paired",
+        caption=f"In brackets {over}; the last column is below 0 where less than half is forgotten.",
+    )  # fmt: skip
+
+
 def build_continual_section(study: ContinualStudy) -> Section:
     """The section of the page."""
-    online = tuple(method for method in study.methods)
+    vehicle = study.vehicle
     names = [each.name for each in study.experiences]
     per_label = tuple(
         f"{each.name}: judged are {', '.join(label.partition('/')[2] for label in each.judged)}"
@@ -247,6 +272,18 @@ def build_continual_section(study: ContinualStudy) -> Section:
         for t, row in enumerate(method.matrix, start=len(names) + 1 - len(method.matrix))
     )
     over = f"95 % intervals over {study.scenes} test scenes, by the jackknife; means over {study.seeds} seeds"
+    of_vehicle: tuple[Table, ...] = ()
+    if vehicle is not None:
+        of_vehicle = (
+            Table(
+                COLUMNS[:_TIMES], tuple(tuple(row[:_TIMES]) for row in list_rows(vehicle)), "l" + "r" * (_TIMES - 1),
+                title="The own vehicle's actions",
+                caption=f"In brackets {over}. Replay keeps {vehicle.memory_tubes:,} of {vehicle.tubes:,} seconds of the "
+                f"stream; judged are actions that are true in {FEWEST_SCENES} test scenes of an experience.",
+            ),
+            _build_differences(vehicle, over),
+        )  # fmt: skip
+    learnt = "actions and locations of tubes" + ("" if vehicle is None else ", and the own vehicle's actions")
     return Section(
         "Continual event detection",
         tuple(list_findings(study)),
@@ -256,20 +293,17 @@ def build_continual_section(study: ContinualStudy) -> Section:
                     ("stream", f"{sum(e.seconds for e in study.experiences) / 60:.1f} minutes, {study.tubes:,} tubes, "
                      f"{len(study.experiences)} experiences, each box once"),
                     ("memory of replay", f"{study.memory_tubes:,} tubes, drawn uniformly of all so far"),
-                    ("learnt", "actions and locations of tubes; the detector and the own vehicle's actions stay as they are"),
+                    ("learnt", f"{learnt}; the detector stays as it is"),
                 )
             ),
-            Pictures((plot_matrix(study, online), plot_forgetting(study))),
+            Pictures((plot_matrix(study, study.methods), plot_forgetting(study))),
             Table(
                 COLUMNS, tuple(map(tuple, list_rows(study))), "l" + "r" * (len(COLUMNS) - 1), title="Ways of learning",
                 caption=f"In brackets {over}. Time is that of linker, features and head, without the detector, alone and "
                 "with learning, by the processor's clock when the study was first run.",
             ),
-            Table(
-                ("", "average mAP", "forgetting", "forgetting less half of fine-tuning's"),
-                tuple(map(tuple, list_differences(study))), "lrrr", title="Less fine-tuning, paired",
-                caption=f"In brackets {over}; the last column is below 0 where less than half is forgotten.",
-            ),
+            _build_differences(study, over),
+            *of_vehicle,
             Table(
                 ("experience", "what it is", "scenes", "minutes", "tubes", "boxes learnt", "test scenes", "test boxes",
                  "labels judged", "new labels"),

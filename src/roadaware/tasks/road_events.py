@@ -382,7 +382,7 @@ ACTIONS = {
     "Red": "shows red",
     "Amber": "shows amber",
     "Green": "shows green",
-    "Black": "shows no light",
+    "Black": "is dark",
     "MovAway": "moves away",
     "MovTow": "comes closer",
     "Mov": "moves across",

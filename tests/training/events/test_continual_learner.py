@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from test_event_teaching import a_truth
 
 from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.models.event_head.head import FEATURES, open_head
+from roadaware.models.event_head.head import FEATURES, SCENE_FEATURES, open_head
+from roadaware.simulator.actors import AV_ACTIONS
 from roadaware.training.events.online import (
     ContinualLearner,
     FitConfig,
@@ -17,7 +19,7 @@ from roadaware.training.events.online import (
     TubeNetwork,
     fit_tubes,
 )
-from roadaware.training.events.rows import LABELS, TubeRows, join_tube_rows, make_tube_rows
+from roadaware.training.events.rows import AV_LABELS, LABELS, TubeRows, join_tube_rows, make_tube_rows
 
 LIGHT = LearnerConfig(hidden=(12,), batch=16, passes=2, memory_tubes=5, tube_rows=3, replay=8)
 MEAN, SPREAD = np.zeros(len(FEATURES), np.float32), np.ones(len(FEATURES), np.float32)
@@ -39,9 +41,11 @@ def cut(held: TubeRows, part: slice) -> TubeRows:
     return replace(held, **{name: getattr(held, name)[part] for name in names})
 
 
-@pytest.mark.parametrize("average", ["none", "steps", "experiences"])
-def test_a_learner_goes_on_from_its_state_to_the_same_bits(average: str) -> None:
-    config = replace(LIGHT, average=average)
+@pytest.mark.parametrize(
+    "change", [{}, {"average": "steps"}, {"average": "experiences"}, {"distil": 3.0}], ids=str
+)
+def test_a_learner_goes_on_from_its_state_to_the_same_bits(change: dict[str, Any]) -> None:
+    config = replace(LIGHT, **change)
     whole, first = (ContinualLearner(MEAN, SPREAD, config, seed=3) for _ in range(2))
     held = rows(100)
     for learner in (whole, first):
@@ -94,34 +98,25 @@ def test_replay_remembers_what_fine_tuning_forgets() -> None:
     assert found[60] > 0.7
 
 
-def test_balanced_replay_draws_each_label_as_often() -> None:
-    config = replace(LIGHT, memory_tubes=20, balanced=True)
-    learner = ContinualLearner(MEAN, SPREAD, config)
-    held = rows(200, seed=5)
-    rare = np.zeros_like(held.truth)
-    # The first label of nearly all boxes, the second of a few, and some have none.
-    rare[10:, 0], rare[::25, 1] = True, True
-    learner.learn(replace(held, truth=rare))
-    shares = np.diff(learner._sum_shares(), prepend=0.0).reshape(20, config.tube_rows)
-    drawn: dict[object, float] = {}
-    boxes = [
-        (slot, place)
-        for slot in range(20)
-        for place in range(min(int(learner._memory_count[slot]), config.tube_rows))
-    ]
-    for slot, place in boxes:
-        true = np.flatnonzero(learner._memory_truth[slot, place]).tolist() or ["none"]
-        for label in true:
-            alike = sum(
-                (np.flatnonzero(learner._memory_truth[a, b]).tolist() or ["none"]).count(label)
-                for a, b in boxes
-            )
-            drawn[slot, place] = drawn.get((slot, place), 0.0) + 1 / alike
-    assert {0, 1} <= {int(k) for a, b in boxes for k in np.flatnonzero(learner._memory_truth[a, b])}
-    assert shares.sum() == pytest.approx(sum(drawn.values()))
-    for slot in range(20):
-        for place in range(config.tube_rows):
-            assert shares[slot, place] == pytest.approx(drawn.get((slot, place), 0.0))
+def test_distillation_keeps_what_the_head_said_of_the_memory() -> None:
+    """The memory has lost the labels, and what the head said of its boxes is all that is left of them."""
+    held, later = rows(800, seed=1), rows(800, seed=2, labels=LABELS[3:6], sign=-1.0, first=1000)
+    found = {}
+    for distil in (0.0, 4.0):
+        config = replace(LIGHT, lr=0.01, memory_tubes=60, replay=32, distil=distil)
+        learner = ContinualLearner(MEAN, SPREAD, config)
+        learner.learn(held)
+        learner.end_experience()
+        learner._memory_known[:] = False
+        learner.learn(later)
+        found[distil] = np.mean((learner.scores(held.x, held.labels) > 0.5) == held.truth)
+        assert learner.labels == LABELS[:6]
+    assert found[4.0] > found[0.0] + 0.03
+    # Nothing was said of it yet before the first experience was over.
+    one, other = (ContinualLearner(MEAN, SPREAD, replace(LIGHT, distil=d)) for d in (0.0, 4.0))
+    for learner in (one, other):
+        learner.learn(held)
+    assert np.array_equal(one.logits(held.x), other.logits(held.x))
 
 
 def test_a_memory_of_no_weight_teaches_nothing_and_one_of_more_teaches_more() -> None:
@@ -213,19 +208,33 @@ def test_the_learnt_network_becomes_an_event_head() -> None:
     action, location = head.scores(held.x)
     told = learner.scores(held.x, ("action/Stop", "location/Jun", "location/Pav"))
     assert np.hstack([action, location]) == pytest.approx(told, abs=1e-6)
+    assert head.av_actions == open_head().av_actions
+    scales = np.zeros(len(SCENE_FEATURES), np.float32), np.ones(len(SCENE_FEATURES), np.float32)
+    vehicle = ContinualLearner(*scales, LIGHT)
+    frames = make_tube_rows(a_truth(), 0, 5, pixels=True)[1]
+    vehicle.learn(frames)
+    both = learner.build_head(open_head(), vehicle)
+    assert both.av_actions == tuple(AV_ACTIONS)
+    odds = np.exp(vehicle.logits(frames.x[:1])[0])
+    assert both.av_scores(frames.x[0]) == pytest.approx(odds / odds.sum(), abs=1e-6)
 
 
 def test_rows_of_a_scene_have_its_labels_by_name() -> None:
     labels = ("location/LftPav", "action/MovTow")
-    made = make_tube_rows(a_truth(), 2, 5, labels, pixels=False)
+    made, vehicle = make_tube_rows(a_truth(), 2, 5, labels, pixels=False)
     assert made.labels == labels
     assert made.truth[made.judged].any(axis=0).all()
     assert (made.tube >= 2_000_000).all()
+    assert vehicle.labels == AV_LABELS
+    assert vehicle.x.shape == (40, len(SCENE_FEATURES))
+    assert vehicle.truth.tolist() == [[k == 1 for k in range(len(AV_LABELS))]] * 40
+    # Stretches of a second, at 12 frames a second.
+    assert vehicle.tube.tolist() == [2_000_000 + k // 12 for k in range(40)]
     # A tube that begins later has a larger number.
     _, first = np.unique(made.tube, return_index=True)
     assert (np.diff(first) > 0).all() or len(first) == 1
     with pytest.raises(ValueError, match="different labels"):
-        join_tube_rows([made, make_tube_rows(a_truth(), 3, 5)])
+        join_tube_rows([made, make_tube_rows(a_truth(), 3, 5)[0]])
 
 
 def test_fits_of_several_sets_learn_each_label_where_it_is_annotated() -> None:

@@ -12,10 +12,10 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from roadaware.arrays import Floats, Floats32, Ints
+from roadaware.arrays import Floats32, Ints
 from roadaware.config import check_range, from_dict, to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.models.event_head.head import FEATURES, EventHead, SmallNetwork
+from roadaware.models.event_head.head import FEATURES, SCENE_FEATURES, EventHead, SmallNetwork
 from roadaware.statistics.adaptation import choose_slots
 from roadaware.training.events.rows import TubeRows
 
@@ -146,7 +146,8 @@ class LearnerConfig:
         tube_rows: boxes of each of them, at most.
         replay: boxes of the memory that join each step.
         replay_weight: of the memory in the loss of a step, where the boxes of the stream weigh 1.
-        balanced: whether boxes with labels that are rare in the memory are drawn from it more often: each label as often.
+        distil: weight of what the head said of the boxes of the memory at the end of the last experience, where their
+            labels weigh 1; 0 to ask the labels alone.
         average: what answers: the network as it is (`none`), its mean that fades by `decay` with each step (`steps`), or
             the mean of its states at the end of each experience (`experiences`).
         decay: what is left of the older mean with each step.
@@ -160,14 +161,15 @@ class LearnerConfig:
     tube_rows: int = 8
     replay: int = 256
     replay_weight: float = 1.0
-    balanced: bool = False
+    distil: float = 0.0
     average: Average = "none"
     decay: float = 0.998
 
     def __post_init__(self) -> None:
         check_range("lr", self.lr, 1e-6, 1.0)
         check_range("decay", self.decay, 0.0, 0.999999)
-        check_range("replay_weight", self.replay_weight, 0.0, 100.0)
+        for name in ("replay_weight", "distil"):
+            check_range(name, getattr(self, name), 0.0, 100.0)
         for name, least, most in (
             ("batch", 1, 4096), ("passes", 1, 64), ("memory_tubes", 0, 1_000_000),
             ("tube_rows", 1, 1024), ("replay", 1, 4096),
@@ -189,7 +191,8 @@ class ContinualLearner:
         config: how it learns.
         seed: of weights, reservoir and replay.
 
-    Source: replay: Rolnick et al., NeurIPS 2019, and Chaudhry et al., 2019 (arXiv 1902.10486); the mean over steps: Polyak
+    Source: replay: Rolnick et al., NeurIPS 2019, and Chaudhry et al., 2019 (arXiv 1902.10486); distillation of the head as
+    it was: Li and Hoiem, ECCV 2016, here on the boxes of the memory; the mean over steps: Polyak
     and Juditsky, SIAM Journal on Control and Optimization 1992; that over experiences: Izmailov et al., UAI 2018.
     """
 
@@ -213,6 +216,7 @@ class ContinualLearner:
         self._tubes = 0
         self._newest = -1
         self._mean_layers: list[tuple[Floats32, Floats32]] | None = None
+        self._teacher: list[tuple[Floats32, Floats32]] | None = None
         self._experiences = 0
 
     @property
@@ -222,7 +226,7 @@ class ContinualLearner:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of all that is kept: network, optimiser, means, batch and reservoir."""
+        """Bytes of all that is kept: network, optimiser, means, teacher, batch and reservoir."""
         return sum(part.nbytes for part in self._arrays().values())
 
     def add_labels(self, labels: Sequence[str]) -> None:
@@ -272,17 +276,18 @@ class ContinualLearner:
             self._filled += count
             begin += count
             if self._filled == self.config.batch:
-                # The memory does not change between the steps on a batch.
-                shares = self._sum_shares() if self.config.balanced and self._memory_count.any() else None
                 for _ in range(self.config.passes):
-                    self._step(shares)
+                    self._step()
                 self._filled = 0
 
     def end_experience(self) -> None:
-        """Say that an experience is over, which the mean over experiences counts; nothing else needs to know."""
+        """Say that an experience is over: the mean over experiences counts it, distillation takes the head as it is now."""
         self._experiences += 1
         if self.config.average == "experiences":
             self._average(1 / self._experiences)
+        if self.config.distil:
+            held = self._mean_layers or self.network.layers
+            self._teacher = [(weight.copy(), bias.copy()) for weight, bias in held]
 
     def logits(self, x: Floats32) -> Floats32:
         """(n, labels) of (n, inputs) features, in the order of `labels`."""
@@ -297,26 +302,33 @@ class ContinualLearner:
             found[:, known] = np.reciprocal(np.float32(1) + np.exp(-out))
         return found
 
-    def build_head(self, base: EventHead) -> EventHead:
+    def build_head(self, base: EventHead, vehicle: ContinualLearner | None = None) -> EventHead:
         """An event head with the labels of this learner, as `models.event_head.head.save_head` writes it.
 
         Args:
-            base: gives the network of the own vehicle, which is not learnt here.
+            base: gives the network of the own vehicle where that is not learnt.
+            vehicle: learner of the own vehicle's actions; the odds of its labels, made to sum to 1, are what the head says.
         """
+        tubes, kinds = self._export(("action", "location"))
+        found = replace(
+            base, actions=kinds["action"], locations=kinds["location"], tubes=tubes,
+            facts={"data": "a stream of labelled tubes", "tubes": self._tubes},
+        )  # fmt: skip
+        if vehicle is None:
+            return found
+        drive, kinds = vehicle._export(("av_action",))
+        return replace(found, av_actions=kinds["av_action"], drive=drive)
+
+    def _export(self, kinds: Sequence[str]) -> tuple[SmallNetwork, dict[str, tuple[str, ...]]]:
+        """The network that answers, with the labels of some kinds, and their names kind by kind."""
         network = self.network.build_network(self._mean_layers)
         names = [name.partition("/") for name in self.labels]
-        order = [k for kind in ("action", "location") for k, (held, _, _) in enumerate(names) if held == kind]
+        order = [k for kind in kinds for k, (held, _, _) in enumerate(names) if held == kind]
         layers = list(network.layers[0])
         layers[-1] = (layers[-1][0][:, order], layers[-1][1][order])
         ones = np.ones(len(order), np.float32)
-        network = replace(network, layers=(tuple(layers),), slope=ones, offset=np.zeros_like(ones))
-        actions, locations = (
-            tuple(label for held, _, label in names if held == kind) for kind in ("action", "location")
-        )
-        return replace(
-            base, actions=actions, locations=locations, tubes=network,
-            facts={"data": "a stream of labelled tubes", "tubes": self._tubes},
-        )  # fmt: skip
+        labels = {kind: tuple(label for held, _, label in names if held == kind) for kind in kinds}
+        return replace(network, layers=(tuple(layers),), slope=ones, offset=np.zeros_like(ones)), labels
 
     def _remember(self, rows: slice, tube: Ints) -> None:
         """Offer tubes that are new to the reservoir, and boxes of those in it to theirs."""
@@ -345,39 +357,31 @@ class ContinualLearner:
                 self._memory_truth[slot, place] = self._batch_truth[row]
                 self._memory_known[slot, place] = self._batch_known[row]
 
-    def _step(self, shares: Floats | None) -> None:
-        """One step on the batch and as many boxes of the memory as are asked for; `shares` of `_sum_shares` say which."""
-        x, truth = self._batch_x, self._batch_truth
+    def _step(self) -> None:
+        """One step on the batch and as many boxes of the memory as are asked for."""
+        x, truth = self._batch_x, self._batch_truth.astype(np.float32)
         weight = self._batch_known * (self._batch_weight / np.float32(len(x)))[:, None]
         filled = np.flatnonzero(self._memory_count)
         if len(filled):
-            if shares is not None:
-                # Where even numbers fall among the sums: much cheaper than `choice`.
-                drawn = np.searchsorted(
-                    shares, self._rng.random(self.config.replay) * shares[-1], side="right"
-                )
-                slot, place = np.divmod(np.minimum(drawn, len(shares) - 1), self.config.tube_rows)
-            else:
-                slot = filled[self._rng.integers(0, len(filled), self.config.replay)]
-                most = np.minimum(self._memory_count[slot], self.config.tube_rows)
-                place = self._rng.integers(0, most)
+            slot = filled[self._rng.integers(0, len(filled), self.config.replay)]
+            most = np.minimum(self._memory_count[slot], self.config.tube_rows)
+            place = self._rng.integers(0, most)
             again = self._memory_weight[slot, place] * np.float32(self.config.replay_weight / len(slot))
-            x = np.concatenate([x, self._memory_x[slot, place]])
-            truth = np.concatenate([truth, self._memory_truth[slot, place]])
-            weight = np.concatenate([weight, self._memory_known[slot, place] * again[:, None]])
-        self.network.step(x, truth.astype(np.float32), weight.astype(np.float32), self.config.lr)
+            old, target = self._memory_x[slot, place], self._memory_truth[slot, place].astype(np.float32)
+            known = self._memory_known[slot, place].astype(np.float32)
+            if self._teacher is not None:
+                # Two cross-entropies at once: that of the labels, where they are known, and that of what the head said.
+                said, share = _probabilities(old, self._teacher), np.float32(self.config.distil)
+                taught = slice(0, said.shape[1])
+                target[:, taught] = (known * target)[:, taught] + share * said
+                known[:, taught] += share
+                target[:, taught] /= known[:, taught]
+            x, truth = np.concatenate([x, old]), np.concatenate([truth, target])
+            weight = np.concatenate([weight, known * again[:, None]])
+        self.network.step(x, truth, weight.astype(np.float32), self.config.lr)
         if self.config.average == "steps":
             # In the first steps the mean is that of what there is.
             self._average(max(1 - self.config.decay, 1 / self.network.steps))
-
-    def _sum_shares(self) -> Floats:
-        """(slots x places,) running sums of how often each box of the memory is drawn: each label, and none, as often."""
-        held = np.arange(self.config.tube_rows) < self._memory_count[:, None]
-        truth = np.concatenate([self._memory_truth, ~self._memory_truth.any(axis=2, keepdims=True)], axis=2)
-        truth &= held[..., None]
-        flat = truth.reshape(-1, truth.shape[2])
-        found: Floats = np.cumsum(flat @ (1 / np.maximum(flat.sum(axis=0), 1)))
-        return found
 
     def _average(self, share: float) -> None:
         """Move the mean of the weights by a share towards what they are."""
@@ -401,9 +405,10 @@ class ContinualLearner:
                 found[f"layer.{k}.{name}"] = part
         for name, moments in (("first", self.network.first), ("second", self.network.second)):
             found |= {f"{name}.{k}": part for k, part in enumerate(moments)}
-        for k, layer in enumerate(self._mean_layers or []):
-            for part, name in zip(layer, ("weight", "bias"), strict=True):
-                found[f"mean_layer.{k}.{name}"] = part
+        for what, layers in (("mean_layer", self._mean_layers), ("teacher", self._teacher)):
+            for k, layer in enumerate(layers or []):
+                for part, name in zip(layer, ("weight", "bias"), strict=True):
+                    found[f"{what}.{k}.{name}"] = part
         return found
 
     def dump_state(self) -> bytes:
@@ -411,7 +416,9 @@ class ContinualLearner:
         facts = {
             "format": FORMAT, "config": to_dict(self.config), "labels": list(self.labels), "filled": self._filled,
             "tubes": self._tubes, "newest": self._newest, "experiences": self._experiences,
-            "steps": self.network.steps, "averaged": self._mean_layers is not None, "features": list(FEATURES),
+            "steps": self.network.steps, "averaged": self._mean_layers is not None,
+            "taught": None if self._teacher is None else len(self._teacher[-1][1]),
+            "features": [*FEATURES, *SCENE_FEATURES],
             "rng": self._rng.bit_generator.state,
         }  # fmt: skip
         stream = io.BytesIO()
@@ -434,13 +441,17 @@ class ContinualLearner:
             with np.load(io.BytesIO(data), allow_pickle=False) as held:
                 arrays = {name: held[name] for name in held.files}
             facts = json.loads(str(arrays.pop("facts")))
-            if facts["format"] != FORMAT or facts["features"] != list(FEATURES):
+            if facts["format"] != FORMAT or facts["features"] != [*FEATURES, *SCENE_FEATURES]:
                 raise ValueError("another format, or other features than this version makes")
             settings = {**facts["config"], "hidden": tuple(facts["config"]["hidden"])}
             found = cls(arrays["mean"], arrays["spread"], from_dict(LearnerConfig, settings))
             found.add_labels(facts["labels"])
             if facts["averaged"]:
                 found._average(1.0)
+            if facts["taught"] is not None:
+                held = [(weight.copy(), bias.copy()) for weight, bias in found.network.layers]
+                last = held[-1][0][:, : facts["taught"]].copy(), held[-1][1][: facts["taught"]].copy()
+                found._teacher = [*held[:-1], last]
             mine = found._arrays()
             if {k: (v.shape, v.dtype) for k, v in mine.items()} != {
                 k: (v.shape, v.dtype) for k, v in arrays.items()

@@ -449,6 +449,8 @@ def join_rows(parts: list[Rows]) -> Rows:
 
 LABELS = (*(f"action/{name}" for name in ACTIONS), *(f"location/{name}" for name in LOCATIONS))
 """Labels of ROAD that the event head knows, each with its kind."""
+AV_LABELS = tuple(f"av_action/{name}" for name in AV_ACTIONS)
+"""What the own vehicle does, likewise."""
 PARKED_WEIGHT = 0.3
 """Weight of a parked vehicle: there are many, and ROAD does not label them."""
 _USUAL_FPS = 12.0
@@ -493,8 +495,8 @@ def make_tube_rows(
     noise: MotionNoise | None = None,
     pixels: bool | None = None,
     every: int = 1,
-) -> TubeRows:
-    """The boxes of one scene, as a detector that errs and the project's linker find them.
+) -> tuple[TubeRows, TubeRows]:
+    """The boxes of one scene, as a detector that errs and the project's linker find them, and the own vehicle in its frames.
 
     Args:
         truth: of the scene.
@@ -505,14 +507,19 @@ def make_tube_rows(
         noise: of the estimate of the own motion; the measured one where None.
         pixels: whether the own motion is estimated from images; three times of four where None.
         every: only every so many-th frame becomes rows.
+
+    Returns:
+        Rows of boxes, and one of each frame with `SCENE_FEATURES` and `AV_LABELS`, whose tubes are stretches of a second.
     """
     found, motions, focal = simulate_inputs(truth, number, seed, errors=errors, noise=noise, pixels=pixels)
     held, tubes, xs = [], [], []
-    for frame, rows, linked, x, _ in iterate_linked_frames(truth, found, motions, focal):
-        if frame % every == 0 and len(rows):
+    drives: list[Floats] = []
+    for frame, rows, linked, x, drive in iterate_linked_frames(truth, found, motions, focal):
+        if frame % every == 0:
             held.append(rows)
             tubes.append(linked)
             xs.append(x)
+            drives.append(drive)
     rows = np.concatenate(held) if held else np.zeros(0, np.int64)
     source = found.source[rows]
     real = source >= 0
@@ -526,7 +533,7 @@ def make_tube_rows(
     parked = truth.parked[source] & real if len(truth.parked) else np.zeros(len(rows), bool)
     columns = [LABELS.index(name) for name in labels]
     tube = np.concatenate(tubes).astype(np.int64) if tubes else np.zeros(0, np.int64)
-    return TubeRows(
+    boxes = TubeRows(
         labels,
         np.concatenate(xs).astype(np.float32) if xs else np.zeros((0, len(FEATURES)), np.float32),
         whole[:, columns],
@@ -534,7 +541,18 @@ def make_tube_rows(
         ~parked,
         number * _MOST_TUBES + tube,
         np.full(len(rows), number),
-    )  # fmt: skip
+    )
+    frames = np.arange(0, truth.n_frames, every)
+    vehicle = TubeRows(
+        AV_LABELS,
+        np.array(drives, np.float32).reshape(-1, len(SCENE_FEATURES)),
+        truth.av[frames, None] == np.arange(len(AV_LABELS)),
+        np.ones(len(frames), np.float32),
+        np.ones(len(frames), bool),
+        number * _MOST_TUBES + (frames / truth.fps).astype(np.int64),
+        np.full(len(frames), number),
+    )
+    return boxes, vehicle
 
 
 def join_tube_rows(parts: list[TubeRows], labels: tuple[str, ...] | None = None) -> TubeRows:
@@ -556,7 +574,7 @@ def join_tube_rows(parts: list[TubeRows], labels: tuple[str, ...] | None = None)
     )  # fmt: skip
     names = ("x", "truth", "weight", "judged", "tube", "scene")
     return TubeRows(
-        known, **{name: np.concatenate([getattr(part, name) for part in (empty, *parts)]) for name in names}
+        known, **{name: np.concatenate([getattr(part, name) for part in parts or [empty]]) for name in names}
     )
 
 
@@ -577,7 +595,7 @@ class TableTruths:
     passed: dict[str, int]
 
 
-def read_table_truths(scenes: Scenes, videos: list[str]) -> TableTruths:
+def read_table_truths(scenes: Scenes, videos: list[str], name: str | None = None) -> TableTruths:
     """The ground truth of videos as the event head's training has it; labels are found by name.
 
     A box needs an agent of ROAD and a tube; where it has several agents or locations, the first counts. Frame rates that
@@ -586,20 +604,24 @@ def read_table_truths(scenes: Scenes, videos: list[str]) -> TableTruths:
     Args:
         scenes: tables with boxes, tubes and labels of the kinds agent, action and location.
         videos: which of them, in the order of the stream.
+        name: what the tables are called in messages (default: by their dataset).
 
     Raises:
         InputError: if a video is not there or its size is not known, or the tables have no agents, or neither actions
             nor locations of ROAD.
     """
     words = scenes.meta.vocabularies
-    name = scenes.meta.dataset or "this set"
+    name = name or scenes.meta.dataset or "this set"
     if not set(words.get("agent", ())) & set(ROAD_AGENTS):
-        raise InputError(f"{name} has no agents of ROAD ({', '.join(ROAD_AGENTS)}), of which events are")
+        raise InputError(
+            f"{name} has none of the agents of ROAD, of which events are: expected some of {', '.join(ROAD_AGENTS)}; "
+            f"found {', '.join(words.get('agent', ())[:12]) or 'no agents'}"
+        )
     labels = tuple(
         label for label in LABELS if label.partition("/")[2] in words.get(label.partition("/")[0], ())
     )
     if not labels:
-        raise InputError(f"{name} has neither actions nor locations of ROAD")
+        raise InputError(f"{name} has no action or location of ROAD: there is nothing to learn")
     unknown = tuple(
         f"{kind}/{word}"
         for kind in ("action", "location")
