@@ -18,6 +18,8 @@ from roadaware.protocols.coda import load_composition, load_printed, select_prin
         ("2", "RPN (Cascade)", "bdd100k", "corner_ar10", 3.9),
         ("3", "COPG", None, "corner_ar30_large", 63.9),
         ("3", "Memory-based OOD", None, "corner_ar50_medium", 2.2),
+        ("4", "FsDet", None, "classes_ar50", 9.4),
+        ("4", "DeFRCN", None, "corner_ar75", 4.2),
         ("8", "Deformable DETR", "waymo", "common_ar50", 52.9),
         ("10", "Sparse R-CNN", "soda10m", "common_ar_small", 70.0),
         ("10", "RetinaNet", "waymo", "novel_ar1", 0.0),
@@ -34,6 +36,10 @@ def test_every_row_is_there() -> None:
         rows = load_printed(table).select("printed_as", "trained_on").unique()
         assert dict(rows["trained_on"].value_counts().iter_rows()) == {"soda10m": 9, "bdd100k": 8, "waymo": 8}
     assert len(load_printed("3")) == 16
+    few = load_printed("4")
+    assert len(few) == 12
+    assert few["spread"].to_list() == [0.8, 1.9, 0.8, 0.4, 0.7, 0.3, 1.2, 1.6, 1.6, 0.5, 0.9, 0.5]
+    assert load_printed()["spread"].count() == 12
     assert load_printed()["value"].is_between(0, 100).all()
 
 
@@ -89,7 +95,7 @@ def test_what_stands_beside_a_result() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(UsageError, match="no printed results 4"):
-        load_printed("4")
+    with pytest.raises(UsageError, match="no printed results 11"):
+        load_printed("11")
     with pytest.raises(UsageError, match="no column colour"):
         load_printed("2", colour="red")

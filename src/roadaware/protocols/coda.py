@@ -5,12 +5,12 @@ common, and merges vehicles; buses are novel in the base set and common in that 
 base set are printed in an image alone: what the csv does not name is novel. Files name super-classes
 themselves; the column in the csv stands in for those that do not, as AD-OWOD groups the classes.
 
-Printed numbers are Tables 1 to 3 and 8 to 10 as long tables. They lie in `data` as they are printed, one csv each, in per
+Printed numbers are Tables 1 to 4 and 8 to 10 as long tables. They lie in `data` as they are printed, one csv each, in per
 cent; `coda_notes.csv` says which numbers are questionable and why, `*` standing for every row or column. Tables 5 to 7
-(parameters of the proposals) are `COPG_TABLES`; Table 4 (few-shot detectors) is not here.
+(parameters of the proposals) are `COPG_TABLES`.
 
 Source: Li et al., CODA: A Real-World Road Corner Case Dataset for Object Detection in Autonomous Driving, ECCV 2022
-(arXiv:2203.07724): Table 1 in section 3, classes in 5.1, Table 2 in 5, Table 3 in 6, Tables 8 to 10 in appendix D; SSLAD
+(arXiv:2203.07724): Table 1 in section 3, classes in 5.1, Table 2 in 5, Tables 3 and 4 in 6, Tables 8 to 10 in appendix D; SSLAD
 challenge 2022, track 3; AD-OWOD, ACM MM 2024."""
 
 from __future__ import annotations
@@ -377,7 +377,7 @@ def map_training_sets(label: str) -> dict[str, bool]:
     }
 
 
-# What the paper on CODA prints of detectors: Tables 1 to 3 and 8 to 10.
+# What the paper on CODA prints of detectors: Tables 1 to 4 and 8 to 10.
 
 COLUMNS: dict[str, Any] = {
     "table": pl.String,
@@ -386,9 +386,10 @@ COLUMNS: dict[str, Any] = {
     "domain": pl.String,
     "metric": pl.String,
     "value": pl.Float64,
+    "spread": pl.Float64,
     "doubt": pl.String,
 }
-TABLES = {"2": None, "3": "kitti", "8": "once", "9": "once", "10": None}
+TABLES = {"2": None, "3": "kitti", "4": None, "8": "once", "9": "once", "10": None}
 """Tables of results, and the part of CODA that each is about; None for all of it."""
 WITHOUT_CLASSES = "RPN"
 """Rows of proposals without classes begin with it."""
@@ -399,9 +400,10 @@ _COUNTS = {"scenes": pl.Int64, "classes": pl.Int64, "instances": pl.Int64}
 def load_printed(table: str | None = None, **where: str) -> pl.DataFrame:
     """Printed results, in the order of print; cells printed as `-` are absent.
 
-    Columns: `table` (2, 3, 8, 9, 10); `printed_as`, the row; `trained_on` (soda10m, bdd100k, waymo; null in
-    Table 3); `domain`, the part of CODA, null for all of it; `metric` as the project calls it (`corner_ar`,
-    `common_ar50`, `novel_ar10`, `origin_ap`, ...); `value` in per cent; `doubt`, why it is no reference.
+    Columns: `table` (2, 3, 4, 8, 9, 10); `printed_as`, the row; `trained_on` (soda10m, bdd100k, waymo; null in
+    Tables 3 and 4); `domain`, the part of CODA, null for all of it; `metric` as the project calls it (`corner_ar`,
+    `common_ar50`, `novel_ar10`, `origin_ap`, ...; of Table 4 `classes_ar`, ... is 34-way and `corner_ar`, ... 1-way); `value`
+    in per cent; `spread` over five repeats, in Table 4 alone; `doubt`, why it is no reference.
 
     Args:
         table: one of them (default: all).
@@ -452,13 +454,15 @@ def _numbers(table: str) -> Iterator[tuple[Any, ...]]:
             if column in ("row", "trained on") or cell == "-":
                 continue
             uncertainty = _doubt(uncertainties, table, row["row"], learnt, column)
+            value, _, spread = cell.partition("±")
             yield (
                 table,
                 row["row"],
                 learnt.lower() or None,
                 TABLES[table],
                 _metric(column),
-                float(cell),
+                float(value),
+                float(spread) if spread else None,
                 uncertainty,
             )
 
