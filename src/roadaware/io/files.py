@@ -110,6 +110,27 @@ def write_and_rename(path: Path, data: bytes) -> None:
         with suppress(OSError):
             temporary.unlink()
         raise
+    note_written(path)
+
+
+_written: list[set[Path]] = []
+
+
+def note_written(path: Path) -> None:
+    """Tell `collect_written` of a file or folder that has got its final name."""
+    for each in _written:
+        each.add(path)
+
+
+@contextmanager
+def collect_written() -> Iterator[set[Path]]:
+    """Collect what gets its final name within the block, in any thread of this process: files and whole folders."""
+    found: set[Path] = set()
+    _written.append(found)
+    try:
+        yield found
+    finally:
+        _written[:] = [each for each in _written if each is not found]
 
 
 def flush_folder(folder: Path) -> None:
@@ -393,6 +414,7 @@ class Unfinished:
             self.file.flush()
             os.fsync(self.file.fileno())
             self._temporary.replace(self.path)
+            note_written(self.path)
             flush_folder(self.path.parent)
         except (OSError, ValueError) as error:
             failure = self.failure(error)

@@ -25,6 +25,7 @@ from roadaware.io.files import (
     build_disk_error,
     flush_folder,
     is_temporary,
+    note_written,
     read_regular,
     write_and_rename,
     write_atomically,
@@ -323,6 +324,7 @@ def replace_folder(new: Path, target: Path) -> None:
         OSError: whatever the system says; then the target is as it was.
     """
     old = _swap(new, target)
+    note_written(target)
     flush_folder(target.parent)
     if old is not None:
         shutil.rmtree(old, ignore_errors=True)

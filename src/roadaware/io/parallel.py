@@ -16,7 +16,7 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_connections
 from multiprocessing.process import BaseProcess
@@ -25,9 +25,10 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from roadaware.addresses import mask_secrets
 from roadaware.errors import NOTE, DiskError, FindingsError, RoadawareError, UsageError, raise_interrupt
-from roadaware.io.files import flush_folder, write_atomically
+from roadaware.io.files import collect_written, flush_folder, write_atomically
 from roadaware.io.folders import encode_json
 from roadaware.io.processes import stop_with_parent
+from roadaware.io.storage import send_written
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -301,6 +302,15 @@ def _work_on(work: Callable[[Any], Any], part: Any) -> _Reply:
         raise_interrupt(error)
         return _describe_failure(error, time.process_time() - began_s)
     return _Reply(value, cpu_s=time.process_time() - began_s)
+
+
+def _work_and_store(work: Callable[[Any], Any], part: Any) -> _Reply:
+    """As `_work_on`, and puts what the part has written into the store, where its folder stands for one."""
+    with collect_written() as written:
+        reply = _work_on(work, part)
+    began_s = time.process_time()
+    send_written(written)
+    return replace(reply, cpu_s=reply.cpu_s + time.process_time() - began_s)
 
 
 def _describe_failure(error: Exception, cpu_s: float = 0.0) -> _Reply:
@@ -635,7 +645,7 @@ def _serve(line: Connection) -> None:
         try:
             new, part = line.recv()
             work = work if new is None else new
-            reply = _work_on(work, part)
+            reply = _work_and_store(work, part)
         except EOFError:
             return
         except Exception as error:  # of a part or a function that cannot be opened here
@@ -734,7 +744,7 @@ class _Bench:
     def work_on(self, work: Any, part: Any) -> _Reply:
         """Do a part."""
         self._work = self._work if work is None else work
-        return _work_on(self._work, part)
+        return _work_and_store(self._work, part)
 
 
 def _connect_ray(workers: Workers) -> Any:

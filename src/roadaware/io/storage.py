@@ -576,6 +576,8 @@ _HEAD_BYTES = 4096
 _STATE = "version"
 """A file beside a mirror: the commit that it is of; of one that is written to, or whose writer has died, the name of the
 writer's lease, too: it may hold what the store does not have."""
+_NOTES = "notes"
+"""A folder beside the mirror of a writer: of each worker, a line for each file that it has put."""
 GIGABYTES = "ROADAWARE_STORAGE_GB"
 """The environment's variable for the size of the pool, 20 unless it is set."""
 
@@ -963,6 +965,7 @@ class Publication:
         self._lease_turn = threading.Lock()
         self._hold = Hold(self._mirror.folder)
         self._tree = _Tree()
+        self._notes, self._heard_bytes = dict[str, _Entry](), dict[str, int]()
         self._there: os.stat_result | None = None
         self._stop, self._over = threading.Event(), threading.Event()
         self._turn = threading.Lock()
@@ -1018,6 +1021,7 @@ class Publication:
             if found.files:
                 self._mirror.fetch(found, whole=True)
         if folder:
+            shutil.rmtree(self._mirror.folder / _NOTES, ignore_errors=True)
             self._note_version(self._token)
             self._begin(self._keep_up)
 
@@ -1210,6 +1214,7 @@ class Publication:
                         due.append(name)
             removed = [] if late else [name for name in before if name not in seen]
             if due or removed or (whole and self._is_unsettled()):
+                self._read_notes()
                 what = f"storing {self._store.url}"
                 sent = list(_spread(lambda name: self._send(name, seen[name], before.get(name)), due, what))
                 added = {name: entry for name, entry in zip(due, sent, strict=True) if entry is not None}
@@ -1238,29 +1243,30 @@ class Publication:
         return any(each.key and name not in self._tree.pinned for name, each in self._tree.files.items())
 
     def _send(self, name: str, path: Path, known: _Entry | None) -> _Entry | None:
-        """Put a file where it does not stand in the place of one that counts, or that another writer may touch."""
-        for _ in range(5):
-            try:
-                status, content = path.stat(), locate_content(path)
-                found = _Entry(status.st_size, status.st_mtime_ns, _digest_file(content))
-                if known is not None and (known.size, known.digest) == (found.size, found.digest):
-                    return _Entry(found.size, found.stamp, found.digest, known.key)
-                self._check_lease()
-                key = f"{OURS}/files/{self._token}-{found.digest}"
-                if known is None and name not in self._tree.pinned:
-                    # What another writer left there, or put since, stays until the log says what counts.
-                    with suppress(FileExistsError):
-                        self._store.put(name, content, new=True)
-                        key = ""
-                if key:
-                    self._store.put(key, content)
-                after = path.stat()
-            except FileNotFoundError:
-                return None
-            # Who was replaced meanwhile is sent as it is now, which is what a crash would have left.
-            if (after.st_mtime_ns, after.st_ino) == (status.st_mtime_ns, status.st_ino):
-                return _Entry(found.size, found.stamp, found.digest, key)
-        raise InputError(f"{name} changes all the time", where=self._store.url)
+        """Put a file where it does not stand in the place of one that counts, or that another writer may touch.
+
+        What the worker that made it has put already is not put again.
+        """
+        pinned = name in self._tree.pinned
+        note = self._notes.pop(name, None)
+        if note is not None and _matches(path, note) and (note.key or not pinned):
+            return note
+        own = known is None and not pinned
+        return _put_file(self._store, name, path, self._token, self._check_lease, known=known, own=own)
+
+    def _read_notes(self) -> None:
+        """Take in what workers have put since the last time."""
+        folder = self._mirror.folder / _NOTES
+        for path in sorted(folder.glob(f"{self._token}-*")):
+            with path.open("rb") as stream:
+                stream.seek(self._heard_bytes.get(path.name, 0))
+                said = stream.read()
+            # A worker that was killed may have left half a line.
+            whole = said[: said.rfind(b"\n") + 1]
+            self._heard_bytes[path.name] = self._heard_bytes.get(path.name, 0) + len(whole)
+            for line in whole.splitlines():
+                name, *facts = json.loads(line)
+                self._notes[name] = _Entry(*facts)
 
     def _log(self, added: Mapping[str, _Entry], removed: list[str], *, base: bool = False) -> None:
         """Write the next entry of the log.
@@ -1335,6 +1341,137 @@ class Publication:
             tree.gone = set()
         for name in sorted(due - {each.key for each in tree.files.values()}):
             self._store.remove(name)
+
+
+def _put_file(
+    store: _Store,
+    name: str,
+    path: Path,
+    token: str,
+    check_lease: Callable[[], None],
+    *,
+    known: _Entry | None = None,
+    own: bool = True,
+) -> _Entry | None:
+    """Put a file into a store; None where it is gone.
+
+    Args:
+        store: where to.
+        name: of the file in it.
+        path: of the file here.
+        token: of the lease, which is in the name of whatever awaits its own.
+        check_lease: raises where another writer has it.
+        known: what counts under this name; None for nothing.
+        own: whether it may get its own name at once, where nothing of that name is there.
+    """
+    for _ in range(5):
+        try:
+            status, content = path.stat(), locate_content(path)
+            found = _Entry(status.st_size, status.st_mtime_ns, _digest_file(content))
+            if known is not None and (known.size, known.digest) == (found.size, found.digest):
+                return _Entry(found.size, found.stamp, found.digest, known.key)
+            check_lease()
+            key = f"{OURS}/files/{token}-{found.digest}"
+            if own:
+                # What another writer left there, or put since, stays until the log says what counts.
+                with suppress(FileExistsError):
+                    store.put(name, content, new=True)
+                    key = ""
+            if key:
+                store.put(key, content)
+            after = path.stat()
+        except FileNotFoundError:
+            return None
+        # Who was replaced meanwhile is sent as it is now, which is what a crash would have left.
+        if (after.st_mtime_ns, after.st_ino) == (status.st_mtime_ns, status.st_ino):
+            return _Entry(found.size, found.stamp, found.digest, key)
+    raise InputError(f"{name} changes all the time", where=store.url)
+
+
+# Workers put what they make, so that the writer has the log alone to write.
+
+
+class _Outlet:
+    """A place that the process which began the work writes to, as its workers see it.
+
+    A file that a worker has put counts for nobody until the writer's log names it: whoever is killed before that leaves
+    what any killed writer leaves.
+
+    Args:
+        folder: of the writer's mirror.
+        url: of the place.
+    """
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self._store = _Store(url)
+        self._token = (folder / _STATE).read_text().partition(" ")[2]
+        self._notes = folder / _NOTES / f"{self._token}-{os.uname().nodename}-{os.getpid()}"
+        self._heard_s, self._turn = -float("inf"), threading.Lock()
+        self.is_open = bool(self._token)
+
+    def send(self, files: Mapping[str, Path]) -> None:
+        """Put files, and note what was put for the writer, who puts the others.
+
+        Args:
+            files: by their names in the store.
+        """
+        if not self.is_open:
+            return
+        put = partial(_put_file, self._store, token=self._token, check_lease=self._check_lease)
+        self.is_open = False  # after a failure: what each part would wait for is tried by the writer alone
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            sent = list(pool.map(lambda name: put(name, files[name]), files))
+        self.is_open = True
+        said = [
+            [name, each.size, each.stamp, each.digest, each.key]
+            for name, each in zip(files, sent, strict=True)
+            if each is not None
+        ]
+        self._notes.parent.mkdir(exist_ok=True)
+        with self._notes.open("a") as stream:
+            stream.write("".join(f"{json.dumps(each)}\n" for each in said))
+
+    def _check_lease(self) -> None:
+        with self._turn:
+            if time.monotonic() - self._heard_s < _BEAT_S:
+                return
+            if json.loads(self._store.read(_LEASE)).get("id") != self._token:
+                raise UsageError(f"{self._store.url} was taken over by another process")
+            self._heard_s = time.monotonic()
+
+
+_OUTLETS: dict[Path, _Outlet] = {}
+_SHARED = ("s3", "gs")
+"""Stores that other processes see, too."""
+
+
+def send_written(written: Collection[Path]) -> None:
+    """Put files that lie in the mirror of a place which is written to into its store; others are left alone.
+
+    The process that writes to the place hears of it by notes beside the mirror, and puts what they do not name itself.
+
+    Args:
+        written: files, and folders that are whole.
+    """
+    if not written or not (urls := _read_setting()):
+        return
+    home, due = _home(), dict[Path, dict[str, Path]]()
+    for path in written:
+        real = Path(os.path.realpath(path))
+        parts = real.relative_to(home).parts if real.is_relative_to(home) else ()
+        url = urls.get(parts[0], "") if len(parts) > 2 and parts[0].endswith("-out") else ""
+        if not url.startswith(_SHARED) or any(map(_is_left_alone, parts[2:])):
+            continue
+        tree = home.joinpath(*parts[:2])
+        for file in _walk(real) if real.is_dir() else (real,):
+            due.setdefault(tree.parent, {})[str(file.relative_to(tree))] = file
+    for folder, files in due.items():
+        try:
+            if folder not in _OUTLETS:
+                _OUTLETS[folder] = _Outlet(folder, urls[folder.name])
+            _OUTLETS[folder].send(files)
+        except (RoadawareError, OSError, ValueError) as error:  # the writer meets it, too, and says so
+            _LOG.debug("%s", error)
 
 
 def _format_holder(lease: Mapping[str, Any]) -> str:

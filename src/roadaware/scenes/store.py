@@ -28,6 +28,7 @@ from roadaware.io.files import (
     flush_folder,
     is_temporary,
     lock_folder,
+    note_written,
     read_regular,
     remove_stale_files,
     write_and_rename,
@@ -465,6 +466,7 @@ def _rename_by_digest(folder: Path, table: str, path: Path, rows: int) -> Part:
     found = digest.hexdigest()
     part = Part(f"{table}-{found[:16]}.parquet", rows, size, found)
     path.replace(folder / part.file)
+    note_written(folder / part.file)
     return part
 
 

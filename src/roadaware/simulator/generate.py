@@ -18,7 +18,13 @@ import numpy as np
 
 from roadaware.config import to_dict
 from roadaware.errors import DiskError, UsageError
-from roadaware.io.files import build_disk_error, flush_folder, list_folder_names, write_atomically
+from roadaware.io.files import (
+    build_disk_error,
+    flush_folder,
+    list_folder_names,
+    note_written,
+    write_atomically,
+)
 from roadaware.io.folders import hold_folder
 from roadaware.io.images import MaskWriter
 from roadaware.io.parallel import HERE, Workers, run_parts
@@ -315,6 +321,7 @@ def _name(room: Path, target: Path) -> None:
     """
     try:
         room.rename(target)
+        note_written(target)
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
