@@ -68,6 +68,7 @@ class Worker:
         phases = (Phase.explicit, Phase.generate)
         settings.register_profile(
             "mutation",
+            max_examples=100,
             derandomize=True,
             database=None,
             deadline=None,
@@ -80,6 +81,8 @@ class Worker:
         """Time the tests on the code as it stands, then try every change."""
         if any(name.startswith("polars-0") for name in _threads()):
             raise RuntimeError("tests that query tables while they are collected start threads a fork loses")
+        # `put_in` finds functions among all objects, of which the tests' conftest froze those of collecting.
+        gc.unfreeze()
         self.items = session.items
         self.modules = {str(importlib.import_module(name).__file__): name for name in self.request["modules"]}
         # What is read now is what was imported, whoever edits the files meanwhile.
