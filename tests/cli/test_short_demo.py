@@ -12,8 +12,7 @@ from small_files import Command
 
 from roadaware.cli import main
 from roadaware.datasets.loading import SYNTHETIC, open_dataset
-from roadaware.demo import command
-from roadaware.demo import watching
+from roadaware.demo import command, watching
 from roadaware.demo.scenes import LEARNT_SEEDS
 from roadaware.errors import UsageError
 from roadaware.reports.runs import describe_kind
