@@ -21,12 +21,17 @@ from roadaware.tasks.road_events import (
 )
 
 # Written from the grammar: article and noun, places, verbs in the third person, a time, a full stop.
-_NOUN = r"(?:a(?= [^aeiou])|an(?= [aeiou])) [a-z]+(?: [a-z]+){0,3}"
-_PLACE = r"(?: (?:in|on|at) (?:our|the|a) [a-z]+(?: [a-z]+){0,5})"
+_WORD = r"(?!or\b|and\b)[a-z]+"
+_NOUN = rf"(?:a(?= [^aeiou])|an(?= [aeiou])) {_WORD}(?: {_WORD}){{0,3}}"
+_THE = rf"(?:our|the|a) {_WORD}(?: {_WORD}){{0,5}}"
+_PLACE = rf"(?: (?:in|on|at) {_THE})"
 _VERB = r"(?:moves|comes|walks|reverses|brakes|stands|indicates|flashes|turns|overtakes|waits|crosses|pushes|shows|is)"
+# What may follow where the verb of alternatives is said once.
+_OTHER_WAY = r"(?:red|amber|green|away|closer|across|left|right|(?:to|from) the (?:left|right))"
 _SENTENCE = re.compile(
-    rf"{_NOUN}(?:(?:,| or) {_NOUN})*?(?:{_PLACE}(?:(?:,| and| or){_PLACE})*)? "
-    rf"{_VERB}(?: [a-z]+)*?(?:(?:,| and| or) {_VERB}(?: [a-z]+)*?)*(?:, at \d+\.\d s|, \d+\.\d to \d+\.\d s)?\."
+    rf"{_NOUN}(?:(?:,| or) {_NOUN})*?(?:{_PLACE}(?:(?:,| and| or){_PLACE}|(?:,| or) {_THE})*)? "
+    rf"{_VERB}(?: {_WORD})*?(?:(?:,| and| or) {_VERB}(?: {_WORD})*?|(?:,| or) {_OTHER_WAY})*"
+    r"(?:, at \d+\.\d s|, \d+\.\d to \d+\.\d s)?\."
 )
 
 
@@ -75,6 +80,8 @@ def test_every_pair_of_a_kind_is_a_sentence() -> None:
         "A car  brakes.",
         "Car brakes.",
         "A car in lane.",
+        "A car brakes or lane.",
+        "A car in our lane or lane brakes.",
     ],
 )
 def test_what_is_not_grammatical_is_found_out(wrong: str) -> None:
@@ -105,8 +112,23 @@ def test_what_is_not_grammatical_is_found_out(wrong: str) -> None:
                 "location": ["Jun", "LftPav", "RhtPav"],
             },
             (None, None),
-            "A pedestrian at the junction and on the left pavement or on the right pavement walks closer or walks away and "
-            "pushes an object.",
+            "A pedestrian at the junction and on the left pavement or the right pavement walks closer or away and pushes an "
+            "object.",
+        ),
+        (
+            {"agent": ["TL"], "action": ["Red", "Amber", "Green"]},
+            (None, None),
+            "A traffic light shows red, amber or green.",
+        ),
+        (
+            {"agent": ["TL"], "action": ["Red", "Black"]},
+            (None, None),
+            "A traffic light shows red or is dark.",
+        ),
+        (
+            {"av_action": ["AV-Mov", "AV-MovLft"]},
+            (1.0, None),
+            "Our vehicle moves or moves to the left, at 1.0 s.",
         ),
         ({"agent": ["unicycle"]}, (None, None), "A unicycle is there."),
         ({"agent": ["traffic_cone"]}, (None, None), "A traffic cone is there."),

@@ -206,7 +206,7 @@ def reproduce(
 
     `minds` predicts what simulated road users have in mind (goal, gap, whether they saw the vehicle) from what they do, and
     asks whether that helps to foresee them; with JAAD (--data), what its tags of looking and nodding add. Both simulate
-    their scenes (three seconds of a core each) and fit small networks.
+    their scenes (two seconds of a core each) and fit small networks.
 
     For example:
 

@@ -58,7 +58,7 @@ TRAIN_EVERY = 2
 VEHICLE_SHARE = 4
 """Seconds of the own vehicle that replay keeps: one for so many tubes, about the same share of the stream."""
 VEHICLE_BATCH = 32
-"""There is one own vehicle in a frame, where there are eight boxes: so both take as many steps on a minute."""
+"""There is one own vehicle in a frame, where there are some six boxes: so both take about as many steps in a minute."""
 TRAIN_SCENES, TEST_SCENES, ROUNDS = 12, 8, 3
 """Simulated scenes of each experience, and how often those that are learnt from are driven through."""
 

@@ -128,7 +128,7 @@ def list_findings(study: ContinualStudy) -> list[str]:
     best = max(learnt, key=lambda method: method.average.value or 0.0)
     says = [
         describe_aim(study),
-        f"Average mAP after the last experience: {', '.join(f'{m.name} {_format(m.average)}' for m in learnt)}; "
+        f"Average mAP after the last experience: {'; '.join(f'{m.name} {_format(m.average)}' for m in learnt)}; "
         f"joint training, which keeps everything, {_format(joint)}. The best of those that learn online is {best.name}.",
     ]
     if study.vehicle is not None:
@@ -243,10 +243,10 @@ def plot_forgetting(study: ContinualStudy) -> Picture:
     )
 
 
-def _build_differences(study: ContinualStudy, over: str) -> Table:
+def _build_differences(study: ContinualStudy, over: str, title: str = "Less fine-tuning, paired") -> Table:
     return Table(
         ("", "average mAP", "forgetting", "forgetting less half of fine-tuning's"),
-        tuple(map(tuple, list_differences(study))), "lrrr", title="Less fine-tuning, paired",
+        tuple(map(tuple, list_differences(study))), "lrrr", title=title,
         caption=f"In brackets {over}; the last column is below 0 where less than half is forgotten.",
     )  # fmt: skip
 
@@ -281,7 +281,7 @@ def build_continual_section(study: ContinualStudy) -> Section:
                 caption=f"In brackets {over}. Replay keeps {vehicle.memory_tubes:,} of {vehicle.tubes:,} seconds of the "
                 f"stream; judged are actions that are true in {FEWEST_SCENES} test scenes of an experience.",
             ),
-            _build_differences(vehicle, over),
+            _build_differences(vehicle, over, "The own vehicle's, less fine-tuning, paired"),
         )  # fmt: skip
     learnt = "actions and locations of tubes" + ("" if vehicle is None else ", and the own vehicle's actions")
     return Section(
@@ -292,7 +292,7 @@ def build_continual_section(study: ContinualStudy) -> Section:
                 (
                     ("stream", f"{sum(e.seconds for e in study.experiences) / 60:.1f} minutes, {study.tubes:,} tubes, "
                      f"{len(study.experiences)} experiences, each box once"),
-                    ("memory of replay", f"{study.memory_tubes:,} tubes, drawn uniformly of all so far"),
+                    ("memory of replay", f"{study.memory_tubes:,} tubes, or as many boxes of more, drawn uniformly"),
                     ("learnt", f"{learnt}; the detector stays as it is"),
                 )
             ),

@@ -466,6 +466,8 @@ def describe_event(labels: Labels, begin_s: float | None = None, end_s: float | 
 
     >>> describe_event({"agent": ["Ped"], "location": ["LftPav"], "action": ["MovAway"]}, 3.2, 5.0)
     'A pedestrian on the left pavement walks away, 3.2 to 5.0 s.'
+    >>> describe_event({"agent": ["TL"], "action": ["Red", "Amber"]})
+    'A traffic light shows red or amber.'
     >>> describe_event({"agent": ["EmVeh"], "action": ["Brake", "IncatLft"]}, 0.25)
     'An emergency vehicle brakes and indicates left, at 0.2 s.'
     """
@@ -492,7 +494,15 @@ def _join_labels(phrases: Mapping[str, str]) -> str:
     for label, phrase in phrases.items():
         group = next((k for k, names in enumerate(_ALTERNATIVES) if label in names), label)
         groups.setdefault(group, []).append(phrase)
-    return _join([_join(held, "or") for held in groups.values()], "and")
+    return _join([_join_alternatives(held) for held in groups.values()], "and")
+
+
+def _join_alternatives(phrases: Sequence[str]) -> str:
+    """Phrases joined by `or`; a first word that all of them share is said once: shows red or amber."""
+    first, words = {phrase.partition(" ")[0] for phrase in phrases}, [p.partition(" ")[2] for p in phrases]
+    if len(phrases) < 2 or len(first) > 1 or not all(words):
+        return _join(phrases, "or")
+    return f"{first.pop()} {_join(words, 'or')}"
 
 
 def _phrase(words: Mapping[str, str], label: str, before: str) -> str:
