@@ -49,8 +49,8 @@ AGENTS = {"Ped": "pedestrian", "Cyc": "cyclist"} | dict.fromkeys(
 )
 UNKNOWN = len(COMMON)
 SHORT_SIDE_PX = 480
-EVERY = 2
-"""Of the images of a video so many-th are taken: two a second are much alike."""
+EVERY = {"fit": 2, "test": 4}
+"""Of the images of a video so many-th are taken: neighbours are much alike."""
 TOP, BINS, WIDTH = 100, 5, 256
 """Regions of an image, cells of a region along each side, and width of the heads."""
 SEEN = tuple(
@@ -109,12 +109,13 @@ class Image:
         return torch.from_numpy(np.isin(self.classes[rows, columns], SEEN))
 
 
-def images(root: Path, network: Any) -> Iterator[Image]:
+def images(root: Path, network: Any, every: int) -> Iterator[Image]:
     """The images of a set.
 
     Args:
         root: of `simulate`.
         network: whose features are taken.
+        every: so many-th image of a video.
     """
     scenes = label_truth(read("simulator", root, cache=False))
     boxes = scenes.boxes.join(
@@ -124,7 +125,7 @@ def images(root: Path, network: Any) -> Iterator[Image]:
     fit = replace(Fit.of(network.config), short_side_px=SHORT_SIDE_PX)
     for film in find_videos(scenes, root)[0]:
         for frame, picture in enumerate(iterate_images(film)):
-            if frame % EVERY:
+            if frame % every:
                 continue
             x, scale, _ = fit.fit(picture)
             with torch.inference_mode():
@@ -381,7 +382,8 @@ def train_head(lesson: Lesson, config: Any, classes: int, *, cluster: bool = Fal
             order = torch.randperm(len(lesson.labels))
         rows = order[step % count :: count]
         inner, logits, offsets = head(lesson.features[rows])
-        loss = learn(logits, offsets, lesson, rows, config, classes)
+        # What ORE calls unknown has no box that it should become.
+        loss = learn(logits, offsets, lesson, rows, config, len(COMMON))
         if clusters is not None:
             loss = loss + 0.1 * clusters.loss(inner, lesson.labels[rows], step)
         steps.zero_grad()
@@ -391,12 +393,11 @@ def train_head(lesson: Lesson, config: Any, classes: int, *, cluster: bool = Fal
     return head.eval()
 
 
-def learn(logits: Tensor, offsets: Tensor, lesson: Lesson, rows: Tensor, config: Any, background: int) -> Tensor:
-    """The loss of regions: of their classes, and of the offsets of objects."""
+def learn(logits: Tensor, offsets: Tensor, lesson: Lesson, rows: Tensor, config: Any, objects: int) -> Tensor:
+    """The loss of regions: of their classes, and of the offsets of those of the first `objects` classes."""
     loss = functional.cross_entropy(logits, lesson.labels[rows])
-    good = rows[lesson.labels[rows] < min(background, UNKNOWN if background <= UNKNOWN + 1 else background)]
-    if len(good):
-        kept = torch.isin(rows, good)
+    kept = lesson.labels[rows] < objects
+    if kept.any():
         wanted = encode(lesson.wanted[rows[kept]], lesson.boxes[rows[kept]], config)
         loss = loss + functional.smooth_l1_loss(offsets[kept], wanted, beta=1 / 9)
     return loss
@@ -515,8 +516,12 @@ class CosineHead(nn.Module):
         """As `Head`."""
         cells = x.float().reshape(len(x), 64, -1)
         inner = self.trunk((cells * self.factor[:, None] + self.shift[:, None]).flatten(1))
+        return inner, *self.judge(inner)
+
+    def judge(self, inner: Tensor) -> tuple[Tensor, Tensor]:
+        """(m, classes + 1) logits and (m, 4) offsets of inner features."""
         cosines = functional.normalize(inner, dim=1) @ functional.normalize(self.weight, dim=1).T
-        return inner, self.scale * cosines, self.offsets(inner)
+        return self.scale * cosines, self.offsets(inner)
 
 
 def draw_shots(held: Sequence[Image], names: Sequence[str], shots: int, rng: Any) -> list[tuple[int, int]]:
@@ -572,9 +577,13 @@ def train_few(base: Head, lesson: Lesson, config: Any, classes: int, *, decouple
     head = CosineHead(base, classes, decoupled=decoupled)
     asked = [parameter for parameter in head.parameters() if parameter.requires_grad]
     steps = torch.optim.AdamW(asked, lr=1e-3 if decoupled else 1e-2)
+    inner = None if decoupled else head(lesson.features)[0].detach()
     for _ in range(100):
-        rows = torch.randperm(len(lesson.labels))[:512]
-        _, logits, offsets = head(lesson.features[rows])
+        rows = torch.randperm(len(lesson.labels))[:256]
+        if inner is None:
+            _, logits, offsets = head(lesson.features[rows])
+        else:
+            logits, offsets = head.judge(inner[rows])
         loss = learn(logits, offsets, lesson, rows, config, classes)
         steps.zero_grad()
         loss.backward()
@@ -632,7 +641,7 @@ def open_truth(roots: Sequence[Path]) -> Scenes:
             name: getattr(scenes, name).select(held).with_columns(video=named) for name, held in columns.items()
         }
         for name in ("frames", "boxes"):
-            tables[name] = tables[name].filter(pl.col("frame") % EVERY == 0)
+            tables[name] = tables[name].filter(pl.col("frame") % EVERY["test"] == 0)
         kept = pl.col("box").is_in(tables["boxes"]["box"].implode())
         labels = scenes.labels.filter(pl.col("kind").cast(pl.String) == KIND).filter(kept)
         words = {KIND: scenes.meta.vocabularies[KIND]}
@@ -746,7 +755,7 @@ def main(folder: Path) -> None:
     config = network.config
     roots = {part: sorted((folder / part).glob("*/with*/simulation.json")) for part in ("fit", "test")}
     fit, test = (
-        [image for path in roots[part] for image in images(path.parent, network)] for part in ("fit", "test")
+        [image for path in roots[part] for image in images(path.parent, network, EVERY[part])] for part in ("fit", "test")
     )
     plain = [image for image in fit if "/without/" in image.video]
     kinds = sorted({name for image in fit + test for name in image.names} - {"", *COMMON})

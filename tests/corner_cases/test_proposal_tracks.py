@@ -13,7 +13,13 @@ from scipy.spatial.transform import Rotation
 
 from roadaware.corner_cases.captures import Camera
 from roadaware.corner_cases.cuboids import compute_cuboid_corners
-from roadaware.corner_cases.tracking import project_cuboid, track_proposals
+from roadaware.corner_cases.tracking import (
+    TRACK_FEATURES,
+    describe_tracks,
+    estimate_chances,
+    project_cuboid,
+    track_proposals,
+)
 from roadaware.errors import UsageError
 from roadaware.formats.cuboid_labels import (
     CUBOID,
@@ -116,6 +122,27 @@ def test_a_standing_thing_lends_its_cuboid_to_sweeps_that_missed_it():
     seen = found.boxes.filter(~pl.col("carried"))
     np.testing.assert_allclose(seen["score"], 0.5 * (1 + 0.75) / 2)
     assert not track(planted(lambda t: (30.0, 2.0), [0, 2, 3]), carry=False).boxes["carried"].any()
+
+
+def test_a_chance_is_of_a_thing_and_all_of_its_boxes_have_it():
+    both = planted(lambda t: (30.0, 2.0), [0, 2, 3]) + planted(lambda t: (20.0, -4.0), [0, 1, 2, 3], score=0.9)
+    found = track(both)
+    chances = found.boxes.group_by("tube").agg(pl.col("chance").unique())["chance"].to_list()
+    assert [len(each) for each in chances] == [1, 1]
+    assert all(0 < each[0] < 1 for each in chances)
+    table = describe_tracks(found.boxes)
+    missed = table.sort("sweeps").row(0, named=True)
+    # Three boxes of 0.5, times (1 + 0.75) / 2; the one that was carried to the second sweep is not seen.
+    assert missed["score"] == pytest.approx(np.log1p(0.4375))
+    assert missed["scores"] == pytest.approx(np.log1p(3 * 0.4375))
+    assert (missed["sweeps"], missed["returns"]) == pytest.approx((np.log1p(3), np.log1p(20)))
+    assert (missed["persistence"], missed["moving"]) == (0.75, 0.0)
+    assert missed["height_m"] == pytest.approx(np.log1p(0.8))
+    assert table.columns == ["tube", *TRACK_FEATURES]
+    # What is not known of a thing (no cuboid) counts as nothing, and a thing that nobody saw has no chance.
+    unknown = found.boxes.with_columns(height_m=pl.lit(float("nan")))
+    assert estimate_chances(unknown)["chance"].is_between(0, 1).all()
+    assert estimate_chances(found.boxes.with_columns(carried=pl.lit(value=True)))["chance"].to_list() == [0.0] * 8
 
 
 def test_a_thing_seen_once_and_one_that_moves_lend_nothing():

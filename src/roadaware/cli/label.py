@@ -334,7 +334,7 @@ _TRUTH = "The same with `boxes.corner_case`, such as synthetic scenes: measures 
 _BY = (
     "What makes an image worth a look: the count of proposals, the chance of any (as if scores were "
     "chances), the best score, the sum of scores, or what is new: each thing that `propose --track` followed counts "
-    "in one image alone."
+    "in one image alone, as one (new) or as the chance that it is a corner case (chance)."
 )
 _REPEAT = "Each higher image of the same video multiplies the worth by this; 1 for no heed."
 _SCORE = "The column of the boxes that ranks them, from 0 to 1, such as one that `rescore` wrote."
@@ -349,7 +349,7 @@ def select(
     *,
     videos: Annotated[Path | None, Parameter(help=_SELECT_VIDEOS)] = None,
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
-    by: Annotated[Literal["count", "any", "best", "sum", "new"], Parameter(help=_BY)] = "count",
+    by: Annotated[Literal["count", "any", "best", "sum", "new", "chance"], Parameter(help=_BY)] = "count",
     repeat: Annotated[float, Parameter(help=_REPEAT)] = 0.5,
     score: Annotated[str, Parameter(help=_SCORE)] = "score",
     least_score: Annotated[float, Parameter(name="--min-score", help=_LEAST)] = 0.0,

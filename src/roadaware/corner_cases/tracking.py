@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.formats.cuboid_labels import CUBOID, CuboidForm, write_cuboids
 from roadaware.geometry.boxes import iou
 from roadaware.geometry.poses import invert_pose
+from roadaware.io.json import parse
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions
@@ -102,7 +105,8 @@ def track_proposals(
         carry: whether boxes are carried to sweeps that did not see a thing.
 
     Returns:
-        Proposals whose boxes have a `tube`, `persistence`, `speed_m_s`, `moving` and `carried`, and the table `tubes`:
+        Proposals whose boxes have a `tube`, `persistence`, `speed_m_s`, `moving`, `carried` and `chance` (that the thing is
+        a corner case, see `estimate_chances`), and the table `tubes`:
         of each thing the sweeps that saw it, where it is in the world, its velocity and best score.
 
     Raises:
@@ -159,7 +163,7 @@ def track_proposals(
         best[places] = found
     kept = table.filter(pl.Series(best))
     kept = kept.sort("video", "frame", "score", descending=[False, False, True], maintain_order=True)
-    kept = kept.drop("box").with_row_index("box").cast({"box": pl.Int64})
+    kept = estimate_chances(kept.drop("box").with_row_index("box").cast({"box": pl.Int64}))
     known = pl.DataFrame(tubes, schema=_TUBES).filter(pl.col("tube").is_in(kept["tube"].unique().implode()))
     return Predictions(boxes=kept, tubes=known, meta=proposals.meta)
 
@@ -185,6 +189,79 @@ _ADDED: dict[str, Any] = {
     "moving": pl.Boolean,
     "carried": pl.Boolean,
 }
+
+
+CHANCE = "chance"
+CHANCES = "track_chances.json"
+"""What `docs/corner_annotation.py` fitted: of each of `TRACK_FEATURES` the mean and the spread, and the weight of a logistic
+regression of whether a thing is a corner case."""
+
+
+def describe_tracks(boxes: pl.DataFrame) -> pl.DataFrame:
+    """What the boxes of each thing say of it over all sweeps, one row a `tube`; 0 where it is not known.
+
+    Args:
+        boxes: of tracks; carried ones are left out.
+    """
+    seen = boxes.filter(~pl.col("carried"))
+    found = seen.group_by("tube").agg(
+        score=pl.col("score").max().log1p(),
+        scores=pl.col("score").sum().log1p(),
+        persistence=pl.col("persistence").max(),
+        sweeps=pl.len().log1p(),
+        returns=pl.col("n_returns").max().log1p(),
+        distance_m=pl.col("distance_m").min().log1p(),
+        height_m=pl.col("height_m").median().log1p(),
+        length_m=pl.col("length_m").max().log1p(),
+        feet_m=(pl.col("z_m") - pl.col("height_m") / 2).median(),
+        moving=pl.col("moving").first(),
+        speed_m_s=pl.col("speed_m_s").first(),
+        background=pl.col("background_share").mean() if "background_share" in boxes.columns else pl.lit(0.0),
+        common=pl.col("common_iou").max() if "common_iou" in boxes.columns else pl.lit(0.0),
+    )
+    numbers = pl.col(TRACK_FEATURES).cast(pl.Float64).fill_null(0.0).fill_nan(0.0)
+    return found.with_columns(numbers).sort("tube")
+
+
+TRACK_FEATURES = (
+    "score",
+    "scores",
+    "persistence",
+    "sweeps",
+    "returns",
+    "distance_m",
+    "height_m",
+    "length_m",
+    "feet_m",
+    "moving",
+    "speed_m_s",
+    "background",
+    "common",
+)
+"""Columns of `describe_tracks`: greatest and summed score, persistence, sweeps, most returns, least distance, size, feet above
+the LiDAR, movement, mean share of background, and greatest overlap with a common object."""
+
+
+def estimate_chances(boxes: pl.DataFrame) -> pl.DataFrame:
+    """The boxes with the column `chance`: that their thing is a corner case; 0 for things that are carried alone.
+
+    A second judgement of whole tracks, where `score` is of a box in one sweep and of how well it fits anything.
+
+    Args:
+        boxes: of tracks.
+    """
+    held, table = _load_chances(), describe_tracks(boxes)
+    rows = (table.select(TRACK_FEATURES).to_numpy() - held["mean"]) / held["spread"]
+    chance = 1 / (1 + np.exp(-(rows @ held["weight"] + held["bias"])))
+    found = table.select("tube").with_columns(pl.Series(CHANCE, chance, dtype=pl.Float32))
+    joined = boxes.drop(CHANCE, strict=False).join(found, on="tube", how="left", maintain_order="left")
+    return joined.with_columns(pl.col(CHANCE).fill_null(0.0))
+
+
+@cache
+def _load_chances() -> dict[str, Any]:
+    held = parse(files(__package__).joinpath(CHANCES).read_text(encoding="utf-8"), CHANCES)
+    return {name: np.array(held[name]) for name in ("mean", "spread", "weight", "bias")}
 
 
 @dataclass(frozen=True)

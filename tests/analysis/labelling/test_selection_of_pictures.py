@@ -89,6 +89,28 @@ def test_a_thing_is_asked_for_once():
         rank_images(_claims(*rows), PICTURES, SelectionConfig(by="new"))
 
 
+def test_chances_of_new_things_and_new_views_are_what_an_image_is_worth():
+    """By hand: chances that no image above shows, and 0.4 for what is seven frames away, times 0.5 for each above."""
+    rows = (("a", 0, 0.9), ("a", 0, 0.9), ("a", 0, 0.9), ("a", 1, 0.9), ("a", 7, 0.9), ("b", 0, 0.1))
+    claims = _claims(*rows)
+    added = {
+        "tube": pl.Series([7, 7, 8, 7, 9, 1]),
+        "chance": pl.Series([0.5, 0.5, 0.25, 0.5, 0.1, 0.6], dtype=pl.Float32),
+    }
+    claims = claims.with_tables(boxes=claims.boxes.with_columns(**added))
+    pictures = [("a", 0), ("a", 1), ("a", 7), ("b", 0), ("c", 0)]
+    known = pl.DataFrame(pictures, schema=["video", "frame"], orient="row")
+    for seed in range(4):
+        table = rank_images(claims, known, SelectionConfig(by="chance"), seed=seed)
+        wanted = [("a", 0), ("b", 0), ("c", 0), ("a", 7), ("a", 1)]
+        assert table.select("video", "frame").rows() == wanted
+        assert table["worth"].to_list() == pytest.approx([1.15, 1.0, 0.4, 0.5, 0.9])
+        # Of the last one all is known and its neighbour stands above.
+        assert table["priority"].to_list() == pytest.approx([1.15, 1.0, 0.4, 0.25, 0.4 / 7 / 4])
+    with pytest.raises(UsageError, match="no column 'chance'.*--track"):
+        rank_images(_claims(*rows), PICTURES, SelectionConfig(by="chance"))
+
+
 def test_worth_novelty_and_reasons():
     claims = _claims(("a", 0, 0.5), ("a", 0, 0.5), ("a", 1, 0.6))
     table = rank_images(

@@ -17,7 +17,7 @@ from roadaware.io.files import read_regular
 from roadaware.io.json import decode, parse
 from roadaware.scenes.tables import Predictions, Scenes
 
-By = Literal["any", "best", "sum", "count", "new"]
+By = Literal["any", "best", "sum", "count", "new", "chance"]
 LISTED: dict[str, Any] = {
     "rank": pl.Int64,
     "video": pl.String,
@@ -30,8 +30,11 @@ LISTED: dict[str, Any] = {
     "reason": pl.String,
 }
 """Columns of a list: `priority` is `worth` times `novelty`."""
-TUBE = "tube"
-"""The column of proposals that says of which thing a box is, over the images of a video."""
+TUBE, CHANCE = "tube", "chance"
+"""Columns of proposals that were tracked: of which thing a box is, over the images of a video, and the chance that the thing is
+a corner case."""
+VIEW, VIEW_FRAMES = 0.4, 7
+"""What a view counts that no image above shows, and how many frames away one is wholly new: what nobody proposed may be there."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class SelectionConfig:
     Args:
         by: what makes an image worth a look: `count` of proposals; `any`, 1 - prod(1 - score), as if scores
             were independent chances; `best`, the highest score; `sum` of scores; `new`, how many things (`tube`) it shows
-            that no image higher in the list shows: one question for each thing, not for each image.
+            that no image higher in the list shows: one question for each thing, not for each image; `chance`, the sum of
+            their chances (`boxes.chance`) instead, and `VIEW` for what images above do not show.
         repeat: each image of the same video that stands higher multiplies the worth by this; 1 for no heed.
         least_score: proposals below do not count.
         column: of `boxes`, from 0 to 1, that ranks proposals.
@@ -63,7 +67,8 @@ def rank_images(
     """Rank all images, the most useful first, see `LISTED`.
 
     Images of equal worth, and those without a proposal, which come last, stand in an order drawn by chance; by `new`, so
-    do those that show nothing new, each video in turn, those with the fewest images above first.
+    do those that show nothing new, each video in turn, those with the fewest images above first. By `chance` each image is
+    worth something, the more the farther it is from those above.
 
     Args:
         predictions: proposals with scores; by `new`, with the things that they are of.
@@ -79,7 +84,8 @@ def rank_images(
         maintain_order=True
     )
     _check(predictions, table, config)
-    score = pl.col(config.column).cast(pl.Float64).fill_null(0.0)
+    tracked = config.by in ("new", "chance")
+    score = pl.col(_get_column(config)).cast(pl.Float64).fill_null(0.0)
     boxes = predictions.boxes.with_columns(pl.col("video").cast(pl.String), value=score)
     worth = {
         "any": 1.0 - (1.0 - pl.col("value")).product(),
@@ -87,10 +93,12 @@ def rank_images(
         "sum": pl.col("value").sum(),
         "count": pl.len().cast(pl.Float64),
         "new": pl.len().cast(pl.Float64),
+        "chance": pl.col("value").sum(),
     }[config.by]
     boxes = boxes.filter(pl.col("value") >= config.least_score)
-    things: list[list[int]] | None = None
-    if config.by == "new":
+    things: list[dict[int, float]] | None = None
+    view = VIEW if config.by == "chance" else 0.0
+    if tracked:
         # The best box of each thing in an image; a box of no thing is one by itself.
         own = pl.col(TUBE).cast(pl.Int64).fill_null(-1 - pl.int_range(pl.len(), dtype=pl.Int64))
         boxes = (
@@ -100,12 +108,16 @@ def rank_images(
         worth=worth, proposals=pl.len().cast(pl.Int64), best_score=pl.col("value").max()
     )
     table = table.join(rows, on=["video", "frame"], how="left", maintain_order="left")
-    table = table.with_columns(pl.col("worth").fill_null(0.0), pl.col("proposals").fill_null(0))
-    if config.by == "new":
-        shown = boxes.group_by("video", "frame").agg(TUBE)
-        held = table.join(shown, on=["video", "frame"], how="left", maintain_order="left")[TUBE]
-        things = [each or [] for each in held.to_list()]
-    order, novelty, above = _order(table, config.repeat, seed, things)
+    table = table.with_columns(pl.col("worth").fill_null(0.0) + view, pl.col("proposals").fill_null(0))
+    if tracked:
+        counts = pl.lit(1.0) if config.by == "new" else pl.col("value")
+        shown = boxes.with_columns(counts=counts).group_by("video", "frame").agg(TUBE, "counts")
+        held = table.join(shown, on=["video", "frame"], how="left", maintain_order="left")
+        things = [
+            dict(zip(each or [], count or [], strict=True))
+            for each, count in held.select(TUBE, "counts").iter_rows()
+        ]
+    order, novelty, above = _order(table, config.repeat, seed, things, view)
     listed = table[order].with_columns(
         pl.Series("rank", np.arange(1, len(order) + 1)),
         pl.Series("novelty", novelty),
@@ -118,16 +130,26 @@ def rank_images(
     )
 
 
+def _get_column(config: SelectionConfig) -> str:
+    return CHANCE if config.by == "chance" else config.column
+
+
 def _check(predictions: Predictions, table: pl.DataFrame, config: SelectionConfig) -> None:
     if table.is_empty():
         raise UsageError("there are no images to rank")
-    if config.column not in predictions.boxes.columns:
+    column = _get_column(config)
+    if config.by == "chance" and column not in predictions.boxes.columns:
+        raise UsageError(
+            f"the proposals have no column {CHANCE!r}, the chance that a thing is a corner case: propose with --track and give "
+            "the tables `tracks`, or rank by count"
+        )
+    if column not in predictions.boxes.columns:
         numbers = [name for name, dtype in predictions.boxes.schema.items() if dtype.is_float()]
-        raise UsageError(f"the proposals have no column {config.column!r}; numbers are {', '.join(numbers)}")
-    values = predictions.boxes[config.column].cast(pl.Float64).drop_nulls()
+        raise UsageError(f"the proposals have no column {column!r}; numbers are {', '.join(numbers)}")
+    values = predictions.boxes[column].cast(pl.Float64).drop_nulls()
     if len(values) and not values.is_between(0.0, 1.0).all():
-        raise UsageError(f"the column {config.column!r} does not lie from 0 to 1 everywhere")
-    if config.by == "new" and TUBE not in predictions.boxes.columns:
+        raise UsageError(f"the column {column!r} does not lie from 0 to 1 everywhere")
+    if config.by in ("new", "chance") and TUBE not in predictions.boxes.columns:
         raise UsageError(
             f"the proposals have no column {TUBE!r}, so that nobody knows which boxes are of one thing: propose with "
             "--track and give the tables `tracks`, or rank by count"
@@ -143,7 +165,7 @@ def _check(predictions: Predictions, table: pl.DataFrame, config: SelectionConfi
 
 
 def _order(
-    table: pl.DataFrame, repeat: float, seed: int, things: list[list[int]] | None
+    table: pl.DataFrame, repeat: float, seed: int, things: list[dict[int, float]] | None, view: float = 0.0
 ) -> tuple[list[int], list[float], list[int]]:
     """Rows in their order, their novelty, and how many of the same video stand above each.
 
@@ -154,9 +176,12 @@ def _order(
         table: with the worth of each image by itself.
         repeat: what each image of the same video that stands higher leaves of it.
         seed: of the order of equal ones and of the rest.
-        things: numbers of what each image shows, of which nothing is worth anything twice; None for no heed.
+        things: numbers of what each image shows and what each of them counts, of which nothing is worth anything twice; None
+            for no heed.
+        view: what an image counts for being far from those above of the same video.
     """
-    worth, videos = table["worth"].to_list(), table["video"].to_list()
+    worth, videos, frames = (table[name].to_list() for name in ("worth", "video", "frame"))
+    viewed: dict[str, list[int]] = {video: [] for video in videos}
     taken: dict[str, int] = dict.fromkeys(videos, 0)
     seen: set[tuple[str, int]] = set()
 
@@ -164,7 +189,10 @@ def _order(
         video = videos[row]
         left = worth[row]
         if things is not None:
-            left = sum((video, thing) not in seen for thing in things[row])
+            left = sum(counts for thing, counts in things[row].items() if (video, thing) not in seen)
+        if view:
+            apart = min((abs(frames[row] - frame) for frame in viewed[video]), default=VIEW_FRAMES)
+            left += view * min(apart, VIEW_FRAMES) / VIEW_FRAMES
         return float(left * repeat ** taken[video])
 
     rng = np.random.default_rng(seed)
@@ -187,6 +215,7 @@ def _order(
         novelty.append(now / worth[row])
         above.append(taken[videos[row]])
         taken[videos[row]] += 1
+        viewed[videos[row]].append(frames[row])
         if things is not None:
             seen.update((videos[row], thing) for thing in things[row])
     rest = np.setdiff1d(np.arange(len(worth)), order)
