@@ -519,13 +519,15 @@ def test_what_a_worker_has_put_is_not_put_again(monkeypatch: pytest.MonkeyPatch,
 def test_a_worker_of_an_overtaken_writer_puts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "_SHARED", ("memory",))
     monkeypatch.setattr(storage, "_OUTLETS", {})
-    with pytest.raises(UsageError, match="taken over by process another"), publish("memory://b/run") as folder:
-        folder.mkdir()
-        MEMORY.pipe_file("/b/run/_roadaware/lease.json", b'{"id": "x", "holder": "another"}')
-        with collect_written() as written:
-            write_atomically(folder / "a.json", b"1")
-        send_written(written)
-        assert results() == {}
+    made = Publication("memory://b/run", folder=True)
+    made.path.mkdir()
+    MEMORY.pipe_file("/b/run/_roadaware/lease.json", b'{"id": "x", "holder": "another"}')
+    with collect_written() as written:
+        write_atomically(made.path / "a.json", b"1")
+    send_written(written)
+    assert results() == {}
+    with pytest.raises(UsageError, match="another"):
+        made.close()
 
 
 @pytest.mark.parametrize("damage", [b"", b'["a.json", 1', b"\xff"])
