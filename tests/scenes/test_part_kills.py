@@ -12,7 +12,7 @@ import time
 from moto.server import ThreadedMotoServer
 server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
 server.start()
-print(*server.get_host_and_port(), flush=True)
+print("at", *server.get_host_and_port(), flush=True)
 time.sleep(1200)
 """
 
@@ -36,7 +36,8 @@ def test_workers_that_put_into_a_store_are_killed(monkeypatch: pytest.MonkeyPatc
     )
     try:
         assert server.stdout is not None
-        host, port = server.stdout.readline().split()
+        # The server prints lines of its own, too.
+        host, port = next(line.split()[1:] for line in server.stdout if line.startswith("at "))
         names = {"AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_DEFAULT_REGION": "us-east-1"}
         for name, value in {**names, "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}.items():
             monkeypatch.setenv(name, value)
