@@ -31,7 +31,7 @@ from roadaware.io.storage import fetch_path, publish
 
 PARTS, PART_S, SEED = 200, 0.02, 23
 _SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
-_PATIENCE_S = 120.0
+_PATIENCE_S = 600.0
 
 
 def make_part(folder: Path, marks: Path, number: int) -> None:

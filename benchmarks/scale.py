@@ -1,5 +1,7 @@
 """What the seam of long work costs: `python -m benchmarks.scale [--on local ray://local] [--parts 100 1000 10000]`.
 
+With `--store s3://bucket/name` instead: what a file costs the process that writes to the store, and how long all take.
+
 Tiny parts show the cost of handing one out, sleeping ones how well two workers share: sleep takes no processor, so that
 the second figure does not depend on what else the machine does. The first is given by the clock and by the seconds of
 processor that the driver took; the clock counts what others took, too.
@@ -13,10 +15,16 @@ import os
 import resource
 import time
 from contextlib import closing
+from functools import partial
+from pathlib import Path
 
+from roadaware.io.files import write_atomically
 from roadaware.io.parallel import WorkerPool, Workers
+from roadaware.io.storage import publish
 
 _SLEEP_S = 1.0
+FILES = 17
+"""Of a simulated scene."""
 
 
 def return_part(part: int) -> int:
@@ -69,14 +77,46 @@ def measure_speedup(on: str, count: int = 20) -> dict[str, float | str]:
     return {"on": on, "parts": count, "one_s": took[1], "two_s": took[2], "ratio": took[1] / took[2]}
 
 
+def write_part(folder: Path, part: int) -> None:
+    """A part of as many small files as a simulated scene has."""
+    for number in range(FILES):
+        write_atomically(folder / f"{part:05d}-{number:02d}.bin", f"{part} {number}".encode() * 200)
+
+
+def measure_store(on: str, url: str, count: int) -> dict[str, float | str]:
+    """Seconds of the driver's processor and by the clock for each file that two workers make.
+
+    Args:
+        on: where the work is done.
+        url: below which the files are stored.
+        count: of parts.
+    """
+    with publish(f"{url}/{os.getpid()}-{count}") as folder, closing(WorkerPool(Workers(on, 2))) as pool:
+        folder.mkdir(exist_ok=True)
+        list(pool.map(return_part, range(4)))
+        clock_s, cpu_s = time.perf_counter(), time.process_time()
+        done = sum(result.failure is None for result in pool.map(partial(write_part, folder), range(count)))
+        worked_s = time.perf_counter() - clock_s
+    clock_s, cpu_s = time.perf_counter() - clock_s, time.process_time() - cpu_s
+    assert done == count
+    files = count * FILES
+    return {"on": on, "parts": count, "files": files, "driver_cpu_ms_a_file": 1e3 * cpu_s / files,
+            "clock_ms_a_file": 1e3 * clock_s / files, "of_it_parts_ms": 1e3 * worked_s / files}  # fmt: skip
+
+
 def main() -> None:
     """Measure, and print a line of JSON for each row."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--on", nargs="+", default=["local"])
+    parser.add_argument("--store", help="an address below which results are written")
     parser.add_argument("--parts", nargs="+", type=int, default=[100, 1000, 10_000])
     given = parser.parse_args()
     print(json.dumps({"load_average": os.getloadavg(), "processors": os.cpu_count()}), flush=True)
     for on in given.on:
+        if given.store:
+            for count in given.parts:
+                print(json.dumps(measure_store(on, given.store, count)), flush=True)
+            continue
         for row in (*measure_overhead(on, given.parts), measure_speedup(on)):
             print(json.dumps(row), flush=True)
 

@@ -1,7 +1,20 @@
 """Work in parts whose workers or driver are killed comes to the same bytes when it is given again."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from benchmarks.kill_parts import measure
+
+_SERVER = """
+import time
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+server.start()
+print("at", *server.get_host_and_port(), flush=True)
+time.sleep(1200)
+"""
 
 
 @pytest.mark.slow
@@ -12,3 +25,28 @@ def test_killed_workers_and_drivers_change_no_byte() -> None:
     for row in (workers, driver):
         assert row["finished_with_equal_bytes"] == row["runs"] > 0
         assert row["orphans"] == 0
+
+
+@pytest.mark.slow
+def test_workers_that_put_into_a_store_are_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    s3fs = pytest.importorskip("s3fs")
+    pytest.importorskip("moto.server")
+    server = subprocess.Popen(
+        [sys.executable, "-c", _SERVER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert server.stdout is not None
+        # The server prints lines of its own, too.
+        host, port = next(line.split()[1:] for line in server.stdout if line.startswith("at "))
+        names = {"AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_DEFAULT_REGION": "us-east-1"}
+        for name, value in {**names, "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("ROADAWARE_HOME", os.environ.get("ROADAWARE_HOME", ""))  # `measure` sets it
+        s3fs.S3FileSystem(skip_instance_cache=True).mkdir("bucket")
+        for row in measure("local", "s3://bucket/kills", 3, 3, count=40):
+            assert row["kills"] == 3
+            assert row["finished_with_equal_bytes"] == row["runs"] > 0
+            assert row["orphans"] == 0
+    finally:
+        server.kill()
+        server.wait()

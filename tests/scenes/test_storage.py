@@ -29,9 +29,11 @@ from fsspec.implementations.http import HTTPFileSystem
 from roadaware.addresses import keep_secret, mask_secrets, reset_secrets
 from roadaware.errors import DiskError, InputError, UsageError
 from roadaware.io import storage
+from roadaware.io.files import collect_written, write_atomically
+from roadaware.io.folders import replace_folder
 from roadaware.io.parquet import read_parquet, scan_parquet
 from roadaware.io.sources import read_file
-from roadaware.io.storage import Publication, fetch_path, is_store_url, locate_content, publish
+from roadaware.io.storage import Publication, fetch_path, is_store_url, locate_content, publish, send_written
 
 LARGE = 200_000
 MEMORY: Any = fsspec.filesystem("memory")
@@ -472,6 +474,76 @@ def test_changes_replace_and_remove(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     elsewhere(monkeypatch, tmp_path, "third")
     assert read_all(fetch_path("memory://b/run")) == {"a.json": b"10", "c.json": b"3"}
     assert [name for name in held("/b/run") if "_roadaware" in name] == ["_roadaware/log/00000003.json"]
+
+
+def test_what_a_worker_has_put_is_not_put_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of a new file, a changed one, one that changes again before the commit, a folder that is renamed, and one elsewhere."""
+    monkeypatch.setattr(storage, "_SHARED", ("memory",))
+    monkeypatch.setattr(storage, "_OUTLETS", {})
+    with publish("memory://b/run") as folder:
+        write(folder, old_dot_json="1")
+    puts: list[str] = []
+    real = storage._Store.put
+
+    def count(self: Any, name: str, content: Any, *, new: bool = False) -> None:
+        puts.append(name)
+        real(self, name, content, new=new)
+
+    monkeypatch.setattr(storage._Store, "put", count)
+    with publish("memory://b/run") as folder:
+        with collect_written() as written:
+            for name in ("new", "old", "again"):
+                write_atomically(folder / f"{name}.json", b"2")
+            room = folder / ".scene.unfinished"
+            room.mkdir()
+            write_atomically(room / "tables.json", b"3")
+            replace_folder(room, folder / "scene")
+            write_atomically(tmp_path / "elsewhere.json", b"4")
+        send_written(written)
+        sent = [name for name in puts if name.endswith(".json") and not name.startswith("_roadaware/")]
+        assert sorted(sent) == ["again.json", "new.json", "old.json", "scene/tables.json"]
+        # A reader still sees what the log says.
+        elsewhere(monkeypatch, tmp_path, "early")
+        assert read_all(fetch_path("memory://b/run")) == {"old.json": b"1"}
+        monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / "home"))
+        write_atomically(folder / "again.json", b"5")
+        puts.clear()
+    assert "new.json" not in puts
+    assert "scene/tables.json" not in puts
+    expected = {"new.json": b"2", "old.json": b"2", "again.json": b"5", "scene/tables.json": b"3"}
+    assert results() == expected
+    elsewhere(monkeypatch, tmp_path)
+    assert read_all(fetch_path("memory://b/run")) == expected
+
+
+def test_a_worker_of_an_overtaken_writer_puts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "_SHARED", ("memory",))
+    monkeypatch.setattr(storage, "_OUTLETS", {})
+    made = Publication("memory://b/run", folder=True)
+    made.path.mkdir()
+    MEMORY.pipe_file("/b/run/_roadaware/lease.json", b'{"id": "x", "holder": "another"}')
+    with collect_written() as written:
+        write_atomically(made.path / "a.json", b"1")
+    send_written(written)
+    assert results() == {}
+    with pytest.raises(UsageError, match="another"):
+        made.close()
+
+
+@pytest.mark.parametrize("damage", [b"", b'["a.json", 1', b"\xff"])
+def test_half_a_note_of_a_killed_worker_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, damage: bytes
+) -> None:
+    monkeypatch.setattr(storage, "_SHARED", ("memory",))
+    monkeypatch.setattr(storage, "_OUTLETS", {})
+    with publish("memory://b/run") as folder:
+        folder.mkdir()
+        with collect_written() as written:
+            write_atomically(folder / "a.json", b"1")
+        send_written(written)
+        (note,) = (folder.parent / "notes").iterdir()
+        note.write_bytes(damage)
+    assert results() == {"a.json": b"1"}
 
 
 class _StopError(Exception):
