@@ -9,6 +9,7 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 from mutants import CSV_KINDS, JSON_KINDS, KINDS, PLAIN_XML_KINDS, mutated
 from sets import SETS
@@ -21,7 +22,7 @@ from roadaware.datasets import READERS
 from roadaware.formats.boxes.forms import FORMS, PREDICTED, write_boxes
 from roadaware.formats.road_detections import encode_pickle
 from roadaware.formats.truth_files import PREDICTION_FILES, write_prediction_file
-from roadaware.io.pickles import load
+from roadaware.io.pickles import encode_arrays, load
 
 KINDS_OF = {
     "csv": CSV_KINDS,
@@ -129,9 +130,14 @@ def convert_predictions(form: str, count: int, seed: int, folder: Path) -> Count
     chance = random.Random(seed)  # noqa: S311
     whole, ends = folder / "whole", Counter[str]()
     given = random_predictions(3, PREDICTED.get(form, PREDICTED["coco"]).holds | {"track", "rate", "size"})
-    if form in PREDICTION_FILES:
+    if form == "mmaction2":
         whole.mkdir()
-        write_prediction_file(form, given, None, whole / ("p.pkl" if form == "mmaction2" else "p.json"))
+        rows = np.array([[0.1, 0.2, 0.3, 0.4, 0.9], [0.5, 0.5, 0.75, 1, 0.25]], np.float32)
+        arrays = {f"{video},{second:04d}": rows for video in "vw" for second in (2, 7)}
+        (whole / "p.pkl").write_bytes(encode_arrays(arrays))
+    elif form in PREDICTION_FILES:
+        whole.mkdir()
+        write_prediction_file(form, given, None, whole / "p.json")
     else:
         write_boxes(given, form, whole, lossy=True)
         shutil.rmtree(whole / "not-held", ignore_errors=True)
@@ -147,7 +153,7 @@ def convert_predictions(form: str, count: int, seed: int, folder: Path) -> Count
         elif form in PREDICTION_FILES:
             source = hit
         # Known by its content where it is, else by its name.
-        more += ["--from", reader] if n % 4 else []
+        more += ["--from", reader] if n % 4 or form == "mmaction2" else []
         to = [form, "csv", "label_studio", "bdd100k"][n % 4]
         said = io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
