@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,15 +20,19 @@ from roadaware.analysis.doctor.pedestrian_files import ScoredSamples, correct_sa
 from roadaware.analysis.evaluation import corner_cases, event_inputs, events, pedestrians, scenes
 from roadaware.analysis.evaluation.scenes import Reading, SceneRequest
 from roadaware.analysis.scene_tasks import TASKS, SceneTask
+from roadaware.datasets import loading
+from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.actions import label_map
 from roadaware.formats.coco import CocoIndex, read_index
 from roadaware.formats.coda import build_predictions_index
+from roadaware.formats.mot import read_tracks
 from roadaware.formats.raw_predictions import (
     RawPredictions,
     load_action_csv,
     load_coco_results,
     load_detection_folder,
+    load_track_texts,
 )
 from roadaware.formats.road_detections import AGENTNESS, get_label_kinds
 from roadaware.formats.score_tables import read_numbers, read_raw_samples
@@ -35,9 +40,11 @@ from roadaware.io.csv import format_csv, read_cells
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import make_folder
 from roadaware.metrics.pedestrians import Task, evaluate_samples
+from roadaware.metrics.tracking import evaluate_tracks
+from roadaware.scenes.store import is_saved
 from roadaware.scenes.tables import Scenes
 
-CorrectedTask = Literal["road", "ucf24", "actions", "corner-cases", "relations", "grounding", "sound"]
+CorrectedTask = Literal["road", "ucf24", "actions", "corner-cases", "relations", "grounding", "sound", "tracking"]
 CORRECTED_TASKS: tuple[str, ...] = get_args(CorrectedTask)
 _METRICS = {"actions": "map@0.5", "relations": "map", "grounding": "m_viou", "sound": "ciou"}
 """The score by which files of a task are compared."""
@@ -52,7 +59,7 @@ class Source:
         truth: the annotations.
         predictions: per-frame pickles or COCO results of road events, AVA's csv of actions, COCO results of corner
             cases, VidVRD's results of relations, JSON of sentences as TubeDETR or HC-STVG's evaluation
-            have it, maps of sounds.
+            have it, maps of sounds, MOT text of trackers (a file, or a folder of `VIDEO.txt`).
         images: for COCO results of road events, the annotations that list images and categories.
         labels: for actions, the label map.
         size_px: width and height of the images that corners in detection files are pixels of.
@@ -77,6 +84,7 @@ class CorrectedScores:
         after: of the corrected file; None where nothing was corrected, or it cannot be judged either.
         reason: why a file cannot be judged.
         corrected: whether mistakes of the whole file were undone.
+        beside: another score, with its values before and after.
     """
 
     findings: tuple[Diagnosis, ...] = ()
@@ -85,6 +93,7 @@ class CorrectedScores:
     after: float | None = None
     reason: str = ""
     corrected: bool = False
+    beside: tuple[str, float | None, float | None] | None = None
 
 
 def correct_file(source: Source, output: Path | None = None) -> CorrectedScores:
@@ -101,20 +110,32 @@ def correct_file(source: Source, output: Path | None = None) -> CorrectedScores:
     """
     if source.task in FORMS:
         return _correct_document(source, output)
-    raw, truth, odd = _open(source)
-    metric, before, reason = _score(source, source.predictions)
+    beside: dict[str, float] = {}
+    if source.task == "tracking":
+        known = _open_tracked(source.truth)
+        raw = load_track_texts(
+            _list_track_files(source.predictions, known), _collect_sizes(known), folder=source.predictions.is_dir()
+        )
+        truth, odd = collect_true_boxes(known), list[Diagnosis]()
+        score = partial(_score_tracks, known, beside)
+    else:
+        raw, truth, odd = _open(source)
+        score = partial(_score, source)
+    metric, before, reason = score(source.predictions)
     with tempfile.TemporaryDirectory(prefix="roadaware-") as folder:
         trials = count()
         best: list[tuple[float, str, float | None, str]] = [(_rank(before), metric, before, reason)]
+        motas = [beside.get("mota")]
 
         def accept(rows: RawPredictions) -> bool:
             """Whether rows score no less than before."""
             place = Path(folder) / str(next(trials)) / source.predictions.name
             place.parent.mkdir()
             rows.write(rows, place)
-            named, value, failed = _score(source, place)
+            named, value, failed = score(place)
             if _rank(value) < best[-1][0]:
                 return False
+            motas.append(beside.get("mota"))
             best.append((_rank(value), named or metric, value, failed))
             return True
 
@@ -132,7 +153,55 @@ def correct_file(source: Source, output: Path | None = None) -> CorrectedScores:
     if output is not None:
         corrected.write(corrected, output)
     findings = [*odd, *(each.finding for each in corrections)]
-    return CorrectedScores(tuple(findings), named, before, after, failed or reason, corrected=True)
+    more = ("mota", motas[0], motas[-1]) if source.task == "tracking" else None
+    return CorrectedScores(tuple(findings), named, before, after, failed or reason, corrected=True, beside=more)
+
+
+def _open_tracked(path: Path) -> Scenes:
+    """Ground truth with tracks: saved tables, or a dataset that is known by its content."""
+    loading.require_path(path)
+    known = (
+        loading.open_saved_scenes(path) if is_saved(path) else loading.read_release(detect_dataset_format(path), path)
+    )
+    if known.tubes.is_empty():
+        raise InputError("the ground truth has no tracks", where=str(path), hint="Tracks are judged by tracks.")
+    return known
+
+
+def _list_track_files(path: Path, known: Scenes) -> dict[str, Path]:
+    """Video to its MOT text, by the file's name.
+
+    Raises:
+        UsageError: if it is no text of MOT.
+    """
+    loading.require_path(path)
+    files = {file.stem: file for file in sorted(path.glob("*.txt"))} if path.is_dir() else {path.stem: path}
+    if not files or (path.is_file() and path.suffix.lower() != ".txt"):
+        raise UsageError(f"{path} is no MOT text of a tracker: a file, or a folder of VIDEO.txt, is corrected")
+    # A single file is of a single video, whatever it is called.
+    if len(files) == len(known.videos) == 1:
+        files = {str(known.videos["video"][0]): next(iter(files.values()))}
+    return files
+
+
+def _score_tracks(known: Scenes, beside: dict[str, float], path: Path) -> tuple[str, float | None, str]:
+    """HOTA of MOT text, and MOTA into `beside`; or why there is none."""
+    beside.clear()
+    try:
+        found = read_tracks(_list_track_files(path, known), known)
+        if found.boxes.is_empty():
+            reasons = found.rejected["reason"].head(1).to_list()
+            return "hota", None, f"no row can be taken: {reasons[0] if reasons else 'there is none'}"
+        strangers = sorted(set(found.videos["video"].to_list()) - set(known.videos["video"].cast(pl.String).to_list()))
+        if len(strangers) == len(found.videos):
+            return "hota", None, f"no video is in the ground truth, such as {strangers[0]!r}"
+        summary = evaluate_tracks(found, known).summary
+    except InputError as error:
+        return "hota", None, error.message
+    mota = _pick(summary, "mota")[1]
+    if mota is not None:
+        beside["mota"] = mota
+    return _pick(summary, "hota")
 
 
 def _correct_document(source: Source, output: Path | None) -> CorrectedScores:

@@ -45,12 +45,12 @@ from roadaware.scenes.store import is_saved
 
 _DATASETS = ("jaad", "pie")
 _SUBJECT = (
-    "environment, videos, run, pedestrians, road, ucf24, actions, relations, grounding, sound, corner-cases, or a dataset: "
-    "jaad, pie, ..."
+    "environment, videos, run, pedestrians, road, ucf24, actions, relations, grounding, sound, corner-cases, tracking, or a "
+    "dataset: jaad, pie, ..."
 )
 _PATH = "The dataset's folder or zip; of videos a video or their folder; of a run the folder that -o named."
 _DATA = "DATASET=PATH, to compare names, order and truth with the dataset's own."
-_TRUTH = "For road events, actions, relations, grounding, sound, corner cases: what is true, as `evaluate` takes it."
+_TRUTH = "For road events, actions, relations, grounding, sound, corner cases, tracking: what is true, as `evaluate` takes it."
 _OUT = "Write the corrected file, or folder of detections, here; for pedestrians the folder of scores.csv and samples.csv."
 _STRICT = "Exit with 1 if anything is wrong or suspicious."
 
@@ -87,7 +87,8 @@ def doctor(
     images, frames that are late, early or seconds, scores that are logits, per cent or costs, classes that
     are numbered or ordered otherwise. --output keeps the corrected file.
     So it does with `relations` (words, durations, boxes, subject and object), `grounding` (names, spans, boxes),
-    `sound` (names, maps that lie on their side, logits) and `pedestrians` (AUC, or balanced accuracy, before and after).
+    `sound` (names, maps that lie on their side, logits), `pedestrians` (AUC, or balanced accuracy, before and after) and
+    `tracking` (MOT text: names or exchanged videos, frames, boxes, scores, ids that are reused or none; HOTA and MOTA).
     Where nothing is to be corrected it says what is odd beside the truth: names that differ, numbers of persons for
     scores, true persons that no box meets.
 
@@ -109,6 +110,8 @@ def doctor(
 
         roadaware doctor road --truth road_trainval_v1.0.json \\
             --predictions detections --output corrected
+
+        roadaware doctor tracking --truth MOT17/train --predictions tracks.txt
     """
     if subject == "environment":
         facts = describe_environment()
@@ -227,7 +230,10 @@ def _tell(found: Sequence[Diagnosis], subject: str, *, strict: bool) -> Outcome:
 def _report_corrections(found: CorrectedScores, subject: str, out: Path | None, *, strict: bool) -> Outcome:
     """The mistakes of a file, and what it scores with and without them."""
     verdict = _tell(found.findings, subject, strict=strict)
-    score = {"metric": found.metric, "before": found.before, "after": found.after, "reason": found.reason}
+    score: dict[str, object] = {"metric": found.metric, "before": found.before, "after": found.after, "reason": found.reason}
+    if found.beside is not None:
+        name, *values = found.beside
+        score["beside"] = {"metric": name, "before": values[0], "after": values[1]}
     return Outcome(format_corrections(found, subject, out), {**verdict.data, "score": score}, verdict.failed)
 
 

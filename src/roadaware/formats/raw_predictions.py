@@ -24,7 +24,8 @@ from roadaware.io.sources import is_outside, read_file, to_printable
 
 # The four numbers before class scores in a row of a detection file.
 _CORNERS = 4
-_CSV_CELLS = 8
+_CSV_CELLS, _MOT_CELLS = 8, 7
+_SMALL_PX = 200
 _MOST_BYTES, _LARGEST_ID = 1 << 31, 1 << 53
 
 
@@ -34,7 +35,7 @@ class RawPredictions:
 
     Args:
         video: (n,) text.
-        frame: (n,) as the ground truth counts, if the file were written as it should be.
+        frame: (n,) as the ground truth counts, if the file were written as it should be; floats where it holds parts of seconds.
         corners: (n, 4) x1, y1, x2, y2, if it were.
         scores: (n, k) every score of a row: one, or agentness and class scores. NaN where there is none.
         label: (n,) the number of the row's class; None where each row scores all classes.
@@ -44,6 +45,8 @@ class RawPredictions:
         moments: what `frame` counts in this form, in the plural.
         holds_sides: whether the form has width and height in place of the second corner.
         changes: of scores, frames and names so far, for what a file holds beside its boxes.
+        tracks: (n,) the number of the row's track, -1 for none; None where the form has no tracks.
+        first_pixel: the number of the first pixel in the file, which is taken off `corners`.
     """
 
     video: pl.Series
@@ -57,6 +60,8 @@ class RawPredictions:
     moments: str = "Frames"
     holds_sides: bool = False
     changes: tuple[tuple[str, Callable[[Any], Any]], ...] = ()
+    tracks: Ints | None = None
+    first_pixel: float = 0.0
 
     def with_changes(self, **changes: Any) -> RawPredictions:
         """The same rows with other arrays."""
@@ -263,6 +268,64 @@ def load_action_csv(path: Path, sizes: Mapping[str, tuple[float, float]], first_
     label = np.round(values[:, 5]).astype(np.int64)
     image_px = _collect_image_sizes(video.to_list(), sizes)
     return RawPredictions(video, times, values[:, 1:5], values[:, 6:7], label, image_px, image_px, write)
+
+
+def load_track_texts(
+    files: Mapping[str, Path], sizes: Mapping[str, tuple[float, float]], *, folder: bool
+) -> RawPredictions:
+    """The rows of a tracker's MOT text: frame, id, left, top, width, height, conf; what stands behind it is not kept.
+
+    Args:
+        files: video to its file.
+        sizes: video to width and height of the ground truth's images.
+        folder: whether they are written anew as a folder of `VIDEO.txt`, or as one file.
+
+    Raises:
+        InputError: if a row has other than numbers in these cells, or an id that is no whole number; or there is no row.
+    """
+    parts = []
+    for video, path in files.items():
+        where = to_printable(str(path))
+        text = decode(read_file(Path(path), where, _MOST_BYTES), where)
+        for lines in iterate_line_batches(text, where):
+            cells = split_cells(lines, where, _MOT_CELLS)
+            numbers = cells.select(pl.col(f"c{k}").cast(pl.Float64, strict=False) for k in range(_MOT_CELLS))
+            whole = pl.col("c1") == pl.col("c1").round()
+            good = pl.all_horizontal(pl.all().is_finite() & (pl.all().abs() < _LARGEST_ID), whole)
+            wrong = ~numbers.select(good.fill_null(value=False)).to_series()
+            if wrong.any():
+                message = "a row should be frame,id,left,top,width,height,conf in numbers, with a whole id"
+                raise InputError(message, where=f"{where}:{cells['line'][int(wrong.arg_true()[0])]}")
+            parts.append(numbers.with_columns(video=pl.lit(video, pl.String)))
+    if not parts:
+        raise InputError("no row at all", where=to_printable(", ".join(map(str, list(files.values())[:3]))))
+    table = pl.concat(parts)
+    values = table.drop("video").to_numpy()
+    seconds = bool((values[:, 0] != np.round(values[:, 0])).any())
+    frame: Any = values[:, 0] - 1 if seconds else np.round(values[:, 0]).astype(np.int64) - 1
+    image_px = _collect_image_sizes(table["video"].to_list(), sizes)
+    # Numbers that would fill a corner of 100 x 100 pixels are shares or per cent, which count from 0.
+    first = 1.0 if np.quantile(values[:, 2], 0.95) > 100 or image_px.min() <= _SMALL_PX else 0.0
+    left, size = values[:, 2:4] - first, values[:, 4:6]
+
+    def write(changed: RawPredictions, target: Path) -> None:
+        x1, y1, x2, y2 = changed.corners.T
+        columns = {"frame": changed.frame + 1, "id": changed.tracks, "left": x1 + 1, "top": y1 + 1}
+        rows = pl.DataFrame(
+            {**columns, "width": x2 - x1, "height": y2 - y1, "conf": changed.scores[:, 0], "video": changed.video}
+        )
+        rows = rows.filter(pl.col("frame") >= 1).with_columns(x=pl.lit(-1), y=pl.lit(-1), z=pl.lit(-1))
+        names = [str(changed.change("names", name)) for name in files]
+        texts = {name: format_csv(rows.filter(pl.col("video") == name).drop("video"), header=False).encode() for name in names}
+        if folder:
+            write_folder(target, ((f"{name}.txt", text) for name, text in texts.items()))
+        else:
+            write_atomically(target, b"".join(texts.values()))
+
+    return RawPredictions(
+        table["video"], frame, np.hstack([left, left + size]), values[:, 6:7], None, np.ones_like(image_px), image_px,
+        write, holds_sides=True, tracks=values[:, 1].astype(np.int64), first_pixel=first,
+    )  # fmt: skip
 
 
 def _collect_image_sizes(names: Sequence[Any], sizes: Mapping[Any, Any]) -> Floats:

@@ -103,6 +103,10 @@ def format_corrections(found: CorrectedScores, subject: str, out: Path | None) -
     lines = [f"{found.metric} as written: {before}"]
     if found.corrected:
         lines.append(f"{found.metric} corrected:  {after}")
+    if found.beside is not None:
+        name, *values = found.beside
+        before, after = ("none" if value is None else f"{value:.4f}" for value in values)
+        lines.append(f"{name} as written: {before}, corrected: {after}")
     if found.reason:
         lines.append(f"why there is no score: {format_cell(found.reason)}")
     if out is not None:

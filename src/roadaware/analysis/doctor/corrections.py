@@ -1,7 +1,7 @@
 """Mistakes that a whole file of predictions makes, found by how much better the corrected rows fit the ground truth.
 
-Names of videos first, then corners and frames together (a wrong frame hides a wrong corner), then scores, then classes:
-each is looked for in the rows as the corrections before it leave them.
+Names of videos first, then corners and frames together (a wrong frame hides a wrong corner), then scores, then classes,
+and tracks at last: each is looked for in the rows as the corrections before it leave them.
 """
 
 from __future__ import annotations
@@ -48,6 +48,11 @@ _OUTSIDE = 0.05
 _UPRIGHT, _NEAREST, _FARTHEST = 0.9, 0.6, 1.7
 """So many boxes of a reading have to be upright, and they reach between these times as far as the true ones."""
 _ROUNDING = 1e-6
+_MOST_VIDEOS = 40
+_REUSED, _REUSED_LEAST = 0.1, 3
+"""Ids are called reused where there are so many more objects than ids, as a share and at least."""
+_REACH, _MOST_GAP = 1.0, 60
+"""A box is within so many of its sizes of where its track was a frame before; tracks end after so many frames without one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +172,9 @@ def find_corrections(
         return found, raw
     # High scores of a wrong class tell nothing of rows that name one class; rows that score all classes are ranked by them.
     last = (_find_inversion, _find_classes) if raw.label is None else (_find_classes, _find_inversion)
-    for look in (_find_places,) if boxes_alone else (_find_names, _find_places, _find_scale, *last):
+    tracks = (_find_exchanged_videos, _find_places, _find_unscored, _find_scale, _find_tracks)
+    looks = (_find_names, *(tracks if raw.tracks is not None else (_find_places, _find_scale, *last)))
+    for look in (_find_places,) if boxes_alone else looks:
         for correction in look(raw, truth):
             corrected = correction.apply(raw)
             if accept(corrected):
@@ -241,6 +248,36 @@ def _rename_videos(rows: RawPredictions, names: Mapping[str, str]) -> RawPredict
     return rows.rename(names)
 
 
+def _find_exchanged_videos(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
+    """Videos whose boxes fit those of others, whatever they are called."""
+    mine, theirs = (list(dict.fromkeys(table.to_list())) for table in (raw.video, truth.boxes["video"]))
+    if len(theirs) < 2 or max(len(mine), len(theirs)) > _MOST_VIDEOS:
+        return []
+    fit = np.zeros((len(mine), len(theirs)))
+    for at, name in enumerate(mine):
+        rows = np.flatnonzero((raw.video == name).to_numpy())[:_MOST_ROWS]
+        for there, other in enumerate(theirs):
+            renamed = raw.with_changes(video=pl.Series([other] * len(raw.video), dtype=pl.String))
+            fit[at, there] = _Compared(renamed, truth, rows).mean(_Place())
+    pairs = _assign(fit)
+    names = {mine[a]: theirs[b] for a, b in pairs if mine[a] != theirs[b] and fit[a, b] >= _LEAST}
+    as_is = np.mean([fit[at, theirs.index(name)] if name in theirs else 0.0 for at, name in enumerate(mine)])
+    best = float(sum(fit[a, b] for a, b in pairs)) / len(mine)
+    # A video that is left without its boxes would lose what it has: names are only moved in whole circles, or to free ones.
+    free = set(theirs) - set(mine)
+    if not names or not _is_clear(best, float(as_is)) or not set(names.values()) <= {*names, *free}:
+        return []
+    listed = ", ".join(f"{name!r} is {known!r}" for name, known in list(names.items())[:4])
+    finding = Diagnosis(
+        "videos",
+        "wrong",
+        "Boxes are those of other videos than their names say.",
+        f"boxes meet true ones with a mean IoU of {as_is:.2f} as named, and {best:.2f} if {listed}",
+        f"Name videos as the ground truth does: {listed}.",
+    )
+    return [Correction(finding, partial(_rename_videos, names=names))]
+
+
 # Corners and frames.
 
 _Form = tuple[str, str, Callable[[Floats], Floats]]
@@ -297,9 +334,14 @@ class _Place:
         """What is the matter, what to do, and what makes corners of the numbers."""
         return (_SIDE_FORMS if self.sides else _FORMS)[self.form]
 
-    def convert(self, corners: Floats, unit_px: Floats, image_px: Floats) -> Floats:
+    def convert(
+        self, corners: Floats, unit_px: Floats, image_px: Floats, first_pixel: float = 0.0
+    ) -> Floats:
         """(n, 4) corners in the file's due unit."""
         corners = self.words[2](corners)
+        if self.form == "from corners":
+            # A second corner counts from the first pixel, as the first one does; a width does not.
+            corners = corners - np.array([0.0, 0.0, first_pixel, first_pixel])
         if self.size is None:
             return corners
         # unit_px brings due units to the truth's pixels; a pixel of an image of `size` is image_px / size of those.
@@ -326,7 +368,13 @@ def _find_places(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
             for name in names
             if (place := _Place(name, size, sides=sides)) not in readings and held.is_plausible(place)
         ]
-    times = [(shift, None) for shift in (0, *_SHIFTS)] + [(0, rate) for rate in truth.fps if rate > 1]
+    times = [(shift, None) for shift in (0, *_SHIFTS)] + [
+        # Seconds are frames from 0, or from 1, by the rate.
+        (shift, rate)
+        for shift in ((0, -1) if raw.tracks is not None else (0,))
+        for rate in truth.fps
+        if rate > 1
+    ]
     tried = [replace(each, shift=shift, rate=rate) for each, (shift, rate) in product(readings, times)]
     best = _climb(held, max(tried, key=held.mean))
     still = _Place(shift=best.shift, rate=best.rate, sides=sides)
@@ -344,7 +392,7 @@ def _find_places(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
             Correction(
                 Diagnosis("boxes", "wrong", says, evidence, remedy),
                 lambda rows: rows.with_changes(
-                    corners=place.convert(rows.corners, rows.unit_px, rows.image_px)
+                    corners=place.convert(rows.corners, rows.unit_px, rows.image_px, rows.first_pixel)
                 ),
             )
         )
@@ -357,6 +405,8 @@ def _find_places(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
         remedy = f"Add {best.shift:+d} to all of them."
         if best.rate is not None:
             says, remedy = "Frames are seconds.", f"Multiply them by the frame rate, {best.rate:g}."
+            if raw.tracks is not None:
+                remedy = f"{remedy[:-1]}, and {'count from 1' if best.shift == 0 else 'round'}."
         change = partial(best.move, first=held.first)
         if lost := int((change(raw.frame) < 0).sum()):
             evidence += f"; {lost:,} boxes then lie before the first frame and are left out"
@@ -412,7 +462,7 @@ class _Compared:
         self.truth = truth
         self.video = raw.video.gather(some)
         self.frame, self.corners, self.unit_px = raw.frame[some], raw.corners[some], raw.unit_px[some]
-        self.image_px = raw.image_px[some]
+        self.image_px, self.first_pixel = raw.image_px[some], raw.first_pixel
         width, height = np.median(self.image_px / self.unit_px, axis=0)
         self.due = (round(float(width), 6), round(float(height), 6))
         # Seconds are told from the number that the file gives to frame 0, which is 1 where frames count from 1.
@@ -430,7 +480,7 @@ class _Compared:
 
     def is_plausible(self, place: _Place) -> bool:
         """Whether the boxes then are upright, and fill the image rather than a corner of it or far beyond."""
-        boxes = place.convert(self.corners, self.unit_px, self.image_px) * np.tile(self.unit_px, 2)
+        boxes = place.convert(self.corners, self.unit_px, self.image_px, self.first_pixel) * np.tile(self.unit_px, 2)
         with np.errstate(invalid="ignore"):
             upright = (boxes[:, 2] >= boxes[:, 0]) & (boxes[:, 3] >= boxes[:, 1])
         if upright.mean() < _UPRIGHT:
@@ -476,7 +526,7 @@ class _Compared:
             rows, boxes = self._pair(place)
             best = np.zeros(len(self.frame)), np.zeros(len(self._boxes))
             if len(rows):
-                mine = place.convert(self.corners, self.unit_px, self.image_px)[rows]
+                mine = place.convert(self.corners, self.unit_px, self.image_px, self.first_pixel)[rows]
                 mine = mine * np.tile(self.unit_px[rows], 2)
                 overlap = np.nan_to_num(paired_iou(mine, self._boxes[boxes]), nan=0.0)
                 overlap[(mine[:, 2] < mine[:, 0]) | (mine[:, 3] < mine[:, 1])] = 0
@@ -502,7 +552,7 @@ class _Compared:
         if key not in self._pairs:
             frame = place.move(self.frame, self.first)
             rows = pl.DataFrame({"video": self.video, "frame": frame}).with_row_index("row")
-            boxes = self.truth.boxes.select("video", pl.col("frame").cast(pl.Int64)).with_row_index("at")
+            boxes = self.truth.boxes.select("video", pl.col("frame").cast(rows.schema["frame"])).with_row_index("at")
             pairs = rows.join(boxes, on=["video", "frame"], maintain_order="left")
             self._pairs[key] = (
                 pairs["row"].to_numpy().astype(np.int64),
@@ -581,6 +631,98 @@ def measure_auc(score: Floats, right: Bools) -> float | None:
     counts = np.bincount(place, minlength=len(values))
     rank = (np.cumsum(counts) - (counts - 1) / 2)[place]
     return float((rank[right].sum() - n * (n + 1) / 2) / (n * m))
+
+
+def _find_unscored(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
+    """Trackers that write -1 for the score they do not have."""
+    if not (raw.scores == -1).all():
+        return []
+    finding = Diagnosis(
+        "unscored",
+        "wrong",
+        "No box has a score: conf is -1, for which rows are refused.",
+        f"all {len(raw.scores):,} rows",
+        "Write 1 where the tracker keeps no score.",
+    )
+    return [Correction(finding, lambda rows: rows.with_changes(scores=np.ones_like(rows.scores)))]
+
+
+# Tracks.
+
+
+def _find_tracks(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
+    """Ids that stand for several objects: in one frame, or one after the other; or that are none."""
+    if raw.tracks is None or len(raw.tracks) < _FEW:
+        return []
+    tracks = raw.tracks
+    loose, n_ids = float(np.mean(tracks < 0)), len(np.unique(tracks[tracks >= 0]))
+    if loose >= _UPRIGHT or n_ids >= _UPRIGHT * len(tracks):
+        seen = f"{loose:.0%} of the ids are -1" if loose >= _UPRIGHT else f"{n_ids:,} ids for {len(tracks):,} boxes"
+        finding = Diagnosis(
+            "no_tracks",
+            "wrong",
+            "Boxes are detections: no id stands in two frames.",
+            seen,
+            "Write the tracker's ids, or link the boxes with `roadaware link`; here they are linked by overlap.",
+        )
+        return [Correction(finding, lambda rows: rows.with_changes(tracks=_link(rows, np.zeros_like(tracks))))]
+    held = tracks >= 0
+    linked = _link(raw, tracks)
+    parts = np.unique(np.stack([_number_videos(raw)[held], tracks[held], linked[held]]), axis=1)
+    once = np.unique(parts[:2], axis=1)
+    # Parts of one id are no interruptions of one object: in a frame together, or far from each other.
+    reused = parts.shape[1] - once.shape[1]
+    if reused < max(_REUSED_LEAST, _REUSED * once.shape[1]):
+        return []
+    finding = Diagnosis(
+        "ids_reused",
+        "wrong",
+        "Ids stand for several objects each.",
+        f"{once.shape[1]:,} ids are of {parts.shape[1]:,} objects that stand in one frame or far from each other",
+        "Give each object of a video an id of its own, and never the same again.",
+    )
+    return [Correction(finding, lambda rows: rows.with_changes(tracks=_link(rows, tracks)))]
+
+
+def _number_videos(raw: RawPredictions) -> Ints:
+    return raw.video.rank("dense").to_numpy().astype(np.int64)
+
+
+def _link(raw: RawPredictions, ids: Ints) -> Ints:
+    """(n,) tracks from 1, those of one id in so many parts as it has objects; -1 stays where `ids` is.
+
+    A box goes on with the part of its id that is nearest in the frames before, by no more than `_REACH` sizes of the box, and
+    a little for each frame between; the nearest pairs first.
+    """
+    corners = raw.corners * np.tile(raw.unit_px, 2)
+    middle, size = (corners[:, :2] + corners[:, 2:]) / 2, np.abs(corners[:, 2:] - corners[:, :2]).mean(axis=1)
+    video, found = _number_videos(raw), np.full(len(ids), -1, dtype=np.int64)
+    order = np.lexsort((raw.frame, ids, video))
+    order = order[ids[order] >= 0]
+    key = np.stack([video[order], ids[order]])
+    cuts = np.flatnonzero((key[:, 1:] != key[:, :-1]).any(axis=0)) + 1
+    count = 0
+    for rows in np.split(order, cuts):
+        heads: list[int] = []
+        for at in np.split(rows, np.flatnonzero(np.diff(raw.frame[rows])) + 1) if len(rows) else ():
+            before = np.array([head for head in heads if raw.frame[at[0]] - raw.frame[head] <= _MOST_GAP], dtype=np.int64)
+            away = np.linalg.norm(middle[at][:, None] - middle[before][None], axis=2)
+            gap = (raw.frame[at[0]] - raw.frame[before]).astype(np.float64)
+            reach = np.maximum(size[at][:, None], size[before][None]) * _REACH * np.sqrt(gap)[None]
+            share = away / np.maximum(reach, 1e-9)
+            taken: set[int] = set()
+            for place in np.argsort(share, axis=None, kind="stable").tolist():
+                one, other = divmod(place, len(before))
+                head = int(before[other])
+                if share[one, other] <= 1 and found[at[one]] < 0 and head not in taken:
+                    found[at[one]] = found[head]
+                    taken.add(head)
+            for row in at[found[at] < 0].tolist():
+                count += 1
+                found[row] = count
+            ended = {int(found[row]) for row in at.tolist()}
+            heads = [head for head in heads if int(found[head]) not in ended] + at.tolist()
+    return found
 
 
 # Classes.

@@ -1,0 +1,222 @@
+"""A mistake planted in a tracker's MOT text is named and undone, and the corrected file scores as the clean one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from roadaware.analysis.corrected_scores import CorrectedScores, Source, correct_file
+from roadaware.cli.app import main
+from roadaware.errors import InputError, UsageError
+from roadaware.scenes.store import save
+from roadaware.scenes.tables import Meta, Scenes
+
+WIDTH, HEIGHT, FPS, LENGTH = 1280, 720, 25.0, 90
+Rows = dict[str, np.ndarray]
+"""Video to (n, 7) frame, id, left, top, width, height, conf as MOT has them."""
+
+
+@functools.cache
+def build(seed: int = 0) -> tuple[Scenes, Rows]:
+    """Three videos of moving boxes, and a fair tracker of them: jittered, with gaps, false boxes and some exchanged ids."""
+    rng = np.random.default_rng(seed)
+    boxes, tubes, rows = [], [], {}
+    for video in ("alley", "bridge", "crossing"):
+        lines = []
+        for track in range(1, 9):
+            tube = len(tubes)
+            tubes.append((tube, video, str(track)))
+            begin, end = sorted((int(rng.integers(0, 40)), int(rng.integers(50, LENGTH))))
+            size = rng.uniform(40, 160, 2)
+            place, speed = rng.uniform((0, 0), (1000, 500)), rng.normal(0, 2, 2)
+            for frame in range(begin, end):
+                corner = place + speed * (frame - begin)
+                boxes.append((video, frame, tube, *corner, *(corner + size)))
+                if rng.random() < 0.9:
+                    noisy = np.concatenate([corner + 1, size]) + rng.normal(0, 2, 4)
+                    lines.append((frame + 1, track, *noisy, round(rng.uniform(0.4, 1), 4)))
+        lines += [
+            (int(rng.integers(1, LENGTH)), 50 + k, *rng.uniform((0, 0, 40, 40), (1000, 500, 160, 160)), 0.3)
+            for k in range(6)
+        ]
+        rows[video] = np.array(sorted(lines))
+    corners = ("x1_px", "y1_px", "x2_px", "y2_px")
+    table = pl.DataFrame(boxes, orient="row", schema=["video", "frame", "tube", *corners])
+    spans = table.group_by("tube").agg(start_frame=pl.col("frame").min(), end_frame=pl.col("frame").max() + 1)
+    named = pl.DataFrame(tubes, orient="row", schema=["tube", "video", "name"])
+    scenes = Scenes(
+        videos=pl.DataFrame({"video": list(rows)}).with_columns(
+            width_px=WIDTH, height_px=HEIGHT, fps=pl.lit(FPS, pl.Float32), n_frames=LENGTH
+        ),
+        boxes=table.with_row_index("box").with_columns(pl.col("box", "frame", "tube").cast(pl.Int64)),
+        tubes=named.join(spans, on="tube", maintain_order="left"),
+        meta=Meta("MOT"),
+    )
+    return scenes, rows
+
+
+def put(rows: Rows, folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    for video, values in rows.items():
+        text = "".join(",".join(f"{number:.10g}" for number in line) + ",-1,-1,-1\n" for line in values)
+        (folder / f"{video}.txt").write_text(text)
+    return folder
+
+
+def edit(*columns: int) -> Callable[[Callable[..., np.ndarray]], Callable[[Rows], Rows]]:
+    """A change of these columns of every file."""
+
+    def make(change: Callable[..., np.ndarray]) -> Callable[[Rows], Rows]:
+        def apply(rows: Rows) -> Rows:
+            found = {}
+            for video, values in rows.items():
+                found[video] = values.copy()
+                found[video][:, list(columns)] = change(values[:, list(columns)])
+            return found
+
+        return apply
+
+    return make
+
+
+def restart_ids(rows: Rows) -> Rows:
+    """Ids from 1 again in every third of the video, and each object another than in the third before."""
+    found = {}
+    for video, values in rows.items():
+        values = values.copy()
+        values[:, 1] = 1 + (values[:, 1] + 3 * (values[:, 0] // 30)) % 8
+        order = np.unique(values[:, :2], axis=0, return_index=True)[1]
+        found[video] = values[np.sort(order)]
+    return found
+
+
+SIZE = np.array([WIDTH, HEIGHT] * 2)
+ONE = np.array([1, 1, 0, 0])
+# Says, change, and whether the corrected file scores as the clean one to the last digit or nearly.
+PLANTED: dict[str, tuple[str, Callable[[Rows], Rows], float]] = {
+    "frames from 0": ("Frames are 1 early", edit(0)(lambda f: f - 1), 0.02),
+    "frames from 2": ("Frames are 1 late", edit(0)(lambda f: f + 1), 1e-6),
+    "seconds": ("Frames are seconds", edit(0)(lambda f: (f - 1) / FPS), 1e-6),
+    "seconds from 1": ("Frames are seconds", edit(0)(lambda f: f / FPS), 1e-6),
+    "shares": ("are shares of the image", edit(2, 3, 4, 5)(lambda b: (b - ONE) / SIZE), 1e-6),
+    "per cent": ("are per cent of the image", edit(2, 3, 4, 5)(lambda b: 100 * (b - ONE) / SIZE), 1e-6),
+    "corners": (
+        "second corner where width and height",
+        edit(2, 3, 4, 5)(lambda b: np.hstack([b[:, :2], b[:, :2] + b[:, 2:]])),
+        1e-6,
+    ),
+    "centre": ("centre", edit(2, 3, 4, 5)(lambda b: np.hstack([b[:, :2] + b[:, 2:] / 2, b[:, 2:]])), 1e-6),
+    "640": (
+        "pixels of images of 640x360",
+        edit(2, 3, 4, 5)(lambda b: (b - ONE) / 2 + ONE),
+        1e-6,
+    ),
+    "names": (
+        "Videos have other names",
+        lambda rows: {f"{video}.mp4": values for video, values in rows.items()},
+        1e-6,
+    ),
+    "exchanged": (
+        "Boxes are those of other videos",
+        lambda rows: dict(zip(rows, [*list(rows.values())[1:], rows["alley"]], strict=True)),
+        1e-6,
+    ),
+    "numbered": (
+        "Boxes are those of other videos",
+        lambda rows: {str(k): values for k, values in enumerate(rows.values())},
+        1e-6,
+    ),
+    "unscored": ("conf is -1", edit(6)(lambda s: np.full_like(s, -1)), 1e-6),
+    "per cent of scores": ("Scores are per cent", edit(6)(lambda s: 100 * s), 1e-6),
+    "ids restart": ("Ids stand for several objects", restart_ids, 0.2),
+    "no ids": ("Boxes are detections", edit(1)(lambda i: np.full_like(i, -1)), 0.2),
+    "an id a row": (
+        "Boxes are detections",
+        edit(1)(lambda i: np.arange(1, len(i) + 1, dtype=np.float64)[:, None]),
+        0.2,
+    ),
+    "shares and late": (
+        "are shares of the image",
+        lambda rows: edit(2, 3, 4, 5)(lambda b: (b - ONE) / SIZE)(edit(0)(lambda f: f + 1)(rows)),
+        1e-6,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def truth(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tracked") / "truth"
+    save(build()[0], folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def clean(truth: Path, tmp_path_factory: pytest.TempPathFactory) -> CorrectedScores:
+    found = correct_file(Source("tracking", truth, put(build()[1], tmp_path_factory.mktemp("clean") / "tracks")))
+    assert found.findings == ()
+    assert 0.6 < (found.before or 0) < 0.98, "a fair tracker is taken as it is"
+    return found
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if place % 5 else ()) for place, name in enumerate(PLANTED)]
+)
+def test_a_planted_mistake_of_tracks_is_named_and_undone(
+    truth: Path, clean: CorrectedScores, name: str, tmp_path: Path
+) -> None:
+    says, change, near = PLANTED[name]
+    planted, output = put(change(build()[1]), tmp_path / "tracks"), tmp_path / "out"
+    found = correct_file(Source("tracking", truth, planted), output)
+    assert says in " ".join(each.says for each in found.findings)
+    assert len(found.findings) == 1 + (name == "shares and late")
+    assert found.after == pytest.approx(clean.before, abs=near)
+    assert found.before is None or found.before <= found.after
+    assert found.beside is not None
+    assert found.beside[0] == "mota"
+    assert found.beside[2] is not None
+    again = correct_file(Source("tracking", truth, output))
+    assert again.findings == ()
+    assert again.before == found.after
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_tracker_without_a_mistake_is_left_alone(seed: int, tmp_path: Path) -> None:
+    scenes, rows = build(seed)
+    save(scenes, tmp_path / "truth")
+    assert correct_file(Source("tracking", tmp_path / "truth", put(rows, tmp_path / "tracks"))).findings == ()
+
+
+@pytest.mark.parametrize("line", ["frame,id,x", "1,2.5,3,4,5,6,1", "1,1,3,4,5,nan,1", "1,1,3,4,5,6"])
+def test_rows_that_are_no_tracks_are_refused(line: str, truth: Path, tmp_path: Path) -> None:
+    (tmp_path / "alley.txt").write_text(f"1,1,10,10,20,20,1,-1,-1,-1\n{line}\n")
+    with pytest.raises(InputError, match="a row should be frame,id"):
+        correct_file(Source("tracking", truth, tmp_path / "alley.txt"))
+
+
+def test_what_is_no_text_of_a_tracker_is_refused(truth: Path, tmp_path: Path) -> None:
+    (tmp_path / "tracks.json").write_text("[]")
+    with pytest.raises(UsageError, match="no MOT text"):
+        correct_file(Source("tracking", truth, tmp_path / "tracks.json"))
+    (tmp_path / "alley.txt").write_text("")
+    with pytest.raises(InputError, match="no row at all"):
+        correct_file(Source("tracking", truth, tmp_path / "alley.txt"))
+
+
+def test_doctor_of_tracking_says_both_scores(
+    truth: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = {"bridge": build()[1]["bridge"] + np.array([1, 0, 0, 0, 0, 0, 0])}
+    tracks = put(rows, tmp_path / "tracks") / "bridge.txt"
+    words = ["--truth", str(truth), "--predictions", str(tracks), "--output", str(tmp_path / "bridge.txt")]
+    assert main(["doctor", "tracking", *words]) == 0
+    said = capsys.readouterr().out
+    assert "Frames are 1 late" in said
+    assert "hota corrected" in said
+    assert "mota as written" in said
+    assert (tmp_path / "bridge.txt").is_file()
