@@ -1,4 +1,7 @@
-"""Processor seconds of Datumaro or supervision for files of boxes: `PYTHON box_form_peers.py LIBRARY FORM FOLDER [write]`, in their venv."""
+"""Processor seconds of Datumaro or supervision for files of boxes, in their venv.
+
+`PYTHON box_form_peers.py LIBRARY FORM FOLDER [write]`
+"""
 
 from __future__ import annotations
 
