@@ -1,7 +1,7 @@
 """JSON files larger than memory: an object in which one list is long, read block by block as strictly as `io.json` reads.
 
 The file is gone through twice: first all but the long list is read, wherever that stands, then the list in parts. Only the
-depth of brackets is followed here, in arrays; values are parsed by `io.json`.
+depth of brackets is followed here, in arrays over brackets and quotes; values are parsed by `io.json`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,12 @@ from roadaware.io.sources import MAX_FILE_BYTES
 BLOCK = 1 << 22
 _AHEAD = 256
 """Bytes that are kept back, in which the name of the list may begin."""
-_BACKSLASH, _COMMA, _QUOTE = b'\\,"'
-_DEPTHS = bytes({ord("["): 1, ord("{"): 1, ord("]"): 255, ord("}"): 255}.get(n, 0) for n in range(256))
+_BACKSLASH, _COMMA = b"\\,"
+_QUOTE = 2
+# What each byte is to the structure: a step of depth (255 is -1), a quote, or nothing.
+_KINDS = bytes(
+    {**dict.fromkeys(b"[{", 1), **dict.fromkeys(b"]}", 255), ord('"'): _QUOTE}.get(n, 0) for n in range(256)
+)
 
 
 @dataclass(frozen=True)
@@ -63,24 +67,24 @@ def read_around(stream: FileIO, name: str, where: str) -> Surroundings:
         seen.update(block)
         held, last = held + block, not block
         limit = len(held) if last else _settle(held, len(held) - _AHEAD)
-        depths, texts = _follow(held[:limit], depth, inside)
+        marks = _follow(held[:limit], depth, inside)
         at = 0
         while at < limit:
             if begin >= 0:
                 # Within the list brackets are two deep at least.
-                ends = np.flatnonzero(depths[at:] == 1)
-                high = at + int(ends[0]) if len(ends) else limit
-                if (cut := _find_last_comma(held, depths, texts, at, high)) is not None:
+                end = marks.find_depth(1, at)
+                high = limit if end is None else end
+                if (cut := _find_last_comma(held, marks, at, high)) is not None:
                     parts.append((begin, place + cut))
                     begin = place + cut + 1
-                if not len(ends):
+                if end is None:
                     break
                 at = high
                 parts.append((begin, place + at))
                 begin = -1
             found = next(
-                (m for m in pattern.finditer(held, at) if m.start() < limit and depths[m.start()] == 1
-                 and texts[m.start()] and not (texts[m.start() - 1] if m.start() else inside)), None,
+                (m for m in pattern.finditer(held, at) if m.start() < limit and marks.get_state(m.start()) == (1, True)
+                 and not marks.get_state(m.start() - 1)[1]), None,
             )  # fmt: skip
             if found is not None and found.end() > limit:
                 limit, found = found.start(), None
@@ -94,7 +98,7 @@ def read_around(stream: FileIO, name: str, where: str) -> Surroundings:
                 where=where,
             )
         if limit:
-            depth, inside = int(depths[limit - 1]), bool(texts[limit - 1])
+            depth, inside = marks.get_state(limit - 1)
         held, place = held[limit:], place + limit
     if begin >= 0:
         raise InputError(
@@ -132,16 +136,15 @@ def iterate_parts(stream: FileIO, parts: tuple[tuple[int, int], ...], where: str
             raise InputError(f"not strict JSON: an element is missing at byte {begin}", where=where)
 
 
-def _find_last_comma(
-    held: bytes, depths: npt.NDArray[np.int32], texts: Bools, low: int, high: int
-) -> int | None:
+def _find_last_comma(held: bytes, marks: _Marks, low: int, high: int) -> int | None:
     """The last place between two elements of the list, which is two deep; None where there is none."""
     # Nearly always it lies close to the end.
     for start in (max(low, high - (1 << 14)), low):
-        marks = np.frombuffer(held, np.uint8, max(0, high - start), start) == _COMMA
-        commas = np.flatnonzero(marks & (depths[start:high] == 2) & ~texts[start:high])
+        commas = start + np.flatnonzero(np.frombuffer(held, np.uint8, max(0, high - start), start) == _COMMA)
+        states = np.searchsorted(marks.places, commas, "right")
+        commas = commas[(marks.depths[states] == 2) & ~marks.texts[states]]
         if len(commas):
-            return start + int(commas[-1])
+            return int(commas[-1])
     return None
 
 
@@ -152,17 +155,47 @@ def _settle(held: bytes, limit: int) -> int:
     return max(limit, 0)
 
 
-def _follow(part: bytes, depth: int, inside: bool) -> tuple[npt.NDArray[np.int32], Bools]:
-    """How deep brackets are nested behind each byte, and whether a text goes on behind it.
+@dataclass(frozen=True, eq=False)
+class _Marks:
+    """Brackets and quotes of a part, with what holds behind each.
+
+    Args:
+        places: (n,) of the bytes, ascending.
+        depths: (n + 1,) how deep brackets are nested before the first, and behind each.
+        texts: (n + 1,) whether a text goes on there.
+    """
+
+    places: npt.NDArray[np.int64]
+    depths: npt.NDArray[np.int32]
+    texts: Bools
+
+    def get_state(self, place: int) -> tuple[int, bool]:
+        """Depth and whether a text goes on, behind the byte at `place`; -1 is before the first."""
+        number = int(np.searchsorted(self.places, place, "right"))
+        return int(self.depths[number]), bool(self.texts[number])
+
+    def find_depth(self, depth: int, low: int) -> int | None:
+        """The first bracket or quote from `low` on behind which brackets are so deep."""
+        first = int(np.searchsorted(self.places, low))
+        found = np.flatnonzero(self.depths[first + 1 :] == depth)
+        return int(self.places[first + found[0]]) if len(found) else None
+
+
+def _follow(part: bytes, depth: int, inside: bool) -> _Marks:
+    """What holds behind the brackets and quotes of a part.
 
     Args:
         part: does not begin or end within an escape.
-        depth: before it.
+        depth: how deep brackets are nested before it.
         inside: whether it begins within a text.
     """
     if b"\\" in part:
         # Pairs of backslashes first, or else the quote in \\" would count as escaped.
         part = part.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
-    texts: Bools = np.logical_xor.accumulate(np.frombuffer(part, np.uint8) == _QUOTE) ^ inside
-    steps = np.frombuffer(part.translate(_DEPTHS), np.int8)
-    return depth + np.cumsum(np.where(texts, 0, steps), dtype=np.int32), texts
+    kinds = np.frombuffer(part.translate(_KINDS), np.int8)
+    places = np.flatnonzero(kinds != 0)
+    kinds = kinds[places]
+    quotes = kinds == _QUOTE
+    texts = np.logical_xor.accumulate(np.concatenate([[inside], quotes]))
+    steps = np.where(quotes | texts[1:], 0, kinds)
+    return _Marks(places, np.cumsum(np.concatenate([[depth], steps]), dtype=np.int32), texts)
