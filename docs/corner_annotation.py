@@ -93,7 +93,9 @@ def fit_chances(folder: Path, town: str, seed: int) -> None:
             met[rows["row"].to_numpy()] = overlaps.max(axis=1) >= MET
     seen = held.boxes.with_columns(met=pl.Series(met)).filter(~pl.col("carried"))
     table = tracking.describe_tracks(held.boxes)
-    wanted = table.join(seen.group_by("tube").agg(pl.col("met").any()), on="tube", maintain_order="left")["met"]
+    wanted = table.join(seen.group_by("tube").agg(pl.col("met").any()), on="tube", maintain_order="left")[
+        "met"
+    ]
     rows = table.select(tracking.TRACK_FEATURES).to_numpy()
     mean, spread = rows.mean(axis=0), rows.std(axis=0)
     model = LogisticRegression(C=0.3, max_iter=500).fit((rows - mean) / spread, wanted.to_numpy())
