@@ -1,8 +1,8 @@
 """Measure lists of images on scenes with and without corner cases: `corner_annotation.py FOLDER TOWN SEED`.
 
 Makes 8 scenes with four things on the road and 16 with none put there in that town, follows proposals over their images, and
-says what lists find: `city-a 8171`. A fourth argument, `fit`, learns from such scenes instead how likely a thing that was followed is
-a corner case, for src/roadaware/corner_cases/track_chances.json: `low-sun 371 fit`.
+says what lists find: `city-a 8171`. A fourth argument, `fit`, learns from such scenes instead how likely a thing that was followed
+is a corner case, for src/roadaware/corner_cases/track_chances.json: `low-sun 371 fit`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ def fit_chances(folder: Path, town: str, seed: int) -> None:
             met[rows["row"].to_numpy()] = overlaps.max(axis=1) >= MET
     seen = held.boxes.with_columns(met=pl.Series(met)).filter(~pl.col("carried"))
     table = tracking.describe_tracks(held.boxes)
-    wanted = table.join(seen.group_by("tube").agg(pl.col("met").any()), on="tube", maintain_order="left")["met"]
+    wanted = table.join(seen.group_by("tube").agg(pl.col("met").any()), on="tube", maintain_order="left")[
+        "met"
+    ]
     rows = table.select(tracking.TRACK_FEATURES).to_numpy()
     mean, spread = rows.mean(axis=0), rows.std(axis=0)
     model = LogisticRegression(C=0.3, max_iter=500).fit((rows - mean) / spread, wanted.to_numpy())

@@ -125,7 +125,9 @@ def test_a_standing_thing_lends_its_cuboid_to_sweeps_that_missed_it():
 
 
 def test_a_chance_is_of_a_thing_and_all_of_its_boxes_have_it():
-    both = planted(lambda t: (30.0, 2.0), [0, 2, 3]) + planted(lambda t: (20.0, -4.0), [0, 1, 2, 3], score=0.9)
+    both = planted(lambda t: (30.0, 2.0), [0, 2, 3]) + planted(
+        lambda t: (20.0, -4.0), [0, 1, 2, 3], score=0.9
+    )
     found = track(both)
     chances = found.boxes.group_by("tube").agg(pl.col("chance").unique())["chance"].to_list()
     assert [len(each) for each in chances] == [1, 1]
@@ -142,7 +144,10 @@ def test_a_chance_is_of_a_thing_and_all_of_its_boxes_have_it():
     # What is not known of a thing (no cuboid) counts as nothing, and a thing that nobody saw has no chance.
     unknown = found.boxes.with_columns(height_m=pl.lit(float("nan")))
     assert estimate_chances(unknown)["chance"].is_between(0, 1).all()
-    assert estimate_chances(found.boxes.with_columns(carried=pl.lit(value=True)))["chance"].to_list() == [0.0] * 8
+    assert (
+        estimate_chances(found.boxes.with_columns(carried=pl.lit(value=True)))["chance"].to_list()
+        == [0.0] * 8
+    )
 
 
 def test_a_thing_seen_once_and_one_that_moves_lend_nothing():

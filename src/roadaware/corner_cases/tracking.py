@@ -238,8 +238,8 @@ TRACK_FEATURES = (
     "background",
     "common",
 )
-"""Columns of `describe_tracks`: greatest and summed score, persistence, sweeps, most returns, least distance, size, feet above
-the LiDAR, movement, mean share of background, and greatest overlap with a common object."""
+"""Columns of `describe_tracks`: greatest and summed score, persistence, sweeps, most returns, least distance, size, feet
+above the LiDAR, movement, mean share of background, and greatest overlap with a common object."""
 
 
 def estimate_chances(boxes: pl.DataFrame) -> pl.DataFrame:

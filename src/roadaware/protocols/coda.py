@@ -10,8 +10,8 @@ cent; `coda_notes.csv` says which numbers are questionable and why, `*` standing
 (parameters of the proposals) are `COPG_TABLES`.
 
 Source: Li et al., CODA: A Real-World Road Corner Case Dataset for Object Detection in Autonomous Driving, ECCV 2022
-(arXiv:2203.07724): Table 1 in section 3, classes in 5.1, Table 2 in 5, Tables 3 and 4 in 6, Tables 8 to 10 in appendix D; SSLAD
-challenge 2022, track 3; AD-OWOD, ACM MM 2024."""
+(arXiv:2203.07724): Table 1 in section 3, classes in 5.1, Table 2 in 5, Tables 3 and 4 in 6, Tables 8 to 10 in appendix D;
+SSLAD challenge 2022, track 3; AD-OWOD, ACM MM 2024."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_chances_of_new_things_and_new_views_are_what_an_image_is_worth():
         assert table["worth"].to_list() == pytest.approx([1.15, 1.0, 0.4, 0.5, 0.9])
         # Of the last one all is known and its neighbour stands above.
         assert table["priority"].to_list() == pytest.approx([1.15, 1.0, 0.4, 0.25, 0.4 / 7 / 4])
-    with pytest.raises(UsageError, match="no column 'chance'.*--track"):
+    with pytest.raises(UsageError, match=r"no column 'chance'.*--track"):
         rank_images(_claims(*rows), PICTURES, SelectionConfig(by="chance"))
 
 

@@ -31,10 +31,11 @@ LISTED: dict[str, Any] = {
 }
 """Columns of a list: `priority` is `worth` times `novelty`."""
 TUBE, CHANCE = "tube", "chance"
-"""Columns of proposals that were tracked: of which thing a box is, over the images of a video, and the chance that the thing is
-a corner case."""
+"""Columns of proposals that were tracked: of which thing a box is, over the images of a video, and the chance that the thing
+is a corner case."""
 VIEW, VIEW_FRAMES = 0.4, 7
-"""What a view counts that no image above shows, and how many frames away one is wholly new: what nobody proposed may be there."""
+"""What a view counts that no image above shows, and how many frames away one is wholly new: what nobody proposed
+may be there."""
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,8 @@ def _check(predictions: Predictions, table: pl.DataFrame, config: SelectionConfi
     column = _get_column(config)
     if config.by == "chance" and column not in predictions.boxes.columns:
         raise UsageError(
-            f"the proposals have no column {CHANCE!r}, the chance that a thing is a corner case: propose with --track and give "
-            "the tables `tracks`, or rank by count"
+            f"the proposals have no column {CHANCE!r}, the chance that a thing is a corner case: propose with --track and "
+            "give the tables `tracks`, or rank by count"
         )
     if column not in predictions.boxes.columns:
         numbers = [name for name, dtype in predictions.boxes.schema.items() if dtype.is_float()]
