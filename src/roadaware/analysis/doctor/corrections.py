@@ -334,9 +334,7 @@ class _Place:
         """What is the matter, what to do, and what makes corners of the numbers."""
         return (_SIDE_FORMS if self.sides else _FORMS)[self.form]
 
-    def convert(
-        self, corners: Floats, unit_px: Floats, image_px: Floats, first_pixel: float = 0.0
-    ) -> Floats:
+    def convert(self, corners: Floats, unit_px: Floats, image_px: Floats, first_pixel: float = 0.0) -> Floats:
         """(n, 4) corners in the file's due unit."""
         corners = self.words[2](corners)
         if self.form == "from corners":
@@ -480,7 +478,9 @@ class _Compared:
 
     def is_plausible(self, place: _Place) -> bool:
         """Whether the boxes then are upright, and fill the image rather than a corner of it or far beyond."""
-        boxes = place.convert(self.corners, self.unit_px, self.image_px, self.first_pixel) * np.tile(self.unit_px, 2)
+        boxes = place.convert(self.corners, self.unit_px, self.image_px, self.first_pixel) * np.tile(
+            self.unit_px, 2
+        )
         with np.errstate(invalid="ignore"):
             upright = (boxes[:, 2] >= boxes[:, 0]) & (boxes[:, 3] >= boxes[:, 1])
         if upright.mean() < _UPRIGHT:
@@ -552,7 +552,9 @@ class _Compared:
         if key not in self._pairs:
             frame = place.move(self.frame, self.first)
             rows = pl.DataFrame({"video": self.video, "frame": frame}).with_row_index("row")
-            boxes = self.truth.boxes.select("video", pl.col("frame").cast(rows.schema["frame"])).with_row_index("at")
+            boxes = self.truth.boxes.select(
+                "video", pl.col("frame").cast(rows.schema["frame"])
+            ).with_row_index("at")
             pairs = rows.join(boxes, on=["video", "frame"], maintain_order="left")
             self._pairs[key] = (
                 pairs["row"].to_numpy().astype(np.int64),
@@ -655,9 +657,15 @@ def _find_tracks(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
     if raw.tracks is None or len(raw.tracks) < _FEW:
         return []
     tracks = raw.tracks
-    loose, n_ids = float(np.mean(tracks < 0)), len(np.unique(tracks[tracks >= 0]))
+    held = tracks >= 0
+    named = np.unique(np.stack([_number_videos(raw)[held], tracks[held]]), axis=1)
+    loose, n_ids = float(np.mean(~held)), named.shape[1]
     if loose >= _UPRIGHT or n_ids >= _UPRIGHT * len(tracks):
-        seen = f"{loose:.0%} of the ids are -1" if loose >= _UPRIGHT else f"{n_ids:,} ids for {len(tracks):,} boxes"
+        seen = (
+            f"{loose:.0%} of the ids are -1"
+            if loose >= _UPRIGHT
+            else f"{n_ids:,} ids for {len(tracks):,} boxes"
+        )
         finding = Diagnosis(
             "no_tracks",
             "wrong",
@@ -665,20 +673,19 @@ def _find_tracks(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
             seen,
             "Write the tracker's ids, or link the boxes with `roadaware link`; here they are linked by overlap.",
         )
-        return [Correction(finding, lambda rows: rows.with_changes(tracks=_link(rows, np.zeros_like(tracks))))]
-    held = tracks >= 0
+        return [
+            Correction(finding, lambda rows: rows.with_changes(tracks=_link(rows, np.zeros_like(tracks))))
+        ]
     linked = _link(raw, tracks)
-    parts = np.unique(np.stack([_number_videos(raw)[held], tracks[held], linked[held]]), axis=1)
-    once = np.unique(parts[:2], axis=1)
     # Parts of one id are no interruptions of one object: in a frame together, or far from each other.
-    reused = parts.shape[1] - once.shape[1]
-    if reused < max(_REUSED_LEAST, _REUSED * once.shape[1]):
+    parts = np.unique(np.stack([_number_videos(raw)[held], tracks[held], linked[held]]), axis=1)
+    if parts.shape[1] - n_ids < max(_REUSED_LEAST, _REUSED * n_ids):
         return []
     finding = Diagnosis(
         "ids_reused",
         "wrong",
         "Ids stand for several objects each.",
-        f"{once.shape[1]:,} ids are of {parts.shape[1]:,} objects that stand in one frame or far from each other",
+        f"{n_ids:,} ids are of {parts.shape[1]:,} objects that stand in one frame or far from each other",
         "Give each object of a video an id of its own, and never the same again.",
     )
     return [Correction(finding, lambda rows: rows.with_changes(tracks=_link(rows, tracks)))]
@@ -705,7 +712,9 @@ def _link(raw: RawPredictions, ids: Ints) -> Ints:
     for rows in np.split(order, cuts):
         heads: list[int] = []
         for at in np.split(rows, np.flatnonzero(np.diff(raw.frame[rows])) + 1) if len(rows) else ():
-            before = np.array([head for head in heads if raw.frame[at[0]] - raw.frame[head] <= _MOST_GAP], dtype=np.int64)
+            before = np.array(
+                [head for head in heads if raw.frame[at[0]] - raw.frame[head] <= _MOST_GAP], dtype=np.int64
+            )
             away = np.linalg.norm(middle[at][:, None] - middle[before][None], axis=2)
             gap = (raw.frame[at[0]] - raw.frame[before]).astype(np.float64)
             reach = np.maximum(size[at][:, None], size[before][None]) * _REACH * np.sqrt(gap)[None]
