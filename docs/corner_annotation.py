@@ -1,8 +1,8 @@
 """Measure lists of images on scenes with and without corner cases: `corner_annotation.py FOLDER TOWN SEED`.
 
 Makes 8 scenes with four things on the road and 16 with none put there in that town, follows proposals over their images, and
-says what lists find: `city-a 8171`. A fourth argument, `fit`, learns from such scenes instead how likely a thing that was followed
-is a corner case, for src/roadaware/corner_cases/track_chances.json: `low-sun 371 fit`.
+says what lists find: `city-a 8171`. A fourth argument, `fit`, learns from such scenes instead how likely a thing that was
+followed is a corner case, for src/roadaware/corner_cases/track_chances.json: `low-sun 371 fit`.
 """
 
 from __future__ import annotations

@@ -110,6 +110,20 @@ def test_a_name_without_a_path_and_a_path_without_data(
     assert "COCO, YOLO, MOT, CVAT" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("inside", "told"),
+    [("drive_000001.txt", "the folder that holds 'labels/'"), ("drive.mp4", "roadaware predict --videos")],
+)
+def test_a_folder_of_something_else_says_what_it_is_for(
+    inside: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / inside).write_text(LINES)
+    assert main(["read", str(tmp_path / "train")]) == 3
+    assert f"such as {inside}: " in (err := capsys.readouterr().err)
+    assert told in err
+
+
 def test_saved_tables_need_no_name(folder: Path, tmp_path: Path) -> None:
     assert main(["read", str(folder), "-o", str(tmp_path / "a"), "-q"]) == 0
     shutil.rmtree(folder)

@@ -196,6 +196,24 @@ def test_holes_are_filled_ends_are_cut_and_labels_go_by_name() -> None:
     assert "1 tubes had holes" in said
 
 
+@pytest.mark.parametrize(
+    ("factor", "says"),
+    [(1 / 200, "look like shares of the image"), (10, "1 boxes lie outside their image"), (1, "")],
+)
+def test_boxes_in_other_pixels_are_said(factor: float, says: str) -> None:
+    predictions, scenes = toy()
+    scaled = [pl.col(side) * factor for side in ("x1_px", "y1_px", "x2_px", "y2_px")]
+    found = build_submission(predictions.with_tables(boxes=predictions.boxes.with_columns(scaled)), scenes)
+    costly = " ".join(remark.says for remark in found.remarks if remark.costs)
+    assert says in costly
+    assert bool(says) == bool(costly)
+
+
+def test_labels_without_a_tube_are_named() -> None:
+    said = [remark.says for remark in build_submission(*toy()).remarks if not remark.costs]
+    assert "No tubes of 1 of 2 agent labels, each 0 in the mean: Car." in said
+
+
 def test_two_sets_become_one_file_with_the_same_bytes_each_time() -> None:
     predictions, scenes = toy()
     one = build_submission(predictions, scenes)

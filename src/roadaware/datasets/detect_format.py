@@ -18,6 +18,8 @@ from roadaware.io.storage import locate_content
 _HEAD, _TAIL = 1 << 22, 1 << 20
 _MOST_FILES, _DEEPEST, _SHOWN = 60, 4, 60
 _SUFFIXES = (".json", ".csv", ".xml")
+FILMS = (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi")
+"""Endings of the videos that annotations are about."""
 _ZIP = b"PK\x03\x04"
 _AVA_COLUMNS = (7, 8)
 _OFFICIAL = ("st_frame", "ed_frame", "bbox")
@@ -93,7 +95,7 @@ def detect_dataset_format(path: Path) -> str:
     if (layout := _by_layout(path)) is not None:
         return layout
     raise InputError(
-        f"expected annotations of a known format, found {seen or 'no .json, .csv or .xml file'}",
+        f"expected annotations of a known format, found {seen or _describe_files(path)}",
         where=to_printable(str(path)),
         hint="ROAD, JAAD, PIE, UCF101-24, "
         "COCO, YOLO, MOT, CVAT, Pascal VOC, csv of boxes, BDD100K, OpenLABEL, VIA, VoTT, FiftyOne, ActivityNet, "
@@ -207,6 +209,19 @@ def _describe_break(head: bytes, tail: bytes) -> str:
     begins, ends = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1], (tail or head).rstrip()[-1:]
     broken = begins in (b"{", b"[") and ends not in (b"}", b"]")
     return " and breaks off, as JSON that was copied or written in part" if broken else ""
+
+
+def _describe_files(path: Path) -> str:
+    """What lies in a folder without annotations that say themselves what they are, and what it may be meant for."""
+    found = "no .json, .csv or .xml file"
+    names = sorted(each.name for each in path.iterdir()) if path.is_dir() else []
+    for suffixes, meaning in (
+        ((".txt",), "boxes of YOLO are read where the folder that holds 'labels/' is named"),
+        (FILMS, "videos without annotations are for `roadaware predict --videos`"),
+    ):
+        if first := next((name for name in names if name.lower().endswith(suffixes)), None):
+            return f"{found} but such as {to_printable(first, 60)}: {meaning}"
+    return found
 
 
 def _files(path: Path) -> Iterator[tuple[str, bytes, bytes]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from roadaware.datasets.detect_format import FILMS
 from roadaware.datasets.issues import Findings
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.io.images import parse_image_size
@@ -18,7 +19,6 @@ from roadaware.io.video import VideoReader
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
-FILMS = (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi")
 PICTURES = (".jpg", ".jpeg", ".png")
 """Suffixes of the pictures that stand for films in sets of sounds, where one picture is one item."""
 FORMS = ("ava", "chaotic_world", "vidvrd", "hcstvg", "vidstg", "vggss")

@@ -35,7 +35,8 @@ class RawPredictions:
 
     Args:
         video: (n,) text.
-        frame: (n,) as the ground truth counts, if the file were written as it should be; floats where it holds parts of seconds.
+        frame: (n,) as the ground truth counts, if the file were written as it should be; floats where it holds
+            parts of seconds.
         corners: (n, 4) x1, y1, x2, y2, if it were.
         scores: (n, k) every score of a row: one, or agentness and class scores. NaN where there is none.
         label: (n,) the number of the row's class; None where each row scores all classes.
@@ -316,7 +317,10 @@ def load_track_texts(
         )
         rows = rows.filter(pl.col("frame") >= 1).with_columns(x=pl.lit(-1), y=pl.lit(-1), z=pl.lit(-1))
         names = [str(changed.change("names", name)) for name in files]
-        texts = {name: format_csv(rows.filter(pl.col("video") == name).drop("video"), header=False).encode() for name in names}
+        texts = {
+            name: format_csv(rows.filter(pl.col("video") == name).drop("video"), header=False).encode()
+            for name in names
+        }
         if folder:
             write_folder(target, ((f"{name}.txt", text) for name, text in texts.items()))
         else:

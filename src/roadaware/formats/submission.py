@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -34,6 +34,7 @@ THRESHOLDS = ("0.2", "0.5")
 _NATIVE = {"location": "loc", "event": "triplet"}
 _LARGE_BYTES = 500_000_000
 _FIRST_FRAME = 1
+_LARGEST_SHARE = 2.0
 _DATE = (2020, 1, 1, 0, 0, 0)
 _SHOWN = 5
 
@@ -118,7 +119,13 @@ def build_submission(predictions: Predictions, scenes: Scenes, kinds: Sequence[s
             "there is not one tube to hand in",
             hint="link and label the detections first, and name the split that they are of",
         )
-    return replace(submission, remarks=(*remarks, *_describe(submission, counts)))
+    words = {native.get(kind, kind): scenes.meta.vocabularies[kind] for kind in wanted}
+    remarks += [
+        *_describe(submission, counts),
+        *_describe_boxes(submission),
+        *_describe_labels(submission, words),
+    ]
+    return replace(submission, remarks=tuple(remarks))
 
 
 def merge_submissions(parts: Sequence[Submission]) -> Submission:
@@ -280,6 +287,32 @@ def _describe(submission: Submission, counts: dict[str, int]) -> list[Remark]:
     ]
     if len(scores) > 1 and len(set(scores)) == 1:
         remarks.append(Remark(True, f"Every tube has the score {scores[0]:g}: the server cannot rank them."))
+    return remarks
+
+
+def _describe_boxes(submission: Submission) -> list[Remark]:
+    """Boxes in other units or of a larger image, which overlap with nothing or with too little."""
+    tubes = [tube for videos in submission.lists.values() for listed in videos.values() for tube in listed]
+    boxes = np.concatenate([tube["boxes"] for tube in tubes])
+    if boxes.max() <= _LARGEST_SHARE:
+        return [Remark(True, "All boxes lie within two pixels: they look like shares of the image.")]
+    outside = (boxes[:, :2] >= NETWORK_SIZE).any(axis=1) | (boxes[:, 2:] <= 0).any(axis=1)
+    if count := int(outside.sum()):
+        return [
+            Remark(True, f"{count:,} boxes lie outside their image: --size says what they are pixels of.")
+        ]
+    return []
+
+
+def _describe_labels(submission: Submission, words: Mapping[str, Sequence[str]]) -> list[Remark]:
+    """Labels of a kind that no tube has: the mean is over all of them."""
+    remarks = []
+    for kind, videos in submission.lists.items():
+        used = {tube["label_id"] for tubes in videos.values() for tube in tubes}
+        unused = [word for number, word in enumerate(words[kind]) if number not in used]
+        if used and unused:
+            share = f"{len(unused)} of {len(words[kind])} {kind} labels"
+            remarks.append(Remark(False, f"No tubes of {share}, each 0 in the mean: {_list(unused)}."))
     return remarks
 
 

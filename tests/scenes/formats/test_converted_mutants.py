@@ -157,9 +157,8 @@ def convert_predictions(form: str, count: int, seed: int, folder: Path) -> Count
         to = [form, "csv", "label_studio", "bdd100k"][n % 4]
         said = io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            code = main(
-                ["convert", str(source), *more, "--to", to, *(["--lossy"] if to in FORMS else []), "-o", str(folder / "out"), "-q"]
-            )  # fmt: skip
+            lossy = ["--lossy"] if to in FORMS else []
+            code = main(["convert", str(source), *more, "--to", to, *lossy, "-o", str(folder / "out"), "-q"])
         told = f"{form} to {to}: {code} after {changed} of {hit.name}: {said.getvalue()[-2000:]}"
         assert code in (0, 2, 3), told
         assert (code == 0) == (folder / "out").exists(), told
