@@ -44,7 +44,9 @@ from roadaware.metrics.tracking import evaluate_tracks
 from roadaware.scenes.store import is_saved
 from roadaware.scenes.tables import Scenes
 
-CorrectedTask = Literal["road", "ucf24", "actions", "corner-cases", "relations", "grounding", "sound", "tracking"]
+CorrectedTask = Literal[
+    "road", "ucf24", "actions", "corner-cases", "relations", "grounding", "sound", "tracking"
+]
 CORRECTED_TASKS: tuple[str, ...] = get_args(CorrectedTask)
 _METRICS = {"actions": "map@0.5", "relations": "map", "grounding": "m_viou", "sound": "ciou"}
 """The score by which files of a task are compared."""
@@ -114,7 +116,9 @@ def correct_file(source: Source, output: Path | None = None) -> CorrectedScores:
     if source.task == "tracking":
         known = _open_tracked(source.truth)
         raw = load_track_texts(
-            _list_track_files(source.predictions, known), _collect_sizes(known), folder=source.predictions.is_dir()
+            _list_track_files(source.predictions, known),
+            _collect_sizes(known),
+            folder=source.predictions.is_dir(),
         )
         truth, odd = collect_true_boxes(known), list[Diagnosis]()
         score = partial(_score_tracks, known, beside)
@@ -154,17 +158,23 @@ def correct_file(source: Source, output: Path | None = None) -> CorrectedScores:
         corrected.write(corrected, output)
     findings = [*odd, *(each.finding for each in corrections)]
     more = ("mota", motas[0], motas[-1]) if source.task == "tracking" else None
-    return CorrectedScores(tuple(findings), named, before, after, failed or reason, corrected=True, beside=more)
+    return CorrectedScores(
+        tuple(findings), named, before, after, failed or reason, corrected=True, beside=more
+    )
 
 
 def _open_tracked(path: Path) -> Scenes:
     """Ground truth with tracks: saved tables, or a dataset that is known by its content."""
     loading.require_path(path)
     known = (
-        loading.open_saved_scenes(path) if is_saved(path) else loading.read_release(detect_dataset_format(path), path)
+        loading.open_saved_scenes(path)
+        if is_saved(path)
+        else loading.read_release(detect_dataset_format(path), path)
     )
     if known.tubes.is_empty():
-        raise InputError("the ground truth has no tracks", where=str(path), hint="Tracks are judged by tracks.")
+        raise InputError(
+            "the ground truth has no tracks", where=str(path), hint="Tracks are judged by tracks."
+        )
     return known
 
 
@@ -177,7 +187,9 @@ def _list_track_files(path: Path, known: Scenes) -> dict[str, Path]:
     loading.require_path(path)
     files = {file.stem: file for file in sorted(path.glob("*.txt"))} if path.is_dir() else {path.stem: path}
     if not files or (path.is_file() and path.suffix.lower() != ".txt"):
-        raise UsageError(f"{path} is no MOT text of a tracker: a file, or a folder of VIDEO.txt, is corrected")
+        raise UsageError(
+            f"{path} is no MOT text of a tracker: a file, or a folder of VIDEO.txt, is corrected"
+        )
     # A single file is of a single video, whatever it is called.
     if len(files) == len(known.videos) == 1:
         files = {str(known.videos["video"][0]): next(iter(files.values()))}
@@ -192,7 +204,9 @@ def _score_tracks(known: Scenes, beside: dict[str, float], path: Path) -> tuple[
         if found.boxes.is_empty():
             reasons = found.rejected["reason"].head(1).to_list()
             return "hota", None, f"no row can be taken: {reasons[0] if reasons else 'there is none'}"
-        strangers = sorted(set(found.videos["video"].to_list()) - set(known.videos["video"].cast(pl.String).to_list()))
+        strangers = sorted(
+            set(found.videos["video"].to_list()) - set(known.videos["video"].cast(pl.String).to_list())
+        )
         if len(strangers) == len(found.videos):
             return "hota", None, f"no video is in the ground truth, such as {strangers[0]!r}"
         summary = evaluate_tracks(found, known).summary

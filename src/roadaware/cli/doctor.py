@@ -230,7 +230,12 @@ def _tell(found: Sequence[Diagnosis], subject: str, *, strict: bool) -> Outcome:
 def _report_corrections(found: CorrectedScores, subject: str, out: Path | None, *, strict: bool) -> Outcome:
     """The mistakes of a file, and what it scores with and without them."""
     verdict = _tell(found.findings, subject, strict=strict)
-    score: dict[str, object] = {"metric": found.metric, "before": found.before, "after": found.after, "reason": found.reason}
+    score: dict[str, object] = {
+        "metric": found.metric,
+        "before": found.before,
+        "after": found.after,
+        "reason": found.reason,
+    }
     if found.beside is not None:
         name, *values = found.beside
         score["beside"] = {"metric": name, "before": values[0], "after": values[1]}

@@ -313,7 +313,13 @@ def load_track_texts(
         x1, y1, x2, y2 = changed.corners.T
         columns = {"frame": changed.frame + 1, "id": changed.tracks, "left": x1 + 1, "top": y1 + 1}
         rows = pl.DataFrame(
-            {**columns, "width": x2 - x1, "height": y2 - y1, "conf": changed.scores[:, 0], "video": changed.video}
+            {
+                **columns,
+                "width": x2 - x1,
+                "height": y2 - y1,
+                "conf": changed.scores[:, 0],
+                "video": changed.video,
+            }
         )
         rows = rows.filter(pl.col("frame") >= 1).with_columns(x=pl.lit(-1), y=pl.lit(-1), z=pl.lit(-1))
         names = [str(changed.change("names", name)) for name in files]
