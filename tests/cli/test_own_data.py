@@ -82,6 +82,12 @@ def test_images_beside_say_their_size(folder: Path, tmp_path: Path) -> None:
         ('classes = ["a", "a"]\n', "stands twice"),
         ("rate = 3\n", "no key 'rate'"),
         ("fps = \n", "expected TOML"),
+        (f"fps = {'9' * 5000}\n", "expected TOML"),
+        (f"fps = {'9' * 4000}\n", "fps is more than 0"),
+        (f"fps = 0x{'f' * 5000}\n", "fps is more than 0"),
+        (f"size = [0x{'f' * 5000}, 480]\n", "size is such as"),
+        (f"first_frame = 0x{'f' * 5000}\n", "first_frame is 0 or 1"),
+        ("fps = nan\n", "fps is more than 0"),
         ("first_frame = 2\n", "first_frame is 0 or 1"),
     ],
 )

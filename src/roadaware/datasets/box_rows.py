@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -85,7 +84,8 @@ def read_facts(source: Source, **given: Any) -> Facts:
     text = decode_utf_text(source.read(FACTS), where, expected="TOML", hint="write it again as UTF-8")
     try:
         held = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    # Not only TOMLDecodeError: Python refuses whole numbers of more than 4,300 digits by itself.
+    except (ValueError, RecursionError) as error:
         raise InputError(
             f"expected TOML: {to_printable(str(error))}", where=where, hint="such as: fps = 25"
         ) from error
@@ -103,8 +103,8 @@ def _parse_facts(held: Mapping[str, Any], kind: Callable[..., Exception], where:
     found: dict[str, Any] = {}
     if "fps" in held:
         fps = held["fps"]
-        if type(fps) not in (int, float) or not (math.isfinite(fps) and 0 < fps <= 1000):
-            raise refuse(f"fps is more than 0 and up to 1000, not {to_printable(repr(fps), 40)}")
+        if type(fps) not in (int, float) or not 0 < fps <= 1000:
+            raise refuse(f"fps is more than 0 and up to 1000, not {_show(fps)}")
         found["fps"] = float(fps)
     if "size" in held:
         size = held["size"]
@@ -118,7 +118,7 @@ def _parse_facts(held: Mapping[str, Any], kind: Callable[..., Exception], where:
             else []
         )
         if len(sides) != 2 or any(parse_int(side, 1, LARGEST_SIDE) is None for side in sides):
-            raise refuse(f"size is such as 1920x1080 or [1920, 1080], not {to_printable(repr(size), 40)}")
+            raise refuse(f"size is such as 1920x1080 or [1920, 1080], not {_show(size)}")
         found["size_px"] = (sides[0], sides[1])
     if "classes" in held:
         names = held["classes"]
@@ -128,7 +128,7 @@ def _parse_facts(held: Mapping[str, Any], kind: Callable[..., Exception], where:
         found["classes"] = check_classes([name.strip() for name in names], where or "classes")
     if "first_frame" in held:
         if held["first_frame"] not in (0, 1) or isinstance(held["first_frame"], bool):
-            raise refuse(f"first_frame is 0 or 1, not {to_printable(repr(held['first_frame']), 40)}")
+            raise refuse(f"first_frame is 0 or 1, not {_show(held['first_frame'])}")
         found["first_frame"] = int(held["first_frame"])
     if "columns" in held:
         pairs = held["columns"]
@@ -136,6 +136,13 @@ def _parse_facts(held: Mapping[str, Any], kind: Callable[..., Exception], where:
             raise refuse('columns names columns of csv, such as {frame = "image", id = "who"}')
         found["columns"] = pairs
     return Facts(**found)
+
+
+def _show(value: Any) -> str:
+    try:
+        return to_printable(repr(value), 40)
+    except ValueError:  # written in hexadecimal, a number may be longer than Python prints
+        return "a number of thousands of digits"
 
 
 def check_classes(names: Sequence[str], where: str) -> tuple[str, ...]:
