@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pkgutil
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ pytest.importorskip("transformers")
 from open_folders import WRITERS, noise
 
 from roadaware.errors import DamagedError, InputError
-from roadaware.models import FOLDERS
+from roadaware.models import FOLDERS, list_folder_cards
 from roadaware.models.object_detectors import open_segmenter
 from roadaware.models.open_vocabulary import open_namer, open_zero_shot
 from roadaware.models.pretrained import load_image_preparer, load_tokenizer
@@ -137,8 +136,7 @@ def test_every_type_of_folder_has_a_whole_card() -> None:
         *open_vocabulary.CLIP_FAMILIES,
         *SEGMENTERS,
     }
-    for name, where in FOLDERS.items():
-        card = pkgutil.resolve_name(where)
+    for name, card in list_folder_cards().items():
         assert card.name == name
         assert [f.name for f in fields(card) if not getattr(card, f.name) and f.name != "published"] == []
         assert "arxiv.org" in card.paper

@@ -131,6 +131,21 @@ def test_only_what_changes_is_news() -> None:
     assert Outlook().fields() == {}
 
 
+def test_a_box_that_shrinks_fast_is_not_turned_inside_out() -> None:
+    widths = (40.0, 20.0, 1.0, 1.0)
+    line, paced = Line(0.5), Paced(Pace(10.0, 1.0, steady_s=0.5))
+    edges, turned = [], False
+    for at, width in enumerate(widths):
+        box = np.array([100.0, 50, 100 + width, 90])
+        smoothed = line.add(0.1, box)
+        turned |= bool(smoothed[2] < smoothed[0])
+        edges.append(paced.add(at * 0.1, box)[0])
+    assert turned, "the line alone would"
+    found = np.concatenate(edges)
+    assert len(found) >= 3
+    assert (found[:, 2:] >= found[:, :2]).all()
+
+
 def test_rules_that_make_no_sense_are_refused() -> None:
     for wrong in ({"on": 0.3, "off": 0.4}, {"margin": 2.0}, {"bridge_s": -1.0}, {"smooth_s": 100.0}):
         with pytest.raises(UsageError):

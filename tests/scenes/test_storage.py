@@ -530,7 +530,10 @@ def test_a_worker_of_an_overtaken_writer_puts_nothing(monkeypatch: pytest.Monkey
         made.close()
 
 
-@pytest.mark.parametrize("damage", [b"", b'["a.json", 1', b"\xff"])
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b'["a.json", 1', b"\xff", b"\xff\n", b'["a.json", 1]\n', b'["a.json", "1", 2, 3, 4]\n', b"5\n"],
+)
 def test_half_a_note_of_a_killed_worker_is_passed_over(
     monkeypatch: pytest.MonkeyPatch, damage: bytes
 ) -> None:

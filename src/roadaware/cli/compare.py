@@ -141,7 +141,7 @@ def report(
             "name at least one run folder, as `evaluate -o RUN` or `watch --output RUN` writes it"
         )
     if any(is_watch(folder) for folder in folders):
-        # The page of a watch; beside its video, unless another place is named
+        # The page of a watch, beside its video unless another place is named.
         if len(folders) > 1:
             raise UsageError("the page of a watch is of one run; name one folder")
         summary = read_summary(folders[0])

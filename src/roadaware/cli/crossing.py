@@ -205,8 +205,7 @@ def _open_tracks(
     """The tables with tracks, and where images are."""
     require_path(path)
     if reader is None and path.is_file() and path.suffix.lower() in FILMS:
-        # The tubes of a video, beside the result; a watch of the same video that is there already is taken as
-        # it is
+        # The tubes of a video, beside the result; a watch of the same video that is there already is taken as it is.
         watched = folder.with_name(f"{folder.name}-watch")
         if (watched / "summary.json").is_file():
             if not is_watch_of(watched, path):

@@ -50,7 +50,7 @@ _SUBJECT = (
 )
 _PATH = "The dataset's folder or zip; of videos a video or their folder; of a run the folder that -o named."
 _DATA = "DATASET=PATH, to compare names, order and truth with the dataset's own."
-_TRUTH = "For road events, actions, relations, grounding, sound, corner cases, tracking: what is true as `evaluate` takes it."
+_TRUTH = "Of files of predictions: their ground truth, as `evaluate` takes it."
 _OUT = "Write the corrected file, or folder of detections, here; for pedestrians the folder of scores.csv and samples.csv."
 _STRICT = "Exit with 1 if anything is wrong or suspicious."
 

@@ -29,7 +29,7 @@ from roadaware.io.csv import read_cells
 from roadaware.io.sources import to_printable
 from roadaware.scenes.schema import CORNERS, PEOPLE
 from roadaware.scenes.store import is_saved, open_predictions, open_scenes, scan_tables
-from roadaware.scenes.tables import Meta, Predictions, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes, filter_boxes
 
 _log = logging.getLogger("roadaware")
 T = TypeVar("T", Scenes, Predictions)
@@ -118,7 +118,7 @@ def read_track_file(path: Path, source: TrackSource | None = None, *, strict: bo
     if path.is_dir():
         scenes = read_sequences(path, strict=strict)
         # What MOT marks as not to be considered is nobody's track.
-        scenes = scenes.with_tables(boxes=scenes.boxes.filter(~pl.col("ignore").fill_null(value=False)))
+        scenes = filter_boxes(scenes, ~pl.col("ignore").fill_null(value=False))
     elif kind in _MOT:
         found = read_tracks({path.stem: path}, unknown_score=1.0, strict=strict)
         scenes = Scenes(videos=found.videos, boxes=found.boxes.drop("score"), tubes=found.tubes.drop("score"),

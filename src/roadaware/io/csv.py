@@ -188,7 +188,7 @@ def _of_table(path: Path, *, header: bool) -> Iterator[tuple[int, list[str]]]:
     if header:
         yield 1, frame.columns
     else:
-        # Refuse columns that are neither numbers, words, nor lists of numbers
+        # Columns that are neither numbers, words, nor lists of numbers are refused.
         for name, kind in frame.schema.items():
             inner = kind.inner if isinstance(kind, pl.List | pl.Array) else kind
             words = not isinstance(kind, pl.List | pl.Array) and inner in (

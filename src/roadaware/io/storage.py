@@ -1265,8 +1265,10 @@ class Publication:
             whole = said[: said.rfind(b"\n") + 1]
             self._heard_bytes[path.name] = self._heard_bytes.get(path.name, 0) + len(whole)
             for line in whole.splitlines():
-                name, *facts = json.loads(line)
-                self._notes[name] = _Entry(*facts)
+                # What a damaged line named is put again by the writer.
+                with suppress(ValueError, TypeError):
+                    name, *facts = json.loads(line)
+                    self._notes[name] = _Entry(*facts)
 
     def _log(self, added: Mapping[str, _Entry], removed: list[str], *, base: bool = False) -> None:
         """Write the next entry of the log.

@@ -24,7 +24,7 @@ from roadaware.metrics.detection.rows import (
     select_paths,
 )
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Predictions, Scenes
+from roadaware.scenes.tables import Predictions, Scenes, filter_boxes
 
 Undefined = Literal["null", "published"]
 
@@ -178,7 +178,7 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
     predictions = _strong(predictions, config.min_score)
     if not config.interpolated_boxes and "interpolated" in predictions.boxes.columns:
         made_up = pl.col("interpolated").fill_null(value=False)
-        predictions = predictions.with_tables(boxes=predictions.boxes.filter(~made_up))
+        predictions = filter_boxes(predictions, ~made_up)
     videos = tuple(scenes.videos["video"].cast(pl.String).to_list())
     scale = compute_scales(predictions, scenes, videos, DetectionConfig())
     classes = ((AGENTNESS, AGENTNESS),)
@@ -219,8 +219,7 @@ def _strong(predictions: Predictions, min_score: float | None) -> Predictions:
     if "score" not in predictions.boxes.columns:
         raise InputError("min_score asks for scores of boxes, and none are predicted")
     low = pl.lit(min_score, dtype=predictions.boxes.schema["score"])
-    boxes = predictions.boxes.filter(pl.col("score") >= low)
-    return predictions.with_tables(boxes=boxes) if len(boxes) < len(predictions.boxes) else predictions
+    return filter_boxes(predictions, pl.col("score") >= low)
 
 
 def assign_pairs(pairs: TrackPairs, score: Floats) -> Ints:
@@ -305,7 +304,7 @@ def _split_ignored(scenes: Scenes) -> tuple[Scenes, pl.DataFrame]:
     if "ignore" not in boxes.columns:
         return scenes, boxes.clear()
     ignore = pl.col("ignore").fill_null(value=False)
-    return scenes.with_tables(boxes=boxes.filter(~ignore)), boxes.filter(ignore)
+    return filter_boxes(scenes, ~ignore), boxes.filter(ignore)
 
 
 def _resting(

@@ -165,6 +165,11 @@ def list_model_cards() -> dict[str, ModelCard]:
     return {**fitted, **{name: _import_object(where).card for name, where in CROSSING.items()}, **networks}
 
 
+def list_folder_cards() -> dict[str, ModelCard]:
+    """The card of every type of model that is opened from a folder of transformers."""
+    return {name: _import_object(where) for name, where in FOLDERS.items()}
+
+
 def _import_object(where: str) -> Any:
     """What `module:name` stands for."""
     module, _, name = where.partition(":")

@@ -81,7 +81,7 @@ def plot_heat_maps(study: Study, metric: str) -> Picture | None:
     rows = list_rows(study)
     maps = {model: _values(study, model, metric, rows) for model in study.models}
     if len(maps) > 1:
-        # The mean where every model has a value, NaN elsewhere
+        # The mean where every model has a value, NaN elsewhere.
         mean_map: Floats = np.mean(np.stack(list(maps.values())), axis=0)
         maps = {_MEAN: mean_map, **maps}
     across = max(1, min(len(maps), MOST_COLUMNS // max(1, len(study.tested)), 4))

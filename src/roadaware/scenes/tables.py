@@ -227,6 +227,17 @@ def filter_videos(tables: Tables, videos: Sequence[str]) -> Tables:
     return replace(tables, **kept)
 
 
+def filter_boxes(tables: Tables, keep: pl.Expr) -> Tables:
+    """The tables with those boxes for which an expression holds, and the labels of these; tubes stay."""
+    boxes = tables.boxes.filter(keep)
+    if len(boxes) == len(tables.boxes):
+        return tables
+    labels = tables.labels
+    if not labels.is_empty():
+        labels = labels.filter(pl.col("box").is_in(boxes["box"].implode()))
+    return replace(tables, boxes=boxes, labels=labels)
+
+
 def _same(a: pl.DataFrame, b: pl.DataFrame) -> bool:
     return (
         sorted(a.columns) == sorted(b.columns)

@@ -148,7 +148,9 @@ class Paced:
             self._box = box if self._line is None else self._line.add(0.0, box)
             return box[None], True
         if self._line is not None:
-            box = self._line.add(t_s - self.t_s, box)
+            steady = self._line.add(t_s - self.t_s, box)
+            # Where a box shrinks fast its line may run through the other side: then the box itself is taken.
+            box = steady if bool((steady[2:] >= steady[:2]).all()) else box
         rate, snap = self.pace.rate_fps, self.pace.snap
         # snap: a frame whose time misses that of the newest box by little is the newest box itself.
         due = max(0, math.floor((t_s - self._next_s) * rate + snap) + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,22 @@ def test_a_track_that_rests_is_not_asked_for() -> None:
         "paths": 0,
     }
     assert evaluate_tracks(claims, rested).value("mota") is None
+
+
+def test_boxes_that_do_not_count_take_their_labels_along() -> None:
+    scenes, claims = one_track()
+    named = pl.DataFrame({"box": range(10), "kind": ["agent"] * 10, "label": [0] * 10})
+    meta = replace(scenes.meta, vocabularies={"agent": ("Car",)})
+    boxes = scenes.boxes.with_columns(ignore=pl.col("frame") < 4)
+    labelled = scenes.with_tables(boxes=boxes, labels=named, meta=meta)
+    weak = claims.boxes.with_columns(
+        score=pl.col("frame").cast(pl.Float32) / 10, interpolated=pl.col("frame") == 9
+    )
+    claims = claims.with_tables(boxes=weak, labels=named.with_columns(score=pl.lit(1.0)), meta=meta)
+    config = replace(TrackingConfig.default(), min_score=0.5, interpolated_boxes=False)
+    totals = track_counts(claims, labelled, config).totals()
+    # Frames 4 to 9 are asked for; of the path frames 5 to 8 have a score and were detected.
+    assert (float(totals["truth"]), float(totals["claims"])) == (6, 4)
 
 
 def test_tubes_of_labels_are_no_paths() -> None:

@@ -10,7 +10,7 @@ from roadaware.arrays import Bools, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.requirements import build_label_rows
 from roadaware.scenes.requirements import BoundRequirements, Requirements, bind_requirements, group_equal_rows
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Scenes, filter_boxes
 
 REQUIREMENTS = "requirements"
 """The `task` in the facts of such an audit."""
@@ -42,12 +42,9 @@ def audit_requirements(scenes: Scenes, requirements: Requirements) -> Audit:
     kinds = set(scenes.labels["kind"].cast(pl.String).unique().to_list())
     held = {kind: labels for kind, labels in scenes.meta.vocabularies.items() if kind in kinds}
     bound = bind_requirements(requirements, held)
-    boxes = scenes.boxes
-    if "ignore" in boxes.columns:
-        boxes = boxes.filter(~pl.col("ignore").fill_null(value=False))
-    judged = scenes.with_tables(
-        boxes=boxes, labels=scenes.labels.filter(pl.col("box").is_in(boxes["box"].implode()))
-    )
+    judged = scenes
+    if "ignore" in scenes.boxes.columns:
+        judged = filter_boxes(scenes, ~pl.col("ignore").fill_null(value=False))
     there = build_label_rows(judged, bound)
     rows, which = group_equal_rows(there)
     broken_rows = bound.violations(rows)
