@@ -288,6 +288,21 @@ def test_what_dead_processes_left_is_removed_and_nothing_else(tmp_path):
     assert {each.name for each in tmp_path.iterdir()} == {"out", *kept}
 
 
+def test_what_a_zombie_left_is_removed(tmp_path):
+    # In a container, nobody may ask about a process whose parent was killed.
+    ended = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
+    try:
+        assert ended.stdout.read() == b""  # it has closed it: it has ended, or is about to
+        left = tmp_path / f".roadaware-{ended.pid}-0123abcd.tmp"
+        left.write_bytes(b"half")
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        assert Path(f"/proc/{ended.pid}").exists()
+        write_atomically(tmp_path / "a", NEW)
+        assert not left.exists()
+    finally:
+        ended.communicate()
+
+
 def test_a_living_writer_that_only_seems_dead_keeps_its_file(tmp_path):
     """A writer in another container has a number that means nothing here; its lock counts."""
     left = tmp_path / f".roadaware-{dead_process()}-0123abcd.tmp"

@@ -160,7 +160,7 @@ def remove_stale_files(folder: Path) -> None:
         left = [(Path(entry.path), match) for entry in entries if (match := is_temporary(entry.name))]
     for path, owner in left:
         # A number may belong to a process of another machine or container: its lock tells.
-        if not _alive(owner) and not _is_locked(path):
+        if not is_running(owner) and not _is_locked(path):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:
@@ -351,15 +351,24 @@ def _free(path: Path) -> str:
         return f"free space at {place} is unknown"
 
 
-def _alive(process: int) -> bool:
+def is_running(process: int) -> bool:
+    """Whether a process of this machine still runs; not one that ended and that its parent has not asked about.
+
+    Args:
+        process: its number.
+    """
     try:
-        os.kill(process, 0)
+        os.kill(process, 0)  # sends nothing
     # OverflowError: a number that no process can have.
     except (ProcessLookupError, OverflowError):
         return False
     # No permission to signal it: it lives, and belongs to somebody else.
     except OSError:
         return True
+    # The state stands behind the name, which may hold brackets itself. Without /proc it counts as running.
+    with suppress(OSError, IndexError):
+        fields = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        return fields[0] not in ("Z", "X")
     return True
 
 

@@ -24,6 +24,7 @@ from roadaware.errors import DiskError, RoadawareError, UsageError
 from roadaware.io.files import (
     build_disk_error,
     flush_folder,
+    is_running,
     is_temporary,
     note_written,
     read_regular,
@@ -218,8 +219,7 @@ def write_result_folder(folder: Path, files: Mapping[str, bytes], *, overwrite: 
     with suppress(OSError):
         for path in target.parent.iterdir():
             match = _TEMPORARY.fullmatch(path.name)
-            # Without /proc nobody can be known to be dead.
-            if match and not Path(f"/proc/{match[1]}").exists() and Path("/proc/self").exists():
+            if match and not is_running(int(match[1])):
                 shutil.rmtree(path, ignore_errors=True)
     building = target.parent / f".roadaware-run-{os.getpid()}-{secrets.token_hex(4)}.tmp"
     try:

@@ -21,6 +21,7 @@ from roadaware.errors import DiskError, UsageError
 from roadaware.io.files import (
     build_disk_error,
     flush_folder,
+    is_running,
     list_folder_names,
     note_written,
     write_atomically,
@@ -398,18 +399,5 @@ def _sweep(folder: Path) -> None:
     with suppress(OSError):
         for path in list(folder.iterdir()):
             match = _UNFINISHED.fullmatch(path.name)
-            if match and not _at_work(int(match["process"])):
+            if match and (int(match["process"]) == os.getpid() or not is_running(int(match["process"]))):
                 shutil.rmtree(path, ignore_errors=True)
-
-
-def _at_work(process: int) -> bool:
-    if process == os.getpid():
-        return False
-    try:
-        # Signal 0 asks whether there is such a process and sends nothing.
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
