@@ -18,9 +18,9 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets import READERS, Progress
-from roadaware.datasets.box_rows import FACTS, LARGEST_SIDE, LONGEST_PATH, read_facts
+from roadaware.datasets.box_rows import LARGEST_SIDE, LONGEST_PATH, list_facts, read_facts
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
-from roadaware.datasets.issues import Findings, build_unreadable_error
+from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError
 from roadaware.io.json import (
@@ -32,7 +32,7 @@ from roadaware.io.json import (
     iterate_members,
     parse_int,
 )
-from roadaware.io.sources import FileSource, Source, find_source, to_printable
+from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 VERSION = 1
@@ -59,9 +59,7 @@ def find(path: Path) -> Source:
 
 def inputs(source: Source, **options: Any) -> list[str]:
     """Names of the files that `read` would read."""
-    if isinstance(source, FileSource):
-        return [source.name]
-    return [*([FACTS] if source.holds(FACTS) else []), *source.files("", ".json")]
+    return list_facts(source) + source.files("", ".json")
 
 
 def read(
@@ -88,41 +86,34 @@ def read(
     findings = Findings()
     rate = read_facts(source, fps=fps).fps
     top = RESULTS if predicted else DATABASE
-    errors: list[InputError] = []
     videos: dict[str, dict[str, Any]] = {}
     rows: list[dict[str, Any]] = []
     words: dict[str, int] = {}
-    names = [name for name in inputs(source) if name != FACTS]
-    for done, name in enumerate(names, 1):
-        where, part = source.where(name), Findings()
+    names = source.files("", ".json")
+
+    def take(name: str, part: Findings) -> None:
+        where = source.where(name)
         own: dict[str, dict[str, Any]] = {}
         shown: list[dict[str, Any]] = []
         seen: set[str] = set()
-        try:
-            # Video by video, so that the whole document never lies in memory as objects.
-            for _, path, value in iterate_members(
-                decode(source.read(name), where), where, lambda path: path in ((), (top,))
-            ):
-                seen.add(path[0] if path else "")
-                if not path or (len(path) == 1 and path[0] == top):
-                    ensure_object(value, where, f"'{top}'" if path else "the top")
-                elif path[0] == top:
-                    _add_video(path[1], value, escape_surrogates(name), where, rate, own, shown, part)
-            if top not in seen:
-                hint = "results are read as predictions" if RESULTS in seen else _HINT
-                raise InputError(f"there is no {top!r} in it", where=where, hint=hint)
-            if again := next((video for video in own if video in videos), None):
-                raise InputError(f"a second file with the video {to_printable(again, 60)}", where=where)
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(name, error)
-        else:
-            findings.read["files"] += 1
-            findings.merge(part)
-            videos |= own
-            rows += shown
-        if progress is not None:
-            progress(done, len(names), "files")
+        # Video by video, so that the whole document never lies in memory as objects.
+        for _, path, value in iterate_members(
+            decode(source.read(name), where), where, lambda path: path in ((), (top,))
+        ):
+            seen.add(path[0] if path else "")
+            if not path or (len(path) == 1 and path[0] == top):
+                ensure_object(value, where, f"'{top}'" if path else "the top")
+            elif path[0] == top:
+                _add_video(path[1], value, escape_surrogates(name), where, rate, own, shown, part)
+        if top not in seen:
+            hint = "results are read as predictions" if RESULTS in seen else _HINT
+            raise InputError(f"there is no {top!r} in it", where=where, hint=hint)
+        if again := next((video for video in own if video in videos), None):
+            raise InputError(f"a second file with the video {to_printable(again, 60)}", where=where)
+        videos.update(own)
+        rows.extend(shown)
+
+    errors = read_each_file(names, take, findings, progress)
     if len(errors) == len(names):
         raise build_unreadable_error(errors)
     for row in rows:

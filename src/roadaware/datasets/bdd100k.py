@@ -23,17 +23,17 @@ import polars as pl
 
 from roadaware.datasets import Progress
 from roadaware.datasets.box_rows import (
-    FACTS,
     LARGEST_SIDE,
     ROWS,
     BoxSource,
     Facts,
     build_box_predictions,
     build_box_scenes,
+    list_facts,
     read_facts,
 )
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
-from roadaware.datasets.issues import Findings, build_unreadable_error
+from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.errors import InputError, UsageError
 from roadaware.io.json import (
     decode,
@@ -46,7 +46,7 @@ from roadaware.io.json import (
     parse_int,
     pause_garbage_collection,
 )
-from roadaware.io.sources import FileSource, Source, find_source, to_printable
+from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -73,14 +73,10 @@ def find(path: Path) -> Source:
 
 def inputs(source: Source, **options: Any) -> list[str]:
     """Names of the files that `read` would read."""
-    if isinstance(source, FileSource):
-        return [source.name]
-    return [*([FACTS] if source.holds(FACTS) else []), *_list_files(source)]
+    return list_facts(source) + _list_files(source)
 
 
 def _list_files(source: Source) -> list[str]:
-    if isinstance(source, FileSource):
-        return [source.name]
     held = [name for split in SPLITS if source.has_folder(split) for name in source.files(split, ".json")]
     return source.files("", ".json") + held
 
@@ -115,26 +111,22 @@ def read(
     findings = Findings()
     found = BoxSource("bdd100k", findings, predicted=predicted)
     facts = read_facts(source, fps=fps, size=size)
-    errors: list[InputError] = []
     names = _list_files(source)
-    for done, name in enumerate(names, 1):
-        try:
-            with pause_garbage_collection():
-                _take_file(source, name, facts, 1.0 if pixels == "inside" else 0.0, found)
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(name, error)
-        else:
-            findings.read["files"] += 1
-        if progress is not None:
-            progress(done, len(names), "files")
+
+    def take(name: str, part: Findings) -> None:
+        with pause_garbage_collection():
+            _take_file(source, name, facts, 1.0 if pixels == "inside" else 0.0, found, part)
+
+    errors = read_each_file(names, take, findings, progress)
     if len(errors) == len(names):
         raise build_unreadable_error(errors)
     digest = source.contents(inputs(source))
     return build_box_predictions(found, digest) if predicted else build_box_scenes(found, digest)
 
 
-def _take_file(source: Source, name: str, facts: Facts, last: float, found: BoxSource) -> None:
+def _take_file(
+    source: Source, name: str, facts: Facts, last: float, found: BoxSource, part: Findings
+) -> None:
     """Add the frames of a file.
 
     Raises:
@@ -159,7 +151,6 @@ def _take_file(source: Source, name: str, facts: Facts, last: float, found: BoxS
     seen: dict[str, set[int]] = {}
     rows: list[dict[str, Any]] = []
     shapes: dict[str, int] = {}
-    part = Findings()
     known = {row["video"] for row in found.videos}
     own: set[bool] = set()
     for place, each in enumerate(frames):
@@ -194,7 +185,6 @@ def _take_file(source: Source, name: str, facts: Facts, last: float, found: BoxS
         raise InputError("there is no frame in it", where=where, hint=_HINT)
     for shape, count in shapes.items():
         part.left_out[f"shapes that are no box ({shape})"] += count
-    found.findings.merge(part)
     categories = config.get("categories")
     for category in categories if isinstance(categories, list) else []:
         called = category.get("name") if isinstance(category, dict) else None

@@ -66,6 +66,11 @@ class Facts:
     columns: Mapping[str, str] | None = None
 
 
+def list_facts(source: Source) -> list[str]:
+    """The name of `dataset.toml` where it lies beside the annotations: a file that is read, too."""
+    return [FACTS] if source.holds(FACTS) else []
+
+
 def read_facts(source: Source, **given: Any) -> Facts:
     """What options say, else `dataset.toml` beside the annotations.
 

@@ -11,6 +11,7 @@ Does not: rate, ignored boxes; of video: boxes without track.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,14 +19,14 @@ import polars as pl
 from lxml import etree
 
 from roadaware.datasets import Progress
-from roadaware.datasets.box_rows import FACTS, ROWS, BoxSource, build_box_scenes, read_facts
+from roadaware.datasets.box_rows import ROWS, BoxSource, build_box_scenes, list_facts, read_facts
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
 from roadaware.datasets.cvat import MOST_PIXELS, format_raw_text
-from roadaware.datasets.issues import Findings, build_unreadable_error
+from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError
 from roadaware.io.json import escape_surrogates
-from roadaware.io.sources import FileSource, Source, find_source, to_printable
+from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.io.xml import find_elements, find_text, get_local_name, parse
 from roadaware.scenes.tables import Scenes
 
@@ -50,9 +51,7 @@ def find(path: Path) -> Source:
 
 def inputs(source: Source, **options: Any) -> list[str]:
     """Names of the files that `read` would read."""
-    if isinstance(source, FileSource):
-        return [source.name]
-    return [*([FACTS] if source.holds(FACTS) else []), *source.files("", ".xml")]
+    return list_facts(source) + source.files("", ".xml")
 
 
 def read(
@@ -77,24 +76,15 @@ def read(
     findings = Findings()
     found = BoxSource("cvat", findings)
     facts = read_facts(source, fps=fps)
-    names = [name for name in inputs(source) if name != FACTS]
-    errors: list[InputError] = []
-    for done, name in enumerate(names, 1):
-        try:
-            _take(source, name, facts.fps, found)
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(name, error)
-        else:
-            findings.read["files"] += 1
-        if progress is not None:
-            progress(done, len(names), "files")
+    errors = read_each_file(
+        source.files("", ".xml"), partial(_take, source, facts.fps, found), findings, progress
+    )
     if not found.videos:
         raise build_unreadable_error(errors)
     return build_box_scenes(found, source.contents(inputs(source)))
 
 
-def _take(source: Source, name: str, fps: float | None, found: BoxSource) -> None:
+def _take(source: Source, fps: float | None, found: BoxSource, name: str, part: Findings) -> None:
     """Add a task.
 
     Raises:
@@ -117,7 +107,6 @@ def _take(source: Source, name: str, fps: float | None, found: BoxSource) -> Non
         raise InputError(
             "there is no <version>, <track> or <image>: no export of CVAT", where=where, hint=_HINT
         )
-    part = Findings()
     shown: list[dict[str, Any]] = []
     row: dict[str, Any] = {"video": video, "fps": fps}
     if images:
@@ -145,7 +134,6 @@ def _take(source: Source, name: str, fps: float | None, found: BoxSource) -> Non
         text = find_text(label, "name")
         if text and find_elements(label, "name") and escape_surrogates(text) not in found.classes:
             found.classes.append(escape_surrogates(text))
-    found.findings.merge(part)
     found.videos.append(row)
     found.rows.append(pl.DataFrame(shown, schema=ROWS))
 

@@ -14,11 +14,11 @@ from pathlib import Path, PurePosixPath
 from lxml import etree
 
 from roadaware.datasets import READERS, Progress
-from roadaware.datasets.issues import Findings
+from roadaware.datasets.issues import Findings, read_each_file
 from roadaware.datasets.sound_tables import Heard, build_no_sounds_error, build_sound_tables
 from roadaware.errors import InputError
 from roadaware.io.json import escape_surrogates, parse_corners
-from roadaware.io.sources import FileSource, Source, find_source, to_printable
+from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.io.xml import get_local_name, parse
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -29,7 +29,6 @@ _WANTED = "Flickr-SoundNet needs its annotations, files '*.xml',"
 _HINT = "Point at the folder or zip that holds them, usually 'Annotations/'."
 _BOX, _ROOTS = "bbox", ("annotations", "annotation")
 _NAMED = ("annotator", "name", "id")
-_TOLD_EVERY = 250
 
 
 def find(path: Path) -> Source:
@@ -44,7 +43,7 @@ def find(path: Path) -> Source:
 
 def inputs(source: Source) -> list[str]:
     """Names of the files that `read` would read."""
-    return [source.name] if isinstance(source, FileSource) else source.files("", ".xml")
+    return source.files("", ".xml")
 
 
 def read(source: Source, *, processes: int | None = None, progress: Progress | None = None) -> Scenes:
@@ -61,24 +60,16 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         InputError: if no file can be read.
     """
     findings = Findings()
-    errors: list[InputError] = []
     sounds: dict[str, Heard] = {}
     names = inputs(source)
-    for done, name in enumerate(names, 1):
-        part = Findings()
-        try:
-            heard = _heard(parse(source.read(name), source.where(name)), name, source.where(name), part)
-            if to_printable(heard.name, 255) in sounds:
-                raise InputError("shows as another file does", where=source.where(name))
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(name, error)
-        else:
-            sounds[to_printable(heard.name, 255)] = heard
-            findings.read["files"] += 1
-            findings.merge(part)
-        if progress is not None and (done % _TOLD_EVERY == 0 or done == len(names)):
-            progress(done, len(names), "files")
+
+    def take(name: str, part: Findings) -> None:
+        heard = _heard(parse(source.read(name), source.where(name)), name, source.where(name), part)
+        if to_printable(heard.name, 255) in sounds:
+            raise InputError("shows as another file does", where=source.where(name))
+        sounds[to_printable(heard.name, 255)] = heard
+
+    errors = read_each_file(names, take, findings, progress)
     if not sounds:
         raise build_no_sounds_error(errors)
     tables, vocabularies = build_sound_tables(list(sounds.values()), (GRID, GRID), findings)

@@ -42,7 +42,7 @@ from roadaware.io.json import (
     parse_int,
     pause_garbage_collection,
 )
-from roadaware.io.sources import FileSource, Source, find_source, to_printable
+from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.scenes.tables import Meta, Scenes
 
 # An HC-STVG file in any of its four forms, entry by entry, as sentences and tracks.
@@ -250,7 +250,7 @@ def find(path: Path) -> Source:
 
 def inputs(source: Source, **_: Any) -> list[str]:
     """Names of the files that `read` would read; a processed file gives way to the raw one beside it."""
-    found = [source.name] if isinstance(source, FileSource) else source.files("", ".json")
+    found = source.files("", ".json")
     return [name for name in found if not (name.endswith(_MADE) and name.replace(_MADE, ".json") in found)]
 
 

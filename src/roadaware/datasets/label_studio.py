@@ -33,7 +33,7 @@ from roadaware.datasets.label_studio_tasks import (
 from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError, UsageError
 from roadaware.io.json import decode, parse, pause_garbage_collection
-from roadaware.io.sources import FileSource, Source, find_source
+from roadaware.io.sources import Source, find_source
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -498,7 +498,7 @@ def find(path: Path) -> Source:
 
 def inputs(source: Source, **_: Any) -> list[str]:
     """Names of the files that `read` would read."""
-    return [source.name] if isinstance(source, FileSource) else source.files("", ".json")
+    return source.files("", ".json")
 
 
 def read(

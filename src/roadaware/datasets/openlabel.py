@@ -22,16 +22,16 @@ import polars as pl
 
 from roadaware.datasets import Progress
 from roadaware.datasets.box_rows import (
-    FACTS,
     LARGEST_SIDE,
     ROWS,
     BoxSource,
     Facts,
     build_box_scenes,
+    list_facts,
     read_facts,
 )
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
-from roadaware.datasets.issues import Findings, build_unreadable_error
+from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.errors import InputError
 from roadaware.io.json import (
     decode,
@@ -42,7 +42,7 @@ from roadaware.io.json import (
     parse_int,
     pause_garbage_collection,
 )
-from roadaware.io.sources import FileSource, Source, find_source, to_printable
+from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
@@ -66,9 +66,7 @@ def find(path: Path) -> Source:
 
 def inputs(source: Source, **options: Any) -> list[str]:
     """Names of the files that `read` would read."""
-    if isinstance(source, FileSource):
-        return [source.name]
-    return [*([FACTS] if source.holds(FACTS) else []), *source.files("", ".json")]
+    return list_facts(source) + source.files("", ".json")
 
 
 def read(
@@ -95,25 +93,19 @@ def read(
     findings = Findings()
     found = BoxSource("openlabel", findings)
     facts = read_facts(source, fps=fps, size=size)
-    errors: list[InputError] = []
-    names = [name for name in inputs(source) if name != FACTS]
-    for done, name in enumerate(names, 1):
-        try:
-            with pause_garbage_collection():
-                _take_file(source, name, facts, found)
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(name, error)
-        else:
-            findings.read["files"] += 1
-        if progress is not None:
-            progress(done, len(names), "files")
+    names = source.files("", ".json")
+
+    def take(name: str, part: Findings) -> None:
+        with pause_garbage_collection():
+            _take_file(source, name, facts, found, part)
+
+    errors = read_each_file(names, take, findings, progress)
     if len(errors) == len(names):
         raise build_unreadable_error(errors)
     return build_box_scenes(found, source.contents(inputs(source)))
 
 
-def _take_file(source: Source, name: str, facts: Facts, found: BoxSource) -> None:
+def _take_file(source: Source, name: str, facts: Facts, found: BoxSource, part: Findings) -> None:
     """Add the videos of a file.
 
     Raises:
@@ -142,7 +134,6 @@ def _take_file(source: Source, name: str, facts: Facts, found: BoxSource) -> Non
     numbers = [_parse_frame(key, where) for key in frames]
     if len(set(numbers)) < len(numbers):
         raise InputError("two keys of 'frames' are the same number", where=where)
-    part = Findings()
     for kind in _OTHER:
         if isinstance(held.get(kind), dict) and held[kind]:
             part.left_out[f"{kind}, which are no boxes"] += len(held[kind])
@@ -177,7 +168,6 @@ def _take_file(source: Source, name: str, facts: Facts, found: BoxSource) -> Non
         row = {"video": each, "width_px": size[0], "height_px": size[1], "fps": facts.fps, "n_frames": count}
         found.videos.append(row)
         found.frames[each] = sorted(numbers) if frames else [0]
-    found.findings.merge(part)
     found.rows.append(pl.DataFrame(rows, schema=ROWS))
 
 

@@ -28,6 +28,7 @@ from roadaware.datasets.box_rows import (
     Facts,
     build_box_predictions,
     build_box_scenes,
+    list_facts,
     read_facts,
 )
 from roadaware.datasets.csv_boxes import (
@@ -38,11 +39,11 @@ from roadaware.datasets.csv_boxes import (
     list_place_faults,
     list_width_faults,
 )
-from roadaware.datasets.issues import Findings, build_unreadable_error, select_first_reason
+from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file, select_first_reason
 from roadaware.errors import InputError, UsageError
 from roadaware.io.csv import decode, from_sheets, iterate_line_batches, parse_quoted_rows, split_cells
 from roadaware.io.json import escape_surrogates
-from roadaware.io.sources import FileSource, Source, find_source, to_printable
+from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -99,9 +100,7 @@ def find(path: Path) -> Source:
 
 def inputs(source: Source, **options: Any) -> list[str]:
     """Names of the files that `read` would read."""
-    if isinstance(source, FileSource):
-        return [source.name]
-    return [*([FACTS] if source.holds(FACTS) else []), *source.files("", ".csv")]
+    return list_facts(source) + source.files("", ".csv")
 
 
 def read(
@@ -145,20 +144,14 @@ def read(
     found = BoxSource("csv", findings, predicted=predicted)
     facts = read_facts(source, fps=fps, size=size, classes=classes, first_frame=first_frame)
     named = parse_columns(columns) or _check_named(facts.columns or {}, source)
-    errors: list[InputError] = []
     parts: list[pl.DataFrame] = []
-    names = [name for name in inputs(source) if name != FACTS]
+    names = source.files("", ".csv")
     notes: dict[str, str] = {}
-    for done, name in enumerate(names, 1):
-        try:
-            parts.append(_read_file(source, name, named, facts, notes, predicted=predicted))
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(name, error)
-        else:
-            findings.read["files"] += 1
-        if progress is not None:
-            progress(done, len(names), "files")
+
+    def take(name: str, part: Findings) -> None:
+        parts.append(_read_file(source, name, named, facts, notes, predicted=predicted))
+
+    errors = read_each_file(names, take, findings, progress)
     if not parts:
         raise build_unreadable_error(errors)
     where = source.where(names[0]) if len(names) == 1 else to_printable(str(source.path))

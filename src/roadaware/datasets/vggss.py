@@ -27,7 +27,7 @@ from roadaware.io.json import (
     parse_corners,
     pause_garbage_collection,
 )
-from roadaware.io.sources import FileSource, Source, find_source, to_printable
+from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.scenes.tables import Meta, Scenes
 
 VERSION = 1
@@ -54,7 +54,7 @@ def find(path: Path) -> Source:
 
 def inputs(source: Source) -> list[str]:
     """Names of the files that `read` would read."""
-    return [source.name] if isinstance(source, FileSource) else source.files("", ".json")
+    return source.files("", ".json")
 
 
 def read(source: Source, *, processes: int | None = None, progress: Progress | None = None) -> Scenes:

@@ -24,16 +24,16 @@ import polars as pl
 
 from roadaware.datasets import Progress
 from roadaware.datasets.box_rows import (
-    FACTS,
     LONGEST_PATH,
     BoxSource,
     Facts,
     build_box_predictions,
     build_box_scenes,
+    list_facts,
     read_facts,
 )
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
-from roadaware.datasets.issues import Findings, build_unreadable_error
+from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError, UsageError
 from roadaware.io import csv
@@ -47,7 +47,7 @@ from roadaware.io.json import (
     parse,
     pause_garbage_collection,
 )
-from roadaware.io.sources import FileSource, Source, find_source, to_printable
+from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -79,14 +79,10 @@ def find(path: Path) -> Source:
 
 def inputs(source: Source, **options: Any) -> list[str]:
     """Names of the files that `read` would read."""
-    if isinstance(source, FileSource):
-        return [source.name]
-    return [*([FACTS] if source.holds(FACTS) else []), *_list_files(source)]
+    return list_facts(source) + _list_files(source)
 
 
 def _list_files(source: Source) -> list[str]:
-    if isinstance(source, FileSource):
-        return [source.name]
     return source.files("", ".json") or source.files("", ".csv")
 
 
@@ -175,20 +171,14 @@ def read(
         raise UsageError(f"attribute is the name of an attribute of regions, not {format_value(attribute)}")
     findings = Findings()
     facts = read_facts(source, fps=fps, size=size, first_frame=first_frame)
-    errors: list[InputError] = []
     files: list[tuple[str, _Regions]] = []
     names = _list_files(source)
-    for done, name in enumerate(names, 1):
-        try:
-            with pause_garbage_collection():
-                files.append((name, _read_file(source, name)))
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(name, error)
-        else:
-            findings.read["files"] += 1
-        if progress is not None:
-            progress(done, len(names), "files")
+
+    def take(name: str, part: Findings) -> None:
+        with pause_garbage_collection():
+            files.append((name, _read_file(source, name)))
+
+    errors = read_each_file(names, take, findings, progress)
     if not files:
         raise build_unreadable_error(errors)
     found = BoxSource("via", findings, predicted=predicted)

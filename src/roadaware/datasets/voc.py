@@ -30,11 +30,11 @@ from roadaware.datasets.box_rows import (
     read_facts,
 )
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
-from roadaware.datasets.issues import Findings, build_unreadable_error
+from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError, UsageError
 from roadaware.io.json import escape_surrogates
-from roadaware.io.sources import FileSource, Source, decode_utf_text, find_source, to_printable
+from roadaware.io.sources import Source, decode_utf_text, find_source, to_printable
 from roadaware.io.xml import find_elements, find_text, parse
 from roadaware.scenes.tables import Scenes
 
@@ -46,7 +46,6 @@ _EDGES = ("xmin", "ymin", "xmax", "ymax")
 _NUMBERED = re.compile(r"(.+?)[_/](\d{1,9})", re.ASCII | re.DOTALL)
 _WANTED = "Pascal VOC needs its annotations, files '*.xml' in 'Annotations/',"
 _HINT = "Point at the folder that holds 'Annotations/', or at the XML files."
-_BATCH = 256
 
 
 def find(path: Path) -> Source:
@@ -61,15 +60,11 @@ def find(path: Path) -> Source:
 
 def inputs(source: Source, **options: Any) -> list[str]:
     """Names of the files that `read` would read."""
-    if isinstance(source, FileSource):
-        return [source.name]
     beside = [name for name in (FACTS, LABEL_MAP) if source.holds(name)]
     return [*beside, *_list_files(source), *_list_sets(source)]
 
 
 def _list_files(source: Source) -> list[str]:
-    if isinstance(source, FileSource):
-        return [source.name]
     for place in _PLACES:
         if (not place or source.has_folder(place)) and (found := source.files(place, ".xml")):
             return found
@@ -110,25 +105,18 @@ def read(
     found = BoxSource("voc", findings)
     facts = read_facts(source, fps=fps, first_frame=first_frame)
     found.classes = list(facts.classes or _read_label_map(source))
-    names = _list_files(source)
-    errors: list[InputError] = []
     images: dict[str, tuple[str, etree._Element]] = {}
-    for done, name in enumerate(names, 1):
+
+    def take(name: str, part: Findings) -> None:
         stem = PurePosixPath(name).name.removesuffix(PurePosixPath(name).suffix)
-        try:
-            if len(stem.encode("utf-8", "surrogateescape")) > LONGEST_NAME:
-                raise InputError(f"its name has more than {LONGEST_NAME} bytes", where=source.where(name))
-            images[escape_surrogates(stem)] = (
-                name,
-                parse(source.read(name), source.where(name), root="annotation"),
-            )
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(name, error)
-        else:
-            findings.read["files"] += 1
-        if progress is not None and (done % _BATCH == 0 or done == len(names)):
-            progress(done, len(names), "files")
+        if len(stem.encode("utf-8", "surrogateescape")) > LONGEST_NAME:
+            raise InputError(f"its name has more than {LONGEST_NAME} bytes", where=source.where(name))
+        images[escape_surrogates(stem)] = (
+            name,
+            parse(source.read(name), source.where(name), root="annotation"),
+        )
+
+    errors = read_each_file(_list_files(source), take, findings, progress)
     if not images:
         raise build_unreadable_error(errors)
     splits = _read_splits(source, findings)
@@ -175,7 +163,7 @@ def _read_label_map(source: Source) -> tuple[str, ...]:
     Raises:
         InputError: if it is no text, or names a class twice.
     """
-    if isinstance(source, FileSource) or not source.holds(LABEL_MAP):
+    if not source.holds(LABEL_MAP):
         return ()
     where = source.where(LABEL_MAP)
     text = decode_utf_text(source.read(LABEL_MAP), where, expected="names of classes", hint=_HINT)
@@ -187,7 +175,7 @@ def _read_label_map(source: Source) -> tuple[str, ...]:
 def _read_splits(source: Source, findings: Findings) -> dict[str, str]:
     """Name of an image to its split."""
     found: dict[str, str] = {}
-    for name in _list_sets(source) if not isinstance(source, FileSource) else []:
+    for name in _list_sets(source):
         try:
             text = decode_utf_text(
                 source.read(name), source.where(name), expected="names of images", hint=_HINT

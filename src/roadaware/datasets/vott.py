@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets import READERS, Progress
-from roadaware.datasets.issues import Findings
+from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.errors import InputError, UsageError
 from roadaware.io.json import (
     decode,
@@ -29,7 +29,7 @@ from roadaware.io.json import (
     parse,
     parse_int,
 )
-from roadaware.io.sources import FileSource, Source, find_source, to_printable
+from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -513,7 +513,7 @@ def find(path: Path) -> Source:
 
 def inputs(source: Source, **_: Any) -> list[str]:
     """Names of the files that `read` would read."""
-    found = [source.name] if isinstance(source, FileSource) else source.files("", ".json")
+    found = source.files("", ".json")
     return [name for name in found if name.endswith("-export.json")] or found
 
 
@@ -545,30 +545,22 @@ def read(
         raise UsageError(f"'track' is one of {', '.join(_FIELDS)}, 'first_frame' is 0 or 1")
     findings = Findings()
     sheets: list[Sheet] = []
-    errors: list[InputError] = []
     names = inputs(source)
-    for done, name in enumerate(names, 1):
-        found = Findings()
-        try:
-            where = source.where(name)
-            value = parse(decode(source.read(name), where), where)
-            sheets.append(
-                read_sheet(
-                    value,
-                    to_printable(escape_surrogates(PurePosixPath(name).name.removesuffix(".json")), 255),
-                    Reading(name, where, first_frame, track, found),
-                )
+
+    def take(name: str, found: Findings) -> None:
+        where = source.where(name)
+        value = parse(decode(source.read(name), where), where)
+        sheets.append(
+            read_sheet(
+                value,
+                to_printable(escape_surrogates(PurePosixPath(name).name.removesuffix(".json")), 255),
+                Reading(name, where, first_frame, track, found),
             )
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(name, error)
-        else:
-            findings.read["files"] += 1
-            findings.merge(found)
-        if progress is not None:
-            progress(done, len(names), "files")
+        )
+
+    errors = read_each_file(names, take, findings, progress)
     if not sheets:
-        raise _nothing(errors)
+        raise build_unreadable_error(errors)
     tables, vocabularies = build_vott_tables(sheets, asked, findings)
     return Scenes(
         **tables,
@@ -596,11 +588,3 @@ def _kinds(kinds: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     if twice:
         raise UsageError(f"'kinds' names {', '.join(twice)} twice")
     return {kind: list(tags) for kind, tags in kinds.items()}
-
-
-def _nothing(errors: Sequence[InputError]) -> InputError:
-    """Why not one file could be read."""
-    if len(errors) == 1:
-        return errors[0]
-    message = f"none of {len(errors)} files can be read; the first: {errors[0].message}"
-    return InputError(message, where=errors[0].where, hint=errors[0].hint)

@@ -30,7 +30,7 @@ from roadaware.datasets.box_rows import (
     read_facts,
 )
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
-from roadaware.datasets.issues import Findings, build_unreadable_error, select_first_reason
+from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file, select_first_reason
 from roadaware.datasets.relation_tables import format_video_name
 from roadaware.datasets.sensor_tables import parse_picture_size
 from roadaware.errors import InputError, UsageError
@@ -62,7 +62,6 @@ _HINT = "Point at the folder that holds 'labels/' and the names of the classes (
 _FIELDS = 8
 _NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?$"
 _MOST_LINE = 4096
-_BATCH = 256
 
 
 def find(path: Path) -> Source:
@@ -141,17 +140,11 @@ def read(
     found.classes = list(facts.classes or _read_classes(source))
     names = _list_labels(source)
     texts: list[tuple[str, str]] = []
-    errors: list[InputError] = []
-    for done, name in enumerate(names, 1):
-        try:
-            texts.append((name, _decode(source, name)))
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(name, error)
-        else:
-            findings.read["files"] += 1
-        if progress is not None and (done % _BATCH == 0 or done == len(names)):
-            progress(done, len(names), "files")
+
+    def take(name: str, part: Findings) -> None:
+        texts.append((name, _decode(source, name)))
+
+    errors = read_each_file(names, take, findings, progress)
     if not texts:
         raise build_unreadable_error(errors)
     places = _place_images(source, [name for name, _ in texts], facts)

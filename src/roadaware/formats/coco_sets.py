@@ -21,9 +21,9 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets import READERS, Progress
-from roadaware.datasets.box_rows import FACTS, label_tracks, read_facts
+from roadaware.datasets.box_rows import label_tracks, list_facts, read_facts
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
-from roadaware.datasets.issues import Findings, build_unreadable_error, find_common_reason
+from roadaware.datasets.issues import Findings, build_unreadable_error, find_common_reason, read_each_file
 from roadaware.errors import InputError
 from roadaware.formats.coco import By, build_coco_index, build_coco_scenes
 from roadaware.io.json import (
@@ -35,7 +35,7 @@ from roadaware.io.json import (
     pause_garbage_collection,
 )
 from roadaware.io.json_stream import iterate_parts, read_around
-from roadaware.io.sources import FileSource, FolderSource, Source, find_source, to_printable
+from roadaware.io.sources import FolderSource, Source, find_source, to_printable
 from roadaware.scenes.concatenation import concat
 from roadaware.scenes.tables import Scenes
 
@@ -60,14 +60,10 @@ def find(path: Path) -> Source:
 
 def inputs(source: Source, **options: Any) -> list[str]:
     """Names of the files that `read` would read."""
-    if isinstance(source, FileSource):
-        return [source.name]
-    return [*([FACTS] if source.holds(FACTS) else []), *_list_files(source)]
+    return list_facts(source) + _list_files(source)
 
 
 def _list_files(source: Source) -> list[str]:
-    if isinstance(source, FileSource):
-        return [source.name]
     held: list[str] = []
     for place in _PLACES:
         if not place or source.has_folder(place):
@@ -102,28 +98,22 @@ def read(
     facts = read_facts(source, fps=fps, first_frame=first_frame)
     names = _list_files(source)
     parts: dict[str, Scenes] = {}
-    errors: list[InputError] = []
     seen: set[str] = set()
-    for done, name in enumerate(names, 1):
-        try:
-            with pause_garbage_collection():
-                part = _read_file(
-                    source, name, facts.first_frame, facts.fps, progress if len(names) == 1 else None
-                )
-            own = set(part.videos["video"].to_list())
-            if again := sorted(seen & own):
-                raise InputError(
-                    f"a second file with the video {to_printable(again[0], 60)}", where=source.where(name)
-                )
-            seen |= own
-            parts[name] = part
-        except InputError as error:
-            errors.append(error)
-            findings.reject_file(name, error)
-        else:
-            findings.read["files"] += 1
-        if progress is not None:
-            progress(done, len(names), "files")
+
+    def take(name: str, findings: Findings) -> None:
+        with pause_garbage_collection():
+            part = _read_file(
+                source, name, facts.first_frame, facts.fps, progress if len(names) == 1 else None
+            )
+        own = set(part.videos["video"].to_list())
+        if again := sorted(seen & own):
+            raise InputError(
+                f"a second file with the video {to_printable(again[0], 60)}", where=source.where(name)
+            )
+        seen.update(own)
+        parts[name] = part
+
+    errors = read_each_file(names, take, findings, progress)
     if not parts:
         raise build_unreadable_error(errors)
     scenes = concat(list(parts.values())) if len(parts) > 1 else next(iter(parts.values()))

@@ -277,6 +277,10 @@ class FileSource(FolderSource):
         """The file's name, and no folders."""
         return ([] if folder else [self.name]), []
 
+    def files(self, folder: str, suffix: str = "") -> list[str]:
+        """The file's name, however its ending is spelled."""
+        return [] if folder or not self.name.lower().endswith(suffix) else [self.name]
+
 
 def read_file(path: Path, where: str | None = None, most: int = MAX_FILE_BYTES) -> bytes:
     """The whole content of a regular file; never waits on a pipe or device.

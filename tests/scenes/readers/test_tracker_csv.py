@@ -185,3 +185,14 @@ def test_a_broken_box_in_frame_0_says_that_frames_count_from_0(tmp_path: Path) -
     scenes = read_lines(tmp_path, "frame,id,x1,y1,x2,y2", "0,1,nan,1,5,5", "1,1,1,1,5,5")
     assert scenes.boxes["frame"].to_list() == [1]
     assert len(scenes.rejected) == 1
+
+
+def test_a_cached_file_is_read_anew_when_what_stands_beside_it_changes(tmp_path: Path) -> None:
+    file, facts = tmp_path / "drive.csv", tmp_path / "dataset.toml"
+    file.write_text("frame,id,x1,y1,x2,y2\n0,7,10,20,40,60\n")
+    facts.write_text("fps = 10\n")
+    assert read("csv", file).videos["fps"].to_list() == [10]
+    facts.write_text("fps = 25.0\n")
+    assert read("csv", file).videos["fps"].to_list() == [25]
+    facts.unlink()
+    assert read("csv", file).videos["fps"].to_list() == [None]
