@@ -435,7 +435,11 @@ def test_tubes_of_frames_are_segments_of_activitynet(tmp_path: Path) -> None:
 
 def random_predictions(seed: int, holds: frozenset[str]) -> Predictions:
     """Random tables with scores of which a form that holds these things loses nothing."""
-    scenes = random_scenes(seed, holds - {"ignore", "occluded", "hidden"})
+    return add_scores(random_scenes(seed, holds - {"ignore", "occluded", "hidden"}), seed)
+
+
+def add_scores(scenes: Scenes, seed: int) -> Predictions:
+    """The boxes as predictions, each with a score."""
     rng = np.random.default_rng(seed)
     boxes = scenes.boxes.drop("ignore", "occlusion")
     score = pl.Series("score", rng.choice([0.0, 1.0, 0.25, *rng.random(50)], len(boxes)), dtype=pl.Float64)
