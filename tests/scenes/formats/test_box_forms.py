@@ -592,6 +592,19 @@ def test_rows_that_were_refused_are_told(tmp_path: Path, capsys: pytest.CaptureF
     )
 
 
+def test_annotations_that_are_called_predictions_are_refused_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_boxes(random_scenes(3, FORMS["bdd100k"].holds), "bdd100k", tmp_path / "given")
+    words = ["convert", str(tmp_path / "given"), "--predictions", "--to", "csv", "-o", str(tmp_path / "out"), "-q"]
+    assert main(words) == 3
+    said = capsys.readouterr().err
+    assert "rows or files were refused; the first" in said
+    assert "a prediction without a score" in said
+    assert "without --predictions" in said
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
