@@ -37,7 +37,15 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("vidvrd", (("relation_instances",), ("subject/objects",))),
     ("hcstvg", (("trajectory", "tube_start_frame"), ("st_time", "bbox"), ("img_num", "bbox"), _OFFICIAL)),
     ("vggss", (("file", "class", "bbox"),)),
-    ("coco", (("images", "categories", "annotations"),)),
+    # Of a large file the lists between its two ends are not seen, and known by the rows at the ends.
+    (
+        "coco",
+        (
+            ("images", "categories", "annotations"),
+            ("annotations", "image_id", "category_id", "bbox"),
+            ("images", "file_name", "image_id", "category_id", "bbox"),
+        ),
+    ),
     ("vott", (("frames", "inputTags"), ("assets", "videoSettings"), ("asset", "regions"))),
     (
         "via",

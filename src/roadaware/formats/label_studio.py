@@ -580,7 +580,7 @@ def write_label_studio(
     }
     if images and len(images) < len(rows):
         message = f"{len(images)} images and {len(rows) - len(images)} videos cannot be one project"
-        raise UsageError(f"{message}: write them apart, with `only`")
+        raise UsageError(f"{message}: write them apart (`--videos`, in Python `only`)")
     held = Held(tables, build_controls(tables), tolerance_px)
     found = Written(left_out=held.left_out)
     tasks = []
