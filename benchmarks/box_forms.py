@@ -1,7 +1,8 @@
 """Processor seconds to write and read boxes in the forms of tools: `python benchmarks/box_forms.py 1000000 mot yolo coco`.
 
 `--beside PYTHON` has Datumaro and supervision read the same files right after us, each in a process of the venv of that
-interpreter; `--write` has them write it too, for which Datumaro takes ten times as long as for reading.
+interpreter; `--write` has them write it too, for which Datumaro takes ten times as long as for reading. `--parts` reads COCO
+in parts whatever its size. The peak is that of the process, so that a form stands alone where it is to count.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ import polars as pl
 from PIL import Image
 
 from roadaware.datasets import read
+from roadaware.formats import coco_sets
 from roadaware.formats.boxes.forms import FORMS, write_boxes
+from roadaware.formats.truth_files import write_truth
 from roadaware.scenes.tables import Meta, Scenes
 
 BOXES_PER_IMAGE, VIDEOS = 200, 50
+LABEL_STUDIO = "label_studio"
 COCO = "annotations/instances_all.json"
 
 
@@ -59,6 +63,21 @@ def build_scenes(count: int) -> Scenes:
     )  # fmt: skip
 
 
+def place_in_space(scenes: Scenes) -> Scenes:
+    """The same boxes with a size and place in space, and a camera that saw them, as nuScenes needs them."""
+    names = scenes.videos["video"].to_list()
+    lens = pl.lit([1000.0, 0, 960, 0, 1000, 540, 0, 0, 1], pl.List(pl.Float64))
+    solid = {"height_m": 1.5, "width_m": 1.6, "length_m": 4.0, "x_m": 2.0, "y_m": 1.0, "rotation_y_rad": 0.25}
+    return scenes.with_tables(
+        videos=scenes.videos.with_columns(scene=pl.col("video"), sensor=pl.lit("CAM_FRONT")),
+        boxes=scenes.boxes.with_columns(
+            *(pl.lit(value, pl.Float32).alias(name) for name, value in solid.items()),
+            z_m=10 + (pl.col("tube") % BOXES_PER_IMAGE).cast(pl.Float32) / 8,
+        ),
+        sensors=pl.DataFrame({"scene": names, "sensor": "CAM_FRONT", "from_frame": 0}).with_columns(intrinsics=lens),
+    )
+
+
 def put_images(folder: Path) -> None:
     """One grey image under the names of all, without which Datumaro and supervision find nothing."""
     grey = folder / "grey.jpg"
@@ -83,19 +102,25 @@ def main() -> None:
     """Print a line for each form, and one for each library that reads it too."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("boxes", type=int)
-    parser.add_argument("forms", nargs="+", choices=FORMS)
+    parser.add_argument("forms", nargs="+", choices=[*FORMS, LABEL_STUDIO])
     parser.add_argument("--beside", help="an interpreter that has datumaro and supervision")
     parser.add_argument("--write", action="store_true", help="time what the libraries write, too")
+    parser.add_argument("--parts", action="store_true", help="read COCO in parts, as large files are")
     asked = parser.parse_args()
+    if asked.parts:
+        coco_sets.LARGEST_WHOLE = 0
     scenes = build_scenes(asked.boxes)
     for form in asked.forms:
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder) / "out"
             print(f"{form}:", flush=True)
             started = time.process_time()
-            write_boxes(scenes, form, place, lossy=True)
+            if form == LABEL_STUDIO:
+                write_truth(form, scenes, place)
+            else:
+                write_boxes(place_in_space(scenes) if form == "nuscenes" else scenes, form, place, lossy=True)
             written = time.process_time()
-            back = read(FORMS[form].reader, place, cache=False)
+            back = read(form if form == LABEL_STUDIO else FORMS[form].reader, place, cache=False)
             ended = time.process_time()
             assert len(back.boxes) == len(scenes.boxes)
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from small_files import Command
 
-from roadaware.datasets import READERS
-from roadaware.formats.boxes.forms import FORMS, PREDICTED
-from roadaware.formats.truth_files import WRITERS
+from roadaware.formats.boxes.forms import FORMS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -46,27 +44,3 @@ def test_every_form_has_its_row() -> None:
     assert [
         word for form in FORMS.values() for word in form.layout.split(", ") if word.split("/")[0] not in text
     ] == []
-
-
-def test_the_matrix_is_that_of_readers_and_writers() -> None:
-    """Green where there is a reader or a writer, which the laws of their tests go over; red with a reason."""
-    text = (DOCS / "formats.md").read_text(encoding="utf-8").partition("## Which format goes which way")[2]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.partition("\n**What")[0].splitlines()
-            if line.startswith("| ") and not line.startswith("| format")]  # fmt: skip
-    green: list[set[str]] = [set() for _ in range(4)]
-    listed: list[str] = []
-    for _, names, *cells in rows:
-        own = re.findall(r"`(\w+)`", names)
-        listed += own
-        for held, cell in zip(green, cells, strict=True):
-            assert cell.startswith("green") or len(cell.removeprefix("red: ")) > 6, cell
-            if cell.startswith("green"):
-                held.update(own)
-    assert len(listed) == len(set(listed))
-    assert set(listed) == {*READERS, "mmaction2"}
-    truths = {form.reader for form in FORMS.values()} | set(WRITERS) | {"simulator"}
-    asked = {name for name, each in READERS.items() if each.predicted}
-    assert green[0] == set(READERS)
-    assert green[1] == truths
-    assert green[2] == asked | {"coco", "mot", "ava", "mmaction2", "label_studio", "road"}
-    assert green[3] == {form.reader for form in PREDICTED.values()} | {"ava", "mmaction2", "label_studio"}

@@ -33,7 +33,7 @@ from roadaware.datasets.loading import (
     read_release,
     require_path,
 )
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 from roadaware.formats.boxes.forms import FORMS, PREDICTED, check_folder, write_boxes
 from roadaware.formats.coco import read_index
 from roadaware.formats.truth_files import (
@@ -215,6 +215,7 @@ def _convert_predictions(
 
     Raises:
         UsageError: if the form is not for predictions, or they cannot be read without the annotations.
+        InputError: if none of them can be taken.
     """
     if to not in FORMS and to not in PREDICTION_FILES:
         listed = ", ".join((*PREDICTED, *PREDICTION_FILES))
@@ -225,6 +226,13 @@ def _convert_predictions(
     found, title = open_box_predictions(path, reader, known, index, option, columns)
     if reader is None and title:
         console.print_note(f"taken for {title}, with scores; --from says otherwise")
+    if found.boxes.is_empty() and len(found.rejected):
+        row = found.rejected.row(0, named=True)
+        raise InputError(
+            f"all {len(found.rejected):,} rows or files were refused; the first, of {row['file']}: {row['reason']}",
+            where=str(path),
+            hint="annotations, which have no scores, are converted without --predictions",
+        )
     if to in FORMS:
         return _write_boxes(found, out, to, videos, None, how, index)
     if known is None and to == "ava":

@@ -37,7 +37,15 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("vidvrd", (("relation_instances",), ("subject/objects",))),
     ("hcstvg", (("trajectory", "tube_start_frame"), ("st_time", "bbox"), ("img_num", "bbox"), _OFFICIAL)),
     ("vggss", (("file", "class", "bbox"),)),
-    ("coco", (("images", "categories", "annotations"),)),
+    # Of a large file the lists between its two ends are not seen, and known by the rows at the ends.
+    (
+        "coco",
+        (
+            ("images", "categories", "annotations"),
+            ("annotations", "image_id", "category_id", "bbox"),
+            ("images", "file_name", "image_id", "category_id", "bbox"),
+        ),
+    ),
     ("vott", (("frames", "inputTags"), ("assets", "videoSettings"), ("asset", "regions"))),
     (
         "via",
@@ -99,13 +107,13 @@ def detect_dataset_format(path: Path) -> str:
         where=to_printable(str(path)),
         hint="ROAD, JAAD, PIE, UCF101-24, "
         "COCO, YOLO, MOT, CVAT, Pascal VOC, csv of boxes, BDD100K, OpenLABEL, VIA, VoTT, FiftyOne, ActivityNet, "
-        "KITTI, nuScenes, AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
+        "KITTI, ONCE, nuScenes, AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
         "Flickr-SoundNet XML and synthetic scenes are known by what is in them; `roadaware read NAME PATH` says which",
     )
 
 
 def _by_layout(path: Path) -> str | None:
-    """UCF101-24, KITTI, MOT and YOLO, whose files say nothing of themselves: known by their names and folders."""
+    """UCF101-24, KITTI, ONCE, MOT and YOLO, whose files say nothing of themselves: known by their names and folders."""
     if path.name.lower().endswith(".pkl"):
         return "ucf24" if path.name.lower().startswith("pyannot") else None
     if not path.is_dir() and path.suffix.lower() != ".zip":
@@ -115,6 +123,7 @@ def _by_layout(path: Path) -> str | None:
         ("ucf24", ()),
         ("kitti", ()),
         ("kitti_tracking", (17, 18)),
+        ("once", ()),
         ("mot", ()),
         ("yolo", ()),
     ):

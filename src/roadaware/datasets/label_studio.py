@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -72,7 +72,7 @@ class Rows:
     kinds: Mapping[str, str]
     findings: Findings
     rows: dict[str, list[dict[str, Any]]]
-    boxes: list[pl.DataFrame] = field(default_factory=list)
+    boxes: list[TubeBoxes] = field(default_factory=list)
     count: int = 0
 
 
@@ -153,9 +153,7 @@ def _tube(
             )
         _check(values, region, clip, held)
         corners = convert_to_corners(values, clip.size or (1, 1))
-        held.boxes.append(
-            build_tube_boxes(clip.name, frames, corners, tube, annotation.author, held.count, sound)
-        )
+        held.boxes.append(TubeBoxes(clip.name, frames, corners, tube, annotation.author, sound))
         seen = tuple(_runs(frames))
     else:
         seen = spans
@@ -271,15 +269,7 @@ def _relation(
     )
 
 
-def build_tube_boxes(
-    video: str,
-    frames: Ints,
-    corners: Floats,
-    tube: int | None,
-    author: str | None,
-    first: int,
-    sound: int | None = None,
-) -> pl.DataFrame:
+class TubeBoxes(NamedTuple):
     """The boxes of one tube.
 
     Args:
@@ -288,18 +278,35 @@ def build_tube_boxes(
         corners: (n, 4) in pixels.
         tube: that owns them.
         author: who drew them.
-        first: number of the first box.
         sound: that they make.
     """
-    return pl.DataFrame({"box": first + np.arange(len(frames)), "frame": frames}).select(
-        "box",
-        pl.lit(video).alias("video"),
-        "frame",
-        pl.lit(tube, pl.Int64).alias("tube"),
-        *(pl.Series(name, corners[:, n]) for n, name in enumerate(CORNERS)),
-        pl.lit(sound, pl.Int64).alias("sound"),
-        pl.lit(author, pl.String).alias("annotator"),
-    )
+
+    video: str
+    frames: Ints
+    corners: Floats
+    tube: int | None
+    author: str | None
+    sound: int | None
+
+
+def build_tube_boxes(parts: Sequence[TubeBoxes]) -> pl.DataFrame:
+    """The table of the boxes of tubes, one tube after the other, numbered from 0."""
+    frames = np.concatenate([np.zeros(0, np.int64), *(part.frames for part in parts)])
+    corners = np.concatenate([np.zeros((0, 4)), *(part.corners for part in parts)])
+    of = pl.Series(np.repeat(np.arange(len(parts)), [len(part.frames) for part in parts]).astype(np.int64))
+    owners = {
+        "video": pl.Series([part.video for part in parts], dtype=pl.String),
+        "tube": pl.Series([part.tube for part in parts], dtype=pl.Int64),
+        "sound": pl.Series([part.sound for part in parts], dtype=pl.Int64),
+        "annotator": pl.Series([part.author for part in parts], dtype=pl.String),
+    }
+    told = {name: each.gather(of) for name, each in owners.items()}
+    sides = {name: pl.Series(corners[:, n]) for n, name in enumerate(CORNERS)}
+    frame = {"frame": pl.Series(frames.astype(np.int64))}
+    return pl.DataFrame(
+        {"box": pl.int_range(len(frames), eager=True), "video": told["video"], **frame, "tube": told["tube"], **sides,
+         "sound": told["sound"], "annotator": told["annotator"]}
+    )  # fmt: skip
 
 
 # From tasks of Label Studio to tables, with their vocabularies.
@@ -415,8 +422,7 @@ def build_label_studio_tables(
     for clip in clips:
         _clip(clip, held)
     frames = {name: pl.DataFrame(rows, schema=_SCHEMAS[name]) for name, rows in held.rows.items()}
-    empty = build_tube_boxes("", np.zeros(0, np.int64), np.zeros((0, 4)), None, None, 0)
-    frames["boxes"] = pl.concat([empty, *held.boxes])
+    frames["boxes"] = build_tube_boxes(held.boxes)
     # Every frame of the clips whose length is known; annotated where somebody has finished a task
     parts = [
         pl.DataFrame({"frame": np.arange(clip.n_frames or 0)}).select(

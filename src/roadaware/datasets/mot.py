@@ -47,7 +47,7 @@ _WANTED = "MOT needs its annotations, a file 'gt/gt.txt' for each sequence,"
 _HINT = "Point at the folder that holds the sequences, each with 'gt/gt.txt' and 'seqinfo.ini'."
 _DUE = (7, 8, 9, 10)
 _NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?$"
-_WHOLE = r"^-?\d{1,15}(\.0*)?$"
+_WHOLE = r"^-?\d{1,16}(\.0*)?$"
 
 
 def find(path: Path) -> Source:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 from lxml import etree
@@ -35,7 +35,8 @@ from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError, UsageError
 from roadaware.io.json import escape_surrogates
 from roadaware.io.sources import Source, decode_utf_text, find_source, to_printable
-from roadaware.io.xml import find_elements, find_text, parse
+from roadaware.io.xml import find_elements, find_text, get_local_name, parse
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
 VERSION = 1
@@ -46,6 +47,12 @@ _EDGES = ("xmin", "ymin", "xmax", "ymax")
 _NUMBERED = re.compile(r"(.+?)[_/](\d{1,9})", re.ASCII | re.DOTALL)
 _WANTED = "Pascal VOC needs its annotations, files '*.xml' in 'Annotations/',"
 _HINT = "Point at the folder that holds 'Annotations/', or at the XML files."
+_BATCH = 256
+_PLACE = {"image": pl.Int64, "file": pl.String, "video": pl.String, "frame": pl.Int64}
+_READ = {
+    "image": pl.Int64,
+    **{name: ROWS[name] for name in ("line", "item", "label", *CORNERS, "ignore", "reason")},
+}
 
 
 def find(path: Path) -> Source:
@@ -105,55 +112,63 @@ def read(
     found = BoxSource("voc", findings)
     facts = read_facts(source, fps=fps, first_frame=first_frame)
     found.classes = list(facts.classes or _read_label_map(source))
-    images: dict[str, tuple[str, etree._Element]] = {}
+    images: dict[str, _Image] = {}
+    parts: list[pl.DataFrame] = []
+    columns: dict[str, list[Any]] = {column: [] for column in _READ}
 
     def take(name: str, part: Findings) -> None:
         stem = PurePosixPath(name).name.removesuffix(PurePosixPath(name).suffix)
         if len(stem.encode("utf-8", "surrogateescape")) > LONGEST_NAME:
             raise InputError(f"its name has more than {LONGEST_NAME} bytes", where=source.where(name))
-        images[escape_surrogates(stem)] = (
-            name,
-            parse(source.read(name), source.where(name), root="annotation"),
-        )
+        root = parse(source.read(name), source.where(name), root="annotation")
+        # The trees of all files at once would be some thirty times their size.
+        image = _read_image(root, name, len(images), columns, 1.0 if pixels == "voc" else 0.0)
+        images[escape_surrogates(stem)] = image
+        if len(images) % _BATCH == 0:
+            parts.append(pl.DataFrame(columns, schema=_READ))
+            for column in columns.values():
+                column.clear()
 
     errors = read_each_file(_list_files(source), take, findings, progress)
+    parts.append(pl.DataFrame(columns, schema=_READ))
     if not images:
         raise build_unreadable_error(errors)
     splits = _read_splits(source, findings)
     numbers = {stem: _NUMBERED.fullmatch(stem) for stem in images}
     zero = any(match and int(match[2]) == 0 for match in numbers.values())
     base = facts.first_frame if facts.first_frame is not None else int(not zero)
-    shown: list[dict[str, Any]] = []
     videos: dict[str, dict[str, Any]] = {}
     frames: dict[str, set[int]] = {}
-    for stem, (name, root) in images.items():
+    places: list[tuple[int, str, str, int]] = []
+    for stem, image in images.items():
         match = numbers[stem]
         video, frame = (match[1], int(match[2]) - base) if match else (stem, 0)
         video = format_video_name(video)
-        size = tuple(_parse_side(find_text(root, f"size/{side}")) for side in ("width", "height"))
+        size: tuple[int | None, int | None] = (image.width, image.height)
         if None in size:
             size = facts.size_px or (None, None)
             findings.warn(
                 "images whose size is missing or no number of pixels, kept as null",
-                name,
+                image.file,
                 int(size[0] is None),
             )
         split = splits.get(stem)
         row = videos.setdefault(video, {"video": video, "width_px": size[0], "height_px": size[1], "fps": facts.fps,
                                         "n_frames": 0, "splits": [f"default/{split}"] if split else None})  # fmt: skip
         if (row["width_px"], row["height_px"]) != size:
-            findings.warn("videos with images of several sizes, size kept as null", name)
+            findings.warn("videos with images of several sizes, size kept as null", image.file)
             row["width_px"] = row["height_px"] = None
         if 0 <= frame <= MOST_FRAMES:
             row["n_frames"] = max(row["n_frames"], frame + 1)
             frames.setdefault(video, set()).add(frame)
-            if file := find_text(root, "filename"):
-                found.paths[video, frame] = escape_surrogates(file)
-        off = 1.0 if pixels == "voc" else 0.0
-        shown += [_build_row(each, video, frame, name, off) for each in find_elements(root, "object")]
+            if image.path:
+                found.paths[video, frame] = escape_surrogates(image.path)
+        places.append((image.number, to_printable(image.file, LONGEST_PATH), video, frame))
     found.frames = {video: sorted(held) for video, held in frames.items()}
     found.videos = list(videos.values())
-    found.rows.append(pl.DataFrame(shown, schema=ROWS))
+    where = pl.DataFrame(places, schema=_PLACE, orient="row")
+    rows = pl.concat(parts).join(where, on="image", maintain_order="left")
+    found.rows.append(rows.with_columns(pl.lit(None, pl.String).alias("track")))
     return build_box_scenes(found, source.contents(inputs(source)))
 
 
@@ -188,32 +203,64 @@ def _read_splits(source: Source, findings: Findings) -> dict[str, str]:
     return found
 
 
-def _build_row(element: etree._Element, video: str, frame: int, file: str, off: float) -> dict[str, Any]:
-    texts = [find_text(element, f"bndbox/{edge}") for edge in _EDGES]
-    label = find_text(element, "name")
-    corners = [_parse_number(text) for text in texts]
-    message = ", ".join(to_printable(text or "missing", 24) for text in texts)
-    reason = None
-    if not label:
-        reason = "no <name> says what it is"
-    elif None in corners:
-        reason = f"a corner is missing or no number: {message}"
-    elif off:
-        corners = [
-            corner - off if n < 2 and corner is not None else corner for n, corner in enumerate(corners)
-        ]
-    return {
-        "file": to_printable(file, LONGEST_PATH),
-        "line": element.sourceline,
-        "item": f"{to_printable(label or '?', 60)} {message}"[:120],
-        "video": video,
-        "frame": frame,
-        "track": None,
-        "label": escape_surrogates(label) if label else None,
-        **dict(zip(("x1_px", "y1_px", "x2_px", "y2_px"), corners, strict=True)),
-        "ignore": find_text(element, "difficult") in ("1", "true", "True"),
-        "reason": reason,
-    }
+class _Image(NamedTuple):
+    """What one file says of its image: its number in the rows of boxes, its own name, size and file of the image."""
+
+    number: int
+    file: str
+    width: int | None
+    height: int | None
+    path: str | None
+
+
+def _read_image(
+    root: etree._Element, file: str, number: int, columns: dict[str, list[Any]], off: float
+) -> _Image:
+    """What a tree says of its image; its boxes are added to the columns, `off` taken off their left and upper edges."""
+    for element in find_elements(root, "object"):
+        fields = _collect_texts(element)
+        label = fields.get("name")
+        texts = [fields.get(f"bndbox/{edge}") for edge in _EDGES]
+        corners = [_parse_number(text) for text in texts]
+        reason = None
+        if not label:
+            reason = "no <name> says what it is"
+        elif None in corners:
+            shown = ", ".join(to_printable(text or "missing", 24) for text in texts)
+            reason = f"a corner is missing or no number: {shown}"
+        elif off:
+            corners = [
+                corner - off if n < 2 and corner is not None else corner for n, corner in enumerate(corners)
+            ]
+        row = (number, element.sourceline, _describe_box(label, texts), escape_surrogates(label) if label else None,
+               *corners, fields.get("difficult") in ("1", "true", "True"), reason)  # fmt: skip
+        for column, value in zip(columns.values(), row, strict=True):
+            column.append(value)
+    width, height = (_parse_side(find_text(root, f"size/{side}")) for side in ("width", "height"))
+    return _Image(number, file, width, height, find_text(root, "filename"))
+
+
+def _collect_texts(element: etree._Element) -> dict[str, str | None]:
+    """The texts of the children of an object and, as `bndbox/xmin`, of those of its box; of one name the first counts.
+
+    Each child is looked at once, where a search for every text would begin at the first child again.
+    """
+    found: dict[str, str | None] = {}
+    for child in element:
+        name = get_local_name(child)
+        if name == "bndbox" and name not in found:
+            for edge in child:
+                found.setdefault(f"bndbox/{get_local_name(edge)}", (edge.text or "").strip() or None)
+        found.setdefault(name, (child.text or "").strip() or None)
+    return found
+
+
+def _describe_box(label: str | None, texts: list[str | None]) -> str:
+    """A box as a refusal names it."""
+    shown = [text or "missing" for text in texts]
+    if max(map(len, shown)) > 24:
+        shown = [to_printable(text, 24) for text in shown]
+    return to_printable(f"{(label or '?')[:60]} {', '.join(shown)}", 120)
 
 
 def _parse_side(text: str | None) -> int | None:

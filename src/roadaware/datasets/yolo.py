@@ -311,7 +311,7 @@ def _take(rows: pl.DataFrame, places: pl.DataFrame, found: BoxSource) -> pl.Data
     rows = rows.with_columns(number.alias(f"n{n}") for n, number in enumerate(numbers))
     last = pl.when(pl.col("count") == 7).then("c6")
     track: pl.Expr = last if found.predicted else last.when(pl.col("count") == 6).then("c5")
-    whole = r"^\d{1,15}(\.0+)?$"
+    whole = r"^\d{1,16}(\.0+)?$"
     score = pl.when((pl.col("count") > 5) & pl.col("c5").str.contains(_NUMBER)).then("c5")
     rows = rows.with_columns(
         track=track.str.replace(r"\.0+$", ""), score=score.cast(pl.Float64, strict=False)

@@ -315,40 +315,62 @@ def _boxes(task: _Task, boxes: pl.DataFrame) -> None:
         boxes = boxes.with_columns(tube=pl.lit(None, pl.Int64))
     boxes = boxes.sort("tube", "frame", nulls_last=True, maintain_order=True)
     tubes = {row["tube"]: row for row in task.held.of("tubes", task.video).iter_rows(named=True)}
-    for (tube,), own in boxes.partition_by("tube", as_dict=True, maintain_order=True).items():
-        if tube is None:
-            for place in range(len(own)):
-                _region(task, own[place : place + 1], None)
-        else:
-            _region(task, own, tubes.get(tube))
+    # Columns once and not for each track, of which a set may have ten thousand.
+    corners = boxes.select(*CORNERS).to_numpy().astype(np.float64)
+    frames = boxes["frame"].to_numpy().astype(np.int64)
+    told = {
+        name: boxes[name].to_list() if name in boxes.columns else [None] * len(boxes)
+        for name in ("box", "tube", "annotator", "score", "sound")
+    }
+    start = 0
+    for end in range(1, len(boxes) + 1):
+        tube = told["tube"][start]
+        if tube is not None and end < len(boxes) and told["tube"][end] == tube:
+            continue
+        own = _Drawn(
+            frames[start:end],
+            corners[start:end],
+            **{n: each[start:end] for n, each in told.items() if n != "tube"},
+        )
+        _region(task, own, None if tube is None else tubes.get(tube))
+        start = end
 
 
-def _region(task: _Task, own: pl.DataFrame, tube: Mapping[str, Any] | None) -> None:
+@dataclass(frozen=True)
+class _Drawn:
+    """The boxes of one region, in the order of their frames: (n,) frames, (n, 4) corners, and what else is said of each."""
+
+    frames: Ints
+    corners: Floats
+    box: list[int]
+    annotator: list[str | None]
+    score: list[float | None]
+    sound: list[int | None]
+
+
+def _region(task: _Task, own: _Drawn, tube: Mapping[str, Any] | None) -> None:
     """One track, or one box, with its labels."""
-    first = own.row(0, named=True)
-    author = first.get("annotator") or (tube or {}).get("annotator")
-    table, number = ("box", first["box"]) if tube is None else ("tube", tube["tube"])
+    author = own.annotator[0] or (tube or {}).get("annotator")
+    table, number = ("box", own.box[0]) if tube is None else ("tube", tube["tube"])
     name = task.named(table, number, author, (tube or {}).get("name"))
-    frames = own["frame"].to_numpy().astype(np.int64)
-    if (np.diff(frames) <= 0).any():
+    if (np.diff(own.frames) <= 0).any():
         raise UsageError(f"tube {number} of {task.video} has two boxes in a frame, and cannot be one track")
-    corners = own.select(*CORNERS).to_numpy().astype(np.float64)
     words = _words(task, own, tube)
     score = _score(own, tube)
     held = task.held
-    held.regions, held.boxes = held.regions + 1, held.boxes + len(own)
+    held.regions, held.boxes = held.regions + 1, held.boxes + len(own.box)
     kind = "rectangle" if task.picture else "videorectangle"
-    value = _picture(corners, task) if task.picture else _sequence(frames, corners, task)
+    value = _picture(own.corners, task) if task.picture else _sequence(own.frames, own.corners, task)
     head = {"id": name, "from_name": BOX, "to_name": "image" if task.picture else "video"}
     sides = {"original_width": task.size[0], "original_height": task.size[1], "image_rotation": 0}
     if words and not task.picture:
         value["labels"] = next(iter(words.values()))
     task.add(author, {**head, "type": kind, **sides, "value": value} | score)
     for label, listed in words.items():
-        said = {"labels": listed} | (_picture(corners, task) if task.picture else {})
+        said = {"labels": listed} | (_picture(own.corners, task) if task.picture else {})
         control = held.controls.regions[label]
         task.add(author, {**head, "from_name": control, "type": "labels", "value": said})
-    sounds = set(own["sound"].to_list()) if "sound" in own.columns else set()
+    sounds = set(own.sound)
     target = task.names.get(("sound", next(iter(sounds)))) if len(sounds) == 1 else None
     if target is not None and target[0] == author:
         task.add(author, _arrow(name, target[1], _MAKES))
@@ -356,13 +378,13 @@ def _region(task: _Task, own: pl.DataFrame, tube: Mapping[str, Any] | None) -> N
         held.leave_out("sounds that only some boxes of a track make")
 
 
-def _words(task: _Task, own: pl.DataFrame, tube: Mapping[str, Any] | None) -> dict[str, list[str]]:
+def _words(task: _Task, own: _Drawn, tube: Mapping[str, Any] | None) -> dict[str, list[str]]:
     """The labels of a region: the tube's, and those that every box has."""
     held = task.held
     found = {
         kind: list(words) for kind, words in held.said["tubes"].get((tube or {}).get("tube", -1), {}).items()
     }
-    each = [held.said["boxes"].get(box, {}) for box in own["box"].to_list()]
+    each = [held.said["boxes"].get(box, {}) for box in own.box]
     pairs = [{(kind, word) for kind, words in one.items() for word in words} for one in each]
     common = set.intersection(*pairs) if pairs else set()
     held.leave_out("labels that only some boxes of a track have", sum(len(one - common) for one in pairs))
@@ -372,11 +394,11 @@ def _words(task: _Task, own: pl.DataFrame, tube: Mapping[str, Any] | None) -> di
     return found
 
 
-def _score(own: pl.DataFrame, tube: Mapping[str, Any] | None) -> dict[str, float]:
+def _score(own: _Drawn, tube: Mapping[str, Any] | None) -> dict[str, float]:
     """The tube's score, else the best of its boxes."""
     score = (tube or {}).get("score")
-    if score is None and "score" in own.columns:
-        score = own["score"].max()
+    if score is None:
+        score = max((each for each in own.score if each is not None), default=None)
     return {} if score is None else {"score": float(score)}
 
 
@@ -562,7 +584,7 @@ def write_label_studio(
     }
     if images and len(images) < len(rows):
         message = f"{len(images)} images and {len(rows) - len(images)} videos cannot be one project"
-        raise UsageError(f"{message}: write them apart, with `only`")
+        raise UsageError(f"{message}: write them apart (`--videos`, in Python `only`)")
     held = Held(tables, build_controls(tables), tolerance_px)
     found = Written(left_out=held.left_out)
     tasks = []

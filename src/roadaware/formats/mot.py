@@ -27,7 +27,7 @@ FIRST_PIXEL = 1.0
 _LIMIT = 1 << 31
 _FAR = 1e9
 # Trackers write frames and ids as 1.0, too.
-_WHOLE = re.compile(r"-?\d{1,15}(?:\.0*)?")
+_WHOLE = re.compile(r"-?\d{1,16}(?:\.0*)?")
 # Python's float also takes nan, inf and 1_000, which are no numbers of a csv file.
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?")
 _FIELDS = ("frame", "id", "left", "top", "width", "height", "conf")

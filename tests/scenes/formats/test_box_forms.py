@@ -435,7 +435,11 @@ def test_tubes_of_frames_are_segments_of_activitynet(tmp_path: Path) -> None:
 
 def random_predictions(seed: int, holds: frozenset[str]) -> Predictions:
     """Random tables with scores of which a form that holds these things loses nothing."""
-    scenes = random_scenes(seed, holds - {"ignore", "occluded", "hidden"})
+    return add_scores(random_scenes(seed, holds - {"ignore", "occluded", "hidden"}), seed)
+
+
+def add_scores(scenes: Scenes, seed: int) -> Predictions:
+    """The boxes as predictions, each with a score."""
     rng = np.random.default_rng(seed)
     boxes = scenes.boxes.drop("ignore", "occlusion")
     score = pl.Series("score", rng.choice([0.0, 1.0, 0.25, *rng.random(50)], len(boxes)), dtype=pl.Float64)
@@ -586,6 +590,19 @@ def test_rows_that_were_refused_are_told(tmp_path: Path, capsys: pytest.CaptureF
         "refused when it was read: 3 rows or files, the first a.csv:2: the score should be a number from 0 to 1"
         in said
     )
+
+
+def test_annotations_that_are_called_predictions_are_refused_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_boxes(random_scenes(3, FORMS["bdd100k"].holds), "bdd100k", tmp_path / "given")
+    words = ["convert", str(tmp_path / "given"), "--predictions", "--to", "csv", "-o", str(tmp_path / "out"), "-q"]
+    assert main(words) == 3
+    said = capsys.readouterr().err
+    assert "rows or files were refused; the first" in said
+    assert "a prediction without a score" in said
+    assert "without --predictions" in said
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

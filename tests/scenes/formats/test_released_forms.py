@@ -344,3 +344,18 @@ def test_a_file_of_road_without_kinds_of_labels_is_read(tmp_path: Path) -> None:
     (tmp_path / "road.json").write_text(json.dumps(content))
     scenes = read("road", tmp_path, cache=False)
     assert (len(scenes.boxes), len(scenes.labels)) == (1, 0)
+
+
+def test_scenes_called_as_their_videos_come_to_nuscenes(tmp_path: Path) -> None:
+    boxes = SETS["nuscenes"].maker  # the tiny tables have two scenes of one camera each
+    given = read("nuscenes", boxes.tables(tmp_path / "set"), cache=False)
+    names = dict(given.videos.select(pl.col("video").cast(pl.String), pl.col("scene").cast(pl.String)).iter_rows())
+    plain = {
+        name: table.with_columns(pl.col("video").cast(pl.String).replace(names))
+        for name, table in given.tables().items()
+        if "video" in table.columns and len(table)
+    }
+    scenes = given.with_tables(**plain)
+    assert scenes.videos["video"].to_list() == scenes.videos["scene"].cast(pl.String).to_list()
+    write_boxes(scenes, "nuscenes", tmp_path / "out", lossy=True)
+    assert len(read("nuscenes", tmp_path / "out", cache=False).boxes) == len(given.boxes) > 0

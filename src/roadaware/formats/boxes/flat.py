@@ -35,7 +35,10 @@ _OWN = {
     "boxes": {"box", "video", "frame", "tube", *CORNERS, "ignore", "score", "scores", "sides_px2"},
     "tubes": {"tube", "video", "name", "start_frame", "end_frame", "score"},
 }
-_NUMBER = r"^(0|[1-9]\d{0,14})$"
+_NUMBER = r"^(0|[1-9]\d{0,15})$"
+_LARGEST = (
+    1 << 53
+) - 1  # up to here whoever counts in double precision, as JavaScript, tells neighbours apart
 # Blanks at the ends, line breaks and words for nothing do not come back from text.
 _NAME = r"^[^\s\x00-\x1f]([^\x00-\x1f]{0,250}[^\s\x00-\x1f])?$"
 SPLITS = ("train", "val", "test")
@@ -409,6 +412,7 @@ def _add_tracks(boxes: pl.DataFrame, tables: TableSet, form: Form, lost: Counter
     owners = owners.with_columns(name=name)
     plain = (
         pl.col("name").str.contains(_NUMBER).fill_null(value=False).all().over("video")
+        & (pl.col("name").cast(pl.Int64, strict=False) <= _LARGEST).fill_null(value=False).all().over("video")
         & (pl.col("name").n_unique() == pl.len()).over("video")
         & (~pl.col("name").eq("0").any().over("video") | pl.lit("zero" in form.holds))
     )

@@ -77,7 +77,10 @@ def adapt_nuscenes(scenes: Scenes, kind: str | None) -> tuple[AnnotatedSpace, Co
             hint="write coco, mot or cvat, or convert videos one by one (--videos)",
         )
     lost["names of videos, which are scene and camera"] += sum(old != new for old, new in names.items())
-    scenes = rename_videos(scenes.with_tables(videos=videos), names)
+    # Sensors and sweeps are of scenes, which keep their names where a video was called as its scene, too.
+    scenes = rename_videos(scenes, names).with_tables(
+        videos=videos.with_columns(pl.col("video").replace(names))
+    )
     tubes, boxes = scenes.tubes, scenes.boxes
     if "tube" not in boxes.columns:
         boxes = boxes.with_columns(tube=pl.lit(None, pl.Int64))
