@@ -88,7 +88,7 @@ def test_untouched_cuboids_come_back_as_they_were(tmp_path, form):
 
 
 def edit(folder: Path, form: str) -> None:
-    """Of the first image: the best moves by 0.5 m, the second is 0.2 m longer, the third goes, and one is drawn at (50, 9)."""
+    """Of the first image the best moves by 0.5 m, the second is 0.2 m longer, the third goes, one is drawn at (50, 9)."""
     name = "a/b/000000"
     if form == "kitti":
         file = folder / "kitti" / f"{name}.txt"
@@ -96,7 +96,7 @@ def edit(folder: Path, form: str) -> None:
         lines[0][11] = f"{float(lines[0][11]) + 0.5:.2f}"
         lines[1][10] = f"{float(lines[1][10]) + 0.2:.2f}"
         middle = TILTED @ [50.0, 9.0, -1.5, 1]
-        lines[2] = ["Dog", *"-1 -1 0 0 0 9 9 1 1 1".split(), *(f"{v:.2f}" for v in middle[:3]), "0.3"]
+        lines[2] = ["Dog", *["-1"] * 2, *["1"] * 8, *(f"{v:.2f}" for v in middle[:3]), "0.3"]
         file.write_text(
             "".join(f"{' '.join(line)}\n" for line in lines) + "DontCare -1 -1 -10 1 1 2 2 -1 -1 -1 0 0 0 0\n"
         )
@@ -234,6 +234,10 @@ def test_what_is_no_cuboid_is_refused_and_counted(tmp_path):
             read_sent_cuboids(tmp_path)
 
 
+FIELDS = (
+    *("name", "type", "contour", "center3D", "size3D", "rotation3D", "x", "y", "z", "vertices", "centroid"),
+    *("dimensions", "rotations", "translation", "size", "rotation", "detection_name"),
+)
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -243,10 +247,7 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=8)
         | st.dictionaries(
-            st.sampled_from(
-                "name type contour center3D size3D rotation3D x y z vertices centroid dimensions rotations translation "
-                "size rotation detection_name".split()
-            ),
+            st.sampled_from(FIELDS),
             inner,
         )
     ),
