@@ -255,15 +255,21 @@ JSON = st.recursive(
 )
 
 
-@given(JSON)
-@tried(60)
-def test_any_object_is_taken_or_refused(tmp_path_factory, value):
-    folder = tmp_path_factory.mktemp("any")
+@pytest.fixture(scope="module")
+def one_cuboid(tmp_path_factory):
+    """A folder with one cuboid in all forms."""
+    folder = tmp_path_factory.mktemp("one")
     rows = {"box": [1], "video": "a", "frame": 0, **dict.fromkeys(CORNERS, 5.0), "score": 0.5}
     table = pl.DataFrame({**rows, **dict.fromkeys(CUBOID, 1.0)})
     place = {("a", 0): POSE}
     write_cuboids(Predictions(boxes=table), folder, FORMS, cameras=place, poses=place)
-    sent = read_sent_cuboids(folder)
+    return folder, read_sent_cuboids(folder)
+
+
+@given(JSON)
+@tried(60)
+def test_any_object_is_taken_or_refused(one_cuboid, value):
+    folder, sent = one_cuboid
     (folder / "nuscenes.json").write_text(json.dumps({"results": {"a/000000": [value]}}))
     (folder / "xtreme1/a/result/000000.json").write_text(json.dumps({"objects": [value]}))
     (folder / "labelcloud/a/000000.json").write_text(json.dumps({"objects": [value]}))
