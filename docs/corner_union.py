@@ -1,11 +1,12 @@
 """Judge the united ways to cluster beside the angle alone and DBSCAN, on scenes that nothing was set on.
 
     HOW="--preset corner-cases@1 --scenes 100 --seconds 1.5 --fps 2 --no-sound"
-    roadaware simulate $HOW --domain city-a --seed 6611 --output synthetic/union/city-a
-    roadaware simulate $HOW --domain city-b --seed 6612 --output synthetic/union/city-b
+    roadaware simulate $HOW --domain city-a --seed 7611 --output synthetic/union/city-a
+    roadaware simulate $HOW --domain city-b --seed 7612 --output synthetic/union/city-b
     python docs/corner_union.py synthetic/union runs/corner-union
 
-Writes the tables to runs/corner-union/tables.md and the numbers to study.json beside it. What is done already is not done
+Among the variants is a sweep of which one ring of each labelled thing saw nothing, as dark paint does to a LiDAR, clustered
+across an empty ring and not. Writes the tables to runs/corner-union/tables.md and the numbers to study.json beside it. What is done already is not done
 again. Masks and detections err as in docs/corner_ablation.md.
 """
 
@@ -26,9 +27,13 @@ TOWNS = ("city-a", "city-b")
 CUTS = (5, 10, 100)
 METRICS = {"AP": "ap", "AR at 5": "ar5", "AR at 10": "ar10", "AR at 100": "ar", "AR50": "ar50"}
 DRAWS = 1000
+LOST = ("angle", "DBSCAN 1 m", "united, no ring crossed", "united, learnt score")
+"""Variants of which it is said what became of each object."""
 PAIRS = (
     ("united, learnt score", "angle"),
     ("united, learnt score", "DBSCAN 1 m"),
+    ("united, learnt score", "united, no ring crossed"),
+    ("united, rings missing", "united, rings missing, no ring crossed"),
     ("united, learnt score", "united, hand formula"),
     ("united, learnt score", "united, learnt score, edges at half a beam"),
     ("united, learnt score, over time", "united, learnt score"),
@@ -36,8 +41,13 @@ PAIRS = (
 )
 
 
-def variants(capture: Any) -> Iterator[tuple[str, Any]]:
-    """Names and proposals of one image."""
+def variants(capture: Any, instance: np.ndarray) -> Iterator[tuple[str, Any]]:
+    """Names and proposals of one image.
+
+    Args:
+        capture: what was seen.
+        instance: (n,) thing that each return is of, 0 for none.
+    """
     from roadaware.corner_cases.config import CopgConfig
     from roadaware.corner_cases.copg import extract_dbscan_geometry, extract_geometry, propose
 
@@ -50,6 +60,10 @@ def variants(capture: Any) -> Iterator[tuple[str, Any]]:
     yield "DBSCAN 1 m", propose(capture, angle, wide)
     geometry = extract_geometry(capture, united)
     yield "united, learnt score", propose(capture, united, geometry)
+    yield "united, no ring crossed", propose(capture, replace(united, reach_rows=1))
+    dark = drop_rings(capture, instance)
+    yield "united, rings missing", propose(dark, united)
+    yield "united, rings missing, no ring crossed", propose(dark, replace(united, reach_rows=1))
     yield "united, learnt score, geometry alone", propose(blind, united, geometry)
     yield (
         "united, hand formula",
@@ -59,6 +73,22 @@ def variants(capture: Any) -> Iterator[tuple[str, Any]]:
     yield "united, learnt score, edges at half a beam", propose(capture, plain, geometry)
     hard = replace(united, ranking="returns", max_background=0.45, max_common_iou=0.25)
     yield "united, score and thresholds of angle", propose(capture, hard, geometry)
+
+
+def drop_rings(capture: Any, instance: np.ndarray) -> Any:
+    """The sweep without the returns of one ring of each thing that three rings or more meet, neither its first nor its last.
+
+    Args:
+        capture: what was seen.
+        instance: (n,) thing that each return is of, 0 for none.
+    """
+    rng = np.random.default_rng(0)
+    kept = np.ones(len(instance), dtype=np.bool_)
+    for thing in np.unique(instance[instance > 0]):
+        rings = np.unique(capture.ring[instance == thing])
+        if len(rings) >= 3:
+            kept &= ~((instance == thing) & (capture.ring == rng.choice(rings[1:-1])))
+    return replace(capture, points=capture.points[kept], ring=capture.ring[kept])
 
 
 def formula(found: Any) -> Any:
@@ -114,9 +144,11 @@ def make(root: Path, folder: Path) -> None:
             "corner_case"
         )
         boxes = held.select(CORNERS).to_numpy().astype(float).reshape(-1, 4)
-        for name, proposals in variants(opened()):
+        for name, proposals in variants(opened(), sweep.instance):
             found.setdefault(name, []).append(build_proposal_rows(proposals, moment.video, moment.frame))
             config = CopgConfig() if name.startswith("united") else CopgConfig.angle()
+            if name not in LOST:
+                continue
             fates = assign_losses(proposals, boxes, held["instance"].to_list(), sweep.instance, config)
             for kind, fate in zip(held["name"].to_list(), fates, strict=True):
                 lost.append({"run": name, "loss": fate, "kind": kind.rpartition("-")[0]})
@@ -212,11 +244,10 @@ def main(made: Path, out: Path) -> None:
     for name, states in (("both towns", both), *parts.items()):
         text[name], data[name] = table(states, means)
     fates = pl.concat(lost)
-    runs = ["angle", "DBSCAN 1 m", "united, learnt score"]
-    lines = [f"| | {' | '.join(runs)} |", f"|{'---|' * (len(runs) + 1)}"]
+    lines = [f"| | {' | '.join(LOST)} |", f"|{'---|' * (len(LOST) + 1)}"]
     for loss in LOSSES:
         cells = []
-        for run in runs:
+        for run in LOST:
             own = fates.filter(run=run)
             count = int((own["loss"] == loss).sum())
             cells.append(f"{count:,} ({count / len(own):.1%})")

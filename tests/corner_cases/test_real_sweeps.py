@@ -66,8 +66,10 @@ def test_the_corner_case_of_kitti_is_found():
 
 def test_united_ways_find_more_of_kitti_in_fewer_boxes():
     found = dict(best("kitti", united=True).select("what", "overlap").iter_rows())
-    assert found["Car"] >= 0.7
+    assert found["Car"] >= 0.8
     first = dict(best("kitti", united=True, most=5).select("what", "overlap").iter_rows())
+    # The ring that met its dark back saw nothing and no longer parts it.
+    assert first["Car"] >= 0.8
     assert first["Misc"] >= 0.75
     assert first["Pedestrian"] >= 0.86
     counts = [len(proposals) for _, proposals in opened("kitti", united=True)[1].values()]
@@ -76,7 +78,7 @@ def test_united_ways_find_more_of_kitti_in_fewer_boxes():
 
 def test_united_ways_find_more_of_nuscenes_in_as_many_boxes():
     near = best("nuscenes", united=True).filter(pl.col("away") <= 50)
-    assert int((near["overlap"] >= 0.5).sum()) >= 18
+    assert int((near["overlap"] >= 0.5).sum()) >= 20
     assert sum(len(proposals) for _, proposals in opened("nuscenes", united=True)[1].values()) == 150
 
 

@@ -126,6 +126,30 @@ def test_things_with_a_gap_are_one_within_reach_and_two_by_the_angle():
     assert len(pairs) == len({one for one, _ in pairs})
 
 
+def test_a_ring_that_saw_nothing_parts_no_thing():
+    # Its upper half stands higher than what would reach down to the ground.
+    world = World((Thing(20, 0, width=1.8, height=2.6),), rings=64, columns=900)
+    seen = capture(world)
+    wanted = corners_in(ahead(), world, world.things[0])
+    on = (
+        (np.abs(seen.points[:, 0] - 20) < 1.5)
+        & (np.abs(seen.points[:, 1]) < 1.2)
+        & (seen.points[:, 2] > -1.7)
+    )
+    dark = on & (seen.ring == 12)  # which sees the road beside the thing, so that it is a row of the range image
+    assert dark.any()
+    seen = replace(seen, points=seen.points[~dark], ring=seen.ring[~dark])
+
+    def best(**changes):
+        geometry = extract_geometry(seen, CopgConfig(reach_m=(), **changes))
+        edges = propose(seen, CopgConfig(reach_m=(), **changes), geometry).boxes.edges
+        return float(iou(wanted[None], edges).max())
+
+    assert best() > 0.8
+    assert best(reach_rows=1) < 0.7
+    assert CopgConfig.angle().reach_rows == CopgConfig.reference().reach_rows == 1
+
+
 def test_united_proposals_find_what_is_planted_and_keep_one_box_of_each():
     found = propose(capture(WORLD))
     wanted = np.stack([corners_in(ahead(), WORLD, thing) for thing in THINGS])

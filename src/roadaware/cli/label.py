@@ -50,9 +50,17 @@ from roadaware.datasets.detect_format import detect_reader, find_root
 from roadaware.demo_data.labelling import EXPORT, PROPOSALS, SCENES, write_labelling_demo
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.corrections import merge_answers, read_corrections
+from roadaware.formats.cuboid_labels import (
+    EDIT_FATES,
+    SENT,
+    compare_cuboids,
+    read_edited_cuboids,
+    read_sent_cuboids,
+)
 from roadaware.formats.proposal_tasks import Form, open_sent_proposals, select_task_proposals, write_tasks
 from roadaware.formats.task_images import prepare_task_images
 from roadaware.io import folders
+from roadaware.io.csv import format_csv
 from roadaware.protocols.coda import load_object_classes
 from roadaware.reports import terminal
 from roadaware.reports.annotation import (
@@ -271,13 +279,17 @@ def export(
 
 # `roadaware label import`: what people made of proposals, read back as tables.
 
-_CORRECTED = "What annotators made: a Label Studio export (JSON), or COCO or Parquet, a file per annotator."
+_TASKS = "The folder that `label export` wrote, or `cuboids` of `propose --as`."
+_CORRECTED = (
+    "What annotators made: a Label Studio export (JSON), or COCO or Parquet, a file per annotator; of cuboids "
+    "nuScenes' JSON, or the folder of another form."
+)
 _STILL = "An edge that moved by no more counts as kept, in pixels."
 _IMPORT_FOLDER = "Write the labels, what became of each proposal, and a page into this folder."
 
 
 def import_labels(
-    tasks: Annotated[Path, Parameter(help="The folder that `label export` wrote.")],
+    tasks: Annotated[Path, Parameter(help=_TASKS)],
     corrected: Annotated[tuple[Path, ...], Parameter(help=_CORRECTED)],
     /,
     *,
@@ -291,10 +303,13 @@ def import_labels(
     Boxes that keep the number of their proposal are compared with it; where a file has lost all numbers,
     with the proposal that they overlap most. Several annotators stand side by side, told apart by name.
     Turned boxes, boxes outside their image, and images that were not sent out are refused and counted.
+    Of cuboids, cuboids.csv says what became of each and where it stands now, in the LiDAR's frame.
 
     For example:
 
         roadaware label import runs/tasks runs/streets/corrected.json -o runs/labels
+
+        roadaware label import runs/tracked/cuboids edited/labelcloud -o labels
 
         roadaware label import tasks ann.coco.json ben.coco.json -o labels --strict
     """
@@ -302,6 +317,8 @@ def import_labels(
         raise UsageError("name at least one file that annotators corrected, behind the folder of the tasks")
     if not 0 <= still_px <= 1000:
         raise UsageError(f"--still-px is a number of pixels from 0 to 1000, not {still_px}")
+    if (tasks / SENT).is_file():
+        return _import_cuboids(tasks, corrected, folder, overwrite=overwrite, strict=strict)
     sent = open_sent_proposals(tasks)
     with console.log_step("reading"):
         answers = merge_answers([read_corrections(path, sent) for path in corrected])
@@ -323,6 +340,42 @@ def import_labels(
         write_result(folder, files, overwrite=overwrite, also=f"labels: {LABELS}")
     failed = f"--strict: {sum(found.values())} items were refused" if strict and found else None
     return Outcome(format_corrections(len(scenes.boxes), classes, people, data, folder), data, failed)
+
+
+def _import_cuboids(
+    tasks: Path, corrected: tuple[Path, ...], folder: Path | None, *, overwrite: bool, strict: bool
+) -> Outcome:
+    """What became of cuboids, file by file."""
+    sent = read_sent_cuboids(tasks)
+    tables, told, lines = [], [], []
+    for path in corrected:
+        with console.log_step(f"reading {path}"):
+            edited = read_edited_cuboids(path, sent)
+        table = compare_cuboids(sent, edited)
+        counts = {fate: int((table["fate"] == fate).sum()) for fate in EDIT_FATES}
+        refused = dict(edited.refused)
+        told.append(
+            {
+                "file": str(path),
+                "form": edited.form,
+                "pictures": len(edited.done),
+                **counts,
+                "refused": refused,
+            }
+        )
+        tables.append(table.insert_column(0, pl.lit(str(path)).alias("file")))
+        shown = ", ".join(f"{count:,} {fate}" for fate, count in counts.items())
+        lines.append(
+            f"{terminal.format_cell(str(path))}, {edited.form}: {len(edited.done):,} images done; {shown}"
+        )
+        lines += [f"refused: {count:,} {what}" for what, count in refused.items()]
+    data = {"cuboids": told}
+    if folder is not None:
+        files = folders.add_marker({"cuboids.csv": format_csv(pl.concat(tables)).encode()}, data)
+        write_result(folder, files, overwrite=overwrite, also="cuboids: cuboids.csv")
+    lost = sum(sum(each["refused"].values()) for each in told)
+    failed = f"--strict: {lost} items were refused" if strict and lost else None
+    return Outcome("\n".join(lines), data, failed)
 
 
 # `roadaware label select`: which images are worth a look, and what that saves.

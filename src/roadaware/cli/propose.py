@@ -72,7 +72,10 @@ _CONFIG = (
 )
 _MOST = "Boxes of an image that are kept, the best first; 0 for all. [default: the configuration's, 25]"
 _TRACK = "Also follow proposals over the sweeps of each video; needs poses of the vehicle (nuScenes, synthetic scenes)."
-_FORMS = "Also write cuboids for other tools: kitti (labels of each image), nuscenes (one JSON, boxes in the world)."
+_FORMS = (
+    "Also write cuboids for other tools: kitti (labels of each image), nuscenes (one JSON, boxes in the world), xtreme1, "
+    "labelcloud (a JSON for each image)."
+)
 _STAGE = "After which step: initial (geometry alone), intermediate (background removed), final."
 _PROCESSES = "Parts of 64 images at a time; 0 for as many as there are cores. [default: 1; of a cluster all]"
 STRICT = "Exit with 1 if images were left out, or rows or files of the set refused."

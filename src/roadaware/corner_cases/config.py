@@ -47,7 +47,8 @@ class CopgConfig:
         ground_returns: how many returns judge them.
         columns: of the range image; None for what the sensor's layout or the returns themselves tell.
         rows: of the range image where neither rings, nor their order, nor the sensor's name is known.
-        reach_rows: how many rows further the neighbour of a return is looked for, across empty pixels.
+        reach_rows: how many rows further the neighbour of a return is looked for, across empty pixels; 2 crosses one ring
+            that met something dark or glass and saw nothing; 1 in `angle` and `reference`.
         reach_columns: the same along a ring.
         repair_rows: `reach_rows` of an image whose rows are bins of elevation, which leave holes.
         standing_m: a cluster whose lowest return is less than this above the ground reaches down to it, so
@@ -90,7 +91,7 @@ class CopgConfig:
     ground_returns: int = 3000
     columns: int | None = None
     rows: int = 64
-    reach_rows: int = 1
+    reach_rows: int = 2
     reach_columns: int = 1
     repair_rows: int = 4
     standing_m: float = 1.0
@@ -170,6 +171,7 @@ _ANGLE: dict[str, Any] = {
     "min_points": 5,
     "max_background": 0.45,
     "max_common_iou": 0.25,
+    "reach_rows": 1,
     "reach_columns": 2,
     "local_ground_m": None,
     "reach_m": (),

@@ -11,10 +11,12 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Ints32, allocate
 from roadaware.corner_cases.kernels import (
+    collect_judges,
     compute_heights,
     find_local_ground,
     fit_best_plane,
     label_points,
+    measure_plane,
     subtract_local_ground,
 )
 from roadaware.errors import InputError, UsageError
@@ -102,7 +104,9 @@ def _refuse_other_units(points: Floats32, found: PointCheck) -> None:
     some = points[::step][places].astype(np.float64)
     flat = np.hypot(some[:, 0], some[:, 1])
     far = np.hypot(flat, some[:, 2])
-    middle, most = float(np.median(far)), float(np.quantile(far, 0.99))
+    # Sorted by hand: np.quantile takes longer than everything else here.
+    far.sort()
+    middle, most = float(far[len(far) // 2]), float(far[int(0.99 * (len(far) - 1))])
     if middle > _MOST_MEDIAN_M or most < _LEAST_FAR_M:
         message = f"half of the returns lie within {middle:.3g}, nearly all within {most:.3g}: no metres"
         raise InputError(message, hint="give coordinates in metres; millimetres are divided by 1000")
@@ -192,9 +196,8 @@ def find_ground(
     # (m, 3) some usable returns that lie below the LiDAR and near.
     # Thrice as many, since those above the LiDAR or far away drop out; no shuffle of the whole sweep.
     drawn = rng.integers(0, len(points), 3 * returns) if len(points) > 3 * returns else np.arange(len(points))
-    some = points[drawn[checked.usable[drawn]]].astype(np.float64)
-    near = (some @ axis < 0) & (np.einsum("ij,ij->i", some, some) < range_m * range_m)
-    judges = np.ascontiguousarray(some[near][:returns])
+    judges = np.empty((returns, 3))
+    judges = judges[: collect_judges(points, checked.judged, drawn, axis, float(range_m), judges)]
     nothing = np.zeros(len(points), dtype=np.bool_)
     if len(judges) < 3:
         return Ground(None, None, nothing, 0.0, f"{len(judges)} returns lie below the LiDAR: no plane")
@@ -232,14 +235,12 @@ def _plane(
             None,
             f"no plane within {tilt_deg:g} degrees of level lies {STANDS_M[0]:g} to {STANDS_M[1]:g} m below",
         )
+    middle, scatter = np.empty(3), np.empty((3, 3))
     for _ in range(_ROUNDS):
-        on = np.abs(judges @ plane[:3] + plane[3]) < max(within_m, FIT_M)
-        if on.sum() < 3:
+        if measure_plane(judges, plane, max(within_m, FIT_M), middle, scatter) < 3:
             break
-        middle = judges[on].mean(0)
-        apart = judges[on] - middle
         # The direction in which the returns spread least is the normal: eigenvalues rise.
-        normal = np.linalg.eigh(apart.T @ apart)[1][:, 0]
+        normal = np.linalg.eigh(scatter)[1][:, 0]
         # An eigenvector has no sign of its own.
         normal = normal if normal @ up > 0 else -normal
         # Returns of a wall or a slope can tip a fit; the plane before it stands.

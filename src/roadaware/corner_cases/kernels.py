@@ -15,6 +15,8 @@ TINY = 1e-300
 """Added to what may be 0 below a division line; nothing that is measured in metres is changed by it."""
 TAN_22_5 = float(np.sqrt(2.0) - 1.0)
 """Up to here the polynomial of `compute_polar` is the arc tangent."""
+BLOCK = 512
+"""Returns that are worked on at a time: their coordinates stay in the nearest cache."""
 OUT_OF_ORDER = 0.03
 """By no more than this, in radians, do returns of one ring lie out of order."""
 
@@ -32,19 +34,38 @@ def label_points(points: Any, near: float, far: float, found: Any, counts: Any) 
     """
     # Squares are compared with squares: no root for each return.
     square = near * near
+    x, y, z = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    for first in range(0, len(points), BLOCK):
+        here = found[first : first + BLOCK]
+        _copy_coordinates(points[first : first + BLOCK], x, y, z)
+        usable = 0
+        for i in range(len(here)):
+            # Comparisons with what is not a number are false.
+            within = (abs(x[i]) <= far) & (abs(y[i]) <= far) & (abs(z[i]) <= far)
+            somewhere = (x[i] != 0.0) | (y[i] != 0.0) | (z[i] != 0.0)
+            right = within & somewhere & (x[i] * x[i] + y[i] * y[i] >= square)
+            here[i] = USABLE if right else OWN
+            usable += 1 if right else 0
+        counts[USABLE] += usable
+        if usable == len(here):
+            continue
+        for i in range(len(here)):
+            if here[i] == USABLE:
+                continue
+            if not (np.isfinite(x[i]) and np.isfinite(y[i]) and np.isfinite(z[i])):
+                here[i] = NOT_FINITE
+            elif x[i] == 0.0 and y[i] == 0.0 and z[i] == 0.0:
+                here[i] = AT_ORIGIN
+            elif abs(x[i]) > far or abs(y[i]) > far or abs(z[i]) > far:
+                here[i] = BEYOND
+            counts[here[i]] += 1
+
+
+@inline_kernel
+def _copy_coordinates(points: Any, x: Any, y: Any, z: Any) -> None:
+    """Coordinates of some returns side by side, so that the compiler works on several returns at a time."""
     for i in range(len(points)):
-        x, y, z = np.float64(points[i, 0]), np.float64(points[i, 1]), np.float64(points[i, 2])
-        if not (np.isfinite(x) and np.isfinite(y) and np.isfinite(z)):
-            found[i] = NOT_FINITE
-        elif x == 0.0 and y == 0.0 and z == 0.0:
-            found[i] = AT_ORIGIN
-        elif abs(x) > far or abs(y) > far or abs(z) > far:
-            found[i] = BEYOND
-        elif x * x + y * y < square:
-            found[i] = OWN
-        else:
-            found[i] = USABLE
-        counts[found[i]] += 1
+        x[i], y[i], z[i] = points[i, 0], points[i, 1], points[i, 2]
 
 
 @kernel
@@ -62,30 +83,35 @@ def compute_polar(points: Any, judged: Any, ranges: Any, slopes: Any, azimuth: A
         slopes: (n,) f32; becomes z over horizontal range.
         azimuth: (n,) f32; becomes radians counter-clockwise from ahead, from -pi to pi.
     """
-    for i in range(len(points)):
-        usable = judged[i] == USABLE
-        x, y, z = np.float64(points[i, 0]), np.float64(points[i, 1]), np.float64(points[i, 2])
-        flat = x * x + y * y
-        ranges[i] = np.float32(np.sqrt(flat + z * z)) if usable else np.float32(0.0)
-        # Slopes lie in the order of the elevations and need no arc tangent; straight up is finite, too.
-        steep = min(max(z / np.sqrt(flat + TINY), -1e6), 1e6)
-        slopes[i] = np.float32(steep) if usable else np.float32(0.0)
-        wide, narrow = abs(x), abs(y)
-        most, least = (wide, narrow) if wide > narrow else (narrow, wide)
-        # Beyond 22.5 degrees the angle is told from the diagonal: atan(a / b) = pi / 4 + atan((a - b) / (a + b)).
-        diagonal = least > most * TAN_22_5
-        above, below = (least - most, least + most) if diagonal else (least, most)
-        t = above / (below + TINY)
-        s = t * t
-        series = 0.0756318096678370 + s * (-0.0587263986762078 + s * 0.0306352570229646)
-        series = 0.1111037873825406 + s * (-0.0907831533957456 + s * series)
-        series = 0.1999999959827201 + s * (-0.1428569013720852 + s * series)
-        angle = t * (0.9999999999999718 + s * (-0.3333333333073974 + s * series))
-        angle = angle + np.pi / 4 if diagonal else angle
-        angle = np.pi / 2 - angle if narrow > wide else angle
-        angle = np.pi - angle if x < 0.0 else angle
-        angle = -angle if y < 0.0 else angle
-        azimuth[i] = np.float32(angle) if usable else np.float32(0.0)
+    xs, ys, zs = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    for first in range(0, len(points), BLOCK):
+        _copy_coordinates(points[first : first + BLOCK], xs, ys, zs)
+        usable = judged[first : first + BLOCK]
+        far, steep, turn = (ranges[first : first + BLOCK], slopes[first : first + BLOCK],
+                            azimuth[first : first + BLOCK])  # fmt: skip
+        for i in range(len(usable)):
+            x, y, z = xs[i], ys[i], zs[i]
+            flat = x * x + y * y
+            far[i] = np.float32(np.sqrt(flat + z * z)) if usable[i] == USABLE else np.float32(0.0)
+            # Slopes lie in the order of the elevations and need no arc tangent; straight up is finite, too.
+            slope = min(max(z / np.sqrt(flat + TINY), -1e6), 1e6)
+            steep[i] = np.float32(slope) if usable[i] == USABLE else np.float32(0.0)
+            wide, narrow = abs(x), abs(y)
+            most, least = (wide, narrow) if wide > narrow else (narrow, wide)
+            # Beyond 22.5 degrees the angle is told from the diagonal: atan(a / b) = pi / 4 + atan((a - b) / (a + b)).
+            diagonal = least > most * TAN_22_5
+            above, below = (least - most, least + most) if diagonal else (least, most)
+            t = above / (below + TINY)
+            s = t * t
+            series = 0.0756318096678370 + s * (-0.0587263986762078 + s * 0.0306352570229646)
+            series = 0.1111037873825406 + s * (-0.0907831533957456 + s * series)
+            series = 0.1999999959827201 + s * (-0.1428569013720852 + s * series)
+            angle = t * (0.9999999999999718 + s * (-0.3333333333073974 + s * series))
+            angle = angle + np.pi / 4 if diagonal else angle
+            angle = np.pi / 2 - angle if narrow > wide else angle
+            angle = np.pi - angle if x < 0.0 else angle
+            angle = -angle if y < 0.0 else angle
+            turn[i] = np.float32(angle) if usable[i] == USABLE else np.float32(0.0)
 
 
 @kernel
@@ -249,17 +275,20 @@ def fill(row: Any, column: Any, ranges: Any, solid: Any, image: Any) -> None:
         solid: (n,) bool; others are ground.
         image: (r, c) f32 of zeros.
     """
+    # Places without a sign, in one row: numba then has no negative ones to turn round at each access.
+    flat, columns = image.reshape(-1), np.uint32(image.shape[1])
     for i in range(len(row)):
         if row[i] < 0 or column[i] < 0:
             continue
-        there, here = image[row[i], column[i]], ranges[i]
+        p = np.uint32(row[i]) * columns + np.uint32(column[i])
+        there, here = flat[p], ranges[i]
         if solid[i]:
             # The nearest return stands for the pixel; the published C++ code keeps the farthest.
             if there <= 0.0 or here < there:
-                image[row[i], column[i]] = here
+                flat[p] = here
         # Ground is written as minus its range: it blocks the search for neighbours, but is no return to join.
         elif there == 0.0 or (there < 0.0 and -here > there):
-            image[row[i], column[i]] = -here
+            flat[p] = -here
 
 
 @kernel
@@ -318,6 +347,67 @@ def fit_best_plane(
 
 
 @kernel
+def collect_judges(points: Any, judged: Any, drawn: Any, up: Any, range_m: float, found: Any) -> int:
+    """The first of some drawn returns that are usable, lie below the LiDAR, and are near.
+
+    Args:
+        points: (n, 3) f32 metres.
+        judged: (n,) u8, 0 where usable.
+        drawn: (d,) i64 places of returns.
+        up: (3,) f64 unit vector.
+        range_m: how far a return lies from the LiDAR at most.
+        found: (m, 3) f64; becomes metres.
+
+    Returns:
+        How many there are, m at most.
+    """
+    count = 0
+    for i in drawn:
+        x, y, z = np.float64(points[i, 0]), np.float64(points[i, 1]), np.float64(points[i, 2])
+        below = x * up[0] + y * up[1] + z * up[2] < 0.0
+        if judged[i] == USABLE and below and x * x + y * y + z * z < range_m * range_m:
+            found[count, 0], found[count, 1], found[count, 2] = x, y, z
+            count += 1
+            if count == len(found):
+                break
+    return count
+
+
+@kernel
+def measure_plane(returns: Any, plane: Any, within: float, middle: Any, scatter: Any) -> int:
+    """Middle and scatter of the returns on a plane.
+
+    Args:
+        returns: (m, 3) f64 metres.
+        plane: (4,) f64 normal and offset.
+        within: metres from the plane up to which a return is on it.
+        middle: (3,) f64; becomes their mean.
+        scatter: (3, 3) f64; becomes the sum of the products of their differences from it.
+
+    Returns:
+        How many returns are on the plane.
+    """
+    count = 0
+    middle[:] = 0.0
+    scatter[:] = 0.0
+    on = np.empty(len(returns), np.bool_)
+    for i in range(len(returns)):
+        high = returns[i, 0] * plane[0] + returns[i, 1] * plane[1] + returns[i, 2] * plane[2] + plane[3]
+        on[i] = abs(high) < within
+        if on[i]:
+            count += 1
+            for k in range(3):
+                middle[k] += returns[i, k]
+    middle /= max(count, 1)
+    for i in range(len(returns)):
+        if on[i]:
+            for k in range(3):
+                for m in range(3):
+                    scatter[k, m] += (returns[i, k] - middle[k]) * (returns[i, m] - middle[m])
+    return count
+
+
+@kernel
 def compute_heights(points: Any, judged: Any, plane: Any, found: Any) -> None:
     """Height of each usable return above the plane; 0 for the others.
 
@@ -346,39 +436,57 @@ def label(image: Any, up: Any, left: Any, parent: Any, labels: Any) -> int:
         image: (r, c) f32 metres, 0 for nothing, negative for ground.
         up: (r, a) f32 the share for a neighbour 1 to a rows further up, of each row.
         left: (b,) f32 the share for a neighbour 1 to b columns to the left.
-        parent: (r * c,) i32 scratch.
+        parent: (r * c + 1,) i32 scratch.
         labels: (r, c) i32; becomes the cluster, counted from 1 in the order of first pixels; 0 for none.
 
     Returns:
         The number of clusters.
     """
     rows, columns = image.shape
-    for p in range(rows * columns):
-        # Every pixel is a tree of its own at first: union-find, which needs no queue of seeds.
-        parent[p] = p
+    count = 0
     for i in range(rows):
         for j in range(columns):
             here = image[i, j]
             if here <= 0.0:
+                labels[i, j] = 0
                 continue
+            mine = 0
             # Left and up alone: right and down are the same pairs, met from the other side.
-            for step in range(1, len(left) + 1):
-                k = j - step
-                k = k + columns if k < 0 else k
-                there = image[i, k]
+            for step in range(1, min(len(left), j) + 1):
+                there = image[i, j - step]
                 if there != 0.0:
-                    # In a narrow image the way round may end at the pixel itself.
-                    if k != j and there > 0.0 and min(here, there) > left[step - 1] * max(here, there):
-                        _join(parent, i * columns + j, i * columns + k)
+                    if there > 0.0 and min(here, there) > left[step - 1] * max(here, there):
+                        mine = labels[i, j - step]
                     # The first return ends the search, ground too: nothing is joined across it.
                     break
             for step in range(1, min(up.shape[1], i) + 1):
                 there = image[i - step, j]
                 if there != 0.0:
                     if there > 0.0 and min(here, there) > up[i, step - 1] * max(here, there):
-                        _join(parent, i * columns + j, (i - step) * columns + j)
+                        other = labels[i - step, j]
+                        if mine == 0:
+                            mine = other
+                        elif mine != other:
+                            _join(parent, mine, other)
                     break
-    return _label_components(image, parent, labels)
+            if mine == 0:
+                count += 1
+                mine = count
+                parent[mine] = mine
+            labels[i, j] = mine
+        # The first columns of a row come before the last ones, which lie to their left. In a narrow image the way round
+        # ends before the pixel itself.
+        for j in range(min(len(left), columns)):
+            here = image[i, j]
+            for step in range(1, min(len(left), columns - 1) + 1):
+                there = image[i, (j - step) % columns]
+                if here <= 0.0 or (there != 0.0 and step <= j):
+                    break
+                if there != 0.0:
+                    if there > 0.0 and min(here, there) > left[step - 1] * max(here, there):
+                        _join(parent, labels[i, j], labels[i, (j - step) % columns])
+                    break
+    return _number_trees(parent, count, labels)
 
 
 @kernel
@@ -394,10 +502,13 @@ def fill_spots(row: Any, column: Any, ranges: Any, points: Any, solid: Any, imag
         image: (r, c) f32 metres of `fill`.
         spots: (r, c, 3) f32; becomes the return's place where the pixel has one.
     """
+    flat, places, columns = image.reshape(-1), spots.reshape(-1), np.uint32(image.shape[1])
     for i in range(len(row)):
-        if solid[i] and row[i] >= 0 and column[i] >= 0 and image[row[i], column[i]] == ranges[i]:
-            for k in range(3):
-                spots[row[i], column[i], k] = points[i, k]
+        if solid[i] and row[i] >= 0 and column[i] >= 0:
+            p = np.uint32(row[i]) * columns + np.uint32(column[i])
+            if flat[p] == ranges[i]:
+                for k in range(3):
+                    places[np.uint32(3) * p + np.uint32(k)] = points[i, k]
 
 
 @kernel
@@ -424,33 +535,38 @@ def label_within_reach(
         The number of clusters.
     """
     rows, columns = image.shape
+    flat, places, numbers = image.reshape(-1), spots.reshape(-1), labels.reshape(-1)
     square = reach * reach
     count = 0
     for i in range(rows):
         for j in range(columns):
-            here = image[i, j]
+            p = np.uint64(i * columns + j)
+            here = flat[p]
             if here <= 0.0:
-                labels[i, j] = 0
+                numbers[p] = 0
                 continue
-            x, y, z = spots[i, j, 0], spots[i, j, 1], spots[i, j, 2]
+            x, y, z = places[3 * p], places[3 * p + np.uint64(1)], places[3 * p + np.uint64(2)]
             mine = 0
             for step in range(1, min(wide, j) + 1):
-                k = j - step
+                q = p - np.uint64(step)
                 # The difference of ranges is no more than the distance, and needs no place.
-                if image[i, k] > 0.0 and abs(image[i, k] - here) < reach:
-                    a, b, c = x - spots[i, k, 0], y - spots[i, k, 1], z - spots[i, k, 2]
+                if flat[q] > 0.0 and abs(flat[q] - here) < reach:
+                    a, b = x - places[3 * q], y - places[3 * q + np.uint64(1)]
+                    c = z - places[3 * q + np.uint64(2)]
                     if a * a + b * b + c * c < square:
-                        mine = labels[i, k]
+                        mine = numbers[q]
                         break
             for up in range(1, min(tall, i) + 1):
                 above = False
                 for side in range(3):
                     k = j if side == 0 else (j - 1 if side == 1 else j + 1)
                     k = columns - 1 if k < 0 else (0 if k == columns else k)
-                    if image[i - up, k] > 0.0 and abs(image[i - up, k] - here) < reach:
-                        a, b, c = x - spots[i - up, k, 0], y - spots[i - up, k, 1], z - spots[i - up, k, 2]
+                    q = np.uint64((i - up) * columns + k)
+                    if flat[q] > 0.0 and abs(flat[q] - here) < reach:
+                        a, b = x - places[3 * q], y - places[3 * q + np.uint64(1)]
+                        c = z - places[3 * q + np.uint64(2)]
                         if a * a + b * b + c * c < square:
-                            other = labels[i - up, k]
+                            other = numbers[q]
                             if mine == 0:
                                 mine = other
                             elif mine != other:
@@ -464,7 +580,7 @@ def label_within_reach(
                 count += 1
                 mine = count
                 parent[mine] = mine
-            labels[i, j] = mine
+            numbers[p] = mine
         # The first columns of a row come before the last ones, which lie to their left.
         for j in range(min(wide, columns)):
             for step in range(j + 1, min(wide, columns - 1) + 1):
@@ -475,19 +591,7 @@ def label_within_reach(
                     if a * a + b * b + c * c < square:
                         _join(parent, labels[i, j], labels[i, k])
                         break
-    made = 0
-    # Roots are the earliest numbers of their trees: numbered in order, each tree's is there when it is asked for.
-    for p in range(1, count + 1):
-        if parent[p] == p:
-            made += 1
-            parent[p] = made
-        else:
-            parent[p] = parent[parent[p]]
-    parent[0] = 0
-    for i in range(rows):
-        for j in range(columns):
-            labels[i, j] = parent[labels[i, j]]
-    return made
+    return _number_trees(parent, count, labels)
 
 
 @inline_kernel
@@ -500,7 +604,7 @@ def _join(parent: Any, a: int, b: int) -> None:
     while parent[b] != b:
         parent[b] = parent[parent[b]]
         b = parent[b]
-    # The earlier pixel becomes the root, which `_label_components` relies on.
+    # The earlier one becomes the root, which `_number_trees` relies on.
     if a < b:
         parent[b] = a
     else:
@@ -508,24 +612,22 @@ def _join(parent: Any, a: int, b: int) -> None:
 
 
 @inline_kernel
-def _label_components(image: Any, parent: Any, labels: Any) -> int:
-    """Roots come before their trees, so one walk numbers them all."""
-    rows, columns = image.shape
-    count = 0
+def _number_trees(parent: Any, count: int, labels: Any) -> int:
+    """Replace the number of each pixel by that of its tree, counted from 1, and count the trees."""
+    made = 0
+    # Roots are the earliest numbers of their trees: numbered in order, each tree's is there when it is asked for.
+    for p in range(1, count + 1):
+        if parent[p] == p:
+            made += 1
+            parent[p] = made
+        else:
+            parent[p] = parent[parent[p]]
+    parent[0] = 0
+    rows, columns = labels.shape
     for i in range(rows):
         for j in range(columns):
-            if image[i, j] <= 0.0:
-                labels[i, j] = 0
-                continue
-            p = i * columns + j
-            if parent[p] == p:
-                count += 1
-                labels[i, j] = count
-            else:
-                # What is before p has its number already, and parents come before.
-                q = parent[p]
-                labels[i, j] = labels[q // columns, q % columns]
-    return count
+            labels[i, j] = parent[labels[i, j]]
+    return made
 
 
 @kernel
@@ -828,18 +930,28 @@ def find_local_ground(column: Any, ranges: Any, heights: Any, columns: int, bin_
         known: (s, b) i32; become the number of returns that each level is the mean of, 0 where it is carried on.
     """
     sectors, bins = levels.shape
-    levels[:] = np.inf
-    known[:] = 0
+    level_of, known_of = levels.reshape(-1), known.reshape(-1)
+    level_of[:] = np.inf
+    known_of[:] = 0
     per_bin = np.float32(1.0 / bin_m)
     # A table instead of a division for each return.
-    sector = np.arange(columns) * sectors // columns
+    sector = np.arange(columns) * sectors // columns * bins
+    places = np.empty(len(column), np.int32)
+    # Returns of a ring are mostly of one bin for a while: its values are held at hand until another comes.
+    held, low = -1, np.float32(0.0)
     for i in range(len(column)):
-        if column[i] < 0:
-            continue
         b = int(ranges[i] * per_bin)
-        if b < bins:
-            s = sector[column[i]]
-            levels[s, b] = min(levels[s, b], heights[i])
+        places[i] = -1 if column[i] < 0 or b >= bins else sector[column[i]] + b
+        p = places[i]
+        if p < 0:
+            continue
+        if p != held:
+            if held >= 0:
+                level_of[held] = low
+            held, low = p, level_of[p]
+        low = min(low, heights[i])
+    if held >= 0:
+        level_of[held] = low
     for s in range(sectors):
         # The plane was fitted to the road near the vehicle, so that the walk begins on it.
         level, since = np.float32(0.0), 0
@@ -849,25 +961,32 @@ def find_local_ground(column: Any, ranges: Any, heights: Any, columns: int, bin_
                 level, since = levels[s, b], 0
                 known[s, b] = 1
             levels[s, b] = level
-    sums = np.zeros((sectors, bins), np.float32)
-    counts = np.zeros((sectors, bins), np.int32)
+    sums = np.zeros(sectors * bins, np.float32)
+    counts = np.zeros(sectors * bins, np.int32)
+    held, total, count, top = -1, np.float32(0.0), 0, -np.inf
     for i in range(len(column)):
-        if column[i] < 0:
+        p = places[i]
+        if p < 0:
             continue
-        b = int(ranges[i] * per_bin)
-        if b < bins:
-            s = sector[column[i]]
-            # The lowest of many returns lies below the ground by their noise: the mean of those near it does not.
-            if known[s, b] > 0 and heights[i] < levels[s, b] + slack:
-                sums[s, b] += heights[i]
-                counts[s, b] += 1
+        if p != held:
+            if held >= 0:
+                sums[held], counts[held] = total, count
+            held, total, count = p, sums[p], counts[p]
+            top = level_of[p] + slack if known_of[p] > 0 else -np.inf
+        # The lowest of many returns lies below the ground by their noise: the mean of those near it does not.
+        if heights[i] < top:
+            total += heights[i]
+            count += 1
+    if held >= 0:
+        sums[held], counts[held] = total, count
     for s in range(sectors):
         for b in range(bins):
-            if counts[s, b] > 0:
-                levels[s, b] = sums[s, b] / counts[s, b]
+            p = s * bins + b
+            if counts[p] > 0:
+                level_of[p] = sums[p] / counts[p]
             elif b > 0:
-                levels[s, b] = levels[s, b - 1]
-            known[s, b] = counts[s, b]
+                level_of[p] = level_of[p - 1]
+            known_of[p] = counts[p]
 
 
 @kernel

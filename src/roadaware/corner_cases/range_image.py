@@ -423,7 +423,7 @@ def label(
         up[step:, step - 1] = compute_min_range_ratio(elevations[:-step] - elevations[step:], theta_deg)
     # Columns are evenly spaced, so that one ratio a step serves all of them; rows are not.
     left = compute_min_range_ratio(2 * np.pi / columns * np.arange(1, reach_columns + 1), theta_deg)
-    labels, parent = allocate(image.shape, np.int32), allocate(image.size, np.int32)
+    labels, parent = allocate(image.shape, np.int32), allocate(image.size + 1, np.int32)
     count = join(np.ascontiguousarray(image), up.astype(np.float32), left.astype(np.float32), parent, labels)
     return labels, int(count)
 

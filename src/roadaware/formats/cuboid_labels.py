@@ -1,9 +1,13 @@
-"""Cuboids of proposals as files of other tools: labels of KITTI, a text per image, and detections of nuScenes, one JSON."""
+"""Cuboids of proposals as files of other tools, and what people made of them there: labels of KITTI, a text per image,
+detections of nuScenes, one JSON, results of Xtreme1 and labels of labelCloud, a JSON per image.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,13 +15,14 @@ import numpy as np
 import polars as pl
 
 from roadaware.arrays import Floats
-from roadaware.errors import UsageError
-from roadaware.io.files import write_atomically
+from roadaware.errors import InputError, UsageError
+from roadaware.formats.coco import read_json_document
+from roadaware.io.files import read_regular, write_atomically
 from roadaware.io.folders import make_folder
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions
 
-CuboidForm = Literal["kitti", "nuscenes"]
+CuboidForm = Literal["kitti", "nuscenes", "xtreme1", "labelcloud"]
 KIND = "Misc"
 """What KITTI calls a thing of none of its classes."""
 UNKNOWN = "unknown"
@@ -25,6 +30,16 @@ UNKNOWN = "unknown"
 CUBOID = ("x_m", "y_m", "z_m", "length_m", "width_m", "height_m", "yaw_rad")
 """Columns of a cuboid in the LiDAR's frame (x ahead, y left, z up), as ONCE has them: its middle, sizes, and its turn."""
 NUSCENES = "nuscenes.json"
+SENT = "sent.json"
+"""What was written, and how each image's LiDAR stands, beside the forms: so that edits can be told from it."""
+NUMBER = "proposal-"
+"""Begins the identifier of a proposal, before its number."""
+FILES: Mapping[CuboidForm, str] = {
+    "kitti": "{video}/{frame:06d}.txt",
+    "xtreme1": "{video}/result/{frame:06d}.json",
+    "labelcloud": "{video}/{frame:06d}.json",
+}
+"""Where the cuboids of an image stand within the folder of their form."""
 
 
 def format_kitti_labels(boxes: pl.DataFrame, camera_SE3_lidar: Floats) -> str:  # noqa: N803
@@ -87,6 +102,61 @@ def build_nuscenes_results(boxes: pl.DataFrame, poses: Mapping[tuple[str, int], 
     return {"meta": {name: name in ("use_camera", "use_lidar") for name in inputs}, "results": results}
 
 
+def build_xtreme1_result(boxes: pl.DataFrame) -> list[dict[str, Any]]:
+    """The content of a result of Xtreme1, of one image: cuboids in the LiDAR's frame, known by their proposal's number.
+
+    Args:
+        boxes: rows of one image with their cuboids.
+    """
+    objects = []
+    for row in boxes.sort("score", descending=True, maintain_order=True).iter_rows(named=True):
+        x, y, z, length, width, height, yaw = (float(row[name]) for name in CUBOID)
+        thing = row.get("tube")
+        objects.append(
+            {
+                "id": f"{NUMBER}{row['box']}",
+                "type": "3D_BOX",
+                "className": UNKNOWN,
+                "trackId": f"{NUMBER}{row['box']}" if thing is None else f"track-{thing}",
+                "trackName": str(row["box"] if thing is None else thing),
+                "classValues": [],
+                "contour": {
+                    "pointN": int(row.get("n_returns") or 0),
+                    "points": [],
+                    "size3D": {"x": length, "y": width, "z": height},
+                    "center3D": {"x": x, "y": y, "z": z},
+                    "rotation3D": {"x": 0.0, "y": 0.0, "z": yaw},
+                },
+                "modelConfidence": float(row["score"]),
+                "modelClass": UNKNOWN,
+            }
+        )
+    return [{"version": "1.0", "classificationValues": [], "objects": objects}]
+
+
+def build_labelcloud_labels(boxes: pl.DataFrame, name: str) -> dict[str, Any]:
+    """The content of a label of labelCloud, of one image: its form `centroid_abs`, with turns in degrees from 0 to 360.
+
+    labelCloud drops what it does not know, so that a cuboid has no number there.
+
+    Args:
+        boxes: rows of one image with their cuboids.
+        name: of the file without its ending, which has to be that of the point cloud.
+    """
+    objects = []
+    for row in boxes.sort("score", descending=True, maintain_order=True).iter_rows(named=True):
+        x, y, z, length, width, height, yaw = (float(row[name]) for name in CUBOID)
+        objects.append(
+            {
+                "name": UNKNOWN,
+                "centroid": {"x": x, "y": y, "z": z},
+                "dimensions": {"length": length, "width": width, "height": height},
+                "rotations": {"x": 0.0, "y": 0.0, "z": float(np.degrees(yaw) % 360)},
+            }
+        )
+    return {"folder": "", "filename": name, "path": name, "objects": objects}
+
+
 def write_cuboids(
     proposals: Predictions,
     folder: Path,
@@ -99,7 +169,8 @@ def write_cuboids(
 
     Args:
         proposals: with cuboids in the LiDAR's frame.
-        folder: where to: `kitti/VIDEO/000012.txt` and `nuscenes.json`.
+        folder: where to: `kitti/VIDEO/000012.txt`, `nuscenes.json`, `xtreme1/VIDEO/result/000012.json`,
+            `labelcloud/VIDEO/000012.json`, and `sent.json`, from which `read_edited_cuboids` tells edits.
         forms: which.
         cameras: video and frame to the (4, 4) way from the LiDAR to the camera.
         poses: the same to the pose of the LiDAR in the world; those of no image where the set does not say.
@@ -129,12 +200,337 @@ def write_cuboids(
         content = build_nuscenes_results(known, poses)
         write_atomically(folder / NUSCENES, json.dumps(content, allow_nan=False).encode())
         record["nuscenes"] = len(known)
-    if "kitti" in forms:
-        parts = known.partition_by("video", "frame", as_dict=True)
+    parts = known.partition_by("video", "frame", as_dict=True)
+    for form, pattern in FILES.items():
+        if form not in forms:
+            continue
         for (video, frame), way in cameras.items():
             held = parts.get((video, frame), known.clear())
-            path = folder / "kitti" / video / f"{frame:06d}.txt"
+            path = folder / form / pattern.format(video=video, frame=frame)
             make_folder(path.parent)
-            write_atomically(path, format_kitti_labels(held, way).encode())
-        record["kitti"] = len(known)
+            if form == "kitti":
+                text = format_kitti_labels(held, way)
+            elif form == "xtreme1":
+                text = json.dumps(build_xtreme1_result(held), allow_nan=False)
+            else:
+                text = json.dumps(build_labelcloud_labels(held, path.stem), allow_nan=False)
+            write_atomically(path, text.encode())
+        record[form] = len(known)
+    images = [
+        {
+            "video": video,
+            "frame": frame,
+            "camera_SE3_lidar": np.asarray(way).tolist(),
+            "world_SE3_lidar": np.asarray(poses[video, frame]).tolist() if (video, frame) in poses else None,
+        }
+        for (video, frame), way in cameras.items()
+    ]
+    rows = known.select("video", "frame", pl.col("box").alias("proposal"), *CUBOID).to_dicts()
+    make_folder(folder)
+    write_atomically(folder / SENT, json.dumps({"images": images, "cuboids": rows}, allow_nan=False).encode())
     return record
+
+
+# What came back.
+
+STILL_M, STILL_RAD = 0.011, 0.011
+"""A cuboid whose middle, sizes and turn differ by no more was not touched: KITTI's labels have two digits."""
+NEAR_M = 2.0
+"""Without numbers, a cuboid that came back is that of a proposal whose middle is no farther away."""
+EDITED = {
+    "video": pl.String,
+    "frame": pl.Int64,
+    "proposal": pl.Int64,
+    "name": pl.String,
+    **dict.fromkeys(CUBOID, pl.Float64),
+}
+MOST_M = 1e4
+"""Farther than any LiDAR sees."""
+MOST_BYTES = 1 << 26
+"""Of a text of labels; that of an image has some kilobytes."""
+EDIT_FATES = ("kept", "changed", "deleted", "added")
+
+
+@dataclass(frozen=True, eq=False)
+class SentCuboids:
+    """What was written for annotators.
+
+    Args:
+        cuboids: rows of video, frame, proposal and `CUBOID`, in the LiDAR's frame.
+        cameras: video and frame to the (4, 4) way from the LiDAR to the camera.
+        poses: the same to the pose of the LiDAR in the world, where the set says it.
+    """
+
+    cuboids: pl.DataFrame
+    cameras: Mapping[tuple[str, int], Floats]
+    poses: Mapping[tuple[str, int], Floats]
+
+
+def read_sent_cuboids(folder: Path) -> SentCuboids:
+    """What `write_cuboids` wrote into a folder.
+
+    Args:
+        folder: the same.
+
+    Raises:
+        DatasetNotFoundError: if it has no `sent.json`.
+        InputError: if that is damaged.
+    """
+    content = read_json_document(folder / SENT)
+    try:
+        cuboids = pl.DataFrame(
+            [{name: row[name] for name in EDITED if name != "name"} for row in content["cuboids"]],
+            schema={name: kind for name, kind in EDITED.items() if name != "name"},
+        )
+        cameras, poses = {}, {}
+        for image in content["images"]:
+            place = str(image["video"]), int(image["frame"])
+            cameras[place] = np.array(image["camera_SE3_lidar"], dtype=np.float64).reshape(4, 4)
+            if image["world_SE3_lidar"] is not None:
+                poses[place] = np.array(image["world_SE3_lidar"], dtype=np.float64).reshape(4, 4)
+    except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        raise InputError(
+            f"expected what propose --as wrote, found: {error}", where=str(folder / SENT)
+        ) from error
+    return SentCuboids(cuboids, cameras, poses)
+
+
+@dataclass(frozen=True, eq=False)
+class EditedCuboids:
+    """Cuboids that came back, in the LiDAR's frame.
+
+    Args:
+        form: of the files.
+        cuboids: rows of `EDITED`; `proposal` is null where the form keeps no number, or a person drew it.
+        done: video and frame of each image that came back.
+        refused: reason to how many objects, or files of an unknown image.
+    """
+
+    form: CuboidForm
+    cuboids: pl.DataFrame
+    done: tuple[tuple[str, int], ...]
+    refused: Mapping[str, int]
+
+
+def read_edited_cuboids(path: Path, sent: SentCuboids) -> EditedCuboids:
+    """What annotators made of cuboids: a file of nuScenes' form, or a folder of any other form as it was written.
+
+    An image without a file was not done; one whose file has no object has lost all. labelCloud's vertices are read, too.
+
+    Args:
+        path: the file, or the folder `kitti`, `xtreme1` or `labelcloud`.
+        sent: what was written.
+
+    Raises:
+        DatasetNotFoundError: if there is no such file.
+        InputError: if it holds no file of an image that was written, or one is damaged.
+    """
+    refused: Counter[str] = Counter()
+    rows: list[dict[str, Any]] = []
+    done: list[tuple[str, int]] = []
+    if not path.is_dir():
+        content = read_json_document(path)
+        results = content.get("results") if isinstance(content, dict) else None
+        if not isinstance(results, dict):
+            raise InputError("expected nuScenes' detections with `results`, found none", where=str(path))
+        names = {f"{video}/{frame:06d}": (video, frame) for video, frame in sent.cameras}
+        for sample, objects in results.items():
+            place = names.get(sample)
+            if place is None or place not in sent.poses or not isinstance(objects, list):
+                refused["an image that was not written"] += 1
+                continue
+            done.append(place)
+            _take(rows, refused, place, (_parse_nuscenes(each, sent.poses[place]) for each in objects))
+        return EditedCuboids("nuscenes", pl.DataFrame(rows, schema=EDITED), tuple(done), dict(refused))
+    for form, pattern in FILES.items():
+        for place, way in sent.cameras.items():
+            file = path / pattern.format(video=place[0], frame=place[1])
+            if not file.is_file():
+                continue
+            done.append(place)
+            if form == "kitti":
+                lines = read_regular(file, limit=MOST_BYTES).decode("utf-8", errors="replace").splitlines()
+                _take(rows, refused, place, (_parse_kitti(line, way) for line in lines if line.strip()))
+                continue
+            content = read_json_document(file)
+            if form == "xtreme1":
+                results = content if isinstance(content, list) else [content]
+                objects = [one for each in results for one in _list(each, "objects", file)]
+                _take(rows, refused, place, map(_parse_xtreme1, objects))
+            else:
+                _take(rows, refused, place, map(_parse_labelcloud, _list(content, "objects", file)))
+        if done:
+            return EditedCuboids(form, pl.DataFrame(rows, schema=EDITED), tuple(done), dict(refused))
+    raise InputError(
+        "expected a file of an image that was written, found none: VIDEO/000012.txt (kitti), VIDEO/000012.json "
+        "(labelcloud) or VIDEO/result/000012.json (xtreme1)",
+        where=str(path),
+        hint="name the folder of the form, or nuscenes.json",
+    )
+
+
+def _list(content: Any, name: str, where: Path) -> list[Any]:
+    """The list of a document under a name.
+
+    Raises:
+        InputError: if there is none.
+    """
+    found = content.get(name) if isinstance(content, dict) else None
+    if not isinstance(found, list):
+        raise InputError(f"expected a list `{name}`, found none", where=str(where))
+    return found
+
+
+_Parsed = tuple[str, int | None, list[float]] | str | None
+"""Name, proposal and cuboid of an object; or why it is refused; None for what is no cuboid."""
+
+
+def _take(
+    rows: list[dict[str, Any]], refused: Counter[str], place: tuple[str, int], parsed: Iterator[_Parsed]
+) -> None:
+    """Add the objects of an image to the rows, or count why not."""
+    # Absurd numbers overflow on their way and are refused after it.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for each in parsed:
+            if each is None:
+                continue
+            if isinstance(each, str):
+                refused[each] += 1
+                continue
+            name, proposal, cuboid = each
+            if not (np.abs(cuboid).max() < MOST_M and min(cuboid[3:6]) > 0):
+                refused[f"a cuboid without positive sizes, or with numbers beyond {MOST_M:,.0f}"] += 1
+                continue
+            known = dict(zip(CUBOID, map(float, cuboid), strict=True))
+            rows.append({"video": place[0], "frame": place[1], "proposal": proposal, "name": name, **known})
+
+
+_UNREADABLE = "an object without the fields of its form"
+_NO_FIELDS = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)
+
+
+def _parse_kitti(line: str, camera_SE3_lidar: Floats) -> _Parsed:  # noqa: N803
+    """One line of a label; `DontCare` is no cuboid."""
+    words = line.split()
+    if words[0] == "DontCare":
+        return None
+    try:
+        height, width, length, x, y, z, turn = map(float, words[8:15])
+    except ValueError:
+        return _UNREADABLE
+    rotation, shift = camera_SE3_lidar[:3, :3], camera_SE3_lidar[:3, 3]
+    middle = rotation.T @ (np.array([x, y, z]) - shift) + [0.0, 0.0, height / 2]
+    # The direction on the ground whose place in the camera's level is turned so.
+    ahead = np.linalg.solve(rotation[np.ix_((0, 2), (0, 1))], [np.cos(turn), -np.sin(turn)])
+    return words[0], None, [*middle, length, width, height, float(np.arctan2(ahead[1], ahead[0]))]
+
+
+def _parse_nuscenes(each: Any, world_SE3_lidar: Floats) -> _Parsed:  # noqa: N803
+    """One detection, in the world."""
+    from scipy.spatial.transform import Rotation
+
+    try:
+        width, length, height = map(float, each["size"])
+        turned = Rotation.from_quat([float(value) for value in each["rotation"]], scalar_first=True)
+        place = np.array([float(value) for value in each["translation"]])
+        middle = world_SE3_lidar[:3, :3].T @ (place - world_SE3_lidar[:3, 3])
+        own = world_SE3_lidar[:3, :3].T @ turned.as_matrix()
+        name = str(each["detection_name"])
+    except _NO_FIELDS:
+        return _UNREADABLE
+    return name, None, [*middle, length, width, height, float(np.arctan2(own[1, 0], own[0, 0]))]
+
+
+def _parse_xtreme1(each: Any) -> _Parsed:
+    """One object of a result; what is not in space, such as a box in an image, is no cuboid."""
+    try:
+        if each["type"] != "3D_BOX":
+            return None
+        contour = each["contour"]
+        values = [float(contour[part][axis]) for part in ("center3D", "size3D") for axis in "xyz"]
+        values.append(float(contour["rotation3D"]["z"]))
+        name, number = str(each.get("className") or UNKNOWN), str(each.get("id") or "")
+    except _NO_FIELDS:
+        return _UNREADABLE
+    digits = number.removeprefix(NUMBER)
+    own = number.startswith(NUMBER) and digits.isascii() and digits.isdecimal() and len(digits) < 19
+    return name, int(digits) if own else None, values
+
+
+def _parse_labelcloud(each: Any) -> _Parsed:
+    """One object of a label, in either of labelCloud's forms for JSON: centroid in degrees, or eight vertices."""
+    try:
+        name = str(each["name"])
+        if "vertices" in each:
+            corners = np.array(each["vertices"], dtype=np.float64).reshape(8, 3)
+            # The first four are the bottom, from the rear right round; the fifth stands above the first.
+            along, across = corners[3] - corners[0], corners[1] - corners[0]
+            sizes = [float(np.linalg.norm(side)) for side in (along, across, corners[4] - corners[0])]
+            return name, None, [*corners.mean(axis=0), *sizes, float(np.arctan2(along[1], along[0]))]
+        values = [float(each["centroid"][axis]) for axis in "xyz"]
+        values += [float(each["dimensions"][side]) for side in ("length", "width", "height")]
+        values.append(float(np.radians(float(each["rotations"]["z"]))))
+    except _NO_FIELDS:
+        return _UNREADABLE
+    return name, None, values
+
+
+def compare_cuboids(sent: SentCuboids, edited: EditedCuboids) -> pl.DataFrame:
+    """One row for each proposal of an image that came back, and for each cuboid that was added.
+
+    Cuboids belong to the proposal whose number they have; where a file has lost all numbers, proposals and cuboids are
+    paired so that middles, sizes and turns differ least, with middles no farther than 2 m apart.
+
+    Args:
+        sent: what was written.
+        edited: what came back.
+
+    Returns:
+        video, frame, proposal (null: added), fate (of `EDIT_FATES`), name, `moved_m`, `resized_m` (the most of a size),
+        `turned_rad` (within half a turn: which end is the front is not known), and the cuboid that came back.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    held = sent.cuboids.partition_by("video", "frame", as_dict=True)
+    back = edited.cuboids.partition_by("video", "frame", as_dict=True)
+    rows: list[dict[str, Any]] = []
+    for place in edited.done:
+        ours = held.get(place, sent.cuboids.clear())
+        theirs = back.get(place, edited.cuboids.clear())
+        differences = _differ(ours.select(CUBOID).to_numpy(), theirs.select(CUBOID).to_numpy())
+        numbers = ours["proposal"].to_list()
+        named = [numbers.index(n) if n in numbers else -1 for n in theirs["proposal"].to_list()]
+        if any(each >= 0 for each in named):
+            # The first of two with one number; the other is a copy that a person made.
+            pairs = {ours_at: at for at, ours_at in reversed(list(enumerate(named))) if ours_at >= 0}
+        else:
+            far = differences[..., 0] > NEAR_M
+            # A pair that is too far costs more than all others together, and is taken apart again.
+            first, second = linear_sum_assignment(np.where(far, 1e6, differences.sum(axis=2)))
+            pairs = {int(a): int(b) for a, b in zip(first, second, strict=True) if not far[a, b]}
+        cuboids = theirs.rows(named=True)
+        for at, number in enumerate(numbers):
+            row = {"video": place[0], "frame": place[1], "proposal": number, "fate": "deleted"}
+            if at in pairs:
+                moved, resized, turned = differences[at, pairs[at]].tolist()
+                still = moved <= STILL_M and resized <= STILL_M and turned <= STILL_RAD
+                row = {**cuboids[pairs[at]], **row, "fate": "kept" if still else "changed",
+                       "moved_m": moved, "resized_m": resized, "turned_rad": turned}  # fmt: skip
+            rows.append(row)
+        taken = set(pairs.values())
+        rows += [
+            {**row, "proposal": None, "fate": "added"} for at, row in enumerate(cuboids) if at not in taken
+        ]
+    schema = {"video": pl.String, "frame": pl.Int64, "proposal": pl.Int64, "fate": pl.String, "name": pl.String,
+              **dict.fromkeys(("moved_m", "resized_m", "turned_rad", *CUBOID), pl.Float64)}  # fmt: skip
+    return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
+
+
+def _differ(ours: Floats, theirs: Floats) -> Floats:
+    """(m, k, 3) how far middles lie apart, the most by which a size differs, and the turn between two ways along."""
+    apart = ours[:, None] - theirs[None]
+    turned = np.abs((apart[..., 6] + np.pi / 2) % np.pi - np.pi / 2)
+    found: Floats = np.stack(
+        [np.linalg.norm(apart[..., :3], axis=-1), np.abs(apart[..., 3:6]).max(axis=-1), turned], axis=-1
+    )
+    return found

@@ -1,0 +1,296 @@
+"""Cuboids of proposals through files of other tools: what people moved, deleted and added comes back as it was planted."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+
+from example_counts import tried
+from roadaware.cli.label import import_labels
+from roadaware.errors import RoadawareError
+from roadaware.formats.cuboid_labels import (
+    CUBOID,
+    CuboidForm,
+    compare_cuboids,
+    read_edited_cuboids,
+    read_sent_cuboids,
+    write_cuboids,
+)
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Predictions
+
+FORMS: tuple[CuboidForm, ...] = ("kitti", "nuscenes", "xtreme1", "labelcloud")
+PLACES = [("a/b", 0), ("a/b", 1), ("c", 0)]
+TILTED = np.eye(4)
+TILTED[:3, :3] = Rotation.from_euler("xyz", [2, -3, 1], degrees=True).as_matrix() @ np.array(
+    [[0.0, -1, 0], [0, 0, -1], [1, 0, 0]]
+)
+TILTED[:3, 3] = [0.1, -0.3, -0.2]
+POSE = np.eye(4)
+POSE[:3, :3] = Rotation.from_euler("zyx", [130, 2, 1], degrees=True).as_matrix()
+POSE[:3, 3] = [600, -40, 3]
+
+
+def planted(folder: Path, count: int = 8) -> pl.DataFrame:
+    """Cuboids 4 m and more apart, eight an image but for the last one, which has none; written in all forms."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for number in range(2 * count):
+        video, frame = PLACES[number // count]
+        spot = [6.0 + 4 * (number % count), rng.uniform(-8, 8), rng.uniform(-1, 0)]
+        sizes = [rng.uniform(1, 3), rng.uniform(0.3, 1), rng.uniform(0.4, 2)]
+        cuboid = [*spot, *sizes, rng.uniform(-np.pi / 2, np.pi / 2)]
+        rows.append(
+            {
+                "box": 100 + number,
+                "video": video,
+                "frame": frame,
+                **dict.fromkeys(CORNERS, 5.0),
+                "score": rng.uniform(),
+                **dict(zip(CUBOID, cuboid, strict=True)),
+            }
+        )
+    table = pl.DataFrame(rows)
+    ways, poses = dict.fromkeys(PLACES, TILTED), dict.fromkeys(PLACES, POSE)
+    record = write_cuboids(Predictions(boxes=table), folder, FORMS, cameras=ways, poses=poses)
+    assert record == dict.fromkeys(FORMS, len(table))
+    return table
+
+
+def back(folder: Path, form: str) -> Path:
+    return folder / "nuscenes.json" if form == "nuscenes" else folder / form
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_untouched_cuboids_come_back_as_they_were(tmp_path, form):
+    table = planted(tmp_path)
+    sent = read_sent_cuboids(tmp_path)
+    edited = read_edited_cuboids(back(tmp_path, form), sent)
+    assert (edited.form, set(edited.done), dict(edited.refused)) == (form, set(PLACES), {})
+    found = compare_cuboids(sent, edited)
+    assert found["fate"].to_list() == ["kept"] * len(table)
+    both = found.join(table, left_on="proposal", right_on="box", suffix="_sent")
+    near = 0.006 if form == "kitti" else 1e-9
+    for name in CUBOID:
+        apart = (both[name] - both[f"{name}_sent"]).to_numpy()
+        if name == "yaw_rad":
+            apart = (apart + np.pi / 2) % np.pi - np.pi / 2
+        # A corner of two digits in each of three axes, turned.
+        assert np.abs(apart).max() < 2 * near, name
+
+
+def edit(folder: Path, form: str) -> None:
+    """Of the first image the best moves by 0.5 m, the second is 0.2 m longer, the third goes, one is drawn at (50, 9)."""
+    name = "a/b/000000"
+    if form == "kitti":
+        file = folder / "kitti" / f"{name}.txt"
+        lines = [line.split() for line in file.read_text().splitlines()]
+        lines[0][11] = f"{float(lines[0][11]) + 0.5:.2f}"
+        lines[1][10] = f"{float(lines[1][10]) + 0.2:.2f}"
+        middle = TILTED @ [50.0, 9.0, -1.5, 1]
+        lines[2] = ["Dog", *["-1"] * 2, *["1"] * 8, *(f"{v:.2f}" for v in middle[:3]), "0.3"]
+        file.write_text(
+            "".join(f"{' '.join(line)}\n" for line in lines) + "DontCare -1 -1 -10 1 1 2 2 -1 -1 -1 0 0 0 0\n"
+        )
+        return
+    file = {
+        "nuscenes": folder / "nuscenes.json",
+        "xtreme1": folder / "xtreme1/a/b/result/000000.json",
+        "labelcloud": folder / "labelcloud" / f"{name}.json",
+    }[form]
+    content = json.loads(file.read_text())
+    if form == "nuscenes":
+        objects = content["results"][name]
+        objects[0]["translation"][0] += 0.5
+        objects[1]["size"][1] += 0.2
+        place = (POSE @ [50, 9, -1, 1])[:3].tolist()
+        objects[2] = {**objects[2], "translation": place, "detection_name": "Dog"}
+    elif form == "xtreme1":
+        objects = content[0]["objects"]
+        objects[0]["contour"]["center3D"]["x"] += 0.5
+        objects[1]["contour"]["size3D"]["x"] += 0.2
+        new = json.loads(json.dumps(objects[2]))
+        new["contour"]["center3D"] = {"x": 50, "y": 9, "z": -1}
+        objects[2] = {**new, "id": "033DA6D7-3F4F", "className": "Dog"}
+        objects.append({**objects[0], "type": "2D_BOX"})
+    else:
+        objects = content["objects"]
+        objects[0]["centroid"]["x"] += 0.5
+        objects[1]["dimensions"]["length"] += 0.2
+        objects[2] = {**objects[2], "name": "Dog", "centroid": {"x": 50, "y": 9, "z": -1}}
+    file.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_edits_come_back_as_they_were_planted(tmp_path, form):
+    table = planted(tmp_path)
+    edit(tmp_path, form)
+    sent = read_sent_cuboids(tmp_path)
+    found = compare_cuboids(sent, read_edited_cuboids(back(tmp_path, form), sent))
+    first = table.filter(video="a/b", frame=0).sort("score", descending=True)["box"].to_list()
+    assert Counter(found["fate"]) == {"kept": 13, "changed": 2, "deleted": 1, "added": 1}
+    changed = {row["proposal"]: row for row in found.filter(fate="changed").iter_rows(named=True)}
+    assert set(changed) == set(first[:2])
+    assert changed[first[0]]["moved_m"] == pytest.approx(0.5, abs=0.01)
+    assert changed[first[0]]["resized_m"] < 0.01
+    assert changed[first[1]]["resized_m"] == pytest.approx(0.2, abs=0.01)
+    assert found.filter(fate="deleted")["proposal"].to_list() == [first[2]]
+    (new,) = found.filter(fate="added").iter_rows(named=True)
+    assert (new["name"], new["proposal"]) == ("Dog", None)
+    np.testing.assert_allclose([new["x_m"], new["y_m"], new["z_m"]], [50, 9, -1], atol=0.01)
+
+
+def test_an_image_without_a_file_was_not_done_and_an_empty_one_has_lost_all(tmp_path):
+    planted(tmp_path)
+    (tmp_path / "labelcloud/a/b/000000.json").unlink()
+    (tmp_path / "labelcloud/a/b/000001.json").write_text('{"objects": []}')
+    sent = read_sent_cuboids(tmp_path)
+    edited = read_edited_cuboids(tmp_path / "labelcloud", sent)
+    assert edited.done == (("a/b", 1), ("c", 0))
+    assert compare_cuboids(sent, edited)["fate"].to_list() == ["deleted"] * 8
+
+
+def test_vertices_of_labelcloud_are_read(tmp_path):
+    planted(tmp_path)
+    sent = read_sent_cuboids(tmp_path)
+    signs = np.array([[-1, -1], [-1, 1], [1, 1], [1, -1]])
+    for video, frame in PLACES[:2]:
+        file = tmp_path / f"labelcloud/{video}/{frame:06d}.json"
+        content = json.loads(file.read_text())
+        for each in content["objects"]:
+            x, y, z = each.pop("centroid").values()
+            length, width, height = each.pop("dimensions").values()
+            turn = np.radians(each.pop("rotations")["z"])
+            way = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+            flat = signs * [length / 2, width / 2] @ way.T + [x, y]
+            each["vertices"] = [[*spot, z + up * height / 2] for up in (-1, 1) for spot in flat.tolist()]
+        file.write_text(json.dumps(content))
+    found = compare_cuboids(sent, read_edited_cuboids(tmp_path / "labelcloud", sent))
+    assert set(found["fate"]) == {"kept"}
+    assert found.select(pl.max_horizontal("moved_m", "resized_m", "turned_rad").max()).item() < 1e-9
+
+
+def test_things_side_by_side_without_numbers_are_told_apart(tmp_path):
+    rows = pl.DataFrame(
+        {
+            "box": [1, 2, 3],
+            "video": "a",
+            "frame": 0,
+            **dict.fromkeys(CORNERS, 5.0),
+            "score": 0.5,
+            **dict.fromkeys(CUBOID, 1.0),
+        }
+    ).with_columns(y_m=pl.Series([0.0, 1.0, 2.0]))
+    write_cuboids(Predictions(boxes=rows), tmp_path, ("labelcloud",), cameras={("a", 0): TILTED}, poses={})
+    file = tmp_path / "labelcloud/a/000000.json"
+    content = json.loads(file.read_text())
+    # The first is deleted, and the second moves towards where it was: the least change of all is told.
+    content["objects"] = content["objects"][1:]
+    content["objects"][0]["centroid"]["y"] = 0.8
+    file.write_text(json.dumps(content))
+    sent = read_sent_cuboids(tmp_path)
+    found = compare_cuboids(sent, read_edited_cuboids(tmp_path / "labelcloud", sent))
+    assert dict(found.select("proposal", "fate").iter_rows()) == {1: "deleted", 2: "changed", 3: "kept"}
+
+
+def test_what_is_no_cuboid_is_refused_and_counted(tmp_path):
+    planted(tmp_path)
+    file = tmp_path / "xtreme1/a/b/result/000000.json"
+    content = json.loads(file.read_text())
+    objects = content[0]["objects"]
+    objects[0]["contour"]["size3D"]["z"] = 0
+    objects[1]["contour"]["center3D"]["x"] = 1e300
+    objects[2] = {"type": "3D_BOX"}
+    objects[3] = 7
+    file.write_text(json.dumps(content))
+    sent = read_sent_cuboids(tmp_path)
+    edited = read_edited_cuboids(tmp_path / "xtreme1", sent)
+    assert sum(edited.refused.values()) == 4
+    assert Counter(compare_cuboids(sent, edited)["fate"]) == {"kept": 12, "deleted": 4}
+    detections = json.loads((tmp_path / "nuscenes.json").read_text())
+    detections["results"]["other"] = []
+    (tmp_path / "nuscenes.json").write_text(json.dumps(detections))
+    edited = read_edited_cuboids(tmp_path / "nuscenes.json", sent)
+    assert dict(edited.refused) == {"an image that was not written": 1}
+    for text in ("[]", "{", '{"results": 3}'):
+        (tmp_path / "nuscenes.json").write_text(text)
+        with pytest.raises(RoadawareError):
+            read_edited_cuboids(tmp_path / "nuscenes.json", sent)
+    (tmp_path / "empty").mkdir()
+    for bad in ("empty", "nowhere.json"):
+        with pytest.raises(RoadawareError):
+            read_edited_cuboids(tmp_path / bad, sent)
+    for text in ("{}", '{"images": [{}], "cuboids": []}', '{"images": [], "cuboids": [{}]}', "[1]"):
+        (tmp_path / "sent.json").write_text(text)
+        with pytest.raises(RoadawareError):
+            read_sent_cuboids(tmp_path)
+
+
+FIELDS = (
+    *("name", "type", "contour", "center3D", "size3D", "rotation3D", "x", "y", "z", "vertices", "centroid"),
+    *("dimensions", "rotations", "translation", "size", "rotation", "detection_name"),
+)
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=8)
+        | st.dictionaries(
+            st.sampled_from(FIELDS),
+            inner,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@pytest.fixture(scope="module")
+def one_cuboid(tmp_path_factory):
+    """A folder with one cuboid in all forms."""
+    folder = tmp_path_factory.mktemp("one")
+    rows = {"box": [1], "video": "a", "frame": 0, **dict.fromkeys(CORNERS, 5.0), "score": 0.5}
+    table = pl.DataFrame({**rows, **dict.fromkeys(CUBOID, 1.0)})
+    place = {("a", 0): POSE}
+    write_cuboids(Predictions(boxes=table), folder, FORMS, cameras=place, poses=place)
+    return folder, read_sent_cuboids(folder)
+
+
+@given(JSON)
+@tried(60)
+def test_any_object_is_taken_or_refused(one_cuboid, value):
+    folder, sent = one_cuboid
+    (folder / "nuscenes.json").write_text(json.dumps({"results": {"a/000000": [value]}}))
+    (folder / "xtreme1/a/result/000000.json").write_text(json.dumps({"objects": [value]}))
+    (folder / "labelcloud/a/000000.json").write_text(json.dumps({"objects": [value]}))
+    (folder / "kitti/a/000000.txt").write_text(json.dumps(value))
+    for form in FORMS:
+        edited = read_edited_cuboids(back(folder, form), sent)
+        assert len(edited.cuboids) + sum(edited.refused.values()) <= 1
+        assert set(compare_cuboids(sent, edited)["fate"]) <= {"kept", "changed", "deleted", "added"}
+
+
+def test_the_command_says_what_became_of_cuboids(tmp_path):
+    planted(tmp_path / "cuboids")
+    edit(tmp_path / "cuboids", "labelcloud")
+    outcome = import_labels(
+        tmp_path / "cuboids",
+        (tmp_path / "cuboids/labelcloud", tmp_path / "cuboids/kitti"),
+        folder=tmp_path / "out",
+    )
+    first, second = outcome.data["cuboids"]
+    assert (first["kept"], first["changed"], first["deleted"], first["added"]) == (13, 2, 1, 1)
+    assert (second["form"], second["kept"], second["pictures"]) == ("kitti", 16, 3)
+    assert "labelcloud: 3 images done; 13 kept, 2 changed, 1 deleted, 1 added" in outcome.text
+    assert len(pl.read_csv(tmp_path / "out/cuboids.csv")) == 17 + 16
+    assert outcome.failed is None
