@@ -238,7 +238,7 @@ def link(
         "",
     ]
     name = "ucf24" if event_inputs.infer_dataset(tubes) == "ucf24" else "road"
-    next_one = f"next: roadaware evaluate {name} --truth TRUTH --predictions {terminal.format_cell(out)}"
+    next_one = f"next: roadaware evaluate {name} --truth TRUTH --predictions {terminal.format_word(out)}"
     return Outcome("\n".join([*lines, next_one]), data)
 
 
@@ -347,7 +347,7 @@ def enforce(
         "dropped": predictions.dropped,
     }
     dropped = [f"{count:,} {terminal.format_cell(what)}" for what, count in predictions.dropped.items()]
-    next_one = f"next: roadaware link {terminal.format_cell(out)} --output TUBES"
+    next_one = f"next: roadaware link {terminal.format_word(out)} --output TUBES"
     return Outcome("\n".join([format_enforcement(counts, config), *dropped, "", next_one]), data)
 
 

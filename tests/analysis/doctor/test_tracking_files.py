@@ -215,6 +215,21 @@ def test_a_planted_mistake_of_tracks_is_named_and_undone(
     assert again.before == found.after
 
 
+@pytest.mark.parametrize("by", [-1, 0, 1])
+def test_a_short_video_that_is_a_frame_late_is_found(by: int, tmp_path: Path) -> None:
+    scenes, rows = build(3)
+    here = pl.col("video").cast(pl.String) == "bridge"
+    short = scenes.boxes.filter(here, pl.col("frame") < 45)
+    save(
+        scenes.with_tables(videos=scenes.videos.filter(here), boxes=short, tubes=scenes.tubes.filter(here)),
+        tmp_path / "truth",
+    )
+    seen = rows["bridge"][rows["bridge"][:, 0] <= 45]
+    tracks = put({"bridge": seen + np.array([by, 0, 0, 0, 0, 0, 0])}, tmp_path / "tracks")
+    found = correct_file(Source("tracking", tmp_path / "truth", tracks)).findings
+    assert [each.says for each in found] == ([f"Frames are 1 {'late' if by > 0 else 'early'}."] if by else [])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_a_tracker_without_a_mistake_is_left_alone(seed: int, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise, product
 
 import numpy as np
@@ -38,6 +38,8 @@ _LEAST, _CLEARLY, _TIMES = 0.15, 0.05, 1.25
 _SHIFT_GAIN, _SHIFT_Z, _SHIFT_TIMES = 0.005, 3.0, 2.0
 """Frames are called late where that raises the mean IoU by so much, and so many standard errors; where too few boxes meet a
 true one to say anything, as of noisy detections of which many are missing, also so many times."""
+_LAG_LEAST, _LAG_Z = 3, 2.0
+"""Boxes are off by whole frames where so many moving objects say so, by over half a frame and so many standard errors."""
 _MATCHED, _FEW, _SHARE = 0.5, 20, 0.1
 """Rows meet a true box by half; fewer of them than these, or a smaller share of all, say nothing."""
 _INVERTED = 0.25
@@ -78,6 +80,19 @@ class TrueBoxes:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kinds: Mapping[str, Sequence[frozenset[int]]] = field(default_factory=dict)
     fps: tuple[float, ...] = ()
+
+    @cached_property
+    def velocity_px(self) -> Floats:
+        """(rows of boxes, 2) pixels a frame by which the middle of the object moves, from its boxes in the frames on either
+        side; NaN where it has none there."""
+        corners, frame = self.boxes.select(CORNERS).to_numpy(), self.boxes["frame"].to_numpy()
+        middle, order = (corners[:, :2] + corners[:, 2:]) / 2, np.lexsort((frame, self.objects))
+        found: Floats = np.full((len(frame), 2), np.nan)
+        before, at, after = order[:-2], order[1:-1], order[2:]
+        whole = self.objects[before] == self.objects[after]
+        whole &= (frame[at] - frame[before] == 1) & (frame[after] - frame[at] == 1)
+        found[at[whole]] = (middle[after[whole]] - middle[before[whole]]) / 2
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -403,7 +418,8 @@ def _find_places(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
         )
     moved = replace(best, shift=0, rate=None)
     said = held.share(best) >= _SHARE or held.mean(best) >= _SHIFT_TIMES * held.mean(moved)
-    if (best.shift or best.rate is not None) and said and held.is_better(best, moved):
+    surely = held.is_better(best, moved) or (best.rate is None and held.lags(moved, best.shift))
+    if (best.shift or best.rate is not None) and said and surely:
         fits = f"{held.mean(moved):.3f} as written and {held.mean(best):.3f} if moved"
         evidence = f"boxes meet true ones with a mean IoU of {fits}"
         says = f"{raw.moments} are {abs(best.shift)} {'late' if best.shift < 0 else 'early'}."
@@ -545,8 +561,7 @@ class _Compared:
             rows, boxes = self._pair(place)
             best = np.zeros(len(self.frame)), np.zeros(len(self._boxes))
             if len(rows):
-                mine = place.convert(self.corners, self.unit_px, self.image_px, self.first_pixel)[rows]
-                mine = mine * np.tile(self.unit_px[rows], 2)
+                mine = self._convert(place, rows)
                 overlap = np.nan_to_num(paired_iou(mine, self._boxes[boxes]), nan=0.0)
                 overlap[(mine[:, 2] < mine[:, 0]) | (mine[:, 3] < mine[:, 1])] = 0
                 np.maximum.at(best[0], rows, overlap)
@@ -554,10 +569,39 @@ class _Compared:
             self._values[place] = best[0], best[1][self._known]
         return self._values[place]
 
-    def match(self) -> tuple[Ints, Ints]:
-        """(m,) rows that meet a true box by half, as they stand, and (m,) the number of that box."""
-        rows, boxes = self._pair(_Place())
-        mine = self.corners[rows] * np.tile(self.unit_px[rows], 2)
+    def lags(self, place: _Place, shift: int) -> bool:
+        """Whether boxes lie where moving objects are so many frames before or after, and not in the same frame.
+
+        That is told from few boxes: how far each is off along the way of its object, in frames, where overlap says little.
+        """
+        rows, boxes = self.match(place)
+        way = self.truth.velocity_px[boxes]
+        kept = np.isfinite(way).all(axis=1)
+        rows, boxes, way = rows[kept], boxes[kept], way[kept]
+        mine = self._convert(place, rows)
+        off = (mine[:, :2] + mine[:, 2:] - self._boxes[boxes, :2] - self._boxes[boxes, 2:]) / 2
+        objects, of = np.unique(self.truth.objects[boxes], return_inverse=True)
+        along, squared = (np.bincount(of, (each * way).sum(axis=1), len(objects)) for each in (off, way))
+        if len(objects) < _LAG_LEAST or squared.sum() <= 0:
+            return False
+        lag = along.sum() / squared.sum()
+        # Boxes of one object are wrong alike: objects are what is drawn.
+        error = (
+            np.sqrt(((along - lag * squared) ** 2).sum() * len(objects) / (len(objects) - 1)) / squared.sum()
+        )
+        return bool(abs(lag - shift) <= 0.5 and abs(lag) >= 0.5 + _LAG_Z * error)
+
+    def _convert(self, place: _Place, rows: Ints) -> Floats:
+        """(m, 4) corners of some rows in pixels of the ground truth's images."""
+        corners = place.convert(self.corners, self.unit_px, self.image_px, self.first_pixel)[rows]
+        scaled: Floats = corners * np.tile(self.unit_px[rows], 2)
+        return scaled
+
+    def match(self, place: _Place | None = None) -> tuple[Ints, Ints]:
+        """(m,) rows that meet a true box by half, as they stand or read in a way, and (m,) the number of that box."""
+        place = place or _Place(sides=False)
+        rows, boxes = self._pair(place)
+        mine = self._convert(place, rows)
         overlap = np.nan_to_num(paired_iou(mine, self._boxes[boxes]), nan=0.0) if len(rows) else np.zeros(0)
         order = np.lexsort((-overlap, rows))
         first = np.ones(len(order), dtype=np.bool_)
