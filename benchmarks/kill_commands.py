@@ -43,7 +43,7 @@ def make_inputs(folder: Path, names: Sequence[str]) -> Path:
     streets, corners, town = folder / "streets", folder / "corners", folder / "town"
     if "poses" in needed:
         _save_tiny_poses(folder / "poses.safetensors")
-    if needed & {"watch", "predict", "train", "evaluate", "poses"}:
+    if needed & {"watch", "predict", "train", "evaluate", "poses", "convert"}:
         _made("simulate", "--scenes", 3, "--seconds", 1, "--size", "128x96", "--fps", 6, "--out", streets)
     if needed & {"propose", "label"}:
         corner = ("--preset", "corner-cases", "--scenes", 4, "--seconds", 2, "--size", "96x64", "--fps", 9)
@@ -132,6 +132,7 @@ def _commands(inputs: Path) -> dict[str, Command]:
     film = str(inputs / "streets" / "scenes" / "road-0000" / "video.mp4")
     streets, tubes = str(inputs / "streets"), str(inputs / "tubes")
     evaluate = ["evaluate", "road", "--truth", streets, "--predictions", tubes, "--draws", "20", "-o", "out"]
+    convert = ["convert", streets, "--lossy", "-o", "out", "--to"]
     found = [
         Command("simulate", _simulate("--processes", "1")),
         Command("simulate tables", _simulate("--tables-only", "--processes", "1")),
@@ -148,6 +149,9 @@ def _commands(inputs: Path) -> dict[str, Command]:
         Command("cross", _cross(inputs)),
         Command("cross by two", _cross(inputs, "--jobs", "2")),
         Command("evaluate", evaluate),
+        # Both leave the whole tables beside; the road form is also read again before it stands.
+        Command("convert to yolo", [*convert, "yolo", "--embed"], ("--overwrite",)),
+        Command("convert to road", [*convert, "road"]),
     ]
     return {each.name: each for each in found}
 

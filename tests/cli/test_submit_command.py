@@ -13,12 +13,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from PIL import Image
 from small_files import Command
 
 from roadaware.datasets import read
-from roadaware.demo_data.road import write_road_demo
+from roadaware.demo_data.detector import simulate_detections
+from roadaware.demo_data.road import build_road_json, generate_road_scenes, write_road_demo
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.road_detections import read_detections
+from roadaware.formats.road_detections import encode_pickle, read_detections, write_detections
 from roadaware.formats.submission import FILE, build_submission, encode_submission, merge_submissions
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
@@ -125,7 +127,7 @@ def test_the_zip_scores_on_the_published_evaluator_what_is_said(
     assert list(again.data["tubes"]) == ["triplet"]
 
 
-def test_what_would_be_scored_0_is_said(roadaware: Command, road: Path, linked: Path, tmp_path: Path) -> None:
+def test_what_costs_score_is_said(roadaware: Command, road: Path, linked: Path, tmp_path: Path) -> None:
     scenes = read("road", road / "data").split("val_1")
     tables = open_predictions(linked)
     without = tables.with_tables(tube_labels=tables.tube_labels.filter(pl.col("kind") != "event"))
@@ -212,6 +214,161 @@ def test_boxes_in_other_pixels_are_said(factor: float, says: str) -> None:
 def test_labels_without_a_tube_are_named() -> None:
     said = [remark.says for remark in build_submission(*toy()).remarks if not remark.costs]
     assert "No tubes of 1 of 2 agent labels, each 0 in the mean: Car." in said
+
+
+def long_tubes(first: int, last: int, videos: int) -> tuple[Predictions, Scenes]:
+    """A tube from `first` to `last` in each of some videos of twelve frames, 0 to 11."""
+    names, frames = [f"v{k}" for k in range(videos)], range(first, last + 1)
+    scenes = Scenes(
+        videos=pl.DataFrame({"video": names}).with_columns(width_px=1280, height_px=960, n_frames=12),
+        meta=Meta(vocabularies={"agent": ("Car",)}),
+    )
+    boxes = pl.DataFrame(
+        [
+            (name, tube, frame, 0.5, 10.0, 10.0, 90.0, 90.0)
+            for tube, name in enumerate(names)
+            for frame in frames
+        ],
+        schema=["video", "tube", "frame", "score", "x1_px", "y1_px", "x2_px", "y2_px"],
+        orient="row",
+    ).with_row_index("box")
+    tubes = pl.DataFrame({"tube": range(videos), "video": names}).with_columns(
+        start_frame=first, end_frame=last + 1
+    )
+    labels = tubes.select("tube", kind=pl.lit("agent"), label=pl.lit(0), score=0.5 + pl.col("tube") / 10)
+    return Predictions(boxes=boxes, tubes=tubes, tube_labels=labels, meta=scenes.meta), scenes
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "videos", "says", "costs"),
+    [
+        (0, 11, 4, "", False),
+        (1, 12, 4, "numbered from 2; take 1 from each", True),
+        (1, 12, 1, "numbered from 2; take 1 from each", True),
+        (0, 12, 4, "", False),  # tracks that go on behind the end
+        (2, 9, 4, "", False),  # a detector that sees nothing at either end
+        (1, 11, 4, "are not numbered from 1, take 1 from each", False),
+        (0, 10, 4, "are not numbered from 1, add 1 to each", False),
+        (1, 11, 2, "", False),
+    ],
+)
+def test_a_set_moved_by_a_frame_is_said_without_annotations(
+    first: int, last: int, videos: int, says: str, costs: bool
+) -> None:
+    remarks = build_submission(*long_tubes(first, last, videos)).remarks
+    found = [remark for remark in remarks if "numbered from" in remark.says]
+    assert [remark.costs for remark in found] == ([costs] if says else []), remarks
+    assert says in " ".join(remark.says for remark in found)
+
+
+def move_frames(lists: dict, by: int, path: Path) -> Path:
+    """A tube file whose frames are moved."""
+    moved = {
+        kind: {
+            video: [{**tube, "frames": tube["frames"] + by} for tube in tubes]
+            for video, tubes in videos.items()
+        }
+        for kind, videos in lists.items()
+    }
+    path.write_bytes(encode_pickle(moved))
+    return path
+
+
+@pytest.mark.parametrize("by", [1, *(pytest.param(by, marks=pytest.mark.slow) for by in (-1, 0, 3))])
+def test_a_set_that_is_moved_is_said_of_an_annotated_split(
+    by: int, roadaware: Command, road: Path, linked: Path, tmp_path: Path
+) -> None:
+    words = ["--truth", road / "data", "--split", "all", "-o"]
+    assert roadaware("submit", "road", linked, *words, tmp_path / "whole.zip").code == 0
+    moved = move_frames(load_zip(tmp_path / "whole.zip"), by, tmp_path / "tubes.pkl")
+    done = roadaware("submit", "road", moved, *words, tmp_path / "road.zip", "--json")
+    assert done.code == 0, done.err
+    named = [remark["says"] for remark in done.data["remarks"] if remark["says"].startswith("Frames are ")]
+    wanted = f"Frames are {abs(by)} {'late' if by > 0 else 'early'}. Add {-by:+d} to all of them."
+    assert len(named) == bool(by)
+    assert all(wanted in text for text in named)
+    assert roadaware("submit", "road", moved, *words, tmp_path / "strict.zip", "--strict").code == bool(by)
+
+
+@pytest.fixture(scope="module")
+def waymo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As ROAD-Waymo is: larger images, labels of its own, and a test split of which videos alone are public."""
+    root = tmp_path_factory.mktemp("waymo")
+    scenes = generate_road_scenes(videos=5, frames=[24, 30, 28, 26, 25], seed=5, size=(1920, 1280), fps=10.0)
+    write_detections(simulate_detections(scenes, seed=5), root / "detections")
+    whole = build_road_json(scenes)
+    # The detector's columns are in the order of the release; it has labels that ROAD lacks, and not all of ROAD's.
+    for key in ("agent_labels", "all_agent_labels"):
+        whole[key] = ["Tram" if name == "Bus" else name for name in whole[key]]
+    for k, video in enumerate(whole["db"].values()):
+        video["split_ids"] = [("train", "train", "val", "val", "test")[k]]
+    (root / "road_waymo_all.json").write_text(json.dumps(whole))
+    hidden = {name: video for name, video in whole["db"].items() if "test" in video["split_ids"]}
+    public = {**whole, "db": {name: video for name, video in whole["db"].items() if name not in hidden}}
+    (root / "road_waymo_trainval_v1.0.json").write_text(json.dumps(public))
+    for name, video in hidden.items():
+        (root / "test" / name).mkdir(parents=True)
+        for frame in range(1, video["numf"] + 1):
+            Image.new("RGB", (1920, 1280)).save(root / "test" / name / f"{frame:05d}.jpg")
+    detections = read_detections(root / "detections", read("road", root / "road_waymo_all.json"))
+    save(link(detections, LinkerConfig.default()), root / "linked")
+    return root
+
+
+def test_a_test_split_that_is_kept_back_is_named_by_its_videos(
+    roadaware: Command, waymo: Path, tmp_path: Path
+) -> None:
+    public, whole = waymo / "road_waymo_trainval_v1.0.json", waymo / "road_waymo_all.json"
+    done = roadaware("submit", "road-waymo", waymo / "linked", "--truth", public, "-o", tmp_path / "no.zip")
+    assert done.code == 2
+    assert "no split 'test'" in done.err
+    assert "--media" in done.err
+    words = ["submit", "road-waymo", waymo / "linked", "-o"]
+    done = roadaware(*words, tmp_path / "test.zip", "--truth", public, "--media", waymo / "test", "--json")
+    assert done.code == 0, done.err
+    assert done.data["video_map"] == {}
+    assert roadaware(*words, tmp_path / "known.zip", "--truth", whole, "--split", "test").code == 0
+    assert (tmp_path / "test.zip").read_bytes() == (tmp_path / "known.zip").read_bytes()
+    annotations = json.loads(whole.read_text())
+    (name,) = (path.name for path in (waymo / "test").iterdir())
+    for native, videos in load_zip(tmp_path / "test.zip").items():
+        assert list(videos) == [name]
+        for tube in videos[name]:
+            assert 1 <= tube["frames"][0] <= tube["frames"][-1] <= annotations["db"][name]["numf"]
+            assert 0 <= tube["label_id"] < len(annotations[f"{native}_labels"])
+            assert (tube["boxes"] > -50).all()
+            assert (tube["boxes"] < [732, 562, 732, 562]).all()
+            assert 0 <= tube["score"] <= 1
+    # The tube file of the published code itself, and a count from 0 in it.
+    for by in (0, -1):
+        file = move_frames(load_zip(tmp_path / "test.zip"), by, tmp_path / "tubes_none_0.pkl")
+        again = ["submit", "road-waymo", file, "--truth", public, "--media", waymo / "test"]
+        done = roadaware(*again, "-o", tmp_path / f"again{by}.zip", "--json")
+        assert done.code == 0, done.err
+        says = [remark["says"] for remark in done.data["remarks"] if "from 0; add 1" in remark["says"]]
+        assert len(says) == abs(by), done.data["remarks"]
+
+
+def test_each_data_set_of_roadpp_is_numbered_and_judged_by_its_own_file(
+    roadaware: Command, road: Path, linked: Path, waymo: Path, tmp_path: Path
+) -> None:
+    out, waymo_file = tmp_path / "roadpp.zip", waymo / "road_waymo_all.json"
+    words = ["submit", "roadpp", linked, waymo / "linked", "--truth", road / "data", waymo_file]
+    done = roadaware(*words, "--split", "all", "-o", out, "--json")
+    assert done.code == 0, done.err
+    tubes = load_zip(out)
+    for name, path in (("ROAD", road / "data" / "road_trainval_v1.0.json"), ("ROAD-Waymo", waymo_file)):
+        annotations = json.loads(path.read_text())
+        for video in annotations["db"].values():
+            video["split_ids"] = ["every"]
+        assert set(annotations["db"]) < set(tubes["agent"])
+        for native, kind in (("agent", "agent"), ("action", "action"), ("triplet", "event")):
+            said = 100 * done.data["video_map"][f"{name} {kind}"]["0.2"]
+            plain = plain_video_map(tubes, annotations, "every", native, 0.2)
+            assert said == pytest.approx(plain, abs=1e-3), (name, kind)
+    done = roadaware(*words, "--media", waymo / "test", "-o", tmp_path / "x.zip")
+    assert done.code == 2
+    assert "takes 2 of --media" in done.err
 
 
 def test_two_sets_become_one_file_with_the_same_bytes_each_time() -> None:

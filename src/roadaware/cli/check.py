@@ -305,11 +305,11 @@ def example(
         roadaware check example runs/rounds
     """
     planted = write_annotation_rounds(folder, seed=seed)
-    shown = terminal.format_cell(folder)
+    files = [terminal.format_word(folder / name) for name in ("original", "round1", "round2", "words.txt")]
     said = (
-        f"wrote {shown}: original, round1, round2, words.txt and planted.json ({len(planted)} faults)\n"
-        f"$ roadaware check annotations {shown}/original {shown}/round1 {shown}/round2 "
-        f"--forbidden-words {shown}/words.txt"
+        f"wrote {terminal.format_cell(folder)}: original, round1, round2, words.txt and planted.json "
+        f"({len(planted)} faults)\n"
+        f"$ roadaware check annotations {' '.join(files[:3])} --forbidden-words {files[3]}"
     )
     return Outcome(said, {"folder": str(folder), "seed": seed, "planted": planted})
 

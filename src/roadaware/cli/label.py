@@ -498,13 +498,16 @@ def example(
         roadaware label example runs/streets
     """
     facts = write_labelling_demo(folder, seed=seed)
-    shown = terminal.format_cell(str(folder))
+    proposals, truth, corrected = (
+        terminal.format_word(folder / name) for name in (PROPOSALS, SCENES, EXPORT)
+    )
     said = (
-        f"wrote {shown}: {facts.pictures} images, {facts.with_a_case} with {facts.cases} corner cases, "
+        f"wrote {terminal.format_cell(folder)}: {facts.pictures} images, {facts.with_a_case} with {facts.cases} corner "
+        "cases, "
         f"{facts.proposals} proposals, and what {len(facts.annotators)} annotators left\n"
-        f"$ roadaware label select {shown}/{PROPOSALS} --truth {shown}/{SCENES}\n"
-        f"$ roadaware label export {shown}/{PROPOSALS} --videos {shown}/{SCENES} --all --output TASKS\n"
-        f"$ roadaware label import TASKS {shown}/{EXPORT} -o LABELS\n"
+        f"$ roadaware label select {proposals} --truth {truth}\n"
+        f"$ roadaware label export {proposals} --videos {truth} --all --output TASKS\n"
+        f"$ roadaware label import TASKS {corrected} -o LABELS\n"
         f"$ roadaware label agree LABELS -o CONSENSUS"
     )
     return Outcome(said, {"folder": str(folder), "seed": seed, **asdict(facts)})

@@ -13,7 +13,12 @@ from cyclopts import Group, Parameter
 
 from roadaware.analysis.evaluation import event_inputs
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventSet
-from roadaware.analysis.evaluation.events import score_submission, select_split
+from roadaware.analysis.evaluation.events import (
+    compare_submission,
+    list_media_videos,
+    score_submission,
+    select_split,
+)
 from roadaware.analysis.event_findings import list_warnings
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
@@ -31,7 +36,6 @@ from roadaware.cli.options import (
 from roadaware.cli.results import Images, ImageSize
 from roadaware.config import digest, to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.road_detections import CLASS_KINDS
 from roadaware.formats.submission import (
     Challenge,
     Remark,
@@ -234,7 +238,7 @@ def link(
         "",
     ]
     name = "ucf24" if event_inputs.infer_dataset(tubes) == "ucf24" else "road"
-    next_one = f"next: roadaware evaluate {name} --truth TRUTH --predictions {terminal.format_cell(out)}"
+    next_one = f"next: roadaware evaluate {name} --truth TRUTH --predictions {terminal.format_word(out)}"
     return Outcome("\n".join([*lines, next_one]), data)
 
 
@@ -343,7 +347,7 @@ def enforce(
         "dropped": predictions.dropped,
     }
     dropped = [f"{count:,} {terminal.format_cell(what)}" for what, count in predictions.dropped.items()]
-    next_one = f"next: roadaware link {terminal.format_cell(out)} --output TUBES"
+    next_one = f"next: roadaware link {terminal.format_word(out)} --output TUBES"
     return Outcome("\n".join([format_enforcement(counts, config), *dropped, "", next_one]), data)
 
 
@@ -352,6 +356,10 @@ def enforce(
 _RUNS = "Tubes: tables that `link` wrote, or a tube file (.pkl). Of roadpp two, in the order of --truth."
 _SUBMIT_TRUTH = (
     "The annotation file of the release, which names videos and labels; of roadpp that of each data set."
+)
+_SUBMIT_MEDIA = (
+    "The videos of the split (or a folder of images for each) where the annotations that are public do not have it; of "
+    "roadpp a folder of each data set."
 )
 _KINDS = "What is handed in: agent, action, location, duplex, event. [default: agent action event]"
 _SUBMIT_OUT = "The zip. [default: CHALLENGE.zip]"
@@ -370,24 +378,27 @@ def submit(
     *,
     truth: Annotated[list[Path], Parameter(help=_SUBMIT_TRUTH), Several],
     split: Annotated[str, Parameter(help="The split that the challenge judges.")] = "test",
+    media: Annotated[tuple[Path, ...], Parameter(help=_SUBMIT_MEDIA), Several] = (),
     kinds: Annotated[tuple[str, ...], Parameter(help=_KINDS), Several, Stated] = (),
-    size: ImageSize = "682x512",
+    size: ImageSize = NETWORK_SIZE,
     out: Annotated[Path | None, Output, Parameter(help=_SUBMIT_OUT), outputs.NEW_FILE] = None,
-    strict: Annotated[bool, Parameter(help="Exit with 1 if anything would be scored 0."), Switch] = False,
+    strict: Annotated[bool, Parameter(help="Exit with 1 if anything costs score."), Switch] = False,
     overwrite: Overwrite = False,
 ) -> Outcome:
     """Check tubes and write the zip that a server of the ROAD challenges takes; nothing is uploaded.
 
     The zip holds one pickle of tubes, with kinds, labels and videos as the release names them, frames from 1 without
-    holes, and boxes in the 682x512 pixels that the published evaluator compares. What would be scored 0 is
+    holes, and boxes in the 682x512 pixels that the published evaluator compares. What costs score is
     said, with the reason. Where the release annotates the split (val_1 ...), the file is also judged as the
-    published evaluator does.
+    published evaluator does. Of a test split whose annotations are kept back, --media names the videos.
 
     For example:
 
-        roadaware submit road linked --truth road_trainval_v1.0.json --split test -o road.zip
+        roadaware submit road linked --truth road_trainval_v1.0.json --split val_1 -o road.zip
 
-        roadaware submit roadpp linked-road linked-waymo --split test \\
+        roadaware submit road-waymo linked --truth road_waymo_trainval_v1.0.json --media test-videos
+
+        roadaware submit roadpp linked-road linked-waymo --media road/test waymo/test \\
             --truth road_trainval_v1.0.json road_waymo_trainval_v1.0.json
     """
     expected = len(_PARTS[challenge])
@@ -395,17 +406,20 @@ def submit(
         raise UsageError(
             f"{challenge} takes {expected} of RUNS and of --truth, in the same order; got {len(runs)} and {len(truth)}"
         )
+    if media and len(media) != expected:
+        raise UsageError(
+            f"{challenge} takes {expected} of --media, in the order of --truth; got {len(media)}"
+        )
     path = out or Path(f"{challenge}.zip")
     if out is None and path.exists() and not overwrite:
         raise UsageError(f"{path} is there already; say --overwrite to replace it, or -o FILE")
     size_px = event_inputs.parse_size(size)
     parts: list[Submission] = []
-    first: dict[str, tuple[str, ...]] = {}
     scores: dict[str, dict[str, float]] = {}
-    for part_name, run, release in zip(_PARTS[challenge], runs, truth, strict=True):
+    for place, (part_name, run, release) in enumerate(zip(_PARTS[challenge], runs, truth, strict=True)):
         whole = event_inputs.open_truth(release)
-        scenes = select_split(whole, split, release)
-        opened = event_inputs.open_predictions(run, whole, size_px)
+        scenes = list_media_videos(media[place], whole) if media else select_split(whole, split, release)
+        opened = event_inputs.open_predictions(run, scenes if media else whole, size_px)
         if not opened.has_tubes:
             raise InputError(
                 "expected tubes, found detections", where=str(run), hint="Link them first: roadaware link."
@@ -414,21 +428,13 @@ def submit(
         with console.log_step(f"checking {run}"):
             part = build_submission(tables, scenes, event_inputs.convert_kinds(kinds, whole))
         refused = [Remark(True, f"Left out: {count:,} {what}.") for what, count in opened.dropped.items()]
-        parts.append(Submission(part.lists, (*refused, *part.remarks)))
+        met = compare_submission(part, scenes) if len(scenes.boxes) else []
+        parts.append(Submission(part.lists, (*refused, *part.remarks, *met)))
         if len(scenes.tubes):
             try:
                 scores |= score_submission(part, release, split, part_name)
             except InputError as error:
                 console.print_note(f"not judged: {error.message}")
-        labels = {
-            kind: whole.meta.vocabularies[kind] for kind in CLASS_KINDS if kind in whole.meta.vocabularies
-        }
-        if len(parts) > 1 and labels != first:
-            odd = next(kind for kind in {**first, **labels} if first.get(kind) != labels.get(kind))
-            raise InputError(
-                f"{truth[0]} and {release} have other labels of {odd}; one file numbers them alike"
-            )
-        first = labels
     whole_file = merge_submissions(parts)
     make_folder(path.parent)
     remarks = [*whole_file.remarks, *write_submission(whole_file, path)]
@@ -441,8 +447,8 @@ def submit(
         "bytes": path.stat().st_size,
         "tubes": whole_file.n_tubes,
         "videos": len(next(iter(whole_file.lists.values()))),
-        "remarks": [{"scored_0": remark.costs, "says": remark.says} for remark in remarks],
+        "remarks": [{"costs_score": remark.costs, "says": remark.says} for remark in remarks],
         "video_map": scores,
     }
-    failed = f"--strict: {costly} things would be scored 0" if strict and costly else None
+    failed = f"--strict: {costly} things cost score" if strict and costly else None
     return Outcome(format_submission(data, remarks), data, failed)

@@ -30,6 +30,7 @@ from roadaware.datasets.loading import (
     require_path,
 )
 from roadaware.errors import UsageError
+from roadaware.reports import terminal
 from roadaware.reports.dataset_text import describe_scenes, format_scenes, list_missing_facts
 from roadaware.scenes.store import is_saved, save
 
@@ -123,6 +124,7 @@ def _detect(given: str) -> tuple[str, Path]:
         return found, path
     found = detect_dataset_format(path)
     console.print_note(
-        f"taken for {READERS[found].title}; another one is named before the path: roadaware read NAME {path}"
+        f"taken for {READERS[found].title}; another one is named before the path: "
+        f"roadaware read NAME {terminal.format_word(path)}"
     )
     return found, path

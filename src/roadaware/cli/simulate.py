@@ -110,7 +110,7 @@ def simulate(
         made = generate_scenes(order, out, workers=workers, progress=shown)
     console.print_note(f"wrote {out}")
     data = {"folder": str(out), "config": config.name, "seed": seed, "scenes": scenes, "made": made}
-    camera, name = config.camera, terminal.format_cell(str(out))
+    camera, name = config.camera, terminal.format_word(out)
     lines = [
         f"{scenes:,} scene{'s' * (scenes > 1)} of {config.name}, {config.seconds:g} s at {camera.fps:g} "
         f"frames per second, {camera.width_px}x{camera.height_px}; {made:,} made now",

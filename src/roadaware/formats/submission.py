@@ -35,6 +35,8 @@ _NATIVE = {"location": "loc", "event": "triplet"}
 _LARGE_BYTES = 500_000_000
 _FIRST_FRAME = 1
 _LARGEST_SHARE = 2.0
+_MANY_VIDEOS = 3
+"""In fewer videos the first or last frame may well be empty."""
 _DATE = (2020, 1, 1, 0, 0, 0)
 _SHOWN = 5
 
@@ -44,7 +46,7 @@ class Remark:
     """Something that a server would not like.
 
     Args:
-        costs: whether it is scored 0 there, rather than good to know.
+        costs: whether it lowers the score there, mostly to 0, rather than good to know.
         says: what it is, and what was done about it.
     """
 
@@ -88,7 +90,9 @@ def build_submission(predictions: Predictions, scenes: Scenes, kinds: Sequence[s
         known = ", ".join(kind for kind in CLASS_KINDS if kind in scenes.meta.vocabularies) or "none"
         raise UsageError(f"kinds are {known}; there is no {', '.join(unknown) or 'kind at all'}")
     remarks: list[Remark] = []
-    predictions = _rename_labels(_select_videos(predictions, scenes, remarks), scenes, wanted, remarks)
+    predictions = _select_videos(predictions, scenes, remarks)
+    remarks += _describe_frames(predictions, scenes)
+    predictions = _rename_labels(predictions, scenes, wanted, remarks)
     native = {**_NATIVE, **scenes.meta.notes.get("native_kinds", {})}
     meta = replace(predictions.meta, notes={**predictions.meta.notes, "native_kinds": native})
     predictions = rescale_predictions(predictions.with_tables(meta=meta), scenes)
@@ -288,6 +292,40 @@ def _describe(submission: Submission, counts: dict[str, int]) -> list[Remark]:
     if len(scores) > 1 and len(set(scores)) == 1:
         remarks.append(Remark(True, f"Every tube has the score {scores[0]:g}: the server cannot rank them."))
     return remarks
+
+
+def _describe_frames(predictions: Predictions, scenes: Scenes) -> list[Remark]:
+    """Frames that are counted from another number than the server's, by where tubes leave their videos.
+
+    A detector sees things in the first frame of some video, and in the last of some. Where it sees none there, and tubes
+    reach over the other end, all frames are moved; where none does, that may be the detector's way.
+    """
+    lengths = scenes.videos.select(
+        pl.col("video").cast(pl.String), end=_or_null(scenes.videos, "n_frames")
+    ).drop_nulls()
+    spans = predictions.boxes.group_by(pl.col("video").cast(pl.String)).agg(
+        first=pl.col("frame").min(), last=pl.col("frame").max()
+    )
+    spans = spans.join(lengths, on="video").select("first", room=pl.col("end") - 1 - pl.col("last"))
+    if spans.is_empty():
+        return []
+    found = []
+    # What the reader of tubes refused lies outside of its video as well.
+    reasons = predictions.rejected["reason"]
+    for side, refused, early in (("first", "before the first", True), ("room", "behind the end", False)):
+        over = int(reasons.str.contains(refused, literal=True).sum()) + int((spans[side] < 0).sum())
+        other = spans["room" if early else "first"]
+        ends = ("before the first frame", "last") if early else ("behind the last frame", "first")
+        add = "add 1 to" if early else "take 1 from"
+        if over and (other >= 1).all():
+            says = f"Tubes lie {ends[0]} of a video, and no box on the {ends[1]} one of any: frames seem to be numbered from"
+            found.append(
+                Remark(True, f"{says} {_FIRST_FRAME - 1 if early else _FIRST_FRAME + 1}; {add} each.")
+            )
+        elif not over and len(other) >= _MANY_VIDEOS and (other == 1).all():
+            says = f"No box lies on the {ends[1]} frame of any of {len(other)} videos, and one on the frame beside it in all:"
+            found.append(Remark(False, f"{says} if frames are not numbered from {_FIRST_FRAME}, {add} each."))
+    return found
 
 
 def _describe_boxes(submission: Submission) -> list[Remark]:

@@ -421,7 +421,7 @@ def format_export(sent: Predictions, out: Path, written: Sequence[str], left_out
             f"Label Studio: paste {CONFIG} into the labelling interface, import {TASKS}, and serve the "
             "images with LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED=true; export as JSON"
         ]
-    lines.append(f"next: roadaware label import {shown} CORRECTED.json -o LABELS")
+    lines.append(f"next: roadaware label import {terminal.format_word(out)} CORRECTED.json -o LABELS")
     return "\n".join(lines)
 
 
@@ -452,7 +452,7 @@ def format_corrections(
     lines += [f"refused: {count:,} {terminal.format_cell(what)}" for what, count in data["refused"].items()]
     lines += [f"note: {terminal.format_cell(note)}" for note in data["notes"]]
     if folder is not None and len(people) > 1:
-        lines.append(f"next: roadaware label agree {terminal.format_cell(str(folder))} -o CONSENSUS")
+        lines.append(f"next: roadaware label agree {terminal.format_word(folder)} -o CONSENSUS")
     return "\n".join(lines)
 
 

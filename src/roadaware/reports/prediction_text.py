@@ -40,13 +40,15 @@ def format_predictions(data: dict[str, Any], detector: VideoDetector) -> str:
                 f"{video}: {terminal.format_one_line(why)}" for video, why in data["refused"].items()
             )
         )
-    shown = terminal.format_cell(data["predictions"])
+    shown = terminal.format_word(data["predictions"])
     after = f"link {shown} --output TUBES"
     if "agent" not in detector.kinds:
         after = f"evaluate corner-cases --truth TRUTH --predictions {shown} --agnostic"
     elif data["still_pictures"]:
         after = f"propose DATASET --detections {shown} --output PROPOSALS"
-    return "\n".join([*lines, "", f"wrote {shown}", f"  roadaware {after}"])
+    return "\n".join(
+        [*lines, "", f"wrote {terminal.format_cell(data['predictions'])}", f"  roadaware {after}"]
+    )
 
 
 def format_poses(data: dict[str, Any]) -> str:
@@ -65,7 +67,9 @@ def format_poses(data: dict[str, Any]) -> str:
         lines.append(
             terminal.format_bullets([terminal.format_cell(reason) for reason in data["gone"][:SHOWN]])
         )
-    lines.append(f"next: roadaware train RECIPE --set samples.poses={terminal.format_cell(data['file'])}")
+    lines.append(
+        f"next: roadaware train RECIPE --set {terminal.format_word('samples.poses=' + data['file'])}"
+    )
     return "\n".join(lines)
 
 
@@ -92,7 +96,7 @@ def format_masks(data: dict[str, Any], run: MaskRun) -> str:
             "with `propose --set background=NAME,NAME`"
         )
     lines.append(
-        f"next: roadaware propose DATASET --semantics {terminal.format_cell(data['folder'])} --output PROPOSALS"
+        f"next: roadaware propose DATASET --semantics {terminal.format_word(data['folder'])} --output PROPOSALS"
     )
     return "\n".join(lines)
 

@@ -25,6 +25,7 @@ from roadaware.reports.terminal import (
     format_number,
     format_row_interval,
     format_table,
+    format_word,
 )
 from roadaware.reports.text import format_fact, format_name
 
@@ -350,13 +351,13 @@ def format_proposals(order: Order, target: Path, tally: Tally, drawn: int) -> st
     if tally.wondered:
         lines += ["odd about the set itself:", format_reasons(tally.wondered)]
     if tally.refused:
-        again = f"roadaware read {order.reader} {format_cell(order.root)}"
+        again = f"roadaware read {order.reader} {format_word(order.root)}"
         lines.append(f"{tally.refused:,} rows or files of the set were refused; {again} says which and why")
     if tally.made and tally.seconds:
         lines.append(f"{tally.made / tally.seconds:,.1f} images per CPU second")
     lines += [f"{drawn} images drawn"] if drawn else []
     lines.append(
-        f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {format_cell(target)} --agnostic"
+        f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {format_word(target)} --agnostic"
     )
     return "\n".join(lines)
 
@@ -397,7 +398,7 @@ def format_fitted(fitted: Fitted, out: Path) -> str:
         lines += [f"{about['refused']:,} images could not be opened"] if about["refused"] else []
         more = "--dataset DATASET"
     lines.append(
-        f"next: roadaware rescore apply PROPOSALS --fit {terminal.format_cell(str(out))} {more} --output OUT"
+        f"next: roadaware rescore apply PROPOSALS --fit {terminal.format_word(out)} {more} --output OUT"
     )
     return "\n".join(lines)
 
@@ -426,7 +427,7 @@ def format_rescored(out: Path, groups: Sequence[Mapping[str, Any]], count: int) 
             lines.append(f"  LEAK: it was fitted on images of {each['shared_videos']:,} of these videos")
         elif each["shared_videos"] is None:
             lines.append("  whether it was fitted on other images of these videos is not known")
-    shown = terminal.format_cell(str(out))
+    shown = terminal.format_word(out)
     lines.append(f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {shown} --agnostic")
     return "\n".join(lines)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO
@@ -35,6 +36,15 @@ def encode_invisible(text: object) -> str:
 def format_cell(value: object) -> str:
     r"""One value out of a data file on one line: line breaks and tabs are written out as well."""
     return clip_text(encode_invisible(value).replace("\n", "\\n").replace("\t", "\\t"), _CELL)
+
+
+def format_word(path: object) -> str:
+    """A path as a word of a command that can be pasted into a shell.
+
+    >>> format_word("runs/my films")
+    "'runs/my films'"
+    """
+    return shlex.quote(format_cell(path))
 
 
 def format_one_line(message: str) -> str:

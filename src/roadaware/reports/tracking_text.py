@@ -75,7 +75,7 @@ def format_enforcement(counts: EnforcementCounts, config: EnforcementConfig) -> 
 
 
 def format_submission(data: dict[str, Any], remarks: list[Remark]) -> str:
-    """The submission: what it holds, what would be scored 0, and scores where the split is annotated.
+    """The submission: what it holds, what costs score, and scores where the split is annotated.
 
     Args:
         data: of the command, as its JSON has it.
@@ -88,7 +88,7 @@ def format_submission(data: dict[str, Any], remarks: list[Remark]) -> str:
     ]
     costly = [remark.says for remark in remarks if remark.costs]
     if costly:
-        lines += ["", apply_style("would be scored 0:", "bad"), format_bullets(costly)]
+        lines += ["", apply_style("costs score:", "bad"), format_bullets(costly)]
     if others := [remark.says for remark in remarks if not remark.costs]:
         lines += ["", "also:", format_bullets(others)]
     if data["video_map"]:

@@ -95,6 +95,23 @@ def restart_ids(rows: Rows) -> Rows:
     return found
 
 
+def renumber_clips(rows: Rows) -> Rows:
+    """Ids from 1 again in clips of thirty frames, in the order in which objects are first seen."""
+    found = {}
+    for video, values in rows.items():
+        found[video] = values.copy()
+        for clip in range(LENGTH // 30):
+            inside = (values[:, 0] - 1) // 30 == clip
+            known: dict[float, int] = {}
+            found[video][inside, 1] = [known.setdefault(each, len(known) + 1) for each in values[inside, 1]]
+    return found
+
+
+def halve_ids(rows: Rows) -> Rows:
+    """Two objects share each id, mostly in one frame."""
+    return edit(1)(lambda ids: (ids + 1) // 2)(rows)
+
+
 SIZE = np.array([WIDTH, HEIGHT] * 2)
 ONE = np.array([1, 1, 0, 0])
 # Says, change, and whether the corrected file scores as the clean one to the last digit or nearly.
@@ -133,13 +150,23 @@ PLANTED: dict[str, tuple[str, Callable[[Rows], Rows], float]] = {
     ),
     "unscored": ("conf is -1", edit(6)(lambda s: np.full_like(s, -1)), 1e-6),
     "per cent of scores": ("Scores are per cent", edit(6)(lambda s: 100 * s), 1e-6),
-    # The thirds of an object keep ids of their own: parts of one id are taken apart, and no two ids are joined.
-    "ids restart": ("Ids stand for several objects", restart_ids, 0.3),
+    # Joined by overlap: where several boxes stand close the tracks may go over to each other.
+    "ids restart": ("Ids begin anew in the middle of videos", restart_ids, 0.1),
+    "ids restart in order": ("Ids begin anew in the middle of videos", renumber_clips, 0.02),
+    "ids reused": ("Ids stand for several objects", halve_ids, 0.05),
     "no ids": ("Boxes are detections", edit(1)(lambda i: np.full_like(i, -1)), 0.2),
     "an id a row": (
         "Boxes are detections",
         edit(1)(lambda i: np.arange(1, len(i) + 1, dtype=np.float64)[:, None]),
         0.2,
+    ),
+    # Boxes in another form fit no video as they stand, so that nothing says which is which.
+    "exchanged and corners as shares": (
+        "Boxes are those of other videos",
+        lambda rows: PLANTED["exchanged"][1](
+            edit(2, 3, 4, 5)(lambda b: np.hstack([b[:, :2] - 1, b[:, :2] - 1 + b[:, 2:]]) / SIZE)(rows)
+        ),
+        1e-6,
     ),
     "shares and late": (
         "are shares of the image",
@@ -177,7 +204,7 @@ def test_a_planted_mistake_of_tracks_is_named_and_undone(
     planted, output = put(change(build()[1]), tmp_path / "tracks"), tmp_path / "out"
     found = correct_file(Source("tracking", truth, planted), output)
     assert says in " ".join(each.says for each in found.findings)
-    assert len(found.findings) == 1 + (name == "shares and late")
+    assert len(found.findings) == 1 + (" and " in name)
     assert found.after == pytest.approx(clean.before, abs=near)
     assert found.before is None or found.before <= found.after
     assert found.beside is not None
@@ -186,6 +213,21 @@ def test_a_planted_mistake_of_tracks_is_named_and_undone(
     again = correct_file(Source("tracking", truth, output))
     assert again.findings == ()
     assert again.before == found.after
+
+
+@pytest.mark.parametrize("by", [-1, 0, 1])
+def test_a_short_video_that_is_a_frame_late_is_found(by: int, tmp_path: Path) -> None:
+    scenes, rows = build(3)
+    here = pl.col("video").cast(pl.String) == "bridge"
+    short = scenes.boxes.filter(here, pl.col("frame") < 45)
+    save(
+        scenes.with_tables(videos=scenes.videos.filter(here), boxes=short, tubes=scenes.tubes.filter(here)),
+        tmp_path / "truth",
+    )
+    seen = rows["bridge"][rows["bridge"][:, 0] <= 45]
+    tracks = put({"bridge": seen + np.array([by, 0, 0, 0, 0, 0, 0])}, tmp_path / "tracks")
+    found = correct_file(Source("tracking", tmp_path / "truth", tracks)).findings
+    assert [each.says for each in found] == ([f"Frames are 1 {'late' if by > 0 else 'early'}."] if by else [])
 
 
 @pytest.mark.slow

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import product
+from functools import cached_property, partial
+from itertools import pairwise, product
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,8 @@ _LEAST, _CLEARLY, _TIMES = 0.15, 0.05, 1.25
 _SHIFT_GAIN, _SHIFT_Z, _SHIFT_TIMES = 0.005, 3.0, 2.0
 """Frames are called late where that raises the mean IoU by so much, and so many standard errors; where too few boxes meet a
 true one to say anything, as of noisy detections of which many are missing, also so many times."""
+_LAG_LEAST, _LAG_Z = 3, 2.0
+"""Boxes are off by whole frames where so many moving objects say so, by over half a frame and so many standard errors."""
 _MATCHED, _FEW, _SHARE = 0.5, 20, 0.1
 """Rows meet a true box by half; fewer of them than these, or a smaller share of all, say nothing."""
 _INVERTED = 0.25
@@ -51,6 +53,9 @@ _ROUNDING = 1e-6
 _MOST_VIDEOS = 40
 _REUSED, _REUSED_LEAST = 0.1, 3
 """Ids are called reused where there are so many more objects than ids, as a share and at least."""
+_CLIP_LEAST, _CLIP_SHARE, _CLIP_GAP = 3, 2 / 3, 4
+"""Ids begin anew at a frame where so many boxes at least, and more than this share of those that are near one of the frame
+before, have another id than that one; tracks go on over it that end and begin in so many frames on either side."""
 _REACH, _MOST_GAP = 1.0, 60
 """A box is within so many of its sizes of where its track was a frame before; tracks end after so many frames without one."""
 
@@ -75,6 +80,19 @@ class TrueBoxes:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kinds: Mapping[str, Sequence[frozenset[int]]] = field(default_factory=dict)
     fps: tuple[float, ...] = ()
+
+    @cached_property
+    def velocity_px(self) -> Floats:
+        """(rows of boxes, 2) pixels a frame by which the middle of the object moves, from its boxes in the frames on either
+        side; NaN where it has none there."""
+        corners, frame = self.boxes.select(CORNERS).to_numpy(), self.boxes["frame"].to_numpy()
+        middle, order = (corners[:, :2] + corners[:, 2:]) / 2, np.lexsort((frame, self.objects))
+        found: Floats = np.full((len(frame), 2), np.nan)
+        before, at, after = order[:-2], order[1:-1], order[2:]
+        whole = self.objects[before] == self.objects[after]
+        whole &= (frame[at] - frame[before] == 1) & (frame[after] - frame[at] == 1)
+        found[at[whole]] = (middle[after[whole]] - middle[before[whole]]) / 2
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,12 +271,23 @@ def _find_exchanged_videos(raw: RawPredictions, truth: TrueBoxes) -> list[Correc
     mine, theirs = (list(dict.fromkeys(table.to_list())) for table in (raw.video, truth.boxes["video"]))
     if len(theirs) < 2 or max(len(mine), len(theirs)) > _MOST_VIDEOS:
         return []
-    fit = np.zeros((len(mine), len(theirs)))
-    for at, name in enumerate(mine):
-        rows = np.flatnonzero((raw.video == name).to_numpy())[:_MOST_ROWS]
-        for there, other in enumerate(theirs):
-            renamed = raw.with_changes(video=pl.Series([other] * len(raw.video), dtype=pl.String))
-            fit[at, there] = _Compared(renamed, truth, rows).mean(_Place())
+    some = [np.flatnonzero((raw.video == name).to_numpy())[:_MOST_ROWS] for name in mine]
+
+    def measure(places: Sequence[_Place]) -> Floats:
+        """(places, mine, theirs) how well boxes, read in each way, fit those of each video."""
+        fits = np.zeros((len(places), len(mine), len(theirs)))
+        for there, name in enumerate(theirs):
+            renamed = raw.with_changes(video=pl.Series([name] * len(raw.video), dtype=pl.String))
+            for at, rows in enumerate(some):
+                held = _Compared(renamed, truth, rows)
+                fits[:, at, there] = [held.mean(place) for place in places]
+        return fits
+
+    (fit,) = measure([_Place(sides=raw.holds_sides)])
+    if fit.max() < _LEAST:
+        # Boxes in another form fit nowhere as they stand, whatever the videos are called.
+        fits = measure(_list_readings(_Compared(raw, truth, _select_rows(raw)), sides=raw.holds_sides))
+        fit = fits[fits.max(axis=2).sum(axis=1).argmax()]
     pairs = _assign(fit)
     names = {mine[a]: theirs[b] for a, b in pairs if mine[a] != theirs[b] and fit[a, b] >= _LEAST}
     as_is = np.mean([fit[at, theirs.index(name)] if name in theirs else 0.0 for at, name in enumerate(mine)])
@@ -358,14 +387,7 @@ def _find_places(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
     some = _select_rows(raw)
     held = _Compared(raw, truth, some)
     sides = raw.holds_sides
-    names = tuple(_SIDE_FORMS if sides else _FORMS)
-    readings = [_Place(sides=sides)]
-    for size in (None, *held.list_sizes()):
-        readings += [
-            place
-            for name in names
-            if (place := _Place(name, size, sides=sides)) not in readings and held.is_plausible(place)
-        ]
+    readings = _list_readings(held, sides=sides)
     times = [(shift, None) for shift in (0, *_SHIFTS)] + [
         # Seconds are frames from 0, or from 1, by the rate.
         (shift, rate)
@@ -396,7 +418,8 @@ def _find_places(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
         )
     moved = replace(best, shift=0, rate=None)
     said = held.share(best) >= _SHARE or held.mean(best) >= _SHIFT_TIMES * held.mean(moved)
-    if (best.shift or best.rate is not None) and said and held.is_better(best, moved):
+    surely = held.is_better(best, moved) or (best.rate is None and held.lags(moved, best.shift))
+    if (best.shift or best.rate is not None) and said and surely:
         fits = f"{held.mean(moved):.3f} as written and {held.mean(best):.3f} if moved"
         evidence = f"boxes meet true ones with a mean IoU of {fits}"
         says = f"{raw.moments} are {abs(best.shift)} {'late' if best.shift < 0 else 'early'}."
@@ -411,6 +434,18 @@ def _find_places(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
         finding = Diagnosis("frames", "wrong", says, evidence, remedy)
         found.append(Correction(finding, lambda rows: rows.move(change)))
     return found
+
+
+def _list_readings(held: _Compared, *, sides: bool) -> list[_Place]:
+    """The ways in which corners may be meant: as they stand, and those in which they are upright and fill the image."""
+    readings = [_Place(sides=sides)]
+    for size in (None, *held.list_sizes()):
+        readings += [
+            place
+            for name in (_SIDE_FORMS if sides else _FORMS)
+            if (place := _Place(name, size, sides=sides)) not in readings and held.is_plausible(place)
+        ]
+    return readings
 
 
 def _climb(held: _Compared, place: _Place) -> _Place:
@@ -526,8 +561,7 @@ class _Compared:
             rows, boxes = self._pair(place)
             best = np.zeros(len(self.frame)), np.zeros(len(self._boxes))
             if len(rows):
-                mine = place.convert(self.corners, self.unit_px, self.image_px, self.first_pixel)[rows]
-                mine = mine * np.tile(self.unit_px[rows], 2)
+                mine = self._convert(place, rows)
                 overlap = np.nan_to_num(paired_iou(mine, self._boxes[boxes]), nan=0.0)
                 overlap[(mine[:, 2] < mine[:, 0]) | (mine[:, 3] < mine[:, 1])] = 0
                 np.maximum.at(best[0], rows, overlap)
@@ -535,10 +569,39 @@ class _Compared:
             self._values[place] = best[0], best[1][self._known]
         return self._values[place]
 
-    def match(self) -> tuple[Ints, Ints]:
-        """(m,) rows that meet a true box by half, as they stand, and (m,) the number of that box."""
-        rows, boxes = self._pair(_Place())
-        mine = self.corners[rows] * np.tile(self.unit_px[rows], 2)
+    def lags(self, place: _Place, shift: int) -> bool:
+        """Whether boxes lie where moving objects are so many frames before or after, and not in the same frame.
+
+        That is told from few boxes: how far each is off along the way of its object, in frames, where overlap says little.
+        """
+        rows, boxes = self.match(place)
+        way = self.truth.velocity_px[boxes]
+        kept = np.isfinite(way).all(axis=1)
+        rows, boxes, way = rows[kept], boxes[kept], way[kept]
+        mine = self._convert(place, rows)
+        off = (mine[:, :2] + mine[:, 2:] - self._boxes[boxes, :2] - self._boxes[boxes, 2:]) / 2
+        objects, of = np.unique(self.truth.objects[boxes], return_inverse=True)
+        along, squared = (np.bincount(of, (each * way).sum(axis=1), len(objects)) for each in (off, way))
+        if len(objects) < _LAG_LEAST or squared.sum() <= 0:
+            return False
+        lag = along.sum() / squared.sum()
+        # Boxes of one object are wrong alike: objects are what is drawn.
+        error = (
+            np.sqrt(((along - lag * squared) ** 2).sum() * len(objects) / (len(objects) - 1)) / squared.sum()
+        )
+        return bool(abs(lag - shift) <= 0.5 and abs(lag) >= 0.5 + _LAG_Z * error)
+
+    def _convert(self, place: _Place, rows: Ints) -> Floats:
+        """(m, 4) corners of some rows in pixels of the ground truth's images."""
+        corners = place.convert(self.corners, self.unit_px, self.image_px, self.first_pixel)[rows]
+        scaled: Floats = corners * np.tile(self.unit_px[rows], 2)
+        return scaled
+
+    def match(self, place: _Place | None = None) -> tuple[Ints, Ints]:
+        """(m,) rows that meet a true box by half, as they stand or read in a way, and (m,) the number of that box."""
+        place = place or _Place(sides=False)
+        rows, boxes = self._pair(place)
+        mine = self._convert(place, rows)
         overlap = np.nan_to_num(paired_iou(mine, self._boxes[boxes]), nan=0.0) if len(rows) else np.zeros(0)
         order = np.lexsort((-overlap, rows))
         first = np.ones(len(order), dtype=np.bool_)
@@ -676,19 +739,38 @@ def _find_tracks(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
         return [
             Correction(finding, lambda rows: rows.with_changes(tracks=_link(rows, np.zeros_like(tracks))))
         ]
-    linked = _link(raw, tracks)
+    clip = _find_clips(raw, tracks)
+    # Ids of one clip are others than those of the next.
+    apart = np.where(held, tracks * (int(clip.max()) + 1) + clip, -1)
+    linked = _link(raw, apart)
     # Parts of one id are no interruptions of one object: in a frame together, or far from each other.
-    parts = np.unique(np.stack([_number_videos(raw)[held], tracks[held], linked[held]]), axis=1)
-    if parts.shape[1] - n_ids < max(_REUSED_LEAST, _REUSED * n_ids):
+    parts = np.unique(np.stack([_number_videos(raw)[held], apart[held], linked[held]]), axis=1)
+    if clip.any():
+        at = int(np.flatnonzero(clip == 1)[0])
+        there = (clip == 1) & (raw.video == raw.video[at]).to_numpy()
+        finding = Diagnosis(
+            "ids_restart",
+            "wrong",
+            "Ids begin anew in the middle of videos, as of a tracker that runs clip by clip.",
+            f"what goes on has other ids from one frame to the next, as in frame "
+            f"{raw.frame[there].min() + 1} of {raw.video[at]!r}",
+            "Track videos whole, or join the tracks of their clips; here they are joined by overlap.",
+        )
+    elif parts.shape[1] - n_ids < max(_REUSED_LEAST, _REUSED * n_ids):
         return []
-    finding = Diagnosis(
-        "ids_reused",
-        "wrong",
-        "Ids stand for several objects each.",
-        f"{n_ids:,} ids are of {parts.shape[1]:,} objects that stand in one frame or far from each other",
-        "Give each object of a video an id of its own, and never the same again.",
-    )
-    return [Correction(finding, lambda rows: rows.with_changes(tracks=_link(rows, tracks)))]
+    else:
+        finding = Diagnosis(
+            "ids_reused",
+            "wrong",
+            "Ids stand for several objects each.",
+            f"{n_ids:,} ids are of {parts.shape[1]:,} objects that stand in one frame or far from each other",
+            "Give each object of a video an id of its own, and never the same again.",
+        )
+    return [
+        Correction(
+            finding, lambda rows: rows.with_changes(tracks=_join_clips(rows, _link(rows, apart), clip))
+        )
+    ]
 
 
 def _number_videos(raw: RawPredictions) -> Ints:
@@ -701,8 +783,7 @@ def _link(raw: RawPredictions, ids: Ints) -> Ints:
     A box goes on with the part of its id that is nearest in the frames before, by no more than `_REACH` sizes of the box, and
     a little for each frame between; the nearest pairs first.
     """
-    corners = raw.corners * np.tile(raw.unit_px, 2)
-    middle, size = (corners[:, :2] + corners[:, 2:]) / 2, np.abs(corners[:, 2:] - corners[:, :2]).mean(axis=1)
+    middle, size = _measure_boxes(raw)
     video, found = _number_videos(raw), np.full(len(ids), -1, dtype=np.int64)
     order = np.lexsort((raw.frame, ids, video))
     order = order[ids[order] >= 0]
@@ -718,20 +799,84 @@ def _link(raw: RawPredictions, ids: Ints) -> Ints:
             away = np.linalg.norm(middle[at][:, None] - middle[before][None], axis=2)
             gap = (raw.frame[at[0]] - raw.frame[before]).astype(np.float64)
             reach = np.maximum(size[at][:, None], size[before][None]) * _REACH * np.sqrt(gap)[None]
-            share = away / np.maximum(reach, 1e-9)
-            taken: set[int] = set()
-            for place in np.argsort(share, axis=None, kind="stable").tolist():
-                one, other = divmod(place, len(before))
-                head = int(before[other])
-                if share[one, other] <= 1 and found[at[one]] < 0 and head not in taken:
-                    found[at[one]] = found[head]
-                    taken.add(head)
+            for one, other in _pair_nearest(away / np.maximum(reach, 1e-9)):
+                found[at[one]] = found[before[other]]
             for row in at[found[at] < 0].tolist():
                 count += 1
                 found[row] = count
             ended = {int(found[row]) for row in at.tolist()}
             heads = [head for head in heads if int(found[head]) not in ended] + at.tolist()
     return found
+
+
+def _find_clips(raw: RawPredictions, ids: Ints) -> Ints:
+    """(n,) the clip that each row is in, from 0 in each video: one ends where nearly all that goes on has another id."""
+    middle, size = _measure_boxes(raw)
+    video, clip = _number_videos(raw), np.zeros(len(ids), dtype=np.int64)
+    for number in np.unique(video).tolist():
+        rows = np.flatnonzero((video == number) & (ids >= 0))
+        rows = rows[np.argsort(raw.frame[rows], kind="stable")]
+        shots = np.split(rows, np.flatnonzero(np.diff(raw.frame[rows])) + 1)
+        for old, new in pairwise(shots):
+            away = np.linalg.norm(middle[new][:, None] - middle[old][None], axis=2)
+            near = np.maximum(size[new][:, None], size[old][None]) * _REACH
+            pairs = _pair_nearest(away / np.maximum(near, 1e-9))
+            changed = sum(ids[new[one]] != ids[old[other]] for one, other in pairs)
+            if changed >= _CLIP_LEAST and changed > _CLIP_SHARE * len(pairs):
+                clip[rows[np.searchsorted(raw.frame[rows], raw.frame[new[0]]) :]] += 1
+    return clip
+
+
+def _join_clips(raw: RawPredictions, ids: Ints, clip: Ints) -> Ints:
+    """(n,) tracks, those joined that go on from one clip of their video in the next.
+
+    Args:
+        raw: the rows.
+        ids: (n,) tracks, each in one clip; -1 for none.
+        clip: (n,) of the rows, from 0 in each video.
+    """
+    middle, size = _measure_boxes(raw)
+    video, joined = _number_videos(raw), ids.copy()
+    for number in np.unique(video[clip > 0]).tolist():
+        rows = np.flatnonzero((video == number) & (ids >= 0))
+        rows = rows[np.argsort(raw.frame[rows], kind="stable")]
+        first = rows[np.unique(ids[rows], return_index=True)[1]]
+        last = rows[len(rows) - 1 - np.unique(ids[rows][::-1], return_index=True)[1]]
+        for later in range(1, int(clip[rows].max()) + 1):
+            cut = raw.frame[rows[clip[rows] == later]].min()
+            new = first[(clip[first] == later) & (raw.frame[first] < cut + _CLIP_GAP)]
+            old = last[(clip[last] == later - 1) & (raw.frame[last] >= cut - _CLIP_GAP)]
+            gap = (raw.frame[new][:, None] - raw.frame[old][None]).astype(np.float64)
+            away = np.linalg.norm(middle[new][:, None] - middle[old][None], axis=2)
+            reach = np.maximum(size[new][:, None], size[old][None]) * _REACH * np.sqrt(gap)
+            for one, other in _pair_nearest(away / np.maximum(reach, 1e-9)):
+                joined[ids == ids[new[one]]] = joined[old[other]]
+    return joined
+
+
+def _pair_nearest(share: Floats) -> list[tuple[int, int]]:
+    """Pairs of row and column up to 1, each row and column once, the lowest first.
+
+    Args:
+        share: (n, m) of the distance that is allowed.
+    """
+    pairs: list[tuple[int, int]] = []
+    taken: tuple[set[int], set[int]] = (set(), set())
+    for place in np.argsort(share, axis=None, kind="stable").tolist():
+        one, other = divmod(place, share.shape[1])
+        if share[one, other] > 1:
+            break
+        if one not in taken[0] and other not in taken[1]:
+            pairs.append((one, other))
+            taken[0].add(one)
+            taken[1].add(other)
+    return pairs
+
+
+def _measure_boxes(raw: RawPredictions) -> tuple[Floats, Floats]:
+    """(n, 2) middles and (n,) mean sides of the boxes in pixels."""
+    corners = raw.corners * np.tile(raw.unit_px, 2)
+    return (corners[:, :2] + corners[:, 2:]) / 2, np.abs(corners[:, 2:] - corners[:, :2]).mean(axis=1)
 
 
 # Classes.

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import polars as pl
 
+from roadaware.analysis.doctor.corrections import collect_true_boxes, find_corrections
 from roadaware.analysis.doctor.data import check_overlap, reject_zero_score
 from roadaware.analysis.evaluation import event_inputs
 from roadaware.analysis.evaluation.event_inputs import (
@@ -31,10 +33,11 @@ from roadaware.analysis.excerpts import check_clips, list_film_places, select_ev
 from roadaware.analysis.road_counts import is_printed_set
 from roadaware.analysis.worst_tubes import select_worst_tubes
 from roadaware.config import ConfigName, from_dict, to_dict
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 from roadaware.formats import road_detections
+from roadaware.formats.raw_predictions import RawPredictions
 from roadaware.formats.road_detections import encode_pickle
-from roadaware.formats.submission import FILE, THRESHOLDS, Submission
+from roadaware.formats.submission import FILE, THRESHOLDS, Remark, Submission
 from roadaware.linking.config import LinkerConfig, compare_with_advice, select_linker
 from roadaware.linking.link import link
 from roadaware.linking.postprocessing import InterpolationConfig, interpolate_tubes, list_steps
@@ -48,14 +51,16 @@ from roadaware.metrics.tracking import evaluate_tracks
 from roadaware.metrics.tracking_pairs import TrackingConfig
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.requirements import open_requirements
+from roadaware.scenes.tables import Scenes
 from roadaware.steps import log_step, show_progress
+from roadaware.tasks.videos import collect_videos, find_videos
 
 if TYPE_CHECKING:
     from roadaware.analysis.excerpts import Excerpt
     from roadaware.analysis.worst_tubes import Strip
     from roadaware.metrics.detection.matches import Matches
     from roadaware.scenes.requirements import Requirements
-    from roadaware.scenes.tables import Predictions, Scenes
+    from roadaware.scenes.tables import Predictions
 
 Overlap = Literal["stiou", "siou", "tiou"]
 Level = Literal["frame", "video"]
@@ -649,8 +654,79 @@ def select_split(whole: Scenes, split: str, release: Path) -> Scenes:
         return whole
     if split not in names:
         listed = ", ".join(map(str, names)) or "none"
-        raise UsageError(f"{release} has no split {split!r}; its splits are {listed}, or all")
+        raise UsageError(
+            f"{release} has no split {split!r}; its splits are {listed}, or all. Of one whose annotations are kept back "
+            "--media names the videos"
+        )
     return whole.split(split)
+
+
+def list_media_videos(media: Path, whole: Scenes) -> Scenes:
+    """The videos in a folder, as a split that the release does not annotate.
+
+    Args:
+        media: holds videos, or a folder of images numbered from 1 for each video (`VIDEO/00001.jpg`).
+        whole: the release, which names the labels.
+
+    Raises:
+        InputError: if there is neither, or none can be opened.
+    """
+    folders = sorted(each for each in media.iterdir() if each.is_dir()) if media.is_dir() else []
+    first = next((file for folder in folders for file in sorted(folder.glob("*1.*"))), None)
+    if first is not None and first.stem.isdecimal():
+        named = Scenes(videos=pl.DataFrame({"video": [folder.name for folder in folders]}))
+        pattern = f"{{video}}/{{number:0{len(first.stem)}d}}{first.suffix}"
+        films, refused = find_videos(named, media, pattern)
+    else:
+        found = collect_videos([media])
+        films, refused = found.films, found.refused
+    if refused:
+        name, reason = next(iter(refused.items()))
+        raise InputError(
+            f"{len(refused)} videos cannot be opened; the first, {name}: {reason}", where=str(media)
+        )
+    rows = [(film.video, film.width, film.height, film.n_frames) for film in films]
+    return Scenes(
+        videos=pl.DataFrame(rows, schema=["video", "width_px", "height_px", "n_frames"], orient="row"),
+        meta=whole.meta,
+    )
+
+
+def compare_submission(part: Submission, scenes: Scenes) -> list[Remark]:
+    """Frames that are early or late, and boxes in another form, by how they meet the annotations of a split.
+
+    Args:
+        part: what is handed in.
+        scenes: the split, with its boxes.
+    """
+    sizes = scenes.videos.select(pl.col("video").cast(pl.String), "width_px", "height_px")
+    # A path has a tube for each of its labels and kinds, with the same boxes.
+    videos = max(part.lists.values(), key=lambda videos: sum(map(len, videos.values())))
+    rows = pl.concat(
+        pl.DataFrame(
+            {"frame": tube["frames"] - 1, "score": tube["scores"], "box": tube["boxes"]}
+        ).with_columns(video=pl.lit(video))
+        for video, tubes in videos.items()
+        for tube in tubes
+    )
+    rows = rows.unique(["video", "frame", "box"], keep="first", maintain_order=True)
+    rows = rows.join(sizes, on="video", maintain_order="left")
+    image_px = rows.select("width_px", "height_px").to_numpy().astype(np.float64)
+    raw = RawPredictions(
+        rows["video"],
+        rows["frame"].to_numpy().astype(np.int64),
+        rows["box"].to_numpy().astype(np.float64),
+        rows.select("score").to_numpy().astype(np.float64),
+        None,
+        image_px / np.array(road_detections.NETWORK_SIZE),
+        image_px,
+        lambda *_: None,
+    )
+    found, _ = find_corrections(raw, collect_true_boxes(scenes), boxes_alone=True)
+    return [
+        Remark(True, f"{each.finding.says} {each.finding.remedy} Now {each.finding.evidence}.")
+        for each in found
+    ]
 
 
 def score_submission(
