@@ -273,7 +273,7 @@ class Expectation:
             )
         if (events.actions, events.locations) != (head.actions, head.locations):
             raise UsageError("the event head and the anticipation head should know the same labels")
-        self._events, self._head, self._at = events, head, head.horizons_s.index(EXPECTED_S)
+        self._events, self._head = events, head.select_horizon(EXPECTED_S)
         self._velocity = ConstantVelocity()
 
     def reset(self) -> None:
@@ -299,10 +299,10 @@ class Expectation:
         if len(rows):
             now, speed = self._velocity.step(t_s, linked.numbers, np.asarray(found.boxes, np.float64)[rows])
             expected = self._head.anticipate(linked.features, linked.logits, now, speed)
-            present[rows], boxes[rows] = expected.present[:, self._at], expected.boxes[:, self._at]
+            present[rows], boxes[rows] = expected.present[:, 0], expected.boxes[:, 0]
             velocity[rows] = decode_boxes(extrapolate(now, speed, (EXPECTED_S,)))[:, 0]
-            held["action"][1][rows] = expected.actions[:, self._at]
-            held["location"][1][rows] = expected.locations[:, self._at]
+            held["action"][1][rows] = expected.actions[:, 0]
+            held["location"][1][rows] = expected.locations[:, 0]
             current["action"][rows], current["location"][rows] = self._events.convert_logits(linked.logits)
         return Expected(EXPECTED_S, known, present, boxes, velocity, held, current)
 

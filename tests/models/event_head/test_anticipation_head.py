@@ -138,6 +138,28 @@ def test_a_head_is_the_same_from_its_file_and_begins_with_what_holds_now(tmp_pat
     np.testing.assert_allclose(still.boxes, decode_boxes(extrapolate(now, speed)))
 
 
+def test_one_horizon_alone_says_what_all_say_of_it() -> None:
+    rng = np.random.default_rng(4)
+    head = make_head(rng)
+    head = replace(
+        head, network=replace(head.network, slope=rng.uniform(0.5, 2, len(head.network.slope)).astype("f4"))
+    )
+    boxes = np.sort(rng.uniform(0, 300, (5, 2, 2)), axis=1).reshape(5, 4)
+    inputs = (
+        rng.normal(size=(5, len(FEATURES))),
+        rng.normal(size=(5, 5)).astype(np.float32),
+        encode_boxes(boxes),
+    )
+    speed = rng.normal(size=(5, 4))
+    every = head.anticipate(*inputs, speed)
+    for k, horizon_s in enumerate(HORIZONS_S):
+        one = head.select_horizon(horizon_s).anticipate(*inputs, speed)
+        for name in ("present", "actions", "locations", "boxes"):
+            np.testing.assert_allclose(getattr(one, name)[:, 0], getattr(every, name)[:, k], rtol=1e-6)
+    with pytest.raises(ValueError, match="not in tuple"):
+        head.select_horizon(0.7)
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         open_anticipation(tmp_path / "none.safetensors")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +83,13 @@ class ConstantVelocity:
         dt = t_s - self._seen_s[rows]
         n, st, stt, sy, sty = sums[:, 0], sums[:, 1], sums[:, 2], sums[:, 3:7], sums[:, 7:]
         fade = np.exp(-dt / _MEMORY_S)
-        # The past moves back by dt, fades, and the present joins it at t = 0.
-        stt = fade * (stt - 2 * dt * st + dt**2 * n)
-        sty = fade[:, None] * (sty - dt[:, None] * sy)
-        st = fade * (st - dt * n)
-        n = fade * n + 1
-        sy = fade[:, None] * sy + now
-        self._sums[rows] = np.column_stack([n, st, stt, sy, sty])
+        # The past moves back by dt, fades, and the present joins it at t = 0; each from those that still hold the past.
+        stt[:] = fade * (stt - 2 * dt * st + dt**2 * n)
+        sty[:] = fade[:, None] * (sty - dt[:, None] * sy)
+        st[:] = fade * (st - dt * n)
+        n[:] = fade * n + 1
+        sy[:] = fade[:, None] * sy + now
+        self._sums[rows] = sums
         self._seen_s[rows] = t_s
         speed = (n[:, None] * sty - st[:, None] * sy) / (n * stt - st**2 + _RIDGE_S2 * n**2)[:, None]
         return now, speed
@@ -167,6 +167,26 @@ class AnticipationHead:
     network: SmallNetwork
     facts: Mapping[str, Any]
 
+    def select_horizon(self, horizon_s: float) -> AnticipationHead:
+        """The head of that horizon alone: a stream that asks for one does not pay for all.
+
+        Raises:
+            ValueError: if it knows no such horizon.
+        """
+        outputs = PRESENT + len(self.actions) + len(self.locations) + BOX
+        at = self.horizons_s.index(horizon_s) * outputs
+        columns = slice(at, at + outputs)
+        network = replace(
+            self.network,
+            layers=tuple(
+                (*layers, (weight[:, columns], bias[columns]))
+                for *layers, (weight, bias) in self.network.layers
+            ),
+            slope=self.network.slope[columns],
+            offset=self.network.offset[columns],
+        )
+        return replace(self, horizons_s=(horizon_s,), network=network)
+
     def anticipate(self, features: Floats, logits: Floats32, now: Floats, speed: Floats) -> Anticipated:
         """What is expected of n tubes.
 
@@ -191,7 +211,10 @@ class AnticipationHead:
 
 def join_inputs(features: Floats, logits: Floats32) -> Floats32:
     """(n, inputs) of the network: features, and present logits of labels within ten of 0."""
-    return np.hstack([features, np.clip(logits, -10, 10)]).astype(np.float32)
+    found = np.empty((len(features), features.shape[1] + logits.shape[1]), np.float32)
+    found[:, : features.shape[1]] = features
+    np.clip(logits, -10, 10, out=found[:, features.shape[1] :])
+    return found
 
 
 def apply_shifts(places: Floats, now: Floats, shifts: Floats) -> Floats:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -62,15 +63,12 @@ def make_tokens(
     """
     width, height = size_px
     sides = np.maximum(boxes[:, 2:] - boxes[:, :2], 1.0)
-    place = np.column_stack(
-        [
-            (boxes[:, 0] + boxes[:, 2]) / width - 1, 2 * boxes[:, 3] / height - 1,
-            np.log(sides[:, 0] / width), np.log(sides[:, 1] / height),
-        ]
-    )  # fmt: skip
-    motion = np.column_stack([speed[:, :2] / sides, speed[:, 2:]])
-    tokens = np.hstack([agents, actions, locations, place, np.clip(motion, -5, 5), score[:, None]])
-    return tokens.astype(np.float32)
+    middle = (boxes[:, 0] + boxes[:, 2]) / width - 1
+    bottom = 2 * boxes[:, 3] / height - 1
+    place = (middle[:, None], bottom[:, None], np.log(sides / size_px))
+    motion = np.clip(speed[:, :2] / sides, -5, 5), np.clip(speed[:, 2:], -5, 5)
+    parts = (agents, actions, locations, *place, *motion, score[:, None])
+    return np.concatenate(parts, axis=1, dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,55 +109,80 @@ class DecisionNetwork:
             tokens: (n, columns) of `make_tokens`.
             context: (features,) of the own motion, where it is asked for.
         """
-        t = self.tensors
-        standard = np.clip((tokens - t["mean"]) / t["spread"], -_FARTHEST, _FARTHEST)
-        held = np.maximum(standard @ t["embed.weight"] + t["embed.bias"], np.float32(0))
-        road = t["road"]
+        t, width = self.tensors, self.tensors["road"].shape[1]
+        held = np.empty((1 + len(tokens), width), np.float32)
+        held[:1] = t["road"]
         if self.context:
             if context is None:
                 raise ValueError("this network asks for the own motion")
             own = np.clip((context - t["context.mean"]) / t["context.spread"], -_FARTHEST, _FARTHEST)
-            road = road + own[None].astype(np.float32) @ t["context.weight"] + t["context.bias"]
-        held = np.vstack([road, held])
-        for name in ("self", "ask"):
-            asked = held if name == "self" else t["questions"]
-            mixed, shares = _attend(asked, held, t, name)
-            asked = _normalize(asked + mixed, t, f"{name}.norm1")
-            inner = np.maximum(asked @ t[f"{name}.up.weight"] + t[f"{name}.up.bias"], np.float32(0))
-            asked = _normalize(
-                asked + inner @ t[f"{name}.down.weight"] + t[f"{name}.down.bias"], t, f"{name}.norm2"
-            )
-            if name == "self":
-                held = asked
-        logits = asked @ t["out.weight"] + t["out.bias"]
+            held[:1] += own[None].astype(np.float32) @ t["context.weight"] + t["context.bias"]
+        standard = tokens - t["mean"]
+        standard /= t["spread"]
+        np.clip(standard, -_FARTHEST, _FARTHEST, out=standard)
+        tubes = held[1:]
+        np.matmul(standard, t["embed.weight"], out=tubes)
+        tubes += t["embed.bias"]
+        np.maximum(tubes, np.float32(0), out=tubes)
+        # Many small products cost calls rather than sums: queries, keys and values are one product.
+        of_tubes, of_answers, questions = self._joined
+        joined = held @ of_tubes[0] + of_tubes[1]
+        mixed, _ = _attend(joined[:, :width], joined[:, width : 2 * width], joined[:, 2 * width :])
+        held = _transform(held, mixed, t, "self")
+        joined = held @ of_answers[0] + of_answers[1]
+        mixed, shares = _attend(questions, joined[:, :width], joined[:, width:])
+        logits = _transform(t["questions"], mixed, t, "ask") @ t["out.weight"] + t["out.bias"]
         raised = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return Decision(raised / raised.sum(axis=1, keepdims=True), shares[:, 1:])
+        return Decision(raised / raised.sum(axis=1, keepdims=True), shares.mean(axis=0)[:, 1:])
+
+    @cached_property
+    def _joined(self) -> tuple[tuple[Floats32, Floats32], tuple[Floats32, Floats32], Floats32]:
+        """Weight and bias of queries, keys and values of tubes, of keys and values of answers; the questions' queries."""
+        t = self.tensors
+
+        def join(name: str, *parts: str) -> tuple[Floats32, Floats32]:
+            weights, biases = ([t[f"{name}.{part}.{each}"] for part in parts] for each in ("weight", "bias"))
+            return np.concatenate(weights, axis=1), np.concatenate(biases)
+
+        questions = t["questions"] @ t["ask.query.weight"] + t["ask.query.bias"]
+        return join("self", "query", "key", "value"), join("ask", "key", "value"), questions
 
 
-def _attend(
-    asked: Floats32, held: Floats32, t: Mapping[str, Floats32], name: str
-) -> tuple[Floats32, Floats32]:
-    """(q, width) what each question draws from what is held, and (q, n) the mean share of each over heads."""
-    width = asked.shape[1]
-    query, key, value = (
-        (each @ t[f"{name}.{part}.weight"] + t[f"{name}.{part}.bias"]).reshape(
-            len(each), HEADS, width // HEADS
-        )
-        for part, each in (("query", asked), ("key", held), ("value", held))
+def _attend(query: Floats32, key: Floats32, value: Floats32) -> tuple[Floats32, Floats32]:
+    """(q, width) what each question draws from what is held, and (heads, q, n) the share of each.
+
+    Args:
+        query: (q, width).
+        key, value: (n, width).
+    """
+    queries, keys, values = (
+        each.reshape(len(each), HEADS, -1).transpose(1, 0, 2) for each in (query, key, value)
     )
-    logits = np.einsum("qhc,nhc->hqn", query, key) / np.float32(np.sqrt(width // HEADS))
-    raised = np.exp(logits - logits.max(axis=2, keepdims=True))
-    shares = raised / raised.sum(axis=2, keepdims=True)
-    mixed = np.einsum("hqn,nhc->qhc", shares, value).reshape(len(asked), width)
-    return mixed @ t[f"{name}.mix.weight"] + t[f"{name}.mix.bias"], shares.mean(axis=0)
+    shares = queries @ keys.transpose(0, 2, 1)
+    shares /= np.float32(np.sqrt(query.shape[1] // HEADS))
+    shares -= shares.max(axis=2, keepdims=True)
+    np.exp(shares, out=shares)
+    shares /= shares.sum(axis=2, keepdims=True)
+    return (shares @ values).transpose(1, 0, 2).reshape(query.shape), shares
+
+
+def _transform(asked: Floats32, mixed: Floats32, t: Mapping[str, Floats32], name: str) -> Floats32:
+    """(q, width) what is asked with what it drew, mixed over heads, through the layers behind attention."""
+    asked = _normalize(asked + (mixed @ t[f"{name}.mix.weight"] + t[f"{name}.mix.bias"]), t, f"{name}.norm1")
+    inner = asked @ t[f"{name}.up.weight"]
+    inner += t[f"{name}.up.bias"]
+    np.maximum(inner, np.float32(0), out=inner)
+    return _normalize(asked + inner @ t[f"{name}.down.weight"] + t[f"{name}.down.bias"], t, f"{name}.norm2")
 
 
 def _normalize(x: Floats32, t: Mapping[str, Floats32], name: str) -> Floats32:
-    """Layer normalisation, with the epsilon of torch."""
-    apart = x - x.mean(axis=1, keepdims=True)
-    spread = np.sqrt((apart**2).mean(axis=1, keepdims=True) + np.float32(1e-5))
-    found: Floats32 = apart / spread * t[f"{name}.weight"] + t[f"{name}.bias"]
-    return found
+    """Layer normalisation of rows, in place, with the epsilon of torch."""
+    x -= x.sum(axis=1, keepdims=True) / np.float32(x.shape[1])
+    spread = np.einsum("nc,nc->n", x, x) / np.float32(x.shape[1]) + np.float32(1e-5)
+    x /= np.sqrt(spread)[:, None]
+    x *= t[f"{name}.weight"]
+    x += t[f"{name}.bias"]
+    return x
 
 
 def explain_decision(
@@ -279,6 +302,14 @@ def open_decisions(path: Path) -> DecisionNetwork:
         )
         if found.scores.shape != (len(WHEN), len(network.av_actions)):
             raise ValueError("its layers do not fit its labels")
-    except (ValueError, KeyError, TypeError, AttributeError, struct.error, RecursionError) as error:
+    except (
+        ValueError,
+        KeyError,
+        IndexError,
+        TypeError,
+        AttributeError,
+        struct.error,
+        RecursionError,
+    ) as error:
         raise DamagedError(f"expected a decision network: {str(error)[:200]}", where=where) from error
     return network

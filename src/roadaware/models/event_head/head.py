@@ -133,11 +133,14 @@ class SmallNetwork:
 
     def logits(self, x: npt.ArrayLike) -> Floats32:
         """(n, labels) calibrated logits of (n, inputs) features."""
-        standard = (np.asarray(x, np.float32) - self.mean) / self.spread
-        standard = np.clip(standard, -_FARTHEST, _FARTHEST)
+        standard = np.asarray(x, np.float32) - self.mean
+        standard /= self.spread
+        np.clip(standard, -_FARTHEST, _FARTHEST, out=standard)
         held = standard[None]
         for weight, bias in self._stacked[:-1]:
-            held = np.maximum(held @ weight + bias, np.float32(0))
+            held = held @ weight
+            held += bias
+            np.maximum(held, np.float32(0), out=held)
         total = (held @ self._stacked[-1][0] + self._stacked[-1][1]).sum(axis=0)
         found: Floats32 = np.maximum(total / len(self.layers) * self.slope + self.offset, _LEAST_LOGIT)
         return found
