@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,7 @@ from roadaware.io.storage import fetch_path, publish
 PARTS, PART_S, SEED = 200, 0.02, 23
 _SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
 _PATIENCE_S = 600.0
+"""For so long a driver may begin no part before it counts as hung: a slow disk or a busy machine is no fault."""
 
 
 def make_part(folder: Path, marks: Path, number: int) -> None:
@@ -79,6 +81,45 @@ def is_alive(process: int) -> bool:
     return False
 
 
+class Driver:
+    """A driver in a process of its own.
+
+    Args:
+        words: the command.
+        env: its environment.
+        marks: a folder in which workers note each part that they begin.
+    """
+
+    def __init__(self, words: Sequence[str], env: Mapping[str, str], marks: Path) -> None:
+        marks.mkdir(exist_ok=True)
+        self._marks, self._log, self._began_s = marks, marks.with_name(f"{marks.name}.log"), time.time()
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                words, env=env, stderr=log, cwd=Path(__file__).resolve().parents[1]
+            )
+
+    def poll(self) -> int | None:
+        """The exit code; None while it works.
+
+        Raises:
+            AssertionError: if no part was begun for `_PATIENCE_S`; it is ended, and the message says where it was.
+        """
+        code = self.process.poll()
+        newest_s = max((path.stat().st_mtime for path in self._marks.iterdir()), default=0.0)
+        if code is None and time.time() - max(newest_s, self._began_s) > _PATIENCE_S:
+            self.process.send_signal(signal.SIGABRT)  # its handler of faults writes the stack
+            self.process.wait()
+            raise AssertionError(f"no part was begun for {_PATIENCE_S:g} s:\n{self._log.read_text()[-4000:]}")
+        return code
+
+    def wait(self, limit_s: float = float("inf")) -> int | None:
+        """As `poll`, once it has ended or the time is over."""
+        ends_s = time.monotonic() + limit_s
+        while (code := self.poll()) is None and time.monotonic() < ends_s:
+            time.sleep(0.02)
+        return code
+
+
 class Trial:
     """Runs of one kind of kills on one target.
 
@@ -102,23 +143,11 @@ class Trial:
             else f"{self.store}/{os.getpid()}-{self.scratch.name}-{name}"
         )
 
-    def start(self, target: str, marks: Path) -> subprocess.Popen[bytes]:
-        """The driver in a process of its own."""
-        marks.mkdir(exist_ok=True)
-        words = [
-            sys.executable,
-            "-m",
-            "benchmarks.kill_parts",
-            "--drive",
-            target,
-            str(marks),
-            self.on,
-            str(self.count),
-        ]
-        env = {**os.environ, "ROADAWARE_HOME": str(self.scratch / "home")}
-        return subprocess.Popen(
-            words, env=env, stderr=subprocess.DEVNULL, cwd=Path(__file__).resolve().parents[1]
-        )
+    def start(self, target: str, marks: Path) -> Driver:
+        """A driver that works on a target."""
+        words = [sys.executable, "-X", "faulthandler", "-m", "benchmarks.kill_parts",
+                 "--drive", target, str(marks), self.on, str(self.count)]  # fmt: skip
+        return Driver(words, {**os.environ, "ROADAWARE_HOME": str(self.scratch / "home")}, marks)
 
     def compare(self, target: str, expected: dict[str, bytes]) -> None:
         """Count a run that came to its end; its bytes must be those of an undisturbed one."""
@@ -156,13 +185,10 @@ class Trial:
             target, marks = self.target(), self.scratch / f"marks-{self.runs}"
             while True:
                 driver = self.start(target, marks)
-                if self.kills < kills:
-                    with suppress(subprocess.TimeoutExpired):
-                        driver.wait(self.random.uniform(0.2, 1.0) * longest_s)
-                if driver.poll() is None and self.kills < kills:
-                    driver.send_signal(_SIGNALS[self.kills % 3])
+                if self.kills < kills and driver.wait(self.random.uniform(0.2, 1.0) * longest_s) is None:
+                    driver.process.send_signal(_SIGNALS[self.kills % 3])
                     self.kills += 1
-                code = driver.wait(_PATIENCE_S)
+                code = driver.wait()
                 if code == 0:
                     break
                 assert code in (-9, 130, 143, -2, -15), code
@@ -194,7 +220,7 @@ def measure(
         scratch = Path(made)
         calm = Trial(scratch, on, None, count, SEED)
         began_s = time.monotonic()
-        assert calm.start(str(scratch / "calm"), scratch / "marks").wait(_PATIENCE_S) == 0
+        assert calm.start(str(scratch / "calm"), scratch / "marks").wait() == 0
         whole_s = time.monotonic() - began_s
         expected = read_bytes(scratch / "calm")
         assert len(expected) == count + 1

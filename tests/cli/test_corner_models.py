@@ -31,7 +31,7 @@ from roadaware.scenes.sensors import open_frame
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Meta, Predictions
 from roadaware.tasks import prediction_runs
-from roadaware.tasks.prediction_runs import MaskRun, PredictionRun
+from roadaware.tasks.prediction_runs import MaskRun, PredictionRun, locate_mask, write_mask
 from roadaware.tasks.road_events import Classes
 from roadaware.tasks.videos import VideoFacts
 
@@ -174,6 +174,33 @@ def test_segmenting_goes_on_where_it_was(
     assert asked == [1] * 5
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("on", ["local", "ray://local"])
+def test_two_workers_make_the_masks_of_one(
+    roadaware: Command, hub: Path, kitti: Path, tmp_path: Path, on: str
+) -> None:
+    if on != "local":
+        pytest.importorskip("ray")
+    (kitti / "training" / "image_2" / "000001.png").write_bytes(b"no image")
+    words = ["segment", hub / "segformer", "--videos", kitti, "--json"]
+    one = roadaware(*words, "--out", tmp_path / "one")
+    two = roadaware(*words, "--out", tmp_path / "two", "--processes", "2", "--on", on)
+    assert (one.code, two.code) == (0, 0), two.err
+    for count in ("written", "gone", "gone_first", "share_of_pixels"):
+        assert two.data[count] == one.data[count]
+    assert (one.data["written"], one.data["gone"]) == (3, 1)
+    first, second = (
+        {str(path.relative_to(tmp_path / name)): path.read_bytes() for path in (tmp_path / name).rglob("*.*")}
+        for name in ("one", "two")
+    )
+    assert first == second
+    assert {"masks.json", "classes.json", "training/000000/000000.png"} <= set(first)
+    assert "progress.json" not in first
+    # Masks that are there are not made again, by whichever of them.
+    again = roadaware(*words, "--out", tmp_path / "one", "--processes", "2", "--on", on)
+    assert (again.data["written"], again.data["there_already"], again.data["gone"]) == (0, 3, 1)
+
+
 def test_films_have_masks_by_frame(roadaware: Command, hub: Path, tmp_path: Path) -> None:
     with VideoWriter(tmp_path / "drive.mp4", 64, 48, 5.0) as film:
         for picture in np.random.default_rng(0).integers(0, 255, (4, 48, 64, 3), dtype=np.uint8):
@@ -189,12 +216,12 @@ def test_films_have_masks_by_frame(roadaware: Command, hub: Path, tmp_path: Path
 def test_masks_of_many_classes_have_16_bits_and_stay_inside(tmp_path: Path) -> None:
     run = MaskRun(tmp_path / "masks", {}, [f"class {n}" for n in range(300)])
     mask = np.full((3, 4), 299, np.uint16)
-    run.keep("a/b", 7, mask)
+    write_mask(locate_mask(run.folder, "a/b", 7), mask, len(run.labels))
     assert (tmp_path / "masks" / "a" / "b" / "000007.png").read_bytes() == encode_png(mask, 16)
     with pytest.raises(Exception, match="leads out"):
-        run.keep("../b", 7, mask)
+        run.stands("../b", 7, tmp_path)
     with pytest.raises(Exception, match="class 300 has no name"):
-        run.keep("a", 0, mask + 1)
+        write_mask(tmp_path / "a.png", mask + 1, 300)
     with pytest.raises(Exception, match="1 to 65536 classes"):
         MaskRun(tmp_path / "more", {}, [])
 

@@ -3,9 +3,12 @@
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
-from benchmarks.kill_parts import measure
+from benchmarks import kill_parts
+from benchmarks.kill_parts import Driver, measure
 
 _SERVER = """
 import time
@@ -15,6 +18,33 @@ server.start()
 print("at", *server.get_host_and_port(), flush=True)
 time.sleep(1200)
 """
+
+
+_HANGS = """
+import sys, time
+from pathlib import Path
+def wait_for_ever():
+    Path(sys.argv[1], "worker").write_text("")
+    time.sleep(600)
+wait_for_ever()
+"""
+
+
+def test_a_slow_driver_is_waited_for_and_one_that_hangs_is_named_and_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marks = tmp_path / "marks"
+    driver = Driver([sys.executable, "-S", "-X", "faulthandler", "-c", _HANGS, str(marks)], os.environ, marks)
+    while not (marks / "worker").is_file():
+        assert driver.wait(0.02) is None
+    began_s = time.time()
+    os.utime(marks / "worker", (began_s + 3600, began_s + 3600))
+    monkeypatch.setattr(kill_parts, "_PATIENCE_S", 0.0)
+    assert driver.poll() is None  # a part was begun
+    os.utime(marks / "worker", (0, 0))
+    with pytest.raises(AssertionError, match=r"(?s)no part was begun for 0 s.*in wait_for_ever"):
+        driver.wait()
+    assert driver.process.returncode is not None
 
 
 @pytest.mark.slow

@@ -145,6 +145,8 @@ def segment(
     batch: Annotated[int, Parameter(help="Images at a time.", validator=validate_range(1, 4096))] = 1,
     device: Device = "auto",
     precision: Precision = "fp32",
+    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
+    spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if an image cannot be read."), Switch] = False,
 ) -> Outcome:
@@ -164,9 +166,11 @@ def segment(
     from roadaware.models.loading import digest_model_files
     from roadaware.models.object_detectors import open_segmenter
 
+    workers = spread.gather(processes, usual=1)
     place, folder = select_device(device, precision), resolve_weights(folder, ("segmentation",))
+    open_again = partial(open_segmenter, folder, device=place[0], dtype=place[1])
     with console.log_step("opening the segmenter"):
-        segmenter = open_segmenter(folder, device=place[0], dtype=place[1])
+        segmenter = open_again()
     asked = source.collect(videos)
     settings = {"weights": digest_model_files(folder), "precision": precision}
     run = MaskRun(out, settings, segmenter.labels, overwrite=overwrite)
@@ -176,7 +180,9 @@ def segment(
     with show_resumable(
         "segmenting", lambda: f"{run.written + run.before} of {total} masks are kept"
     ) as shown:
-        run.segment(segmenter, asked.films, batch=batch, progress=shown)
+        run.segment(
+            segmenter, asked.films, batch=batch, open_segmenter=open_again, workers=workers, progress=shown
+        )
     whole = int(run.pixels.sum())
     share = {label: n / whole for label, n in zip(run.labels, run.pixels.tolist(), strict=True) if n}
     data = {

@@ -28,7 +28,7 @@ from roadaware.io.files import (
 )
 from roadaware.io.folders import Hold
 from roadaware.io.images import encode_png
-from roadaware.io.parallel import HERE, Ledger, OpenedPerWorker, Workers, map_parts
+from roadaware.io.parallel import HERE, Ledger, OpenedPerWorker, Workers, map_parts, run_parts
 from roadaware.io.parquet import scan_parquet
 from roadaware.io.sources import is_outside, to_printable
 from roadaware.models.detector import FrameDetections
@@ -100,6 +100,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 MASK_FORMAT, MASK_RECORD, CLASSES = "roadaware-masks", "masks.json", "classes.json"
 _MOST_LABELS = 1 << 16
+_MaskPart = tuple[Film, tuple[int, ...]]
+"""A video, and which of its images are to have masks."""
 
 
 class MaskRun:
@@ -127,7 +129,7 @@ class MaskRun:
         if not 0 < len(labels) <= _MOST_LABELS:
             raise InputError(f"a mask tells 1 to {_MOST_LABELS} classes apart, not {len(labels)}")
         self.folder, self.labels = folder, tuple(labels)
-        self.bits = 8 if len(labels) <= 256 else 16
+        self.bits = _mask_bits(len(labels))
         self.written = self.before = 0
         self.gone: list[str] = []
         self.pixels = np.zeros(len(labels), dtype=np.int64)
@@ -152,6 +154,8 @@ class MaskRun:
         films: Sequence[Film],
         *,
         batch: int = 1,
+        open_segmenter: Callable[[], Segmenter] | None = None,
+        workers: Workers = HERE,
         progress: Callable[[int, int, str], None] = lambda done, total, unit: None,
     ) -> None:
         """Write the masks that are not there yet.
@@ -160,38 +164,49 @@ class MaskRun:
             segmenter: that looks.
             films: whose images are to have masks.
             batch: images that are looked at together.
+            open_segmenter: by which other processes open the same segmenter.
+            workers: where videos are looked at, and how many at a time.
             progress: called with the images done and the total.
 
         Raises:
+            FindingsError: if videos could not be looked at, once the others are.
+            InputError: if the name of a video leads out of the folder.
             DiskError: if the disk refuses.
         """
         total = sum(len(film.frames) for film in films)
+        parts: list[_MaskPart] = []
         for film in films:
             whole = None if film.is_pictures else Path(film.path)
             due = [n for n in film.frames if not self.stands(film.video, n, whole or film.picture(n))]
             self.before += len(film.frames) - len(due)
-            for frames, images in iterate_batches(
-                film, due, batch, lambda shot: self.gone.append(shot.fault)
-            ):
-                for frame, mask in zip(frames, segmenter.segment(images), strict=True):
-                    self.keep(film.video, frame, mask)
-                    self.pixels += np.bincount(mask.ravel(), minlength=len(self.labels))
-                    self.written += 1
-                progress(self.written + self.before + len(self.gone), total, "pictures")
+            if due:
+                parts.append((film, tuple(due)))
+        faults: dict[str, list[str]] = {}
+        done = self.before
 
-    def path(self, video: str, frame: int) -> Path:
-        """Path of the mask of an image.
+        def tell(kept: int, gone: int) -> None:
+            nonlocal done
+            self.written += kept
+            done += kept + gone
+            progress(done, total, "pictures")
 
-        Args:
-            video: its name.
-            frame: counts from 0.
+        def note(part: _MaskPart, found: tuple[npt.NDArray[np.int64], list[str]]) -> None:
+            film, due = part
+            pixels, faults[film.video] = found
+            self.pixels += pixels
+            if moved is None:
+                tell(len(due) - len(found[1]), len(found[1]))
 
-        Raises:
-            InputError: if the name leads out of the folder.
-        """
-        if is_outside(f"{video}/0"):
-            raise InputError("the name of the video leads out of the folder", where=to_printable(video))
-        return self.folder / video / f"{frame:06d}.png"
+        # Of a video that another process looks at nothing is heard until it is over.
+        moved = tell if workers.is_inline(len(parts)) else None
+        act = partial(_segment_film, self.folder, len(self.labels), batch, moved)
+        work = OpenedPerWorker(act, open_segmenter or (lambda: segmenter), segmenter)
+        run_parts(
+            work, parts, workers, what="videos", name=lambda part: part[0].video, done=note, folder=self.folder,
+            before=len(films) - len(parts),
+        )  # fmt: skip
+        # In the order of the videos, whichever was done first.
+        self.gone += [fault for film, _ in parts for fault in faults[film.video]]
 
     def stands(self, video: str, frame: int, image: Path) -> bool:
         """Whether the mask of an image is there and not older than it.
@@ -200,33 +215,79 @@ class MaskRun:
             video: its name.
             frame: counts from 0.
             image: the file that the image lies in.
+
+        Raises:
+            InputError: if the name leads out of the folder.
         """
+        path = locate_mask(self.folder, video, frame)
         try:
-            found = self.path(video, frame).stat()
+            found = path.stat()
             return found.st_size > 0 and found.st_mtime_ns >= image.stat().st_mtime_ns
         except OSError:
             return False
 
-    def keep(self, video: str, frame: int, mask: npt.NDArray[np.integer[Any]]) -> None:
-        """Write a mask.
 
-        Args:
-            video: its name.
-            frame: counts from 0.
-            mask: (H, W) number of the class of each pixel.
+def locate_mask(folder: Path, video: str, frame: int) -> Path:
+    """Path of the mask of an image.
 
-        Raises:
-            UsageError: if it holds a number without a label.
-            DiskError: if the disk refuses.
-        """
-        if int(mask.max(initial=0)) >= len(self.labels):
-            raise UsageError(f"class {int(mask.max())} has no name: there are {len(self.labels)}")
-        path = self.path(video, frame)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DiskError(f"{path.parent} could not be made: {error.strerror or error}") from error
-        write_atomically(path, encode_png(mask, self.bits))
+    Args:
+        folder: of all masks.
+        video: its name.
+        frame: counts from 0.
+
+    Raises:
+        InputError: if the name leads out of the folder.
+    """
+    if is_outside(f"{video}/0"):
+        raise InputError("the name of the video leads out of the folder", where=to_printable(video))
+    return folder / video / f"{frame:06d}.png"
+
+
+def write_mask(path: Path, mask: npt.NDArray[np.integer[Any]], classes: int) -> None:
+    """Write a mask, with 16 bits a pixel where there are more than 256 classes.
+
+    Args:
+        path: of the PNG.
+        mask: (H, W) number of the class of each pixel.
+        classes: how many there are.
+
+    Raises:
+        UsageError: if it holds a number of no class.
+        DiskError: if the disk refuses.
+    """
+    if int(mask.max(initial=0)) >= classes:
+        raise UsageError(f"class {int(mask.max())} has no name: there are {classes}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DiskError(f"{path.parent} could not be made: {error.strerror or error}") from error
+    write_atomically(path, encode_png(mask, _mask_bits(classes)))
+
+
+def _mask_bits(classes: int) -> int:
+    return 8 if classes <= 256 else 16
+
+
+def _segment_film(
+    folder: Path,
+    classes: int,
+    batch: int,
+    moved: Callable[[int, int], None] | None,
+    segmenter: Segmenter,
+    part: _MaskPart,
+) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Write the masks of images of a video: (classes,) how many pixels each has, and why images cannot be read."""
+    film, due = part
+    pixels, faults = np.zeros(classes, dtype=np.int64), list[str]()
+    for frames, images in iterate_batches(film, due, batch, lambda shot: faults.append(shot.fault)):
+        for frame, mask in zip(frames, segmenter.segment(images), strict=True):
+            write_mask(locate_mask(folder, film.video, frame), mask, classes)
+            pixels += np.bincount(mask.ravel(), minlength=classes)
+        if moved is not None:
+            moved(len(frames), 0)
+    if moved is not None:
+        moved(0, len(faults))
+    return pixels, faults
 
 
 FORMAT = "roadaware-predictions"
