@@ -419,7 +419,10 @@ class Answerer:
         tasks: Sequence[Task] | None = None,
     ) -> None:
         self.network, self.footing, self.clips, self.every_box = network, footing, clips, every_box
-        self.rule, self.tasks = rule or RelationRule(), tuple(network.config.tasks if tasks is None else tasks)
+        self.rule, self.tasks = (
+            rule or RelationRule(),
+            tuple(network.config.tasks if tasks is None else tasks),
+        )
         from roadaware.models.crowd.grounding import WordReader
 
         words, config = network.vocabulary.words, network.config
@@ -436,7 +439,12 @@ class Answerer:
             progress: called with the videos done and the total.
         """
         of, tasks = self.footing.of, self.tasks
-        if "grounding" in tasks and self.network.compares_people and len(of.asks["grounding"]) and not has_others(of):
+        if (
+            "grounding" in tasks
+            and self.network.compares_people
+            and len(of.asks["grounding"])
+            and not has_others(of)
+        ):
             _log.warning("only those of whom the sentences speak have boxes: that it is they is given away")
         answers = []
         for number, video in enumerate(of.videos):

@@ -217,7 +217,11 @@ def _matching_head(*scored: int, **fields: object) -> PeopleGroundingHead:
 
 
 def _match(
-    head: PeopleGroundingHead, colours: torch.Tensor, sentences: list[str], *given: torch.Tensor | None, **more: torch.Tensor
+    head: PeopleGroundingHead,
+    colours: torch.Tensor,
+    sentences: list[str],
+    *given: torch.Tensor | None,
+    **more: torch.Tensor,
 ) -> Matched:
     found = WordReader(WORDS, 64).encode(sentences)
     with torch.no_grad():
@@ -256,10 +260,15 @@ def test_people_in_another_order_and_frames_behind_change_nothing() -> None:
         held = boxes[order]
         partners = list_partners(held, owner)
         bonds = seen[order[:, None], order[partners]]
-        filled = [torch.cat([each, each[..., -1:, :].expand(*each.shape[:-2], more, -1)], dim=-2) for each in (held, doing[order], bonds)]
+        filled = [
+            torch.cat([each, each[..., -1:, :].expand(*each.shape[:-2], more, -1)], dim=-2)
+            for each in (held, doing[order], bonds)
+        ]
         frames = torch.arange(5 + more)[None] < 5
         longer = torch.cat([colours, torch.rand(1, 12, more, 2, 3)], dim=2)
-        return _match(head, longer, SENTENCES[:1], filled[0], owner, None, frames, None, filled[1], partners, filled[2])
+        return _match(
+            head, longer, SENTENCES[:1], filled[0], owner, None, frames, None, filled[1], partners, filled[2]
+        )
 
     found, order = ask(torch.arange(4)), torch.tensor([2, 0, 3, 1])
     turned, padded = ask(order), ask(torch.arange(4), 3)
@@ -276,10 +285,19 @@ def test_a_clip_without_people_has_no_answer_and_no_fault() -> None:
     found = _match(head, colours, SENTENCES[:2], boxes, owner, partners=list_partners(boxes, owner))
     assert torch.isinf(found.who[0]).all()
     assert torch.isfinite(found.who[1]).all()
-    nobody = _match(head, colours, SENTENCES[:2], boxes[:0], owner[:0], partners=list_partners(boxes[:0], owner[:0]))
+    nobody = _match(
+        head, colours, SENTENCES[:2], boxes[:0], owner[:0], partners=list_partners(boxes[:0], owner[:0])
+    )
     assert torch.isinf(nobody.who).all()
     # One person alone is scored without partners.
-    alone = _match(head, colours[:1], SENTENCES[:1], boxes[:1], owner[:1] - 1, partners=list_partners(boxes[:1], owner[:1] - 1))
+    alone = _match(
+        head,
+        colours[:1],
+        SENTENCES[:1],
+        boxes[:1],
+        owner[:1] - 1,
+        partners=list_partners(boxes[:1], owner[:1] - 1),
+    )
     assert (alone.who.shape, alone.inside.shape) == ((1, 1), (1, 1, 5))
     assert torch.isfinite(alone.inside).all()
 
@@ -335,7 +353,9 @@ def test_words_weigh_what_people_do() -> None:
     doing[1, 2:4, 2] = 0.81
     without = _match(head, colours, SENTENCES[:1], boxes, owner)
     # A network that has not learnt takes no notice of deeds.
-    assert torch.allclose(_match(head, colours, SENTENCES[:1], boxes, owner, doing=doing).inside, without.inside)
+    assert torch.allclose(
+        _match(head, colours, SENTENCES[:1], boxes, owner, doing=doing).inside, without.inside
+    )
     with torch.no_grad():
         torch.nn.init.zeros_(head.reader.context.weight)
         torch.nn.init.zeros_(head.reader.context.bias)
@@ -350,7 +370,9 @@ def test_words_weigh_what_people_do() -> None:
     assert torch.allclose(found.inside[0, 0], plain.inside[0, 0], atol=1e-4)
     gained = (found.who - plain.who)[0]
     # A soft maximum over five frames, two of which have 9.
-    assert float(gained[1]) == pytest.approx(math.log((2 * math.exp(9) + 3 * math.exp(0.01)) / 5) - 0.01, abs=1e-3)
+    assert float(gained[1]) == pytest.approx(
+        math.log((2 * math.exp(9) + 3 * math.exp(0.01)) / 5) - 0.01, abs=1e-3
+    )
     assert float(gained[0]) == pytest.approx(0, abs=1e-4)
     other = _match(head, colours, SENTENCES[1:2], boxes, owner, doing=doing)
     assert torch.allclose(other.inside, _match(head, colours, SENTENCES[1:2], boxes, owner).inside, atol=1e-5)
@@ -414,7 +436,9 @@ def test_without_a_head_of_actions_tracks_are_read_here() -> None:
     head, colours, (boxes, owner) = _matching_head(), _colours(1), _people((2,))
     still = boxes[:, :, None].expand(-1, -1, 41, -1)
     moving = still + torch.arange(41.0)[:, None]
-    one, other = (_match(head, colours, SENTENCES[:1], boxes, owner, tracks=tracks) for tracks in (still, moving))
+    one, other = (
+        _match(head, colours, SENTENCES[:1], boxes, owner, tracks=tracks) for tracks in (still, moving)
+    )
     assert not torch.allclose(one.inside, other.inside, atol=1e-4)
     assert head.motion is not None
     assert _matching_head(3).motion is None

@@ -31,7 +31,8 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "tree_height": (1, 64), "pair_heights": (1e-3, 1e6), "max_pairs": (1, 1_000_000),
     "grounding_width": (4, 8192), "attention_heads": (1, 64), "encoder_layers": (0, 64),
     "decoder_layers": (1, 64), "feed_forward": (1, 65536), "slow_stride": (1, 1000), "max_frames": (1, 100_000),
-    "sentence_width": (4, 8192), "text_width": (4, 8192), "text_layers": (1, 64), "text_heads": (1, 64), "max_tokens": (3, 510),
+    "sentence_width": (4, 8192), "text_width": (4, 8192), "text_layers": (1, 64), "text_heads": (1, 64),
+    "max_tokens": (3, 510),
     "sound_width": (4, 8192), "map_size": (4, 256), "cycles": (0, 64), "head_width": (0, 8192),
 }  # fmt: skip
 """What numbers of a config can be; a file of weights is read by it before anything is made."""

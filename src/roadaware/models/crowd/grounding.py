@@ -525,12 +525,18 @@ class AppearanceEncoder(nn.Module):
         """
         if self.training:
             # Light of another colour, and brighter or darker.
-            gain = (1 + 0.15 * torch.randn(3, 1, 1, device=image.device)) * (1 + 0.15 * float(torch.randn(())))
+            gain = (1 + 0.15 * torch.randn(3, 1, 1, device=image.device)) * (
+                1 + 0.15 * float(torch.randn(()))
+            )
             image = (image + 1) * gain - 1 + 0.05 * torch.randn(3, 1, 1, device=image.device)
         people, frames = boxes.shape[:2]
         moments = torch.arange(frames, device=boxes.device).repeat(people)
-        cells = roi_align(image, boxes.flatten(0, 1), moments, size=_BODY_CELLS, scale=2 / STRIDE_PX, samples=2)
-        seen = self.frame(torch.cat([cells.flatten(1).view(people, frames, -1), describe_shapes(boxes, size)], dim=2))
+        cells = roi_align(
+            image, boxes.flatten(0, 1), moments, size=_BODY_CELLS, scale=2 / STRIDE_PX, samples=2
+        )
+        seen = self.frame(
+            torch.cat([cells.flatten(1).view(people, frames, -1), describe_shapes(boxes, size)], dim=2)
+        )
         weight = self.clear(seen).squeeze(2) + 2 * measure_openness(boxes).clamp(min=0.05).log()
         looks: Tensor = self.norm(torch.einsum("pt,ptd->pd", weight.softmax(dim=1), self.last(seen)))
         return looks
@@ -546,12 +552,12 @@ _OWN_DEEDS = 48
 class PeopleGroundingHead(nn.Module):
     """Of whom a sentence speaks, and when it happens, where the tracks of people are known. Ours.
 
-    The answer is a track and a span: two cores learn that from some thousand sentences, and not a box in each frame. A sentence
-    says how a person looks, what they do, to whom, and where (`SentenceReader`); people are told by the colours of their
-    bodies (`AppearanceEncoder`), by what the heads of actions and relations score of their tracks, and by their places. Each
-    person is scored together with each other one near (`list_partners`), and what both say is summed over the others: "a man
-    in red pushes the woman in blue" speaks of a man who looks so, who pushes somebody who looks so. The map of the trunk has no
-    say: what people wear and do is hardly in it.
+    The answer is a track and a span: two cores learn that from some thousand sentences, and not a box in each frame. A
+    sentence says how a person looks, what they do, to whom, and where (`SentenceReader`); people are told by the colours of
+    their bodies (`AppearanceEncoder`), by what the heads of actions and relations score of their tracks, and by their places.
+    Each person is scored together with each other one near (`list_partners`), and what both say is summed over the others: "a
+    man in red pushes the woman in blue" speaks of a man who looks so, who pushes somebody who looks so. The map of the trunk
+    has no say: what people wear and do is hardly in it.
 
     Args:
         config: of the network.
@@ -590,7 +596,8 @@ class PeopleGroundingHead(nn.Module):
         """How well each person goes with each sentence.
 
         Args:
-            colours: (B, 12, T, H / 16, W / 16) as `measure_colours` gives them, in -1 to 1; padding of shorter clips stands behind.
+            colours: (B, 12, T, H / 16, W / 16) as `measure_colours` gives them, in -1 to 1; padding of shorter clips stands
+                behind.
             ids, mask: (Q, L) of the sentences, as `WordReader.encode` makes them.
             boxes: (n, T, 4) x1, y1, x2, y2 in pixels of every person in every frame of its clip; where one is not
                 seen, the box of the nearest frame.
@@ -671,7 +678,7 @@ class PeopleGroundingHead(nn.Module):
         return Matched(who, inside.view_as(alone) + self.base)
 
     def _soft_maximum(self, values: Tensor) -> Tensor:
-        """Between mean and maximum over the last axis: whoever is spoken of does it at some time of the clip, not in all of it."""
+        """Between mean and maximum over the last axis: whoever is spoken of does it at some time, not in all of the clip."""
         factor = self.sharpness.clamp(min=0.2)
         return ((values * factor).logsumexp(dim=-1) - math.log(values.shape[-1])) / factor
 
@@ -710,8 +717,8 @@ def _check_clips(
 def list_partners(boxes: Tensor, owner: Tensor) -> Tensor:
     """(n, O) int64 the rows of the others of the clip of each person, the nearest first; -1 where there are fewer.
 
-    Near means that their centres come near each other in some frame, in heights. Of a crowd the nearest 31 are taken, or fewer
-    where there would be more than some 8,000 pairs.
+    Near means that their centres come near each other in some frame, in heights. Of a crowd the nearest 31 are taken, or
+    fewer where there would be more than some 8,000 pairs.
 
     Args:
         boxes: (n, T, 4) in pixels.
@@ -752,7 +759,7 @@ def measure_openness(boxes: Tensor) -> Tensor:
 
 
 def describe_shapes(boxes: Tensor, size: Tensor) -> Tensor:
-    """(P, T, 4) of boxes (P, T, 4): height, width over height, the lower edge, and height for where people stand; each about 1.
+    """(P, T, 4) height, width over height, lower edge, and height for where people stand, of boxes (P, T, 4); each about 1.
 
     Args:
         boxes: in pixels.

@@ -20,7 +20,13 @@ from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.sources import to_printable
 from roadaware.models.crowd.config import STRIDE_PX, CrowdConfig, Task, Vocabulary
-from roadaware.models.crowd.grounding import GroundingHead, Matched, PeopleGroundingHead, TextEncoder, list_partners
+from roadaware.models.crowd.grounding import (
+    GroundingHead,
+    Matched,
+    PeopleGroundingHead,
+    TextEncoder,
+    list_partners,
+)
 from roadaware.models.crowd.pathfinder import Pathfinder, install
 from roadaware.models.crowd.people import ActionHead, RelationHead
 from roadaware.models.crowd.sound import SoundHead
@@ -219,7 +225,9 @@ class IntelliCare(nn.Module):
                     f"the task {task} needs {needed[task]} in the vocabulary, and there are none"
                 )
         if text is not None and config.grounding == "people":
-            raise UsageError("a text encoder reads sentences that are looked for in cells: set grounding to cells")
+            raise UsageError(
+                "a text encoder reads sentences that are looked for in cells: set grounding to cells"
+            )
         self.config, self.vocabulary = config, vocabulary
         self.trunk = build_trunk(config)
         if config.dynamic_layers:
@@ -300,12 +308,12 @@ class IntelliCare(nn.Module):
         return found
 
     def score_bonds(self, tracks: Tensor, owner: Tensor, partners: Tensor, image: Tensor) -> Tensor | None:
-        """(n, O, T, 2 * predicates) scores in [0, 1] of relations by tracks alone: to each partner, then from them; 0 without one.
+        """(n, O, T, 2 * predicates) scores in [0, 1] of relations by tracks alone: to each partner, then from them.
 
         Args:
             tracks: (n, T, K, 4) as of `people.describe_motion`, around each frame.
             owner: (n,) int64, the clip of each.
-            partners: (n, O) int64 as `grounding.list_partners` gives them.
+            partners: (n, O) int64 as `grounding.list_partners` gives them; where there is none scores are 0.
             image: (2,) its width and height in pixels.
 
         Returns:
@@ -399,7 +407,9 @@ class IntelliCare(nn.Module):
         """
         self._check(task)
         if task == "grounding" and self.compares_people and len(self.heads) > 1:
-            raise UsageError("sentences are compared with what the other heads score: they have no path of their own")
+            raise UsageError(
+                "sentences are compared with what the other heads score: they have no path of their own"
+            )
         twin = copy.deepcopy(self)
         if self.config.dynamic_layers:
             trunk = Pathfinder(twin.trunk).pruned(task)

@@ -599,7 +599,9 @@ class CrowdRun(Run[CrowdRecipe]):
         network = self._copy(weights)
         judged.footing.use(network)
         tasks = self.recipe.learnt_tasks
-        return Answerer(network, judged.footing, self.recipe.clips, every_box=every_box, tasks=tasks).answer(judged.scenes)
+        return Answerer(network, judged.footing, self.recipe.clips, every_box=every_box, tasks=tasks).answer(
+            judged.scenes
+        )
 
     def _copy(self, weights: Mapping[str, Tensor] | None) -> IntelliCare:
         kept = copy.deepcopy(self.crowd.crowd).cpu().eval()
@@ -649,7 +651,9 @@ class CrowdRun(Run[CrowdRecipe]):
     def _write_predictions(self, network: IntelliCare, judged: Judged) -> None:
         """What the network that was kept says of what it is judged on, a saved set for each task."""
         judged.footing.use(network)
-        found = Answerer(network, judged.footing, self.recipe.clips, tasks=self.recipe.learnt_tasks).answer(judged.scenes)
+        found = Answerer(network, judged.footing, self.recipe.clips, tasks=self.recipe.learnt_tasks).answer(
+            judged.scenes
+        )
         for task, predictions in found.items():
             save(predictions, self.out / PREDICTIONS / task, overwrite=True)
 
