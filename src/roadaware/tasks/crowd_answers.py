@@ -405,6 +405,7 @@ class Answerer:
         clips: how videos are cut.
         every_box: ask about the boxes of every frame; else about those of the frames that are looked at.
         rule: how relations last.
+        tasks: which are asked (default: all that the network has).
     """
 
     def __init__(
@@ -415,9 +416,13 @@ class Answerer:
         *,
         every_box: bool = True,
         rule: RelationRule | None = None,
+        tasks: Sequence[Task] | None = None,
     ) -> None:
         self.network, self.footing, self.clips, self.every_box = network, footing, clips, every_box
-        self.rule = rule or RelationRule()
+        self.rule, self.tasks = (
+            rule or RelationRule(),
+            tuple(network.config.tasks if tasks is None else tasks),
+        )
         from roadaware.models.crowd.grounding import WordReader
 
         words, config = network.vocabulary.words, network.config
@@ -433,9 +438,13 @@ class Answerer:
             scenes: whose boxes, tubes, sentences and sounds are asked about.
             progress: called with the videos done and the total.
         """
-        of, tasks = self.footing.of, self.network.config.tasks
-        by_people = "grounding" in tasks and self.network.config.grounding == "people"
-        if by_people and len(of.asks["grounding"]) and not has_others(of):
+        of, tasks = self.footing.of, self.tasks
+        if (
+            "grounding" in tasks
+            and self.network.compares_people
+            and len(of.asks["grounding"])
+            and not has_others(of)
+        ):
             _log.warning("only those of whom the sentences speak have boxes: that it is they is given away")
         answers = []
         for number, video in enumerate(of.videos):
@@ -467,7 +476,7 @@ class Answerer:
         return found_all
 
     def ask(self, number: int) -> VideoAnswers:
-        """Everything about a video; its map before the dynamic layers is made once for all tasks.
+        """Everything about a video; its map before the dynamic layers is made once for all tasks that see it.
 
         Args:
             number: of the video.
@@ -477,10 +486,15 @@ class Answerer:
         """
         import torch
 
-        tasks = self.network.config.tasks
+        tasks = self.tasks
         classes = len(self.network.vocabulary.actions)
         found = VideoAnswers(np.zeros(0, np.int64), np.zeros((0, classes), np.float32))
         with torch.no_grad():
+            if "grounding" in tasks and self.network.compares_people:
+                found.sentences = self._ask_sentences(number, None)
+                tasks = tuple(task for task in tasks if task != "grounding")
+                if not tasks:
+                    return found
             stem = self.footing.make_map(number, self.network).float().unsqueeze(0)
             stem = stem.to(next(self.network.parameters()).device)
             if "actions" in tasks:
@@ -586,12 +600,16 @@ class Answerer:
                 series[slots] = near @ series[slots] / near.sum(axis=1, keepdims=True)
         return found
 
-    def _ask_sentences(self, number: int, stem: Tensor) -> list[GroundedQuery]:
-        """Answers to the sentences of a video, clip by clip, so that a clip is seen once for all that are asked of it."""
+    def _ask_sentences(self, number: int, stem: Tensor | None) -> list[GroundedQuery]:
+        """Answers to the sentences of a video, clip by clip, so that a clip is seen once for all that are asked of it.
+
+        Args:
+            number: of the video.
+            stem: its map before the dynamic layers; None where sentences are compared with people.
+        """
         import torch
 
         video, found = self.footing.of.videos[number], dict[int, GroundedQuery]()
-        by_people = self.network.config.grounding == "people"
         clips: dict[bytes, list[int]] = {}
         for row, query in enumerate(video.queries):
             whole = video.find_slots(query.get("segment_start_frame"), query.get("segment_end_frame"))
@@ -599,16 +617,16 @@ class Answerer:
         for key, rows in clips.items():
             whole = np.frombuffer(key, dtype=np.int64)
             slots = spread(whole, min(self.clips.most_frames, self.network.config.max_frames))
-            map = self._see(stem[:, :, torch.from_numpy(slots.copy())], "grounding")
-            at_once = _SENTENCES_AT_ONCE if by_people else 1
+            at_once = _SENTENCES_AT_ONCE if stem is None else 1
             for start in range(0, len(rows), at_once):
                 part = rows[start : start + at_once]
                 if self.reader is None:
                     raise InputError("sentences cannot be read: the network has no words")
                 words = self.reader.encode([video.queries[row]["text"] for row in part])
-                if by_people:
-                    answers = self._match_people(number, whole, slots, map, words)
+                if stem is None:
+                    answers = self._match_people(number, whole, slots, words)
                 else:
+                    map = self._see(stem[:, :, torch.from_numpy(slots.copy())], "grounding")
                     answers = self._look_in_cells(number, slots, map, words)
                 for row, (at, boxes, span, score) in zip(part, answers, strict=True):
                     asked = int(video.queries[row]["query"])
@@ -616,7 +634,7 @@ class Answerer:
         return [found[row] for row in range(len(video.queries))]
 
     def _match_people(
-        self, number: int, every: Ints, slots: Ints, map: Tensor, words: Encoded
+        self, number: int, every: Ints, slots: Ints, words: Encoded
     ) -> list[tuple[Ints, Floats32, tuple[int, int], float]]:
         """Slots, boxes there, span among them and score of each sentence: the track of whom it speaks of; the whole image
         where nobody is seen.
@@ -625,7 +643,6 @@ class Answerer:
             number: of the video.
             every: (N,) slots of the clip.
             slots: (T,) those of them that are looked at.
-            map: of these.
             words: of the sentences.
         """
         import torch
@@ -649,14 +666,9 @@ class Answerer:
                 axis=1,
             ),
         )
-        height, width = pad_size(self.footing.sizes[number])
-        moments = torch.arange(len(slots)).repeat(len(tubes))
-        scores = self.network.score_deeds(around.flatten(0, 1), moments, torch.tensor([width, height]))
-        matched = self.network.heads["grounding"](
-            map, words.ids, words.mask, self._scaled(number, tracks), owner, clip,
-            colours=self.footing.colours(number, slots).unsqueeze(0),
-            tracks=around, doing=None if scores is None else scores.view(*tracks.shape[:2], -1),
-        )  # fmt: skip
+        colours = self.footing.colours(number, slots).unsqueeze(0)
+        boxes = self._scaled(number, tracks)
+        matched = self.network.match(colours, words.ids, words.mask, boxes, owner, clip, tracks=around)
         inside = matched.inside.sigmoid()
         # When it happens is asked of all people, each as far as the sentence may speak of them: who it is is often wrong.
         expected = torch.einsum("qp,qpt->qt", matched.who.softmax(dim=1), inside).cpu().numpy()

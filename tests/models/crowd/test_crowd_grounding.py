@@ -17,8 +17,10 @@ from roadaware.models.crowd.grounding import (
     GroundingHead,
     Matched,
     PeopleGroundingHead,
+    Said,
     WordReader,
     build_words,
+    list_partners,
 )
 
 torch.set_num_threads(1)
@@ -206,68 +208,102 @@ def _people(count: tuple[int, ...] = (2, 3), frames: int = 5) -> tuple[torch.Ten
     return boxes, torch.repeat_interleave(torch.arange(len(count)), torch.tensor(count))
 
 
-def _matching_head(**fields: object) -> PeopleGroundingHead:
+def _matching_head(*scored: int, **fields: object) -> PeopleGroundingHead:
+    """A head that has learnt to tell people apart by chance."""
     torch.manual_seed(0)
-    return PeopleGroundingHead(CrowdConfig.tiny(**fields), WORDS, 16).eval()
+    head = PeopleGroundingHead(CrowdConfig.tiny(**fields), len(WORDS), *scored).eval()
+    torch.nn.init.normal_(head.reader.happens.weight, 0, 0.3)
+    return head
 
 
 def _match(
-    head: PeopleGroundingHead, map: torch.Tensor, sentences: list[str], *given: torch.Tensor | None
+    head: PeopleGroundingHead,
+    colours: torch.Tensor,
+    sentences: list[str],
+    *given: torch.Tensor | None,
+    **more: torch.Tensor,
 ) -> Matched:
     found = WordReader(WORDS, 64).encode(sentences)
     with torch.no_grad():
-        return head(map, found.ids, found.mask, *given)
+        return head(colours, found.ids, found.mask, *given, **more)
+
+
+def _colours(clips: int = 2, frames: int = 5) -> torch.Tensor:
+    return torch.rand(clips, 12, frames, 2, 3, generator=torch.Generator().manual_seed(1)) * 2 - 1
 
 
 def test_every_person_is_scored_for_every_sentence() -> None:
-    head, map = _matching_head(), torch.randn(2, 16, 5, 2, 3)
+    head, colours = _matching_head(3, 2), _colours()
     boxes, owner = _people()
     clip = torch.tensor([0, 1, 1])
-    found = _match(head, map, SENTENCES, boxes, owner, clip)
-    assert (found.who.shape, found.spans.shape, found.inside.shape) == ((3, 3), (3, 3, 5, 2), (3, 3, 5))
+    partners = list_partners(boxes, owner)
+    known = {"doing": torch.rand(5, 5, 3), "bonds": torch.rand(5, 2, 5, 4)}
+    found = _match(head, colours, SENTENCES, boxes, owner, clip, partners=partners, **known)
+    assert (found.who.shape, found.inside.shape) == ((3, 3), (3, 3, 5))
     assert torch.isinf(found.who).tolist() == [[False, False, True], [False] * 3, [False] * 3]
+    assert torch.isfinite(found.inside).all()
     # Each clip and each sentence alone say the same.
-    alone = _match(head, map[1:], SENTENCES[2:], boxes[2:], owner[2:] - 1)
+    own = {name: value[2:] for name, value in known.items()}
+    alone = _match(
+        head, colours[1:], SENTENCES[2:], boxes[2:], owner[2:] - 1, partners=partners[2:] - 2, **own
+    )
     assert torch.allclose(found.who[2:], alone.who, atol=1e-5)
-    assert torch.allclose(found.spans[2:], alone.spans, atol=1e-4)
-    first = _match(head, map[:1], SENTENCES[:1], boxes[:2], owner[:2])
-    assert torch.allclose(found.inside[0, :2], first.inside[0], atol=1e-4)
+    assert torch.allclose(found.inside[2:], alone.inside, atol=1e-4)
 
 
 def test_people_in_another_order_and_frames_behind_change_nothing() -> None:
-    head, map = _matching_head(), torch.randn(1, 16, 5, 2, 3)
+    head, colours = _matching_head(3, 2), _colours(1)
     boxes, owner = _people((4,))
-    found = _match(head, map, SENTENCES[:1], boxes, owner)
-    order = torch.tensor([2, 0, 3, 1])
-    turned = _match(head, map, SENTENCES[:1], boxes[order], owner)
+    doing, seen = torch.rand(4, 5, 3), torch.rand(4, 4, 5, 4)
+
+    def ask(order: torch.Tensor, more: int = 0) -> Matched:
+        held = boxes[order]
+        partners = list_partners(held, owner)
+        bonds = seen[order[:, None], order[partners]]
+        filled = [
+            torch.cat([each, each[..., -1:, :].expand(*each.shape[:-2], more, -1)], dim=-2)
+            for each in (held, doing[order], bonds)
+        ]
+        frames = torch.arange(5 + more)[None] < 5
+        longer = torch.cat([colours, torch.rand(1, 12, more, 2, 3)], dim=2)
+        return _match(
+            head, longer, SENTENCES[:1], filled[0], owner, None, frames, None, filled[1], partners, filled[2]
+        )
+
+    found, order = ask(torch.arange(4)), torch.tensor([2, 0, 3, 1])
+    turned, padded = ask(order), ask(torch.arange(4), 3)
     assert torch.allclose(found.who[:, order], turned.who, atol=1e-5)
-    longer = torch.cat([map, torch.randn(1, 16, 3, 2, 3)], dim=2)
-    frames = torch.arange(8)[None] < 5
-    padded = _match(
-        head,
-        longer,
-        SENTENCES[:1],
-        torch.cat([boxes, boxes[:, -1:].expand(-1, 3, -1)], 1),
-        owner,
-        None,
-        frames,
-    )
+    assert torch.allclose(found.inside[:, order], turned.inside, atol=1e-4)
     assert torch.allclose(found.who, padded.who, atol=1e-5)
     assert torch.allclose(found.inside, padded.inside[:, :, :5], atol=1e-4)
+    assert not bool(padded.inside[:, :, 5:].any())
 
 
 def test_a_clip_without_people_has_no_answer_and_no_fault() -> None:
-    head, map = _matching_head(), torch.randn(2, 16, 5, 2, 3)
+    head, colours = _matching_head(), _colours()
     boxes, owner = _people((0, 2))
-    found = _match(head, map, SENTENCES[:2], boxes, owner)
+    found = _match(head, colours, SENTENCES[:2], boxes, owner, partners=list_partners(boxes, owner))
     assert torch.isinf(found.who[0]).all()
     assert torch.isfinite(found.who[1]).all()
-    nobody = _match(head, map, SENTENCES[:2], boxes[:0], owner[:0])
+    nobody = _match(
+        head, colours, SENTENCES[:2], boxes[:0], owner[:0], partners=list_partners(boxes[:0], owner[:0])
+    )
     assert torch.isinf(nobody.who).all()
+    # One person alone is scored without partners.
+    alone = _match(
+        head,
+        colours[:1],
+        SENTENCES[:1],
+        boxes[:1],
+        owner[:1] - 1,
+        partners=list_partners(boxes[:1], owner[:1] - 1),
+    )
+    assert (alone.who.shape, alone.inside.shape) == ((1, 1), (1, 1, 5))
+    assert torch.isfinite(alone.inside).all()
 
 
 def test_bad_people_are_refused() -> None:
-    head, map = _matching_head(max_frames=5), torch.randn(2, 16, 5, 2, 3)
+    head, colours = _matching_head(max_frames=5), _colours()
     boxes, owner = _people()
     for given in (
         (boxes[:, :3], owner),
@@ -279,23 +315,155 @@ def test_bad_people_are_refused() -> None:
         (boxes, owner, None, torch.zeros(2, 5, dtype=torch.bool)),
     ):
         with pytest.raises(UsageError):
-            _match(head, map, SENTENCES[:2], *given)
+            _match(head, colours, SENTENCES[:2], *given)
     with pytest.raises(UsageError, match="take fewer"):
-        _match(head, torch.randn(2, 16, 6, 2, 3), SENTENCES[:2], *_people(frames=6))
+        _match(head, _colours(2, 6), SENTENCES[:2], *_people(frames=6))
+    with pytest.raises(UsageError, match="colours"):
+        _match(head, colours[:, :3], SENTENCES[:2], boxes, owner)
+
+
+def test_sentences_of_every_kind_are_answered() -> None:
+    head, colours = _matching_head(3, 2), _colours(1)
+    boxes, owner = _people((3,))
+    strange = ["🔥🔥", "мир 日本", "a man " * 250, "zebra quark"]
+    clip = torch.zeros(4, dtype=torch.int64)
+    found = _match(head, colours, strange, boxes, owner, clip, partners=list_partners(boxes, owner))
+    assert torch.isfinite(found.who).all()
+    assert torch.isfinite(found.inside).all()
+    read = WordReader(WORDS, 64).encode(strange)
+    assert (read.unknown > 0.5).tolist() == [True, True, False, True]
+    assert read.cut.tolist() == [0, 0, 500 - 62, 0]
 
 
 def test_colours_of_clothes_have_a_say() -> None:
-    head, map = _matching_head(), torch.randn(1, 16, 5, 2, 3)
+    head = _matching_head()
     boxes, owner = _people((3,))
-    grey = _match(head, map, SENTENCES[:1], boxes, owner)
-    red = torch.zeros(1, 12, 5, 2, 3)
-    assert torch.allclose(_match(head, map, SENTENCES[:1], boxes, owner, None, None, red).who, grey.who)
-    red[:, ::4] = 1
-    assert not torch.allclose(
-        _match(head, map, SENTENCES[:1], boxes, owner, None, None, red).who, grey.who, atol=1e-4
+    grey = torch.zeros(1, 12, 5, 2, 3)
+    red = grey.clone()
+    red[:, :4, ..., 0] = 1  # the left cells alone, so that people differ
+    one, other = (_match(head, each, SENTENCES[:1], boxes, owner).who for each in (grey, red))
+    assert not torch.allclose(one - one.mean(), other - other.mean(), atol=1e-4)
+
+
+def test_words_weigh_what_people_do() -> None:
+    """Of two people the one who does what the sentence says, in the frames in which it is done."""
+    head, colours, (boxes, owner) = _matching_head(3), _colours(1), _people((2,))
+    torch.nn.init.zeros_(head.reader.happens.weight)
+    doing = torch.zeros(2, 5, 3)
+    doing[1, 2:4, 2] = 0.81
+    without = _match(head, colours, SENTENCES[:1], boxes, owner)
+    # A network that has not learnt takes no notice of deeds.
+    assert torch.allclose(
+        _match(head, colours, SENTENCES[:1], boxes, owner, doing=doing).inside, without.inside
     )
-    with pytest.raises(UsageError, match="colours"):
-        _match(head, map, SENTENCES[:1], boxes, owner, None, None, red[:, :3])
+    with torch.no_grad():
+        torch.nn.init.zeros_(head.reader.context.weight)
+        torch.nn.init.zeros_(head.reader.context.bias)
+        head.reader.pieces.weight.zero_()
+        head.reader.pieces.weight[WORDS.index("throws"), 0] = 1
+        head.reader.happens.weight[5 + 2, 0] = 10  # behind five places the third action
+        head.smooth.copy_(torch.tensor([0.0, 0, 0, 1, 0, 0, 0]))
+    plain = _match(head, colours, SENTENCES[:1], boxes, owner)
+    found = _match(head, colours, SENTENCES[:1], boxes, owner, doing=doing)
+    wanted = 10 * (torch.tensor([0, 0, 0.9, 0.9, 0]) - torch.tensor([0, 0, 1e-3, 1e-3, 0]))
+    assert torch.allclose((found.inside - plain.inside)[0, 1], wanted, atol=1e-4)
+    assert torch.allclose(found.inside[0, 0], plain.inside[0, 0], atol=1e-4)
+    gained = (found.who - plain.who)[0]
+    # A soft maximum over five frames, two of which have 9.
+    assert float(gained[1]) == pytest.approx(
+        math.log((2 * math.exp(9) + 3 * math.exp(0.01)) / 5) - 0.01, abs=1e-3
+    )
+    assert float(gained[0]) == pytest.approx(0, abs=1e-4)
+    other = _match(head, colours, SENTENCES[1:2], boxes, owner, doing=doing)
+    assert torch.allclose(other.inside, _match(head, colours, SENTENCES[1:2], boxes, owner).inside, atol=1e-5)
+
+
+def test_words_before_the_verb_describe_who_does_it_and_those_behind_it_the_other() -> None:
+    reader = _matching_head(3, 2).reader
+    with torch.no_grad():
+        torch.nn.init.zeros_(reader.context.weight)
+        torch.nn.init.zeros_(reader.context.bias)
+        torch.nn.init.zeros_(reader.verb.weight)
+        # "throws" is a verb, and nothing else is.
+        reader.verb.bias.fill_(-50)
+        throws = reader.pieces.weight[WORDS.index("throws")]
+        reader.verb.weight[0] = 100 * throws / (throws @ throws)
+
+    def read(sentence: str) -> Said:
+        found = WordReader(WORDS, 64).encode([sentence])
+        with torch.no_grad():
+            return reader(found.ids, found.mask)
+
+    first, other_subject, other_object = (
+        read(text) for text in ("a man throws a coat", "a woman throws a coat", "a man throws a red")
+    )
+    assert torch.allclose(first.other, other_subject.other, atol=1e-5)
+    assert not torch.allclose(first.subject, other_subject.subject, atol=1e-3)
+    assert torch.allclose(first.subject, other_object.subject, atol=1e-5)
+    assert not torch.allclose(first.other, other_object.other, atol=1e-3)
+    # What is said of deeds is said by all words, in any order of both people.
+    turned = read("a coat throws a man")
+    assert torch.allclose(turned.actions, first.actions, atol=1e-5)
+    assert not torch.allclose(turned.subject, first.subject, atol=1e-3)
+    # Padding says nothing.
+    found = WordReader(WORDS, 64).encode(["a man throws a coat", "a man throws a coat " * 3])
+    with torch.no_grad():
+        both = reader(found.ids, found.mask)
+    assert all(torch.allclose(part[0], own[0], atol=1e-5) for part, own in zip(both, first, strict=True))
+
+
+def test_pairs_say_who_does_it_to_whom() -> None:
+    """The first pushes the second: the sentence is of the first where it says so, of the second where it says the reverse."""
+    head, colours, (boxes, owner) = _matching_head(3, 2), _colours(1), _people((3,))
+    partners = list_partners(boxes, owner)
+    bonds = torch.zeros(3, 2, 5, 4)
+    bonds[0, (partners[0] == 1).nonzero(), 1:3, 1] = 1
+    bonds[1, (partners[1] == 0).nonzero(), 1:3, 3] = 1
+    with torch.no_grad():
+        head.likeness.zero_()
+        head.trust.fill_(1)
+        torch.nn.init.zeros_(head.reader.happens.weight)
+        for place, who in ((1, 0), (3, 1)):
+            head.reader.happens.bias.zero_()
+            head.reader.happens.bias[5 + 3 + place] = 3
+            found = _match(head, colours, SENTENCES[:1], boxes, owner, partners=partners, bonds=bonds)
+            assert int(found.who.argmax()) == who
+            assert found.inside[0, who, 1:3].min() > found.inside[0, who, [0, 4]].max()
+            assert found.inside[0, who].max() > found.inside[0, 2].max() + 1
+
+
+def test_without_a_head_of_actions_tracks_are_read_here() -> None:
+    head, colours, (boxes, owner) = _matching_head(), _colours(1), _people((2,))
+    still = boxes[:, :, None].expand(-1, -1, 41, -1)
+    moving = still + torch.arange(41.0)[:, None]
+    one, other = (
+        _match(head, colours, SENTENCES[:1], boxes, owner, tracks=tracks) for tracks in (still, moving)
+    )
+    assert not torch.allclose(one.inside, other.inside, atol=1e-4)
+    assert head.motion is not None
+    assert _matching_head(3).motion is None
+
+
+def test_partners_are_the_nearest_of_the_clip_and_bounded() -> None:
+    def stand(x: list[float]) -> torch.Tensor:
+        left = torch.tensor(x)[:, None, None].expand(-1, 2, 1)
+        return torch.cat([left, left * 0, left + 10, left * 0 + 20], dim=2)
+
+    boxes, owner = stand([0.0, 50, 20, 0, 5]), torch.tensor([0, 0, 0, 1, 1])
+    assert list_partners(boxes, owner).tolist() == [[2, 1], [2, 0], [0, 1], [4, -1], [3, -1]]
+    # Who comes near in some frame is near.
+    boxes[0, 1] += torch.tensor([45.0, 0, 45, 0])
+    assert list_partners(boxes, owner)[1].tolist() == [0, 2]
+    for count, most in ((1, 0), (2, 1), (40, 31), (300, 27), (1000, 8)):
+        many = stand([12.0 * n for n in range(count)])
+        found = list_partners(many, torch.zeros(count, dtype=torch.int64))
+        assert found.shape == (count, min(31, count - 1))
+        assert ((found >= 0).sum(dim=1) == most).all()
+    head = _matching_head(3, 2)
+    many = stand([0.15 * n for n in range(300)])
+    owner = torch.zeros(300, dtype=torch.int64)
+    found = _match(head, _colours(1, 2), SENTENCES[:1], many, owner, partners=list_partners(many, owner))
+    assert torch.isfinite(found.inside).all()
 
 
 def test_colours_are_means_of_quarters_of_cells() -> None:
@@ -311,34 +479,20 @@ def test_colours_are_means_of_quarters_of_cells() -> None:
             assert float(found[4 * channel + quarter, 1, 1, 1]) == pytest.approx(float(wanted), abs=0.51)
 
 
-def test_tracks_are_described_in_parts_of_the_image() -> None:
-    boxes = torch.tensor([[[10.0, 10, 20, 50], [14, 10, 24, 50], [14, 0, 34, 80]]])
-    found = grounding.describe_tracks(boxes, torch.tensor([100.0, 200, 100, 200]))[0]
-    centre = [[-0.7, -0.7], [-0.62, -0.7], [-0.52, -0.6]]
-    assert torch.allclose(found[:, :2], torch.tensor(centre))
-    assert torch.allclose(found[:, 2:4].exp(), torch.tensor([[0.1, 0.2], [0.1, 0.2], [0.2, 0.4]]))
-    assert torch.allclose(found[:, 4:6], torch.tensor([[0.0, 0], [0.1, 0], [5 / 80, 10 / 80]]))
-    assert torch.allclose(found[:, 6].exp(), torch.tensor([1.0, 1, 2]))
-    assert torch.allclose(found[:, 7].exp(), torch.tensor([4.0, 4, 4]))
+def test_people_are_described_in_parts_of_the_image() -> None:
+    size = torch.tensor([100.0, 200.0])
+    boxes = torch.tensor([[[10.0, 10, 20, 60], [70, 100, 90, 200]]])
+    shapes, places = grounding.describe_shapes(boxes, size)[0], grounding.describe_places(boxes, size)[0]
+    tall = [math.log(0.25) + 1.3, math.log(0.5) + 1.3]
+    wanted = [
+        [tall[0], math.log(0.2), -0.4, tall[0] - math.log(0.3)],
+        [tall[1], math.log(0.2), 1.0, tall[1]],
+    ]
+    assert torch.allclose(shapes, torch.tensor(wanted), atol=1e-6)
+    assert torch.allclose(places, torch.tensor([[-0.7, 0.49, 0, 1, 0], [0.6, 0.36, 1, 0, 0]]), atol=1e-6)
 
 
-def test_words_weigh_what_people_do() -> None:
-    """Of two people the one who does what the sentence says, in the frames in which it is done."""
-    torch.manual_seed(0)
-    head = PeopleGroundingHead(CrowdConfig.tiny(), WORDS, 16, actions=3).eval()
-    map, (boxes, owner) = torch.randn(1, 16, 5, 2, 3), _people((2,))
-    doing = torch.zeros(2, 5, 3)
-    doing[1, 2:4, 2] = 0.81
-    without = _match(head, map, SENTENCES[:1], boxes, owner)
-    unread = _match(head, map, SENTENCES[:1], boxes, owner, None, None, None, None, doing)
-    # A network that has not learnt takes no notice of deeds.
-    assert torch.equal(unread.inside, without.inside)
-    with torch.no_grad():
-        head.deeds.weight[WORDS.index("throws"), 2] = 10
-    found = _match(head, map, SENTENCES[:1], boxes, owner, None, None, None, None, doing)
-    gained = found.inside - without.inside
-    assert torch.allclose(gained[0, 1], torch.tensor([0, 0, 9.0, 9, 0]), atol=1e-4)
-    assert torch.allclose(gained[0, 0], torch.zeros(5), atol=1e-4)
-    assert torch.allclose(found.who - without.who, torch.tensor([[0.0, 9.0]]), atol=1e-4)
-    other = _match(head, map, SENTENCES[1:2], boxes, owner, None, None, None, None, doing)
-    assert torch.allclose(other.inside, _match(head, map, SENTENCES[1:2], boxes, owner).inside, atol=1e-5)
+def test_who_stands_lower_in_the_image_covers_others() -> None:
+    boxes = torch.tensor([[0.0, 0, 10, 20], [5, 10, 15, 30], [100, 0, 110, 20]])[:, None]
+    assert torch.allclose(grounding.measure_openness(boxes)[:, 0], torch.tensor([0.75, 1, 1]))
+    assert grounding.measure_openness(boxes[:1]).tolist() == [[1.0]]

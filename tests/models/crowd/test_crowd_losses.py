@@ -153,9 +153,7 @@ def test_the_loss_of_matching_is_that_of_its_formula() -> None:
     rng = np.random.default_rng(3)
     who = torch.from_numpy(rng.normal(size=(3, 4))).double()
     who[0, 3] = -torch.inf
-    found = Matched(
-        who, torch.from_numpy(rng.normal(size=(3, 4, 6, 2))), torch.from_numpy(rng.normal(size=(3, 4, 6)))
-    )
+    found = Matched(who, torch.from_numpy(rng.normal(size=(3, 4, 6))))
     person, span = torch.tensor([1, -1, 3]), torch.tensor([[0, 2], [-1, -1], [4, 5]])
     mask = torch.ones(3, 6, dtype=torch.bool)
     mask[0, 5] = False
@@ -163,7 +161,7 @@ def test_the_loss_of_matching_is_that_of_its_formula() -> None:
 
     chances = [np.exp(row) / np.exp(row).sum() for row in who.numpy()]
     wanted_who = -np.mean([np.log(chances[0][1]), np.log(chances[2][3])])
-    near, far = [], []
+    near, far, own = [], [], []
     for q in range(3):
         for p in range(4):
             for t in range(6):
@@ -171,13 +169,15 @@ def test_the_loss_of_matching_is_that_of_its_formula() -> None:
                     continue
                 logit = float(found.inside[q, p, t])
                 held = p == person[q] and span[q, 0] <= t <= span[q, 1]
-                (near if held else far).append(np.log1p(np.exp(-logit if held else logit)))
+                loss = np.log1p(np.exp(-logit if held else logit))
+                (near if held else far).append(loss)
+                if p == person[q]:
+                    own.append(loss)
     assert float(got.who) == pytest.approx(wanted_who)
     assert float(got.inside) == pytest.approx((np.mean(near) + np.mean(far)) / 2)
-    spoken = torch.tensor([0, 2])
-    wanted = losses.spans(found.spans[spoken, person[spoken]], span[spoken], mask[spoken])
-    assert float(got.span) == pytest.approx(float(wanted))
-    assert float(got.total) == pytest.approx(float(got.who + 10 * got.span + got.inside))
+    assert len(own) == 5 + 6
+    assert float(got.when) == pytest.approx(np.mean(own))
+    assert float(got.total) == pytest.approx(float(got.who + got.inside + got.when))
     nobody = losses.matching(found, torch.full((3,), -1), torch.full((3, 2), -1), mask)
-    assert float(nobody.who) == float(nobody.span) == 0
+    assert float(nobody.who) == float(nobody.when) == 0
     assert torch.isfinite(nobody.total)

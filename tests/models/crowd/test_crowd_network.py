@@ -14,7 +14,7 @@ from torch import Tensor
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.models.crowd import losses
 from roadaware.models.crowd.config import TASKS, CrowdConfig, Task, Vocabulary
-from roadaware.models.crowd.grounding import Matched, WordReader, build_words
+from roadaware.models.crowd.grounding import Matched, TextEncoder, WordReader, build_words, list_partners
 from roadaware.models.crowd.network import IntelliCare, begin_trunk, build_trunk, open_crowd, save_crowd
 from roadaware.models.crowd.people import choose_pairs
 from roadaware.models.crowd.sound import hear
@@ -42,6 +42,8 @@ def _questions(
     corner = rng.uniform(0, side / 2, (6, 1, 2)).repeat(frames, axis=1)
     boxes = torch.from_numpy(np.concatenate([corner, corner + side / 4], axis=2)).float()
     clip = torch.tensor([0, 0, 0, 1, 1, 1])
+    colours = torch.from_numpy(rng.uniform(-1, 1, (2, 12, frames, side // 16, side // 16))).float()
+    tracks = boxes[:, :, None] + torch.from_numpy(rng.normal(size=(6, 1, 9, 1))).float()
     read = WordReader(WORDS.words, 64).encode(SENTENCES)
     heard = torch.stack([hear(rng.normal(0, 0.2, (48_000, 2)), 16_000) for _ in range(2)])
     return images, {
@@ -52,7 +54,7 @@ def _questions(
             "pairs": choose_pairs(boxes[:, 0], clip, heights=9, most=99).index,
         },
         "grounding": {"ids": read.ids, "mask": read.mask}
-        | ({"boxes": boxes, "owner": clip} if people else {}),
+        | ({"boxes": boxes, "owner": clip, "colours": colours, "tracks": tracks} if people else {}),
         "sound": {"examples": heard, "asked": torch.tensor([0, 1])},
     }
 
@@ -161,6 +163,11 @@ def test_every_task_is_answered_and_pruned_bit_by_bit() -> None:
     network.eval()
     assert len(set(network.pathfinder.paths().values())) > 1
     for task in TASKS:
+        if task == "grounding":
+            # What people do is scored by the other heads.
+            with pytest.raises(UsageError, match="no path of their own"):
+                network.pruned(task)
+            continue
         with torch.no_grad():
             wanted = network(images, task, **questions[task])
             pruned = network.pruned(task)
@@ -288,8 +295,8 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
     path.write_bytes(raw.replace(b'\\"blocks\\": 2', b'\\"blocks\\": 3'))
     with pytest.raises(DamagedError, match="does not fit"):
         open_crowd(path)
-    for other in (b"roadaware-crowd-2", b"roadaware-crowd-9"):
-        path.write_bytes(raw.replace(b"roadaware-crowd-3", other))
+    for other in (b"roadaware-crowd-2", b"roadaware-crowd-3", b"roadaware-crowd-9"):
+        path.write_bytes(raw.replace(b"roadaware-crowd-4", other))
         with pytest.raises(InputError, match="no crowd network of this version") as refused:
             open_crowd(path)
         assert "train it again" in str(refused.value.hint)
@@ -372,3 +379,35 @@ def test_the_paper_s_size_builds_answers_and_learns_two_clips() -> None:
     with torch.no_grad():
         wanted = network(images, "actions", **questions["actions"])
         assert torch.equal(network.pruned("actions")(images, "actions", **questions["actions"]), wanted)
+
+
+def test_bonds_of_partners_are_those_of_pairs() -> None:
+    """Frame by frame and clip by clip the head of relations alone says the same, to each partner and from them."""
+    network = _network().eval()
+    _, questions = _questions()
+    asked = questions["grounding"]
+    partners = list_partners(asked["boxes"], asked["owner"])
+    assert partners.shape == (6, 2)
+    image = torch.tensor([64.0, 64.0])
+    bonds = network.score_bonds(asked["tracks"], asked["owner"], partners, image)
+    assert bonds is not None
+    assert bonds.shape == (6, 2, 6, 4)
+    head: Any = network.heads["relations"]
+    for row, place, frame in ((0, 0, 0), (4, 1, 3)):
+        own = asked["owner"] == asked["owner"][row]
+        first = int(own.nonzero()[0])
+        pair = torch.tensor([[row, int(partners[row, place])]]) - first
+        tracks = asked["tracks"][own, frame]
+        with torch.no_grad():
+            said = [
+                (head.judge_motion(tracks, torch.zeros(3), each, image) + head.prior).sigmoid()[0]
+                for each in (pair, pair.flip(1))
+            ]
+        assert torch.allclose(bonds[row, place, frame], torch.cat(said), atol=1e-6)
+    with pytest.raises(UsageError, match="does not compare"):
+        _network(CrowdConfig.tiny(grounding="cells")).match(asked["colours"], *[asked["boxes"]] * 4)
+
+
+def test_a_text_encoder_of_others_reads_for_cells_alone() -> None:
+    with pytest.raises(UsageError, match="set grounding to cells"):
+        IntelliCare(CrowdConfig.tiny(), WORDS, TextEncoder(CrowdConfig.tiny(), len(WORDS.words)))

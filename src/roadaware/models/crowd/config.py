@@ -31,7 +31,8 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "tree_height": (1, 64), "pair_heights": (1e-3, 1e6), "max_pairs": (1, 1_000_000),
     "grounding_width": (4, 8192), "attention_heads": (1, 64), "encoder_layers": (0, 64),
     "decoder_layers": (1, 64), "feed_forward": (1, 65536), "slow_stride": (1, 1000), "max_frames": (1, 100_000),
-    "text_width": (4, 8192), "text_layers": (1, 64), "text_heads": (1, 64), "max_tokens": (3, 510),
+    "sentence_width": (4, 8192), "text_width": (4, 8192), "text_layers": (1, 64), "text_heads": (1, 64),
+    "max_tokens": (3, 510),
     "sound_width": (4, 8192), "map_size": (4, 256), "cycles": (0, 64), "head_width": (0, 8192),
 }  # fmt: skip
 """What numbers of a config can be; a file of weights is read by it before anything is made."""
@@ -59,7 +60,7 @@ class CrowdConfig:
         width: channels inside the compact head of actions.
         roi: cells of RoIAlign in each direction; 8 for the published head of actions, whatever this says.
         window: frames around that of a box whose mean is the scene of an action; 0 for the whole clip.
-        dropout: inside transformers.
+        dropout: inside transformers; where sentences are compared with people twice as much.
         cells_share: of the compact heads of actions and relations, what the scores of the map's cells count beside those of
             tracks (docs/crowd_models.md says what other shares gave).
 
@@ -77,13 +78,12 @@ class CrowdConfig:
     Grounding:
         grounding: `people` compares a sentence with the track of every person, which detections give; `cells` looks for
             it in the cells of the map, as published, and needs no tracks.
-        grounding_width: numbers of a token; a multiple of 4 and of `attention_heads`.
-        attention_heads, feed_forward: of the transformer.
-        encoder_layers, decoder_layers: of `cells`: as published; of `people`: over a person's frames, and behind the
-            sentence.
+        sentence_width: of `people`: numbers of a piece of a word, and of how a person looks.
+        grounding_width: of `cells`: numbers of a token; a multiple of 4 and of `attention_heads`.
+        attention_heads, feed_forward, encoder_layers, decoder_layers: of `cells`: of the transformer, as published.
         slow_stride: of `cells`: every so many frames one is read with the sentence.
         max_frames: of a clip.
-        text_width, text_layers, text_heads: of the RoBERTa that reads sentences.
+        text_width, text_layers, text_heads: of `cells`: of the RoBERTa that reads sentences.
         max_tokens: of a sentence with its marks; the rest is cut off, and counted.
 
     Sound:
@@ -132,6 +132,7 @@ class CrowdConfig:
     feed_forward: int = 256
     slow_stride: int = 4
     max_frames: int = 400
+    sentence_width: int = 64
     text_width: int = 128
     text_layers: int = 2
     text_heads: int = 4
@@ -206,7 +207,7 @@ class CrowdConfig:
         small: dict[str, Any] = {
             "stage_widths": (8, 8, 8, 16), "stage_blocks": (1, 1, 1, 2), "width": 16, "relation_width": 16,
             "tree_width": 16, "attention_width": 8, "grounding_width": 16, "attention_heads": 2,
-            "feed_forward": 32, "text_width": 16, "text_heads": 2, "sound_width": 16, "map_size": 14,
+            "feed_forward": 32, "sentence_width": 16, "text_width": 16, "text_heads": 2, "sound_width": 16, "map_size": 14,
             "head_width": 32, "task_width": 8, "roi": 4,
         }  # fmt: skip
         return cls(**{**small, **fields})

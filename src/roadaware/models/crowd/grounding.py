@@ -19,8 +19,9 @@ from torch.nn import functional
 from roadaware.errors import UsageError
 from roadaware.io.sources import to_printable
 from roadaware.models.crowd.config import STRIDE_PX, CrowdConfig
-from roadaware.models.crowd.people import MOTION_FEATURES, check_people, describe_motion, pool_boxes
+from roadaware.models.crowd.people import MOTION_FEATURES, build_motion_layers, check_people, describe_motion
 from roadaware.models.pretrained import encode_texts, load_tokenizer
+from roadaware.models.roi import roi_align
 
 # Words: a sentence to numbers of its pieces.
 
@@ -28,7 +29,6 @@ _BEGIN, _PAD, _END, _UNKNOWN = "[CLS]", "[PAD]", "[SEP]", "[UNK]"
 _MARKS = (_BEGIN, _PAD, _END, _UNKNOWN)
 _PAD_PLACE = _MARKS.index(_PAD)
 _LONGEST_WORD = 100
-_PLACE_FEATURES = 8
 
 
 class Encoded(NamedTuple):
@@ -437,238 +437,349 @@ class Matched(NamedTuple):
 
     Args:
         who: (Q, P) logits that the sentence speaks of a person; -inf behind the people of the clip.
-        spans: (Q, P, T, 2) logits that a frame is the first one and the last one of the span, if it is this person.
-        inside: (Q, P, T) logits that a frame is in the span of this person.
+        inside: (Q, P, T) logits that a person does in a frame what the sentence says; 0 where there is no such frame.
     """
 
     who: Tensor
-    spans: Tensor
     inside: Tensor
+
+
+class Said(NamedTuple):
+    """What Q sentences say.
+
+    Args:
+        subject: (Q, width) how the person looks of whom a sentence speaks, by the words before its verb.
+        other: (Q, width) how the other person looks, by the words behind it.
+        place: (Q, 5) weights of `describe_places`: where in the image it happens.
+        actions: (Q, actions) weights of what the person does.
+        relations: (Q, 2 * predicates) weights of what the person does to the other one, then of what the other one does.
+    """
+
+    subject: Tensor
+    other: Tensor
+    place: Tensor
+    actions: Tensor
+    relations: Tensor
+
+
+class SentenceReader(nn.Module):
+    """Reads pieces of words in their order: each beside its two neighbours on either side, before or behind a verb.
+
+    How much of a verb each piece is, is learnt: what comes before the first verb describes the person of whom the sentence
+    speaks, what comes behind it another one ("a man in red pushes the woman in blue").
+
+    Args:
+        words: how many pieces there are.
+        width: numbers of a piece.
+        actions, predicates: how many are scored.
+        dropout: of numbers of pieces.
+    """
+
+    def __init__(self, words: int, width: int, actions: int, predicates: int, dropout: float) -> None:
+        super().__init__()
+        self.pieces = nn.Embedding(max(words, 1), width)
+        nn.init.normal_(self.pieces.weight, 0, 0.3)
+        self.context = nn.Conv1d(width, width, _CONTEXT, padding=_CONTEXT // 2)
+        self.verb, self.counts, self.looks = nn.Linear(width, 1), nn.Linear(width, 1), nn.Linear(width, width)
+        self.sizes = (_PLACES, actions, 2 * predicates)
+        self.happens = nn.Linear(width, sum(self.sizes))
+        # At first words say nothing of actions: drawn at random they would speak of fifty at once.
+        nn.init.zeros_(self.happens.weight)
+        nn.init.zeros_(self.happens.bias)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Said:
+        """What sentences say, of pieces (Q, L) and which of them count."""
+        held = mask.to(self.pieces.weight)[..., None]
+        words = self.dropout(self.pieces(ids)) * held
+        words = words + functional.relu(self.context(words.transpose(1, 2))).transpose(1, 2)
+        # Rarely a verb at first, so that all pieces describe the person until verbs are known.
+        verbs = functional.softplus(self.verb(words) - 2) * held
+        before = torch.exp(verbs - verbs.cumsum(dim=1))
+        looks = self.looks(words) * self.counts(words).sigmoid() * held
+        happens = (self.happens(words) * held).sum(dim=1).split(self.sizes, dim=1)
+        return Said((before * looks).sum(dim=1), ((1 - before) * looks).sum(dim=1), *happens)
+
+
+class AppearanceEncoder(nn.Module):
+    """How people look: the colours of 8x4 cells of their bodies and their shapes, over the frames that show them well.
+
+    Args:
+        width: numbers of a person.
+        dropout: of numbers between the layers.
+    """
+
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__()
+        inner = 3 * math.prod(_BODY_CELLS)
+        self.frame = nn.Sequential(nn.Linear(inner + _SHAPES, inner), nn.ReLU(), nn.Dropout(dropout))
+        self.clear, self.last, self.norm = nn.Linear(inner, 1), nn.Linear(inner, width), nn.LayerNorm(width)
+
+    def forward(self, image: Tensor, boxes: Tensor, size: Tensor) -> Tensor:
+        """(P, width) of people.
+
+        Args:
+            image: (T, 3, H / 8, W / 8) colours in -1 to 1.
+            boxes: (P, T, 4) in pixels.
+            size: (2,) W and H.
+        """
+        if self.training:
+            # Light of another colour, and brighter or darker.
+            gain = (1 + 0.15 * torch.randn(3, 1, 1, device=image.device)) * (
+                1 + 0.15 * float(torch.randn(()))
+            )
+            image = (image + 1) * gain - 1 + 0.05 * torch.randn(3, 1, 1, device=image.device)
+        people, frames = boxes.shape[:2]
+        moments = torch.arange(frames, device=boxes.device).repeat(people)
+        cells = roi_align(
+            image, boxes.flatten(0, 1), moments, size=_BODY_CELLS, scale=2 / STRIDE_PX, samples=2
+        )
+        seen = self.frame(
+            torch.cat([cells.flatten(1).view(people, frames, -1), describe_shapes(boxes, size)], dim=2)
+        )
+        weight = self.clear(seen).squeeze(2) + 2 * measure_openness(boxes).clamp(min=0.05).log()
+        looks: Tensor = self.norm(torch.einsum("pt,ptd->pd", weight.softmax(dim=1), self.last(seen)))
+        return looks
+
+
+_CONTEXT, _BODY_CELLS, _PLACES, _SHAPES = 5, (8, 4), 5, 4
+_PARTNERS, _MOST_PAIRS = 31, 8192
+"""Others beside whom a person is looked at, and pairs of people of a clip, about: of a crowd the nearest."""
+_OWN_DEEDS = 48
+"""Numbers of what tracks say where no head of actions scores them."""
 
 
 class PeopleGroundingHead(nn.Module):
     """Of whom a sentence speaks, and when it happens, where the tracks of people are known. Ours.
 
-    A person is a token in every frame: the cells of the body with their colours (`measure_colours`: sentences name clothes,
-    and a trunk that learnt actions hardly keeps them), its place, size and motion. Tokens look at the other frames of the
-    person, at the other people of the frame, and then at the words; behind that at the frames again. A track is
-    looked for, in place of a box in each frame: two cores learn that from some thousand sentences, and not the other.
-    When it happens is told by what somebody does: each word has a weight for each action, and their sum over the words times
-    the scores of the actions in a frame, by the head of actions, is added to the logit of that frame.
+    The answer is a track and a span: two cores learn that from some thousand sentences, and not a box in each frame. A
+    sentence says how a person looks, what they do, to whom, and where (`SentenceReader`); people are told by the colours of
+    their bodies (`AppearanceEncoder`), by what the heads of actions and relations score of their tracks, and by their places.
+    Each person is scored together with each other one near (`list_partners`), and what both say is summed over the others: "a
+    man in red pushes the woman in blue" speaks of a man who looks so, who pushes somebody who looks so. The map of the trunk
+    has no say: what people wear and do is hardly in it.
 
     Args:
         config: of the network.
-        words: pieces of words, as `Vocabulary.words`.
-        channels: of the trunk's map.
-        text: reads sentences in place of a small RoBERTa (`open_text`).
-        actions: how many the head of actions scores; 0 where there is no such head.
+        words: how many pieces of words there are.
+        actions: how many the head of actions scores; 0 where there is none, so that what tracks say is learnt here.
+        predicates: how many the head of relations scores; 0 where there is none.
     """
 
-    def __init__(
-        self,
-        config: CrowdConfig,
-        words: Sequence[str],
-        channels: int,
-        text: TextEncoder | None = None,
-        actions: int = 0,
-    ) -> None:
+    def __init__(self, config: CrowdConfig, words: int, actions: int = 0, predicates: int = 0) -> None:
         super().__init__()
-        width, narrow = config.grounding_width, max(1, config.grounding_width // 2)
-        self.config, self.cells = config, max(1, config.roi // 2)
-        self.text = text or TextEncoder(config, len(words))
-        self.from_text = nn.Linear(self.text.width, width)
-        self.text_norm, self.text_dropout = nn.LayerNorm(width, eps=1e-12), nn.Dropout(config.dropout)
-        self.from_map = nn.Conv2d(channels, narrow, 1)
-        self.body = nn.Linear((narrow + COLOURS) * self.cells**2, width)
-        self.place = nn.Sequential(nn.Linear(_PLACE_FEATURES, width), nn.ReLU(), nn.Linear(width, width))
-        self.motion = nn.Sequential(nn.Linear(MOTION_FEATURES, width), nn.ReLU(), nn.Linear(width, width))
-        self.doing = nn.Linear(actions, width) if actions else None
-        for layer in (self.motion[-1], self.doing):
-            if isinstance(layer, nn.Linear):
-                # What tracks add is learnt beside cells and colours: at first it is nothing.
-                nn.init.zeros_(layer.weight)
-                nn.init.zeros_(layer.bias)
-        self.norm = nn.LayerNorm(width)
-        self.over_frames = nn.ModuleList(EncoderLayer(config) for _ in range(max(1, config.encoder_layers)))
-        self.over_people = EncoderLayer(config)
-        self.over_words = WordLayer(config)
-        self.behind = nn.ModuleList(EncoderLayer(config) for _ in range(config.decoder_layers))
-        self.who = nn.Sequential(nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, 1))
-        # Beside the transformer, what is learnt first: whether the words of a sentence and a person lie in one direction.
-        self.meaning = nn.EmbeddingBag(
-            max(len(words), 1), width, mode="sum", padding_idx=_PAD_PLACE if words else None
-        )
-        self.look = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
-        self.likeness = nn.Parameter(torch.tensor(10.0))
-        self.deeds: nn.EmbeddingBag | None = None
-        if actions:
-            self.deeds = nn.EmbeddingBag(
-                max(len(words), 1), actions, mode="sum", padding_idx=_PAD_PLACE if words else None
-            )
-            # At first words say nothing of actions: drawn at random they would speak of fifty at once.
-            nn.init.zeros_(self.deeds.weight)
-        self.when = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 3))
+        width, rate = config.sentence_width, 2 * config.dropout
+        self.config, self.actions, self.predicates = config, actions or _OWN_DEEDS, predicates
+        self.motion = None if actions else build_motion_layers(MOTION_FEATURES, width, _OWN_DEEDS)
+        self.reader = SentenceReader(words, width, self.actions, predicates, rate)
+        self.appearance = AppearanceEncoder(width, rate)
+        self.likeness = nn.Parameter(torch.tensor(0.5 / math.sqrt(width)))
+        # How much a good moment counts for more than a long time, as the factor of a soft maximum.
+        self.sharpness = nn.Parameter(torch.tensor(1.0))
+        self.trust, self.base = nn.Parameter(torch.tensor(0.0)), nn.Parameter(torch.tensor(-1.0))
+        self.smooth = nn.Parameter(torch.tensor([0.0, 0.0, 0.2, 0.6, 0.2, 0.0, 0.0]))
 
     def forward(
         self,
-        map: Tensor,
+        colours: Tensor,
         ids: Tensor,
         mask: Tensor,
         boxes: Tensor,
         owner: Tensor,
         clip: Tensor | None = None,
         frames: Tensor | None = None,
-        colours: Tensor | None = None,
         tracks: Tensor | None = None,
         doing: Tensor | None = None,
+        partners: Tensor | None = None,
+        bonds: Tensor | None = None,
     ) -> Matched:
         """How well each person goes with each sentence.
 
         Args:
-            map: (B, C, T, H, W) of the trunk; padding of shorter clips stands behind.
+            colours: (B, 12, T, H / 16, W / 16) as `measure_colours` gives them, in -1 to 1; padding of shorter clips stands
+                behind.
             ids, mask: (Q, L) of the sentences, as `WordReader.encode` makes them.
             boxes: (n, T, 4) x1, y1, x2, y2 in pixels of every person in every frame of its clip; where one is not
                 seen, the box of the nearest frame.
             owner: (n,) int64, which of the B clips each person is in, rising.
             clip: (Q,) int64, which clip each sentence is asked of (default: one each, in their order).
             frames: (B, T) bool, which frames are of the clip (default: all).
-            colours: (B, 12, T, H, W) as `measure_colours` gives them (default: grey).
             tracks: (n, T, K, 4) the boxes of each person around each frame, see `people.describe_motion` (default: their
-                motion is not known).
+                motion is not known); read where there is no head of actions.
             doing: (n, T, actions) scores in [0, 1] of what each does in each frame (default: not known).
+            partners: (n, O) as `list_partners` gives them (default: everybody is looked at alone).
+            bonds: (n, O, T, 2 * predicates) scores in [0, 1] of what each does to each partner, then of what that one does to
+                them (default: not known).
 
         Raises:
             UsageError: if a clip has no frame or more than `max_frames`, boxes, colours or clips are none, or a sentence
                 has no clip.
         """
-        batch, time = len(map), map.shape[2]
-        clip = torch.arange(len(ids), device=map.device) if clip is None else clip
-        if len(clip) != len(ids) or ids.shape != mask.shape:
-            raise UsageError(
-                f"{len(clip)} clips and {len(ids)} sentences: give each sentence a clip and a mask"
+        clip = torch.arange(len(ids), device=ids.device) if clip is None else clip
+        frames = _check_clips(self.config, colours, ids, mask, boxes, owner, clip, frames)
+        batch, time = frames.shape
+        size = colours.new_tensor([colours.shape[4], colours.shape[3]]) * STRIDE_PX
+        if doing is None and self.motion is not None and tracks is not None:
+            moments = owner[:, None] * time + torch.arange(time, device=owner.device)
+            motion = describe_motion(tracks.flatten(0, 1), moments.flatten(), size)
+            doing = self.motion(motion).sigmoid().view(*boxes.shape[:2], -1)
+        doing = boxes.new_zeros(*boxes.shape[:2], self.actions) if doing is None else doing
+        partners = owner.new_zeros(len(owner), 0) if partners is None else partners
+        if bonds is None:
+            bonds = boxes.new_zeros(*partners.shape, time, 2 * self.predicates)
+        said = self.reader(ids, mask)
+        people = max(1, int(torch.bincount(owner, minlength=batch).max()))
+        who = boxes.new_full((len(ids), people), -math.inf)
+        inside = boxes.new_zeros(len(ids), people, time)
+        for number in torch.unique(clip).tolist():
+            asked, own = (clip == number).nonzero().flatten(), (owner == number).nonzero().flatten()
+            held = int(frames[number].sum())
+            if not len(own):
+                continue
+            kept = partners[own][:, : int((partners[own] >= 0).sum(dim=1).max())]
+            image = functional.pixel_shuffle(colours[number, :, :held].transpose(0, 1), 2)
+            found = self._compare(
+                Said(*(part[asked] for part in said)),
+                self.appearance(image, boxes[own, :held], size),
+                describe_places(boxes[own, :held], size),
+                doing[own, :held],
+                kept - own[0],
+                bonds[own, : kept.shape[1], :held],
             )
-        if len(clip) and not 0 <= int(clip.min()) <= int(clip.max()) < batch:
-            raise UsageError(f"sentences are asked of clips 0 to {batch - 1}, one each")
-        if not 0 < time <= self.config.max_frames:
-            raise UsageError(f"a clip has 1 to {self.config.max_frames} frames, not {time}: take fewer")
-        check_people(boxes, owner, batch)
-        if boxes.ndim != 3 or boxes.shape[1] != time or bool((owner.diff() < 0).any()):
-            raise UsageError(
-                f"{tuple(boxes.shape)} boxes: give each person, clip by clip, one in each of {time} frames"
+            columns = torch.arange(len(own), device=own.device)
+            who = who.index_put((asked[:, None], columns), found.who)
+            inside = inside.index_put(
+                (asked[:, None, None], columns[:, None], torch.arange(held, device=own.device)), found.inside
             )
-        frames = torch.ones(batch, time, dtype=torch.bool, device=map.device) if frames is None else frames
-        if not bool(frames.any(dim=1).all()):
-            raise UsageError("a clip has no frame: its mask is empty")
+        return Matched(who, inside)
 
-        if colours is None:
-            colours = map.new_zeros(batch, COLOURS, *map.shape[2:])
-        if colours.shape != (batch, COLOURS, *map.shape[2:]):
-            raise UsageError(
-                f"{tuple(colours.shape)} colours of a map {tuple(map.shape)}: give (B, {COLOURS}, T, H, W)"
-            )
-        tokens, there, looks, acts = self._see(map, colours, boxes, owner, frames, tracks, doing)
-        words = self.text_dropout(self.text_norm(self.from_text(self.text(ids, mask))))
-        people = tokens.shape[1]
-        # (Q, P * T, width): every person of its clip in every frame, beside its sentence.
-        asked = self.over_words(tokens[clip].flatten(1, 2), words, ~mask)
-        asked = asked.unflatten(1, (people, time)).flatten(0, 1)
-        lost = ~frames[clip].repeat_interleave(people, dim=0)
-        for layer in self.behind:
-            asked = layer(asked, time_sines(time, asked.shape[2], map.device), lost)
-        when = self.when(asked).unflatten(0, (len(clip), people))
-        weight = when[..., 2].masked_fill(~frames[clip][:, None], -math.inf).softmax(dim=2)
-        asked = asked.unflatten(0, (len(clip), people))
-        mean = torch.einsum("qpt,qptd->qpd", weight, asked)
-        most = asked.masked_fill(~frames[clip][:, None, :, None], -math.inf).amax(dim=2)
-        who = self.who(torch.cat([mean, most], dim=2)).squeeze(2)
-        # Pieces of other vocabularies, which a given RoBERTa reads, have no meaning of their own here.
-        pieces = ids.clamp(max=self.meaning.num_embeddings - 1)
-        said = functional.normalize(self.meaning(pieces), dim=1)
-        alike = self.likeness * torch.einsum("qd,qptd->qpt", said, functional.normalize(looks[clip], dim=3))
-        kept = frames[clip][:, None].to(alike)
-        who = who + (alike * kept).sum(dim=2) / kept.sum(dim=2)
-        inside = when[..., 2] + alike
-        if self.deeds is not None and acts is not None:
-            done = torch.einsum("qa,qpta->qpt", self.deeds(pieces), acts[clip])
-            inside = inside + done
-            # Whoever is spoken of does it at some time of the clip, not in all of it.
-            who = who + done.masked_fill(~frames[clip][:, None], -math.inf).amax(dim=2)
-        return Matched(who.masked_fill(~there[clip], -math.inf), when[..., :2], inside)
-
-    def _see(
-        self,
-        map: Tensor,
-        colours: Tensor,
-        boxes: Tensor,
-        owner: Tensor,
-        frames: Tensor,
-        tracks: Tensor | None,
-        doing: Tensor | None,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        """(B, P, T, width) tokens of people in frames, (B, P) which people there are, (B, P, T, width) how they look, and
-        (B, P, T, actions) the square roots of the scores of what they do.
+    def _compare(
+        self, said: Said, looks: Tensor, places: Tensor, doing: Tensor, partners: Tensor, bonds: Tensor
+    ) -> Matched:
+        """Of one clip: Q sentences beside P people with looks (P, width), places (P, T, 5), deeds (P, T, actions), and each
+        beside O partners (P, O) with bonds (P, O, T, 2 * predicates).
         """
-        batch, _, time, height, width = map.shape
-        if not len(boxes):
-            nobody = torch.zeros(batch, 1, dtype=torch.bool, device=map.device)
-            empty = map.new_zeros(batch, 1, time, self.config.grounding_width)
-            return empty, nobody, empty, None
-        maps = self.from_map(map.transpose(1, 2).flatten(0, 1))
-        maps = torch.cat([maps, colours.transpose(1, 2).flatten(0, 1)], dim=1)
-        moments = (owner[:, None] * time + torch.arange(time, device=map.device)).flatten()
-        bodies = pool_boxes(maps, boxes.flatten(0, 1), moments, self.cells).flatten(1)
-        image = map.new_tensor([width, height, width, height]) * STRIDE_PX
-        each = functional.relu(self.body(bodies)).view(len(boxes), time, -1)
-        each = self.norm(each + self.place(describe_tracks(boxes, image)))
-        look = self.look(each)
-        if tracks is not None:
-            moving = describe_motion(tracks.flatten(0, 1), moments, image[:2])
-            each = each + self.motion(moving).view_as(each)
+        subject, other = (self.likeness * part @ looks.T for part in (said.subject, said.other))
         # Of rare actions a score of a tenth says much: roots bring it nearer to that of a sure one.
-        acts = None if doing is None or self.doing is None else doing.clamp(0, 1).sqrt()
-        if acts is not None and self.doing is not None:
-            each = each + self.doing(acts)
-        lost = ~frames[owner]
-        for layer in self.over_frames:
-            each = layer(each, time_sines(time, each.shape[2], map.device), lost)
+        alone = torch.einsum("qa,pta->qpt", said.actions, doing.clamp(1e-6, 1).sqrt())
+        alone = alone + torch.einsum("qc,ptc->qpt", said.place, places)
+        if partners.shape[1]:
+            # (Q, P, O, T): what is done if it is this person and that partner.
+            bound = torch.einsum("qr,potr->qpot", said.relations, bonds.clamp(1e-6, 1).sqrt())
+            done = alone[:, :, None] + bound
+            some_time = self._soft_maximum(done)
+            fitting = other[:, partners]
+            who = subject + (fitting + some_time).logsumexp(dim=2)
+            inside = torch.einsum("qpo,qpot->qpt", (fitting + self.trust * some_time).softmax(dim=2), done)
+        else:
+            who, inside = subject + self._soft_maximum(alone), alone
+        reach = len(self.smooth) // 2
+        inside = functional.conv1d(inside.flatten(0, 1)[:, None], self.smooth[None, None], padding=reach)
+        return Matched(who, inside.view_as(alone) + self.base)
 
-        counts = torch.bincount(owner, minlength=batch)
-        row = torch.arange(len(owner), device=map.device) - (counts.cumsum(0) - counts)[owner]
-        # A clip without anybody has one place all the same, which is never chosen.
-        people = max(1, int(counts.max()))
-        room = each.new_zeros(batch, people, time, each.shape[2])
-        tokens, looks = (room.index_put((owner, row), values) for values in (each, look))
-        if acts is not None:
-            acts = acts.new_zeros(batch, people, *acts.shape[1:]).index_put((owner, row), acts)
-        there = torch.arange(people, device=map.device)[None] < counts[:, None]
-        nobody = (~there).clone()
-        nobody[:, 0] = False
-        frame_by_frame = tokens.transpose(1, 2).flatten(0, 1)
-        beside = self.over_people(
-            frame_by_frame, torch.zeros_like(frame_by_frame[:1, :1]), nobody.repeat_interleave(time, dim=0)
+    def _soft_maximum(self, values: Tensor) -> Tensor:
+        """Between mean and maximum over the last axis: whoever is spoken of does it at some time, not in all of the clip."""
+        factor = self.sharpness.clamp(min=0.2)
+        return ((values * factor).logsumexp(dim=-1) - math.log(values.shape[-1])) / factor
+
+
+def _check_clips(
+    config: CrowdConfig,
+    colours: Tensor,
+    ids: Tensor,
+    mask: Tensor,
+    boxes: Tensor,
+    owner: Tensor,
+    clip: Tensor,
+    frames: Tensor | None,
+) -> Tensor:
+    """(B, T) bool which frames are of each clip; refuses what no question about people is."""
+    if colours.ndim != 5 or colours.shape[1] != COLOURS:
+        raise UsageError(f"{tuple(colours.shape)} colours: give (B, {COLOURS}, T, H, W)")
+    batch, time = len(colours), colours.shape[2]
+    if len(clip) != len(ids) or ids.shape != mask.shape:
+        raise UsageError(f"{len(clip)} clips and {len(ids)} sentences: give each sentence a clip and a mask")
+    if len(clip) and not 0 <= int(clip.min()) <= int(clip.max()) < batch:
+        raise UsageError(f"sentences are asked of clips 0 to {batch - 1}, one each")
+    if not 0 < time <= config.max_frames:
+        raise UsageError(f"a clip has 1 to {config.max_frames} frames, not {time}: take fewer")
+    check_people(boxes, owner, batch)
+    if boxes.ndim != 3 or boxes.shape[1] != time or bool((owner.diff() < 0).any()):
+        raise UsageError(
+            f"{tuple(boxes.shape)} boxes: give each person, clip by clip, one in each of {time} frames"
         )
-        return beside.unflatten(0, (batch, time)).transpose(1, 2), there, looks, acts
+    frames = torch.ones(batch, time, dtype=torch.bool, device=colours.device) if frames is None else frames
+    if not bool(frames.any(dim=1).all()):
+        raise UsageError("a clip has no frame: its mask is empty")
+    return frames
 
 
-class WordLayer(nn.Module):
-    """Tokens look at words, then two layers; norms come after."""
+def list_partners(boxes: Tensor, owner: Tensor) -> Tensor:
+    """(n, O) int64 the rows of the others of the clip of each person, the nearest first; -1 where there are fewer.
 
-    def __init__(self, config: CrowdConfig) -> None:
-        super().__init__()
-        width, rate = config.grounding_width, config.dropout
-        self.attention = nn.MultiheadAttention(width, config.attention_heads, rate, batch_first=True)
-        self.feed = feed_forward(config)
-        self.both = nn.Linear(2 * width, width)
-        self.norm1, self.norm2, self.dropout = nn.LayerNorm(width), nn.LayerNorm(width), nn.Dropout(rate)
+    Near means that their centres come near each other in some frame, in heights. Of a crowd the nearest 31 are taken, or
+    fewer where there would be more than some 8,000 pairs.
 
-    def forward(self, tokens: Tensor, words: Tensor, padding: Tensor) -> Tensor:
-        """(N, S, width) of tokens (N, S, width) and words (N, L, width), of which `padding` (N, L) are none."""
-        read, _ = self.attention(tokens, words, words, key_padding_mask=padding, need_weights=False)
-        # Their product says where both agree, which a sum does not.
-        read = self.both(torch.cat([read, read * tokens], dim=2))
-        tokens = self.norm1(tokens + self.dropout(read))
-        out: Tensor = self.norm2(tokens + self.dropout(self.feed(tokens)))
-        return out
+    Args:
+        boxes: (n, T, 4) in pixels.
+        owner: (n,) int64, the clip of each, rising.
+    """
+    counts = torch.bincount(owner) if len(owner) else owner.new_zeros(1)
+    found = owner.new_full((len(owner), min(_PARTNERS, max(0, int(counts.max()) - 1))), -1)
+    for number in torch.unique(owner).tolist():
+        rows = (owner == number).nonzero().flatten()
+        most = min(len(rows) - 1, _PARTNERS, max(1, _MOST_PAIRS // len(rows)))
+        own = boxes[rows]
+        centres, heights = (own[..., :2] + own[..., 2:]) / 2, (own[..., 3] - own[..., 1]).clamp(min=1)
+        nearest = boxes.new_full((len(rows), len(rows)), math.inf)
+        for frame in range(boxes.shape[1]):
+            apart = torch.cdist(centres[:, frame], centres[:, frame])
+            tall = (heights[:, frame, None] + heights[None, :, frame]) / 2
+            nearest = torch.minimum(nearest, apart / tall)
+        nearest.fill_diagonal_(math.inf)
+        found[rows, :most] = rows[nearest.argsort(dim=1, stable=True)[:, :most]]
+    return found
+
+
+def measure_openness(boxes: Tensor) -> Tensor:
+    """(P, T) the share of the box of each person that no other one covers most of; who stands lower in the image is in front.
+
+    Args:
+        boxes: (P, T, 4) in pixels.
+    """
+    found = []
+    for frame in boxes.unbind(dim=1):
+        size = (frame[:, 2:] - frame[:, :2]).clamp(min=1)
+        inner = torch.minimum(frame[:, None, 2:], frame[None, :, 2:]) - torch.maximum(
+            frame[:, None, :2], frame[None, :, :2]
+        )
+        shared = inner.clamp(min=0).prod(dim=2) * (frame[None, :, 3] > frame[:, None, 3])
+        found.append(1 - shared.amax(dim=1) / size.prod(dim=1))
+    return torch.stack(found, dim=1).clamp(0, 1)
+
+
+def describe_shapes(boxes: Tensor, size: Tensor) -> Tensor:
+    """(P, T, 4) height, width over height, lower edge, and height for where people stand, of boxes (P, T, 4); each about 1.
+
+    Args:
+        boxes: in pixels.
+        size: (2,) of the image.
+    """
+    wide, high = (boxes[..., 2:] - boxes[..., :2]).clamp(min=1).unbind(dim=2)
+    # People of these scenes are about a quarter of the image tall.
+    tall, lower = (high / size[1]).log() + 1.3, boxes[..., 3] / size[1]
+    return torch.stack([tall, (wide / high).log(), 2 * lower - 1, tall - lower.clamp(min=0.2).log()], dim=2)
+
+
+def describe_places(boxes: Tensor, size: Tensor) -> Tensor:
+    """(P, T, 5) where people are between left (-1) and right (1), its square, and whether right, left or in the middle.
+
+    Args:
+        boxes: (P, T, 4) in pixels.
+        size: (2,) of the image.
+    """
+    x = (boxes[..., 0] + boxes[..., 2]) / size[0] - 1
+    return torch.stack([x, x**2, (x > 0.2).to(x), (x < -0.2).to(x), (x.abs() < 0.25).to(x)], dim=2)
 
 
 COLOURS = 12
@@ -686,24 +797,3 @@ def measure_colours(images: Tensor, size: tuple[int, int]) -> Tensor:
     held = functional.pad(held, (0, size[1] - held.shape[3], 0, size[0] - held.shape[2]))
     quarters = functional.pixel_unshuffle(functional.avg_pool2d(held, STRIDE_PX // 2), 2)
     return quarters.round().to(torch.uint8).transpose(0, 1).contiguous()
-
-
-def describe_tracks(boxes: Tensor, image: Tensor) -> Tensor:
-    """(n, T, 8) where people are and how they move.
-
-    Args:
-        boxes: (n, T, 4) in pixels.
-        image: (4,) width, height, width, height.
-
-    Returns:
-        Centre in parts of the image, -1 to 1 (2), logarithms of width and height in parts of it (2), motion of the
-        centre to the frame before in heights (2), change of the logarithm of the height (1), and height over width as a
-        logarithm (1).
-    """
-    size = (boxes[..., 2:] - boxes[..., :2]).clamp(min=1)
-    centre = (boxes[..., :2] + boxes[..., 2:]) / 2
-    parts = size / image[:2]
-    moved = functional.pad(centre[:, 1:] - centre[:, :-1], (0, 0, 1, 0)) / size[..., 1:]
-    grown = functional.pad(size[:, 1:, 1:].log() - size[:, :-1, 1:].log(), (0, 0, 1, 0))
-    shape = (size[..., 1:] / size[..., :1]).log()
-    return torch.cat([2 * centre / image[:2] - 1, parts.log(), moved, grown, shape], dim=2).clamp(-10, 10)

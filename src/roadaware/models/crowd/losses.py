@@ -187,22 +187,22 @@ def grounding(
 
 
 class MatchingLoss(NamedTuple):
-    """The loss of sentences that are compared with people, and its parts before their weights.
+    """The loss of sentences that are compared with people, and its parts.
 
     Args:
-        total: weighed: who 1, spans 10, inside 1.
+        total: their sum.
         who: cross-entropy over the people of the clip.
-        span: of the person who is spoken of, as `spans`.
         inside: binary cross-entropy of all people and frames; frames of the span count as much as all others.
+        when: binary cross-entropy of the frames of the person who is spoken of.
     """
 
     total: Tensor
     who: Tensor
-    span: Tensor
     inside: Tensor
+    when: Tensor
 
 
-def matching(found: Matched, person: Tensor, span: Tensor, mask: Tensor, sigma: float = 1.0) -> MatchingLoss:
+def matching(found: Matched, person: Tensor, span: Tensor, mask: Tensor) -> MatchingLoss:
     """The loss of sentences where people are known. Ours.
 
     Args:
@@ -210,25 +210,26 @@ def matching(found: Matched, person: Tensor, span: Tensor, mask: Tensor, sigma: 
         person: (Q,) int64, who is spoken of among the people of the clip; -1 where nobody does what the sentence says.
         span: (Q, 2) int64, the first and the last frame inside.
         mask: (Q, T) bool, which frames are of the clip.
-        sigma: as of `spans`.
     """
     rows = (person >= 0).nonzero().flatten()
-    who = span_loss = found.who.new_zeros(())
+    who = found.who.new_zeros(())
     frames = torch.arange(mask.shape[1], device=mask.device)
     target = torch.zeros_like(found.inside)
     if len(rows):
         who = functional.cross_entropy(found.who[rows], person[rows])
-        span_loss = spans(found.spans[rows, person[rows]], span[rows], mask[rows], sigma)
         held = (frames[None] >= span[rows, :1]) & (frames[None] <= span[rows, 1:])
         target[rows, person[rows]] = held.to(target)
     counted = (found.who > -torch.inf)[:, :, None] & mask[:, None]
     each = functional.binary_cross_entropy_with_logits(found.inside, target, reduction="none")
-    parts = [
-        (each * share).sum() / share.sum().clamp(min=1)
-        for share in (target * counted, (1 - target) * counted)
-    ]
-    inside = (parts[0] + parts[1]) / 2
-    return MatchingLoss(who + 10 * span_loss + inside, who, span_loss, inside)
+
+    def mean(share: Tensor) -> Tensor:
+        return (each * share).sum() / share.sum().clamp(min=1)
+
+    inside = (mean(target * counted) + mean((1 - target) * counted)) / 2
+    own = torch.zeros_like(target)
+    own[rows, person[rows]] = 1
+    when = mean(own * counted)
+    return MatchingLoss(who + inside + when, who, inside, when)
 
 
 def simsiam(p1: Tensor, p2: Tensor, z1: Tensor, z2: Tensor) -> Tensor:

@@ -19,8 +19,14 @@ from roadaware import config as configs
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.sources import to_printable
-from roadaware.models.crowd.config import CrowdConfig, Task, Vocabulary
-from roadaware.models.crowd.grounding import GroundingHead, PeopleGroundingHead, TextEncoder
+from roadaware.models.crowd.config import STRIDE_PX, CrowdConfig, Task, Vocabulary
+from roadaware.models.crowd.grounding import (
+    GroundingHead,
+    Matched,
+    PeopleGroundingHead,
+    TextEncoder,
+    list_partners,
+)
 from roadaware.models.crowd.pathfinder import Pathfinder, install
 from roadaware.models.crowd.people import ActionHead, RelationHead
 from roadaware.models.crowd.sound import SoundHead
@@ -39,7 +45,8 @@ from roadaware.models.weights import digest_tensors, load_published, open_networ
 
 BUNDLED = Path(__file__).resolve().parents[2] / "weights" / "compact-road.safetensors"
 """The bundled detector, whose trunk the compact one begins with."""
-_FORMAT = "roadaware-crowd-3"
+_PAIRS_AT_ONCE = 16_384
+_FORMAT = "roadaware-crowd-4"
 
 # Trunks: images to a map whose cells span 16 pixels.
 
@@ -201,10 +208,10 @@ class IntelliCare(nn.Module):
     Args:
         config: what it is.
         vocabulary: the labels that it scores and the words that it reads.
-        text: reads sentences in place of a small RoBERTa (`grounding.open_text`).
+        text: reads sentences in place of a small RoBERTa (`grounding.open_text`), where they are looked for in cells.
 
     Raises:
-        UsageError: if the vocabulary lacks what a task needs, or there is no such dynamic layer.
+        UsageError: if the vocabulary lacks what a task needs, there is no such dynamic layer, or `text` has no use.
 
     Source: supplement of Chaotic World, ICCV 2023, section 4.
     """
@@ -217,6 +224,10 @@ class IntelliCare(nn.Module):
                 raise UsageError(
                     f"the task {task} needs {needed[task]} in the vocabulary, and there are none"
                 )
+        if text is not None and config.grounding == "people":
+            raise UsageError(
+                "a text encoder reads sentences that are looked for in cells: set grounding to cells"
+            )
         self.config, self.vocabulary = config, vocabulary
         self.trunk = build_trunk(config)
         if config.dynamic_layers:
@@ -226,17 +237,27 @@ class IntelliCare(nn.Module):
         # A network without dynamic layers is cut where one with them is, so that kept maps serve both.
         self.trunk.cut_before(config.dynamic_layers or replace(config, blocks=1).dynamic_layers)
         channels = self.trunk.channels
+        # What tracks say is scored by the compact heads of actions and relations alone.
+        scored = [
+            len(labels) if task in config.tasks and config.form == "compact" else 0
+            for task, labels in (("actions", vocabulary.actions), ("relations", vocabulary.predicates))
+        ]
         makers: dict[str, Callable[[], nn.Module]] = {
             "actions": lambda: ActionHead(config, len(vocabulary.actions), channels),
             "relations": lambda: RelationHead(config, len(vocabulary.predicates), channels),
             "grounding": lambda: (
-                PeopleGroundingHead(config, vocabulary.words, channels, text, len(vocabulary.actions))
-                if config.grounding == "people"
+                PeopleGroundingHead(config, len(vocabulary.words), *scored)
+                if self.compares_people
                 else GroundingHead(config, vocabulary.words, channels, text)
             ),
             "sound": lambda: SoundHead(config, len(vocabulary.sounds), channels, len(vocabulary.actions)),
         }
         self.heads = nn.ModuleDict({task: makers[task]() for task in config.tasks})
+
+    @property
+    def compares_people(self) -> bool:
+        """Whether sentences are compared with the tracks and colours of people (`match`), whatever the trunk sees."""
+        return "grounding" in self.config.tasks and self.config.grounding == "people"
 
     @property
     def pathfinder(self) -> Pathfinder:
@@ -286,17 +307,92 @@ class IntelliCare(nn.Module):
             head.motion.train(was)
         return found
 
+    def score_bonds(self, tracks: Tensor, owner: Tensor, partners: Tensor, image: Tensor) -> Tensor | None:
+        """(n, O, T, 2 * predicates) scores in [0, 1] of relations by tracks alone: to each partner, then from them.
+
+        Args:
+            tracks: (n, T, K, 4) as of `people.describe_motion`, around each frame.
+            owner: (n,) int64, the clip of each.
+            partners: (n, O) int64 as `grounding.list_partners` gives them; where there is none scores are 0.
+            image: (2,) its width and height in pixels.
+
+        Returns:
+            None where the network has no compact head of relations.
+        """
+        head = dict(self.heads.items()).get("relations")
+        if not isinstance(head, RelationHead) or head.motion is None:
+            return None
+        count, frames = tracks.shape[:2]
+        one, place = (partners >= 0).nonzero(as_tuple=True)
+        other = partners[one, place]
+        both = torch.cat([one * count + other, other * count + one])
+        known, row = torch.unique(both, return_inverse=True)
+        pairs = torch.stack([known // count, known % count], dim=1) if len(known) else known.view(0, 2)
+        bonds = tracks.new_zeros(*partners.shape, frames, 2 * head.prior.numel())
+        step = max(1, _PAIRS_AT_ONCE // max(1, len(pairs)))
+        with torch.no_grad():
+            was = head.motion.training
+            head.motion.eval()
+            for low in range(0, frames if len(pairs) else 0, step):
+                part = tracks[:, low : low + step].transpose(0, 1)
+                slots = torch.arange(len(part), device=tracks.device)
+                moment = (slots[:, None] * (int(owner.max()) + 1) + owner).flatten()
+                asked = (slots[:, None, None] * count + pairs).flatten(0, 1)
+                scores = (head.judge_motion(part.flatten(0, 1), moment, asked, image) + head.prior).sigmoid()
+                found = scores.view(len(part), len(pairs), -1).transpose(0, 1)[row]
+                bonds[one, place, low : low + step] = torch.cat(found.chunk(2), dim=2)
+            head.motion.train(was)
+        return bonds
+
+    def match(
+        self,
+        colours: Tensor,
+        ids: Tensor,
+        mask: Tensor,
+        boxes: Tensor,
+        owner: Tensor,
+        clip: Tensor | None = None,
+        frames: Tensor | None = None,
+        tracks: Tensor | None = None,
+    ) -> Matched:
+        """How well people go with sentences, by their colours and by what their tracks say.
+
+        Args:
+            colours, ids, mask, boxes, owner, clip, frames, tracks: as of `PeopleGroundingHead.forward`; what people do is not
+                known without `tracks`.
+
+        Raises:
+            UsageError: as of `PeopleGroundingHead.forward`, or if sentences are looked for in cells.
+        """
+        if not self.compares_people:
+            raise UsageError("the network does not compare sentences with people: ask about its map")
+        partners, doing, bonds = list_partners(boxes, owner), None, None
+        if tracks is not None:
+            image = colours.new_tensor([colours.shape[4], colours.shape[3]]) * STRIDE_PX
+            moment = owner[:, None] * tracks.shape[1] + torch.arange(tracks.shape[1], device=owner.device)
+            doing = self.score_deeds(tracks.flatten(0, 1), moment.flatten(), image)
+            doing = None if doing is None else doing.view(*tracks.shape[:2], -1)
+            bonds = self.score_bonds(tracks, owner, partners, image)
+        found: Matched = self.heads["grounding"](
+            colours, ids, mask, boxes, owner, clip, frames, tracks, doing, partners, bonds
+        )
+        return found
+
     def answer(self, map: Tensor, task: Task, **question: Any) -> Any:
         """The answer of a task to a question, from the map that all tasks share.
+
+        Sentences that are compared with people (`match`) see colours in place of the map.
 
         Args:
             map: as `stem` gave it.
             task: which head is asked.
-            question: what its `forward` takes beside the map.
+            question: what its `forward` takes beside the map, or what `match` takes.
 
         Raises:
             UsageError: if the network has no such task, or the question is none.
         """
+        if task == "grounding" and self.compares_people:
+            return self.match(**question)
         return self.heads[task](self.tail(map, task), **question)
 
     def forward(self, images: Tensor, task: Task, **question: Any) -> Any:
@@ -307,9 +403,13 @@ class IntelliCare(nn.Module):
         """A copy for one task: its path, now plain layers, and its head.
 
         Raises:
-            UsageError: if the network has no such task.
+            UsageError: if the network has no such task, or compares sentences with what other heads score of people.
         """
         self._check(task)
+        if task == "grounding" and self.compares_people and len(self.heads) > 1:
+            raise UsageError(
+                "sentences are compared with what the other heads score: they have no path of their own"
+            )
         twin = copy.deepcopy(self)
         if self.config.dynamic_layers:
             trunk = Pathfinder(twin.trunk).pruned(task)
@@ -418,7 +518,7 @@ def open_crowd(path: Path | str, vocabulary: Vocabulary | None = None) -> tuple[
         said = to_printable(repr(facts.get("format")), 60)
         raise InputError(
             f"no crowd network of this version: its format is {said}, not '{_FORMAT}'", where=where,
-            hint="networks of before know nothing of the motion of tracks; train it again with this version",
+            hint="networks of before read sentences in another way; train it again with this version",
         )  # fmt: skip
     try:
         config = configs.from_dict(CrowdConfig, facts["config"])

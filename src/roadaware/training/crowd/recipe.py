@@ -88,7 +88,7 @@ class CrowdClipsRecipe(ClipConfig):
         ears: moments of any film that are only heard, beside each clip of a sound: which classes are heard there is learnt
             too, since a moment that is seen costs a hundred times more.
         motion_steps: steps before the first one of the schedule, in which the compact heads of actions and of relations
-            learn what tracks alone say, and so many each for words and for sounds beside it.
+            learn what tracks alone say, and so many for sounds beside it.
         walks: moments of any film whose tracks alone are known, beside each clip of actions and relations: what tracks say of
             them is learnt on, for the same reason as with `ears`; of the compact form.
         mono: chance that one channel of a sound takes the place of both.
@@ -140,7 +140,8 @@ class CrowdRecipe:
     Args:
         name: of what comes out.
         seed: of the first weights, the order of questions and all that is drawn by chance.
-        tasks: each to its share of the batches, such as `{actions: 2, sound: 1}`.
+        tasks: each to its share of the batches, such as `{actions: 2, sound: 1}`; a head with a share of 0 is there, such as
+            that of `model.weights`, and learns what tracks say (`clips.motion_steps`) alone.
         temperature: of the choice of blocks at the first and at the last step.
         sound_loss: `map`, which needs boxes; or `sspl`, self-supervised as published.
         shuffle_tasks: in training each batch takes the path of another task, drawn at random, so that scores and blocks
@@ -171,7 +172,7 @@ class CrowdRecipe:
         clips, schedule, machine = self.clips, self.schedule, self.machine
         shares = list(self.tasks.values())
         factors = [f for f in schedule.part_lr.values() if not isinstance(f, int | float) or f < 0]
-        good = [isinstance(s, int | float) and not isinstance(s, bool) and 0 < s < 1e6 for s in shares]
+        good = [isinstance(s, int | float) and not isinstance(s, bool) and 0 <= s < 1e6 for s in shares]
         chances = (clips.jitter, clips.crop, clips.wrong, clips.strange, clips.mono)
         counts = (
             clips.frames,
@@ -183,7 +184,7 @@ class CrowdRecipe:
         )
         for holds, wanted in (
             (bool(self.tasks) and set(self.tasks) <= set(TASKS), f"tasks are some of {', '.join(TASKS)}"),
-            (all(good), "the share of a task is a number above 0"),
+            (all(good) and sum(shares) > 0, "the share of a task is a number of 0 or more, and of one at least above 0"),
             (min(self.temperature) > 0, "temperatures are above 0"),
             (bool(self.data.roots), "data.roots names at least one folder"),
             (0 < clips.fps <= 1000 and 0 < clips.sentence_s <= 3600, "clips.fps and sentence_s are above 0"),
@@ -213,6 +214,11 @@ class CrowdRecipe:
     def ordered_tasks(self) -> tuple[Task, ...]:
         """The tasks in their usual order."""
         return tuple(task for task in TASKS if task in self.tasks)
+
+    @property
+    def learnt_tasks(self) -> tuple[Task, ...]:
+        """Those of them with batches."""
+        return tuple(task for task in self.ordered_tasks if self.tasks[task])
 
     def build_config(self) -> CrowdConfig:
         """The config of the network; see `CrowdModelRecipe`."""

@@ -24,7 +24,7 @@ from roadaware.io.files import write_atomically
 from roadaware.io.interrupts import Stop
 from roadaware.models.crowd import losses
 from roadaware.models.crowd.config import CrowdConfig, Task, Vocabulary
-from roadaware.models.crowd.grounding import Matched, WordReader, build_words
+from roadaware.models.crowd.grounding import WordReader, build_words
 from roadaware.models.crowd.network import IntelliCare, begin_trunk, open_crowd, save_crowd
 from roadaware.models.crowd.pathfinder import anneal, count_switches
 from roadaware.scenes.store import save
@@ -51,8 +51,8 @@ MAIN: dict[Task, str] = {
     "sound": "success_auc",
 }
 """Of each task the metric by which networks are compared."""
-_DIVISORS: dict[Task, float] = {"actions": 1.0, "relations": 1.0, "grounding": 10.0, "sound": 1.0}
-"""The loss of grounding is a sum of parts with weights of up to 10."""
+_CELLS_DIVISOR = 10.0
+"""The loss of sentences that are looked for in cells is a sum of parts with weights of up to 10."""
 _RAREST = 10.0
 
 
@@ -113,7 +113,7 @@ class CrowdTrainee(nn.Module):
             # Nobody is near anybody; the loop wants a gradient all the same.
             weight = next(network.heads[task].parameters())
             return weight.sum() * 0, torch.tensor(0)
-        if task == "grounding" and network.config.grounding == "people":
+        if task == "grounding" and network.compares_people:
             matched = losses.matching(found, answer["person"], answer["span"], answer["mask"])
             return matched.total, torch.tensor(len(found.who))
         if task == "grounding":
@@ -137,13 +137,8 @@ class CrowdTrainee(nn.Module):
 
     def _answer(self, map: Tensor, question: Question) -> Any:
         network, path = self.network, question.task
-        if question.task == "grounding" and "tracks" in question.asked:
-            tracks, owner = question.asked["tracks"], question.asked["owner"]
-            moments = owner[:, None] * tracks.shape[1] + torch.arange(tracks.shape[1], device=owner.device)
-            # The map before the dynamic layers may have smaller cells: sizes are those of the question.
-            scores = network.score_deeds(tracks.flatten(0, 1), moments.flatten(), question.image)
-            if scores is not None:
-                question.asked["doing"] = scores.view(*tracks.shape[:2], -1)
+        if question.task == "grounding" and network.compares_people:
+            return network.match(map, **question.asked)
         if self.shuffle_tasks:
             # torch's generator, whose state checkpoints keep: a run that goes on draws the same tasks.
             others = [task for task in network.config.tasks if task != question.task]
@@ -182,7 +177,7 @@ def _draw_view(map: Tensor, share: float = 0.9) -> Tensor:
 
 _MOTION_ROWS, _MOTION_BATCH, _MOTION_LR, _MOTION_DECAY = 200_000, 128, 2e-3, 0.05
 _DEEDS_LR = 2e-2
-"""A word has one weight for each action, which begins at 0 and comes to some units."""
+"""A class of sounds has one weight for each action, which begins at 0 and comes to some units."""
 _MOTION_NOISE = 0.1
 """Added to what tracks say, of which each number is about 1: boxes of a detector are less sure than true ones."""
 
@@ -200,8 +195,8 @@ def learn_motion(
 ) -> bool:
     """Teach the compact heads of actions and relations what tracks alone say, before anything is seen; False if stopped.
 
-    Parts that are frozen stay as they are. On 144 scenes 2,000 steps of each of both heads took 56 s of one core, and as
-    many of words 24 s, while a step of the run, whose clips are seen, takes a second or more.
+    Parts that are frozen stay as they are. On 144 scenes 2,000 steps of each of both heads took 56 s of one core, while a
+    step of the run, whose clips are seen, takes a second or more.
 
     Args:
         network: is changed in place.
@@ -245,35 +240,6 @@ def learn_motion(
                 schedule.step()
                 if progress is not None:
                     progress(number * steps + step + 1, len(tasks) * steps, "steps of tracks")
-    reading: Any = network.heads["grounding"] if "grounding" in config.tasks else None
-    if not steps or getattr(reading, "deeds", None) is None or not _learns(network, "heads.grounding.deeds."):
-        return True
-    # Which words speak of which actions: each sentence beside what people do, frame by frame.
-    rng, device = np.random.default_rng([recipe.seed, 3]), next(reading.parameters()).device
-    base = torch.zeros((), device=device, requires_grad=True)
-    optimizer = torch.optim.AdamW([*reading.deeds.parameters(), base], lr=_DEEDS_LR, weight_decay=0)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _DEEDS_LR, steps, pct_start=0.1)
-    reader = WordReader(network.vocabulary.words, config.max_tokens)
-    asks = clips.asks["grounding"]
-    for step in range(steps):
-        if stopped():
-            return False
-        video, row = asks[int(rng.integers(len(asks)))].tolist()
-        asked = clips.describe_sentences((video, row), rng, reader)
-        scores = network.score_deeds(asked.tracks.to(device), asked.moment.to(device), asked.image.to(device))
-        if scores is None:
-            return True
-        acts = scores.view(-1, asked.mask.shape[1], scores.shape[1]).sqrt()
-        done = torch.einsum("qa,pta->qpt", reading.deeds(asked.ids.to(device)), acts)
-        matched = Matched(done.amax(dim=2), torch.zeros(*done.shape, 2, device=device), done + base)
-        answer = (asked.person.to(device), asked.span.to(device), asked.mask.to(device))
-        parts = losses.matching(matched, *answer)
-        optimizer.zero_grad()
-        torch.autograd.backward(parts.who + parts.inside)
-        optimizer.step()
-        schedule.step()
-        if progress is not None:
-            progress(step + 1, steps, "steps of words and deeds")
     return True
 
 
@@ -433,7 +399,8 @@ class CrowdLearner:
         """As of `Trainable`: one part, of the task of the batch."""
         question = build_question(batch.samples, self.crowd.config, self.reader, device)
         mean, count = model(question)
-        return {question.task: Part(mean, count.to(device), _DIVISORS[question.task])}
+        in_cells = question.task == "grounding" and not self.crowd.compares_people
+        return {question.task: Part(mean, count.to(device), _CELLS_DIVISOR if in_cells else 1.0)}
 
 
 # How answers are judged.
@@ -511,12 +478,12 @@ class CrowdRun(Run[CrowdRecipe]):
         cache = int(recipe.machine.cache_gb * 1e9) if recipe.model.train_trunk else 0
         self.footing = Footing(of, maps, recipe.clips.size_px, cache)
         self._leave_out_silent(of)
-        for task in config.tasks:
+        for task in recipe.learnt_tasks:
             if not len(of.asks[task]):
                 raise UsageError(
                     f"nothing of the task {task} can be learnt from these videos: leave it out of `tasks`"
                 )
-        if "grounding" in config.tasks and config.grounding == "people" and not has_others(of):
+        if "grounding" in recipe.learnt_tasks and config.grounding == "people" and not has_others(of):
             raise UsageError(
                 "the only people with boxes are those of whom the sentences speak, so that who it is cannot be learnt: "
                 "set model.fields.grounding to cells, which looks for a box in each frame"
@@ -534,7 +501,7 @@ class CrowdRun(Run[CrowdRecipe]):
     def _leave_out_silent(self, of: CrowdSet) -> None:
         """Take away questions about sounds of films that have none."""
         asks = of.asks["sound"]
-        videos = np.unique(asks[:, 0]).tolist() if "sound" in self.recipe.tasks else []
+        videos = np.unique(asks[:, 0]).tolist() if "sound" in self.recipe.learnt_tasks else []
         silent = [video for video in videos if self.footing.sound(video) is None]
         if silent:
             _log.warning("%d videos have no sound; their sounds are not learnt", len(silent))
@@ -563,12 +530,12 @@ class CrowdRun(Run[CrowdRecipe]):
 
     def go(self, stop: Stop) -> TrainedDetector:
         """As of `Run`, once the maps that are kept have been made."""
-        for task in self.recipe.ordered_tasks:
+        for task in self.recipe.learnt_tasks:
             if not _learns(self.crowd.crowd, "trunk.", f"heads.{task}."):
                 raise UsageError(
                     f"nothing of the task {task} can learn: model.freeze keeps the trunk and its head; take it out of `tasks`"
                 )
-        if not self.recipe.model.train_trunk:
+        if not self.recipe.model.train_trunk and self.questions.see_maps:
             count = len(self.footing.of.videos)
             for video in range(count):
                 if stop:
@@ -631,7 +598,10 @@ class CrowdRun(Run[CrowdRecipe]):
     ) -> dict[Task, Predictions]:
         network = self._copy(weights)
         judged.footing.use(network)
-        return Answerer(network, judged.footing, self.recipe.clips, every_box=every_box).answer(judged.scenes)
+        tasks = self.recipe.learnt_tasks
+        return Answerer(network, judged.footing, self.recipe.clips, every_box=every_box, tasks=tasks).answer(
+            judged.scenes
+        )
 
     def _copy(self, weights: Mapping[str, Tensor] | None) -> IntelliCare:
         kept = copy.deepcopy(self.crowd.crowd).cpu().eval()
@@ -681,7 +651,9 @@ class CrowdRun(Run[CrowdRecipe]):
     def _write_predictions(self, network: IntelliCare, judged: Judged) -> None:
         """What the network that was kept says of what it is judged on, a saved set for each task."""
         judged.footing.use(network)
-        found = Answerer(network, judged.footing, self.recipe.clips).answer(judged.scenes)
+        found = Answerer(network, judged.footing, self.recipe.clips, tasks=self.recipe.learnt_tasks).answer(
+            judged.scenes
+        )
         for task, predictions in found.items():
             save(predictions, self.out / PREDICTIONS / task, overwrite=True)
 

@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 
 from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.errors import InputError
-from roadaware.models.crowd.config import STRIDE_PX, CrowdConfig, Task
+from roadaware.models.crowd.config import CrowdConfig, Task
 from roadaware.models.crowd.grounding import WordReader
 from roadaware.models.crowd.people import choose_pairs, describe_both, describe_motion
 from roadaware.models.crowd.sound import RATE, SECONDS, cover_cells, hear
@@ -61,11 +61,11 @@ class CrowdItem:
 
     Args:
         asked: questions of one task.
-        seen: (C, T, h, w) float16 map before the dynamic layers; or (T, H, W, 3) uint8 images.
+        seen: (C, T, h, w) float16 map before the dynamic layers; or (T, H, W, 3) uint8 images; (12, T, h, w) colours of cells
+            where sentences are compared with people.
         size: height and width of the network's image, padded.
         ears: (E, 2, S, 96, 64) log-mels of moments that are only heard, of sound.
         present: (E, sounds) bool, which classes are heard there.
-        colours: (12, T, h, w) of cells, where sentences are compared with people.
         walks: moments of which the tracks alone are known, of actions and relations.
     """
 
@@ -74,35 +74,12 @@ class CrowdItem:
     size: tuple[int, int]
     ears: Tensor | None = None
     present: Tensor | None = None
-    colours: Tensor | None = None
     walks: list[Asked] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         """For messages."""
         return f"{self.asked[0].sample.task}: {self.asked[0].sample.name}"
-
-
-class SpokenTracks(NamedTuple):
-    """Q sentences about a clip of T frames and P people.
-
-    Args:
-        ids: (Q, L) pieces of words.
-        tracks: (P * T, K, 4) in pixels of the network's image.
-        moment: (P * T,) the frame of each.
-        image: (2,) width and height in pixels.
-        person: (Q,) who is spoken of; -1 for nobody.
-        span: (Q, 2) first and last frame inside.
-        mask: (Q, T) all true.
-    """
-
-    ids: Tensor
-    tracks: Tensor
-    moment: Tensor
-    image: Tensor
-    person: Tensor
-    span: Tensor
-    mask: Tensor
 
 
 class SoundingTracks(NamedTuple):
@@ -131,9 +108,9 @@ class CrowdClips(Dataset[CrowdItem]):
 
     def __init__(self, footing: Footing, recipe: CrowdRecipe) -> None:
         self.footing, self.recipe, self.tasks = footing, recipe, recipe.ordered_tasks
-        clips = recipe.clips
+        clips, self.in_cells = recipe.clips, recipe.build_config().grounding == "cells"
         cutting = {part.name: getattr(clips, part.name) for part in fields(Cutting)}
-        if recipe.build_config().grounding == "cells":
+        if self.in_cells:
             # Published losses know no sentence that happens nowhere.
             cutting["strange"] = 0.0
         self.cutting = Cutting(**cutting)
@@ -147,7 +124,12 @@ class CrowdClips(Dataset[CrowdItem]):
         self._passes: dict[Task, tuple[int, Ints]] = {}
 
     def __len__(self) -> int:
-        return sum(len(self.asks[task]) for task in self.tasks)
+        return sum(len(self.asks[task]) for task in self.recipe.learnt_tasks)
+
+    @property
+    def see_maps(self) -> bool:
+        """Whether anything that is learnt sees maps: sentences that are compared with people see colours."""
+        return self.in_cells or self.recipe.learnt_tasks != ("grounding",)
 
     def turn(self, number: int) -> tuple[Task, int]:
         """The task of a batch, and how many batches of it came before; tasks come in proportion."""
@@ -200,15 +182,15 @@ class CrowdClips(Dataset[CrowdItem]):
             people, tracks = self._vary(first.video, first.people, first.tracks, rng)
             for each in asked:
                 each.people, each.tracks = people, tracks
-        if self.recipe.model.train_trunk:
+        if task == "grounding" and not self.in_cells:
+            seen = footing.colours(first.video, first.slots)
+        elif self.recipe.model.train_trunk:
             seen = footing.pictures(first.video, first.slots)
         else:
             seen = footing.map(first.video, first.slots)
         item = CrowdItem(asked, seen, pad_size(footing.sizes[first.video]))
         if examples is not None:
             self._listen(item, first, examples, rng)
-        if first.people is not None and self.recipe.build_config().grounding == "people":
-            item.colours = footing.colours(first.video, first.slots)
         if task in ("actions", "relations"):
             chances = self.weights[task] / self.weights[task].sum()
             alone = replace(self.cutting, questions=1)
@@ -251,33 +233,6 @@ class CrowdClips(Dataset[CrowdItem]):
             if count >= most:
                 break
         return torch.cat(rows) if rows else torch.zeros(0, 0), torch.cat(held)
-
-    def describe_sentences(
-        self, ask: tuple[int, int], rng: np.random.Generator, reader: WordReader
-    ) -> SpokenTracks:
-        """Sentences about a clip and the tracks of its people, without what is seen.
-
-        Args:
-            ask: a row of `CrowdSet.asks` of sentences.
-            rng: cuts the clip and varies boxes.
-            reader: of sentences.
-        """
-        samples = cut_samples(self.footing.of, "grounding", ask, self.cutting, rng)
-        first = samples[0]
-        if first.people is None or first.tracks is None:
-            raise InputError("a sentence has no people", where=first.name)
-        _, tracks = self._vary(first.video, first.people, first.tracks, rng)
-        height, width = pad_size(self.footing.sizes[first.video])
-        frames = len(first.slots)
-        return SpokenTracks(
-            reader.encode([each.sentence for each in samples]).ids,
-            torch.from_numpy(tracks).flatten(0, 1),
-            torch.arange(frames).repeat(len(tracks)),
-            torch.tensor([width, height], dtype=torch.float32),
-            torch.tensor([each.who for each in samples]),
-            torch.tensor([each.span for each in samples]),
-            torch.ones(len(samples), frames, dtype=torch.bool),
-        )
 
     def describe_sound(self, ask: tuple[int, int], rng: np.random.Generator) -> SoundingTracks | None:
         """A sound and the tracks of the people at one of its moments; None where its source is not seen, or nobody is.
@@ -412,7 +367,7 @@ def build_question(
     asked, answer = builders[task](questions, config, reader, size, frames)
     clip = [number for number, item in enumerate(items) for _ in item.asked]
     if task == "grounding" and config.grounding == "people":
-        # One map for all sentences of a clip: the head says itself what belongs to which.
+        # Colours once for all sentences of a clip: the head says itself what belongs to which.
         firsts = [item.asked[0] for item in items]
         people = [_fill_frames(each.people, frames) for each in firsts]
         asked["boxes"] = torch.cat(people)
@@ -420,16 +375,6 @@ def build_question(
             [torch.full((len(p),), n, dtype=torch.int64) for n, p in enumerate(people)]
         )
         asked["clip"] = torch.tensor(clip)
-        held = [item.colours for item in items if item.colours is not None]
-        cells = (size[0] // STRIDE_PX, size[1] // STRIDE_PX)
-        asked["colours"] = torch.stack(
-            [
-                functional.pad(
-                    c, (0, cells[1] - c.shape[3], 0, cells[0] - c.shape[2], 0, frames - c.shape[1])
-                )
-                for c in held
-            ]
-        )
         asked["frames"] = torch.stack([torch.arange(frames) < len(each.sample.slots) for each in firsts])
         held_tracks = [_fill_frames(each.tracks, frames) for each in firsts]
         asked["tracks"] = torch.cat(held_tracks)
