@@ -138,7 +138,8 @@ def _describe(
     from roadaware.corner_cases.copg import extract_geometry, fit_proposal_cuboids, project_hypotheses
     from roadaware.corner_cases.sources import NAMES
 
-    config = CopgConfig()
+    # The bundled trees were learnt before the default crossed an empty ring.
+    config = CopgConfig(reach_rows=1)
     geometry = extract_geometry(capture, config)
     boxes = project_hypotheses(geometry, capture, config)
     own, share = np.full((len(boxes), 4), np.nan), np.zeros(len(boxes))

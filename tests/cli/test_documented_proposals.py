@@ -22,7 +22,7 @@ def test_commands_for_proposals_run_as_written(
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
-    assert len(lines) == 6
+    assert len(lines) == 7
     for line in lines:
         done = roadaware(*shlex.split(line)[2:])
         assert done.code == 0, done.err
@@ -31,6 +31,10 @@ def test_commands_for_proposals_run_as_written(
     assert (tracked / "tracks").is_dir()
     assert (tracked / "cuboids" / "nuscenes.json").is_file()
     assert list((tracked / "cuboids" / "kitti").glob("*/*.txt"))
+    assert list((tracked / "cuboids" / "xtreme1").glob("*/result/*.json"))
+    edits = (tmp_path / "runs" / "edited" / "cuboids.csv").read_text().splitlines()
+    assert len(edits) > 1
+    assert all(",kept," in line for line in edits[1:])
 
 
 def test_every_knob_of_proposals_is_named() -> None:

@@ -347,7 +347,9 @@ def _import_cuboids(
 ) -> Outcome:
     """What became of cuboids, file by file."""
     sent = read_sent_cuboids(tasks)
-    tables, told, lines = [], [], []
+    tables: list[pl.DataFrame] = []
+    told: list[dict[str, Any]] = []
+    lines: list[str] = []
     for path in corrected:
         with console.log_step(f"reading {path}"):
             edited = read_edited_cuboids(path, sent)
