@@ -125,6 +125,22 @@ def test_changes_replace_what_the_file_says(tmp_path: Path) -> None:
     assert recipe.model.fields == {"width": 32}
 
 
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("my films #1/films", "my films #1/films"),
+        (" März & co #2 ", "März & co #2"),
+        ("'a #b'  # remark", "a #b"),
+        ("a#b", "a#b"),
+    ],
+)
+def test_a_path_keeps_what_a_file_would_take_for_a_remark(tmp_path: Path, said: str, wanted: str) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("data: {roots: [a]}\n")
+    recipe = read_recipe(file, [f"data.media={said}", "seed=3 # of the day"])
+    assert (recipe.data.media, recipe.seed) == (wanted, 3)
+
+
 @pytest.mark.parametrize("change", ["clips.batch", "=3", "clips.batch=[", "seed.x=1", "clips.bach=1"])
 def test_changes_that_mean_nothing_are_refused(tmp_path: Path, change: str) -> None:
     file = tmp_path / "a.yaml"

@@ -122,6 +122,9 @@ def _change(found: dict[str, Any], changes: Sequence[str]) -> None:
             said = parse(value)
         except ValueError as error:
             raise UsageError(f"--set {key}: {to_printable(value, 60)!r} is no YAML value: {error}") from error
+        # Where a file has a remark, a path has a folder of such a name.
+        if isinstance(said, str) and " #" in value and value.strip()[0] not in "'\"|>":
+            said = value.strip()
         _put(found, key.strip().split("."), said)
 
 

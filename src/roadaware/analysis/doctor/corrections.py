@@ -83,15 +83,19 @@ class TrueBoxes:
 
     @cached_property
     def velocity_px(self) -> Floats:
-        """(rows of boxes, 2) pixels a frame by which the middle of the object moves, from its boxes in the frames on either
-        side; NaN where it has none there."""
+        """(rows of boxes, 2) pixels a frame by which the middle of the object moves, from its boxes in the frames beside;
+        NaN where it has none there."""
         corners, frame = self.boxes.select(CORNERS).to_numpy(), self.boxes["frame"].to_numpy()
         middle, order = (corners[:, :2] + corners[:, 2:]) / 2, np.lexsort((frame, self.objects))
-        found: Floats = np.full((len(frame), 2), np.nan)
-        before, at, after = order[:-2], order[1:-1], order[2:]
-        whole = self.objects[before] == self.objects[after]
-        whole &= (frame[at] - frame[before] == 1) & (frame[after] - frame[at] == 1)
-        found[at[whole]] = (middle[after[whole]] - middle[before[whole]]) / 2
+        before, after = order[:-1], order[1:]
+        next_one = (self.objects[before] == self.objects[after]) & (frame[after] - frame[before] == 1)
+        before, after = before[next_one], after[next_one]
+        moved, count = np.zeros((len(frame), 2)), np.zeros((len(frame), 1))
+        for end in (before, after):
+            moved[end] += middle[after] - middle[before]
+            count[end] += 1
+        with np.errstate(invalid="ignore"):
+            found: Floats = moved / np.where(count > 0, count, np.nan)
         return found
 
 
