@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from test_event_teaching import NO_ERRORS, a_truth
 
-from roadaware.models.event_head.anticipation import HORIZONS_S, decode_boxes, encode_boxes
-from roadaware.models.event_head.head import open_head
-from roadaware.training.events.fit import FutureRows, fit_anticipation, join_future_rows, make_future_rows
+from roadaware.models.event_head.anticipation import (
+    BOX,
+    HORIZONS_S,
+    PRESENT,
+    decode_boxes,
+    encode_boxes,
+    join_inputs,
+)
+from roadaware.models.event_head.head import SmallNetwork, open_head
+from roadaware.training.events.fit import (
+    FutureRows,
+    _select_shares,
+    fit_anticipation,
+    join_future_rows,
+    make_future_rows,
+)
 from roadaware.training.events.rows import DetectorErrors
 
 
@@ -57,3 +72,29 @@ def test_a_fit_meets_boxes_that_constant_velocity_misses() -> None:
     seen = rows.present & rows.known
     errors = [np.abs(each.boxes - decode_boxes(rows.box))[seen].mean() for each in (expected, before)]
     assert errors[0] < 0.8 * errors[1]
+
+
+def test_each_label_is_trusted_as_far_as_scenes_kept_back_bear_it_out() -> None:
+    head, rng = open_head(), np.random.default_rng(5)
+    rows = join_future_rows([rows_of(seed, seed) for seed in range(2)])
+    rows = replace(rows, x=rows.x.copy(), action=np.zeros_like(rows.action))
+    n = len(rows.x)
+    right, wrong, rare = 0, 1, 2
+    rows.action[:, :, (right, wrong)] = rng.random((n, 1, 1)) < 0.5
+    rows.action[0, :, rare] = True
+    rows.x[:, 0] = np.where(rows.action[:, 0, right], 1, -1)
+    outputs = PRESENT + len(head.actions) + len(head.locations) + BOX
+    weight = np.zeros(
+        (join_inputs(rows.x, head.tubes.logits(rows.x)).shape[1], len(HORIZONS_S) * outputs), np.float32
+    )
+    for k in range(len(HORIZONS_S)):
+        weight[0, k * outputs + PRESENT + right] = weight[0, k * outputs + PRESENT + rare] = 8
+        weight[0, k * outputs + PRESENT + wrong] = -8
+    inputs, columns = (np.zeros(size, np.float32) for size in weight.shape)
+    network = SmallNetwork(inputs, inputs + 1, (((weight, columns),),), columns + 1, columns)
+    shares = _select_shares(network, rows, head)
+    assert (shares[:2, PRESENT + right] == 1).all()
+    assert (shares[:, PRESENT + wrong] == 0).all()
+    assert (shares[:, PRESENT + rare] == 0).all()
+    assert (shares[:, 0] == 1).all()
+    assert (shares[:, -BOX:] == 1).all()

@@ -187,8 +187,7 @@ def calibrate(network: SmallNetwork, x: Floats32, truth: Bools) -> SmallNetwork:
     logits = network.logits(x).astype(np.float64)
     slope, offset = np.ones(logits.shape[1]), np.zeros(logits.shape[1])
     for label in range(logits.shape[1]):
-        # Of fewer true ones two numbers cannot be fitted.
-        if truth[:, label].sum() >= 10:
+        if truth[:, label].sum() >= _FEWEST_TRUE:
             slope[label], offset[label] = _platt(logits[:, label], truth[:, label])
     return replace(network, slope=slope.astype(np.float32), offset=offset.astype(np.float32))
 
@@ -228,6 +227,8 @@ def calibrate_event_head(network: SmallNetwork, x: Floats32, truth: npt.NDArray[
 ANTICIPATION_WIDTHS = (192, 160)
 _ANTICIPATION_BATCH, _BOX_WEIGHT = 512, 1.0
 _SHARES = np.linspace(0, 1, 21)
+_FEWEST_TRUE = 10
+"""Boxes of which a label has to be true for numbers to be fitted to it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -411,27 +412,24 @@ def fit_anticipation(
 
 
 def _select_shares(network: SmallNetwork, rows: FutureRows, events: EventHead) -> Floats:
-    """(horizons, outputs) which share of what the network says of labels is the likeliest on scenes kept back.
+    """(horizons, outputs) which share of what the network says of each label is the likeliest on scenes kept back.
 
-    What a network adds to the present logits, from a few hundred scenes, is partly chance: a share of it is kept, the
-    same for all labels of a kind at a horizon. Whether something is seen, and where, is taken as it is.
+    What a network adds to the present logits, from a few hundred scenes, is partly chance, of rare labels more than of
+    others: a share of it is kept, none of a label that is true fewer than ten times. Whether something is seen, and
+    where, is taken as it is.
     """
     logits = events.tubes.logits(rows.x)
     out = network.logits(join_inputs(rows.x.astype(np.float64), logits)).reshape(
         len(rows.x), len(HORIZONS_S), -1
     )
     shares = np.ones(out.shape[1:])
-    first = PRESENT + len(ACTIONS)
-    for columns, now, true in (
-        (slice(PRESENT, first), logits[:, : len(ACTIONS)], rows.action),
-        (slice(first, first + len(LOCATIONS)), logits[:, len(ACTIONS) :], rows.location),
-    ):
-        for k in range(len(HORIZONS_S)):
-            seen = rows.present[:, k] & rows.known[:, k]
-
-            delta, held, due = out[seen, k, columns], now[seen], true[seen, k]
-            losses = [_measure_loss(held + share * delta, due) for share in _SHARES]
-            shares[k, columns] = _SHARES[int(np.argmin(losses))] if seen.any() else 0.0
+    true = np.concatenate([rows.action, rows.location], axis=2)
+    for k in range(len(HORIZONS_S)):
+        seen = rows.present[:, k] & rows.known[:, k]
+        for label in range(true.shape[2]):
+            added, now, due = out[seen, k, PRESENT + label], logits[seen, label], true[seen, k, label]
+            losses = [_measure_loss(now + share * added, due) for share in _SHARES]
+            shares[k, PRESENT + label] = _SHARES[int(np.argmin(losses))] if due.sum() >= _FEWEST_TRUE else 0.0
     return shares
 
 
