@@ -768,9 +768,9 @@ def rank_moments(
     The highest peak of a video takes those within `join_s` with it, then the highest that is left, and so on. A moment is
     worth 1 - prod(1 - weight * sqrt(value * rarity)) over its reasons, as if each were a chance of its own that it should be
     seen; with verdicts, what the model learnt of them says. Rarity is (1 + usual_an_hour * hours) / n, at most 1, where n
-    peaks of the reason in all drives are as high: what happens at every corner is not worth a look. Value and rarity grade the
-    same peak, one on the scale of the reason and one among these drives, hence their geometric mean. A moment is worth less
-    for each higher one that is like it.
+    peaks of the reason in all drives are as high: what happens at every corner is not worth a look. Value and rarity grade
+    the same peak, on the scale of the reason and among these drives, hence their geometric mean. A moment is worth less for
+    each higher one that is like it.
 
     Args:
         peaks: of all videos, as of `find_peaks`.
