@@ -2,8 +2,9 @@
 
 `make` simulates scenes of 40 s (`road@1`, 5 frames a second, tables alone) and goes on where it was. `judge` plants a moment
 in every ninth drive, which makes ten an hour, lets a simulated detector err, links what it finds, and ranks. With `--rounds`
-each scene is driven several times, with other errors and plants; intervals are over scenes. `tune` looks for
-weights on drives of another seed. What is planted is written into the tables, on the way that the vehicle takes later:
+each scene is driven several times, with other errors and plants; intervals are over scenes. Of the listed moments that
+nobody planted it says how many the ground truth confirms. `tune` looks for weights on drives of another seed. What is
+planted is written into the tables, on the way that the vehicle takes later:
 
 - cut-in: a car overtakes, comes over within 1.6 s and is then 8 m ahead;
 - child: 1.15 m high, first seen 1.9 s before the vehicle is there and 2 m beside the way, walks across at 1.4 m/s;
@@ -42,13 +43,15 @@ from roadaware.simulator.truth import build_scene_tables, simulate_block_view
 from roadaware.statistics.intervals import Units
 
 Floats = npt.NDArray[np.float64]
-SEEDS = {"judge": 31, "tune": 32}
+SEEDS = {"judge": 33, "tune": 32, "earlier": 31}
 KINDS = ("cut_in", "child", "object", "red_light", "siren")
 SECONDS, FPS, SIZE = 40.0, 5.0, (640, 480)
 EVERY = 9
 """Drives of 40 s for one that has a planted moment: ten an hour."""
 LISTED = 20
 _SLACK_S = 1.5
+_TRUE_VALUE, _TRUE_S = 0.3, 2.0
+"""Where the ground truth has a reason at this value, so near in time, a moment that nobody planted is none of an error."""
 _FALSE_THINGS, _FALSE_SOUNDS = 0.4, 0.12
 """Of the finder of unknown things and of the listener, in a drive on average: 36 and 11 an hour."""
 
@@ -348,6 +351,7 @@ class Night:
         plants: what is looked for.
         hours: of all drives.
         videos: names of the drives.
+        truth: peaks of the ground truth of each scene, without what is planted; `video` is the scene.
     """
 
     peaks: pl.DataFrame
@@ -356,6 +360,7 @@ class Night:
     plants: tuple[Plant, ...]
     hours: float
     videos: tuple[str, ...]
+    truth: pl.DataFrame
 
 
 def examine_set(folder: Path, name: str, rounds: int, most: int | None = None) -> Night:
@@ -390,7 +395,8 @@ def examine_set(folder: Path, name: str, rounds: int, most: int | None = None) -
         parts.append(_examine(planted, videos[-1], kept / f"{place.name}.{turn}.{kind}", rng))
     hours = len(videos) * SECONDS / 3600
     peaks, counts, paths = (pl.concat(each) for each in zip(*parts, strict=True))
-    return Night(peaks, counts, paths, tuple(plants), hours, tuple(videos))
+    truth = pl.concat([find_peaks(drive) for place in places for drive in build_drives(open_scenes(place))])
+    return Night(peaks, counts, paths, tuple(plants), hours, tuple(videos), truth)
 
 
 def _examine(
@@ -412,23 +418,29 @@ def _examine(
     return peaks, counts, paths
 
 
+def _match(listed: pl.DataFrame, plants: Sequence[Plant]) -> npt.NDArray[np.bool_]:
+    """(listed, plants) whether a moment lies in a plant, or within 1.5 s of it."""
+    t_s = listed["t_s"].to_numpy()[:, None]
+    start, end = np.array([p.start_s for p in plants]), np.array([p.end_s for p in plants])
+    same = listed["video"].to_numpy()[:, None] == np.array([p.video for p in plants], object)
+    found: npt.NDArray[np.bool_] = same & (t_s >= start - _SLACK_S) & (t_s <= end + _SLACK_S)
+    return found
+
+
 def mark_found(listed: pl.DataFrame, plants: Sequence[Plant]) -> npt.NDArray[np.bool_]:
     """(plants,) whether a listed moment lies in each, or within 1.5 s of it."""
-    held = {
-        str(key[0]): rows["t_s"].to_numpy()
-        for key, rows in listed.partition_by("video", as_dict=True).items()
-    }
-    return np.array(
-        [
-            bool(
-                (
-                    (held.get(p.video, np.zeros(0)) >= p.start_s - _SLACK_S)
-                    & (held.get(p.video, np.zeros(0)) <= p.end_s + _SLACK_S)
-                ).any()
-            )
-            for p in plants
-        ]
-    )
+    found: npt.NDArray[np.bool_] = _match(listed, plants).any(axis=0)
+    return found
+
+
+def mark_true(listed: pl.DataFrame, night: Night) -> npt.NDArray[np.bool_]:
+    """(listed,) whether a moment that was not planted is in the scene: its first reason, by the ground truth."""
+    near = pl.col("t_s").sub(pl.col("t_s_right")).abs() <= _TRUE_S
+    true = night.truth.filter(pl.col("value") >= _TRUE_VALUE).select("video", "reason", "t_s")
+    rows = listed.with_row_index().with_columns(video=pl.col("video").str.replace(r"\.\d+$", ""))
+    held = rows.join(true, on=["video", "reason"]).filter(near)["index"]
+    found: npt.NDArray[np.bool_] = np.isin(np.arange(len(listed)), held.to_numpy())
+    return found & ~_match(listed, night.plants).any(axis=1)
 
 
 def rank(night: Night, config: TriageConfig, an_hour: float = LISTED) -> pl.DataFrame:
@@ -482,6 +494,9 @@ def judge(night: Night, config: TriageConfig) -> None:
         print(f"| {name} | {format_recall(found, night.plants)} | {' | '.join(each)} |", flush=True)
 
     show("triage", mark_found(rank(night, config), night.plants).astype(np.float64))
+    ranked = rank_moments(night.peaks, night.counts, night.hours, config)
+    others = ranked.filter(~pl.Series(mark_true(ranked, night))).head(round(LISTED * night.hours))
+    show("triage, true moments take no place", mark_found(others, night.plants).astype(np.float64))
     none = dict.fromkeys(REASONS, 0.0)
     for reason in REASONS:
         if reason in night.peaks["reason"].unique().to_list():
@@ -495,6 +510,15 @@ def judge(night: Night, config: TriageConfig) -> None:
     for an_hour in (5, 10, 15, 20, 30, 40):
         found = mark_found(rank(night, config, an_hour), night.plants).astype(np.float64)
         print(f"| {an_hour} | {format_recall(found, night.plants)} |", flush=True)
+    listed = rank(night, config)
+    kinds_of = pl.Series(np.where(mark_true(listed, night), "true", "wrong"))
+    kinds_of = kinds_of.zip_with(pl.Series(~_match(listed, night.plants).any(axis=1)), pl.Series(["planted"]))
+    print(
+        listed.group_by("reason", what=kinds_of)
+        .len()
+        .pivot("what", index="reason", values="len")
+        .sort("reason")
+    )
 
 
 def tune(night: Night, config: TriageConfig) -> TriageConfig:

@@ -298,7 +298,7 @@ def test_worth_is_the_chance_that_any_reason_holds() -> None:
     found = rank_moments(
         peaks(("a", "collision", 1, 5.0, 0.8), ("a", "braking", -1, 6.0, 0.5)), COUNTS, 1.0, config
     )
-    assert found["worth"].to_list() == [pytest.approx(1 - (1 - 0.5 * 0.8) * (1 - 0.4 * 0.5))]
+    assert found["worth"].to_list() == [pytest.approx(1 - (1 - 0.5 * 0.8**0.5) * (1 - 0.4 * 0.5**0.5))]
     row = found.row(0, named=True)
     assert (row["moment"], row["reason"], row["tube"]) == ("a:50", "collision", 1)
     assert (row["collision"], row["braking"], row["crossing"]) == (0.8, 0.5, 0.0)
@@ -308,12 +308,12 @@ def test_worth_is_the_chance_that_any_reason_holds() -> None:
 def test_moments_that_are_like_higher_ones_are_worth_less() -> None:
     config = TriageConfig(collision=1.0, braking=1.0, repeat=0.5, repeat_s=30, join_s=2, usual_an_hour=9)
     rows = [
-        ("a", "collision", 1, 10.0, 0.9),
-        ("a", "collision", 2, 20.0, 0.8),  # the same reason within half a minute
-        ("a", "collision", 3, 60.0, 0.7),  # later
-        ("a", "braking", -1, 25.0, 0.6),  # another reason
-        ("b", "collision", 4, 12.0, 0.5),  # another video
-        ("a", "braking", 1, 90.0, 0.45),  # the tube of the first one
+        ("a", "collision", 1, 10.0, 0.9**2),
+        ("a", "collision", 2, 20.0, 0.8**2),  # the same reason within half a minute
+        ("a", "collision", 3, 60.0, 0.7**2),  # later
+        ("a", "braking", -1, 25.0, 0.6**2),  # another reason
+        ("b", "collision", 4, 12.0, 0.5**2),  # another video
+        ("a", "braking", 1, 90.0, 0.45**2),  # the tube of the first one
     ]
     found = rank_moments(peaks(*rows), COUNTS, 1.0, config)
     assert dict(zip(found["moment"], found["worth"], strict=True)) == pytest.approx(
@@ -333,13 +333,13 @@ def test_what_happens_at_every_corner_is_worth_less() -> None:
     ]
     found = rank_moments(peaks(*rows), COUNTS, 2.0, config)
     worth = dict(zip(found["video"], found["worth"], strict=True))
-    # Nine values of two hours are usual; the n-th of twenty counts 9 / n.
+    # Nine values of two hours are usual; the n-th of twenty counts 9 / n, and its value beside that.
     assert [worth[f"v{k}"] for k in range(20)] == pytest.approx(
-        [(0.9 - 0.01 * k) * min(1.0, 9 / (k + 1)) for k in range(20)]
+        [((0.9 - 0.01 * k) * min(1.0, 9 / (k + 1))) ** 0.5 for k in range(20)]
     )
-    assert worth["w"] == 0.5
+    assert worth["w"] == pytest.approx(0.5**0.5)
     same = rank_moments(peaks(*[(f"v{k}", "collision", 1, 5.0, 0.8) for k in range(18)]), COUNTS, 2.0, config)
-    assert same["worth"].to_list() == pytest.approx([0.4] * 18)
+    assert same["worth"].to_list() == pytest.approx([(0.8 * 9 / 18) ** 0.5] * 18)
 
 
 def test_a_label_is_rare_by_the_share_of_tubes_that_have_it() -> None:

@@ -43,9 +43,12 @@ def test_the_result_opens_and_has_what_was_asked_for(made: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_seed_makes_the_same_bytes_in_two_processes(made: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("on", ["local", "ray://local"])
+def test_the_same_seed_makes_the_same_bytes_by_two_workers(made: Path, tmp_path: Path, on: str) -> None:
+    if on != "local":
+        pytest.importorskip("ray")
     again = tmp_path / "again"
-    words = ["--size", "64x48", "--fps", "4", "--seconds", "1.5", "--processes", "2"]
+    words = ["--size", "64x48", "--fps", "4", "--seconds", "1.5", "--processes", "2", "--on", on]
     assert main(["simulate", "--out", str(again), "--scenes", "2", *words, "-q"]) == 0
     assert contents(again) == contents(made)
 

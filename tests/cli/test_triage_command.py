@@ -111,7 +111,7 @@ def test_weights_decide_and_bad_ones_are_refused(streets: Path, tmp_path: Path, 
     weights.write_text("collision: 0.25\nrare: 0\nrepeat: 1\nusual_an_hour: 1000000\n")
     assert roadaware("triage", streets, "--weights", weights, "-o", tmp_path / "a").code == 0
     first = pl.read_csv(tmp_path / "a" / "moments.csv").row(0, named=True)
-    assert first["worth"] == pytest.approx(0.25 * first["collision"], abs=2e-4)
+    assert first["worth"] == pytest.approx(0.25 * first["collision"] ** 0.5, abs=2e-4)
     for text, words in (
         ("colision: 0.2", "there is no 'colision'"),
         ("collision: 2", "collision should lie in 0 to 1"),

@@ -135,9 +135,12 @@ def test_pictures_can_be_looked_at_one_by_one(order):
 
 
 @pytest.mark.slow
-def test_two_processes_give_what_one_gives(order, tmp_path):
+@pytest.mark.parametrize("on", ["local", "ray://local"])
+def test_two_workers_give_what_one_gives(order, tmp_path, on):
+    if on != "local":
+        pytest.importorskip("ray")
     one, tally = run(order, tmp_path / "one")
-    two, same = run(order, tmp_path / "two", workers=Workers(processes=2))
+    two, same = run(order, tmp_path / "two", workers=Workers(on, 2))
     assert one == two
     assert same.proposals == tally.proposals
 

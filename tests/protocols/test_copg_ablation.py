@@ -126,6 +126,10 @@ def test_a_bad_picture_is_counted_and_left_out_of_all(order, root, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes_give_what_one_gives(order, tmp_path):
-    one, two = (run_grid(order, tmp_path / f"by{n}", workers=Workers(processes=n)) for n in (1, 2))
+@pytest.mark.parametrize("on", ["local", "ray://local"])
+def test_two_workers_give_what_one_gives(order, tmp_path, on):
+    if on != "local":
+        pytest.importorskip("ray")
+    one = run_grid(order, tmp_path / "one")
+    two = run_grid(order, tmp_path / "two", workers=Workers(on, 2))
     assert (one.proposals, one.counts, one.runs) == (two.proposals, two.counts, two.runs)

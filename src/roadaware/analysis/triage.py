@@ -766,10 +766,11 @@ def rank_moments(
     """The moments of all drives, the one that is most worth a look first.
 
     The highest peak of a video takes those within `join_s` with it, then the highest that is left, and so on. A moment is
-    worth 1 - prod(1 - weight * value * rarity) over its reasons, as if each were a chance of its own that it should be seen;
-    with verdicts, what the model learnt of them says. Rarity is (1 + usual_an_hour * hours) / n, at most 1, where n peaks of
-    the reason in all drives are as high: what happens at every corner is not worth a look. A moment is worth less for each
-    higher one that is like it.
+    worth 1 - prod(1 - weight * sqrt(value * rarity)) over its reasons, as if each were a chance of its own that it should be
+    seen; with verdicts, what the model learnt of them says. Rarity is (1 + usual_an_hour * hours) / n, at most 1, where n
+    peaks of the reason in all drives are as high: what happens at every corner is not worth a look. Value and rarity grade
+    the same peak, on the scale of the reason and among these drives, hence their geometric mean. A moment is worth less for
+    each higher one that is like it.
 
     Args:
         peaks: of all videos, as of `find_peaks`.
@@ -788,10 +789,8 @@ def rank_moments(
     for group in weighted.sort("video").partition_by("video", maintain_order=True):
         # The moments of one video
         weights = config.weights
-        strength = (
-            pl.col("value")
-            * pl.col("rarity")
-            * pl.col("reason").replace_strict(weights, return_dtype=pl.Float64)
+        strength = (pl.col("value") * pl.col("rarity")).sqrt() * pl.col("reason").replace_strict(
+            weights, return_dtype=pl.Float64
         )
         held = group.with_columns(strength=strength).filter(pl.col("strength") > 0, pl.col("value") >= _LEAST)
         ordered = held.sort(
