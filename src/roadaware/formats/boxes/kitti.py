@@ -103,6 +103,10 @@ def _adapt_classes(held: FlatBoxes, lost: Counter[str]) -> FlatBoxes:
     lost["classes of boxes to ignore"] += boxes.select(
         (ignored & (own != _IGNORED).fill_null(value=False)).sum()
     ).item()
+    if not held.scored and "truncated_share" not in boxes.columns and not boxes["occlusion"].count():
+        # 3, the unknown, is what KITTI's own evaluations and TrackEval leave out: a set of another kind would count for nothing.
+        boxes = boxes.with_columns(occlusion=pl.when(pl.col("class") != _IGNORED).then(pl.lit("none")))
+        lost["boxes of which nothing is said of occlusion, written as fully visible"] += boxes["occlusion"].count()
     return replace(held, boxes=boxes)
 
 
