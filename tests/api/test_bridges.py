@@ -21,6 +21,7 @@ CLASSES = ("person", "car & <van>", "größe")
 SIZE = (64, 48)
 CORNERS = ["x1_px", "y1_px", "x2_px", "y2_px"]
 FRAMES = 6
+FACTS = ("video", "width_px", "height_px", "fps", "n_frames")
 
 
 def make_arrays(seed: int = 0, *, untracked: bool = True) -> dict[str, Any]:
@@ -226,7 +227,7 @@ def test_pandas_has_names_and_tracks() -> None:
     assert back.boxes.drop("scores").equals(predictions.boxes.drop("scores"))
     assert back.tubes["name"].equals(predictions.tubes["name"])
     scenes = make_scenes()
-    facts = {row.pop("video"): row for row in scenes.videos.select("video", "width_px", "height_px", "fps", "n_frames").to_dicts()}
+    facts = {row.pop("video"): row for row in scenes.videos.select(FACTS).to_dicts()}
     again = ra.Scenes.from_pandas(scenes.to_pandas(), classes=CLASSES, facts=facts)
     for name in ("boxes", "labels", "tubes", "videos", "tube_labels"):
         assert getattr(again, name).equals(getattr(scenes, name)), name

@@ -153,9 +153,7 @@ def _tube(
             )
         _check(values, region, clip, held)
         corners = convert_to_corners(values, clip.size or (1, 1))
-        held.boxes.append(
-            TubeBoxes(clip.name, frames, corners, tube, annotation.author, sound)
-        )
+        held.boxes.append(TubeBoxes(clip.name, frames, corners, tube, annotation.author, sound))
         seen = tuple(_runs(frames))
     else:
         seen = spans

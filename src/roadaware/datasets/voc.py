@@ -49,7 +49,10 @@ _WANTED = "Pascal VOC needs its annotations, files '*.xml' in 'Annotations/',"
 _HINT = "Point at the folder that holds 'Annotations/', or at the XML files."
 _BATCH = 256
 _PLACE = {"image": pl.Int64, "file": pl.String, "video": pl.String, "frame": pl.Int64}
-_READ = {"image": pl.Int64, **{name: ROWS[name] for name in ("line", "item", "label", *CORNERS, "ignore", "reason")}}
+_READ = {
+    "image": pl.Int64,
+    **{name: ROWS[name] for name in ("line", "item", "label", *CORNERS, "ignore", "reason")},
+}
 
 
 def find(path: Path) -> Source:

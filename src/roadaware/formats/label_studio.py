@@ -327,7 +327,11 @@ def _boxes(task: _Task, boxes: pl.DataFrame) -> None:
         tube = told["tube"][start]
         if tube is not None and end < len(boxes) and told["tube"][end] == tube:
             continue
-        own = _Drawn(frames[start:end], corners[start:end], **{n: each[start:end] for n, each in told.items() if n != "tube"})
+        own = _Drawn(
+            frames[start:end],
+            corners[start:end],
+            **{n: each[start:end] for n, each in told.items() if n != "tube"},
+        )
         _region(task, own, None if tube is None else tubes.get(tube))
         start = end
 

@@ -36,7 +36,9 @@ _OWN = {
     "tubes": {"tube", "video", "name", "start_frame", "end_frame", "score"},
 }
 _NUMBER = r"^(0|[1-9]\d{0,15})$"
-_LARGEST = (1 << 53) - 1  # up to here whoever counts in double precision, as JavaScript, tells neighbours apart
+_LARGEST = (
+    1 << 53
+) - 1  # up to here whoever counts in double precision, as JavaScript, tells neighbours apart
 # Blanks at the ends, line breaks and words for nothing do not come back from text.
 _NAME = r"^[^\s\x00-\x1f]([^\x00-\x1f]{0,250}[^\s\x00-\x1f])?$"
 SPLITS = ("train", "val", "test")

@@ -78,7 +78,9 @@ def adapt_nuscenes(scenes: Scenes, kind: str | None) -> tuple[AnnotatedSpace, Co
         )
     lost["names of videos, which are scene and camera"] += sum(old != new for old, new in names.items())
     # Sensors and sweeps are of scenes, which keep their names where a video was called as its scene, too.
-    scenes = rename_videos(scenes, names).with_tables(videos=videos.with_columns(pl.col("video").replace(names)))
+    scenes = rename_videos(scenes, names).with_tables(
+        videos=videos.with_columns(pl.col("video").replace(names))
+    )
     tubes, boxes = scenes.tubes, scenes.boxes
     if "tube" not in boxes.columns:
         boxes = boxes.with_columns(tube=pl.lit(None, pl.Int64))
