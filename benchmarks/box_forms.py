@@ -74,7 +74,9 @@ def place_in_space(scenes: Scenes) -> Scenes:
             *(pl.lit(value, pl.Float32).alias(name) for name, value in solid.items()),
             z_m=10 + (pl.col("tube") % BOXES_PER_IMAGE).cast(pl.Float32) / 8,
         ),
-        sensors=pl.DataFrame({"scene": names, "sensor": "CAM_FRONT", "from_frame": 0}).with_columns(intrinsics=lens),
+        sensors=pl.DataFrame({"scene": names, "sensor": "CAM_FRONT", "from_frame": 0}).with_columns(
+            intrinsics=lens
+        ),
     )
 
 

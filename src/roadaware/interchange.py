@@ -91,6 +91,26 @@ class Scenes(tables.Scenes):
         )
         return cls.from_tables(build_scenes(found, kind=kind, seen=seen, ignore=ignore, facts=facts))
 
+    @classmethod
+    def from_pandas(
+        cls, table: Any, *, classes: Sequence[str] = (), facts: Facts | None = None, kind: str = "agent"
+    ) -> Scenes:
+        """Boxes in a data frame as Scenes, as `to_pandas` gives them.
+
+        Args:
+            table: pandas or polars; columns video, frame, x1_px, y1_px, x2_px, y2_px, and where there are some label (a
+                name), track (a number) and ignore, each of which a row may lack.
+            classes: the vocabulary in its order; default: the labels of the table in the order of the alphabet.
+            facts: video to its `width_px`, `height_px`, `fps` and `n_frames`, where they are known.
+            kind: which kind of label they are.
+
+        Raises:
+            InputError: if a column lacks, a label is none of the classes, or as `from_numpy`.
+        """
+        held = _read_data_frame(table, ("video", "frame", *CORNERS), ("label", "track", "ignore"))
+        ignore = np.array([each is not None and bool(each) for each in held["ignore"]], dtype=bool)
+        return cls.from_numpy(ignore=ignore, facts=facts, kind=kind, **_list_arrays(held, classes))
+
     def to_pandas(self, *, kind: str | None = None) -> Any:
         """The boxes as a pandas data frame: video, frame, corners, label (a name), track, ignore.
 
@@ -395,33 +415,17 @@ class Predictions(tables.Predictions):
         """Detections in a data frame as Predictions.
 
         Args:
-            table: pandas or polars; columns video, frame, x1_px, y1_px, x2_px, y2_px, score, label (a name).
+            table: pandas or polars; columns video, frame, x1_px, y1_px, x2_px, y2_px, score, label (a name), and where there
+                are some track (a number, or nothing).
             kind: which kind of label they are.
 
         Raises:
-            InputError: if a column lacks, or as `from_numpy`.
+            InputError: if a column lacks, a label is missing, or as `from_numpy`.
         """
-        if not hasattr(table, "columns"):
-            raise UsageError(f"from_pandas takes a data frame, not {type(table).__name__}")
-        lacking = [
-            name for name in ("video", "frame", *CORNERS, "score", "label") if name not in list(table.columns)
-        ]
-        if lacking:
-            raise InputError(
-                f"expected columns {', '.join(lacking)}, found {', '.join(map(str, table.columns))}"
-            )
-        names = [str(name) for name in table["label"].to_list()]
-        classes = sorted(set(names))
-        place = {name: n for n, name in enumerate(classes)}
-        return cls.from_numpy(
-            np.column_stack([parse_numbers(name, table[name].to_list(), np.float64) for name in CORNERS]),
-            table["score"].to_list(),
-            table["frame"].to_list(),
-            [str(name) for name in table["video"].to_list()],
-            classes=classes,
-            labels=np.array([place[name] for name in names], dtype=np.int64),
-            kind=kind,
-        )
+        held = _read_data_frame(table, ("video", "frame", *CORNERS, "score", "label"), ("track",))
+        if None in held["label"]:
+            raise InputError(f"row {held['label'].index(None)} has a score and no label")
+        return cls.from_numpy(scores=held["score"], kind=kind, **_list_arrays(held, ()))
 
     def to_pandas(self, *, kind: str | None = None) -> Any:
         """The boxes as a pandas data frame: video, frame, corners, label (the best, a name), track, score.
@@ -636,6 +640,55 @@ def parse_path(what: str, given: Any) -> Path:
     if not isinstance(given, str | os.PathLike):
         raise UsageError(f"{what} is a path or a name, not {given!r}")
     return Path(given)
+
+
+def _read_data_frame(table: Any, needed: Sequence[str], further: Sequence[str]) -> dict[str, list[Any]]:
+    """Columns of a data frame as lists, None where a value is missing; all of `further` that are not there.
+
+    Raises:
+        UsageError: if it is no data frame.
+        InputError: if a needed column lacks.
+    """
+    if not hasattr(table, "columns"):
+        raise UsageError(f"from_pandas takes a data frame, not {type(table).__name__}")
+    if lacking := [name for name in needed if name not in list(table.columns)]:
+        raise InputError(
+            f"expected columns {', '.join(lacking)}, found {', '.join(map(str, table.columns))}",
+            hint="rename them: table.rename(columns={'x1': 'x1_px'}); of one video, table.assign(video='name')",
+        )
+    found: dict[str, list[Any]] = {name: [None] * len(table) for name in further}
+    for name in (*needed, *(name for name in further if name in list(table.columns))):
+        column = table[name]
+        missing = column.isna() if hasattr(column, "isna") else column.is_null()
+        found[name] = [
+            None if gone else value for value, gone in zip(column.to_list(), missing.to_list(), strict=True)
+        ]
+    return found
+
+
+def _list_arrays(held: Mapping[str, list[Any]], classes: Sequence[str]) -> dict[str, Any]:
+    """What `from_numpy` takes of the columns of a data frame.
+
+    Raises:
+        InputError: if a label is none of the classes, where these are given.
+    """
+    names = [None if name is None else str(name) for name in held["label"]]
+    words = tuple(classes) or tuple(sorted({name for name in names if name is not None}))
+    place: dict[str | None, int] = {None: -1, **{name: n for n, name in enumerate(words)}}
+    if unknown := next((name for name in names if name not in place), None):
+        raise InputError(f"the label {unknown!r} is none of {', '.join(words)}")
+    return {
+        "boxes": np.column_stack([parse_numbers(name, held[name], np.float64) for name in CORNERS]),
+        "frames": held["frame"],
+        "videos": [str(name) for name in held["video"]],
+        "classes": words,
+        "labels": np.array([place[name] for name in names], dtype=np.int64),
+        # Where some are missing, pandas has the others as floats.
+        "tracks": [
+            -1 if track is None else int(track) if isinstance(track, float) and track.is_integer() else track
+            for track in held["track"]
+        ],
+    }
 
 
 def _build_data_frame(held: Scenes | Predictions, kind: str | None, more: Sequence[str]) -> Any:

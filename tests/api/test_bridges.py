@@ -21,6 +21,7 @@ CLASSES = ("person", "car & <van>", "größe")
 SIZE = (64, 48)
 CORNERS = ["x1_px", "y1_px", "x2_px", "y2_px"]
 FRAMES = 6
+FACTS = ("video", "width_px", "height_px", "fps", "n_frames")
 
 
 def make_arrays(seed: int = 0, *, untracked: bool = True) -> dict[str, Any]:
@@ -223,8 +224,19 @@ def test_pandas_has_names_and_tracks() -> None:
     assert isinstance(table, pandas.DataFrame)
     assert list(table.columns) == ["video", "frame", *CORNERS, "label", "track", "score"]
     back = ra.Predictions.from_pandas(table)
-    assert back.boxes.select(CORNERS).equals(predictions.boxes.select(CORNERS))
-    assert "ignore" in make_scenes().to_pandas().columns
+    assert back.boxes.drop("scores").equals(predictions.boxes.drop("scores"))
+    assert back.tubes["name"].equals(predictions.tubes["name"])
+    scenes = make_scenes()
+    facts = {row.pop("video"): row for row in scenes.videos.select(FACTS).to_dicts()}
+    again = ra.Scenes.from_pandas(scenes.to_pandas(), classes=CLASSES, facts=facts)
+    for name in ("boxes", "labels", "tubes", "videos", "tube_labels"):
+        assert getattr(again, name).equals(getattr(scenes, name)), name
+    bare = scenes.to_pandas()[["video", "frame", *CORNERS]]
+    assert len(ra.Scenes.from_pandas(bare).boxes) == len(scenes.boxes)
+    with pytest.raises(InputError, match="'person' is none of car"):
+        ra.Scenes.from_pandas(scenes.to_pandas(), classes=["car"])
+    with pytest.raises(InputError, match="row 0 has a score and no label"):
+        ra.Predictions.from_pandas(table.assign(label=None))
 
 
 def test_trackeval_there_and_back(tmp_path: Path) -> None:

@@ -318,7 +318,7 @@ def _boxes(task: _Task, boxes: pl.DataFrame) -> None:
     # Columns once and not for each track, of which a set may have ten thousand.
     corners = boxes.select(*CORNERS).to_numpy().astype(np.float64)
     frames = boxes["frame"].to_numpy().astype(np.int64)
-    told = {
+    told: dict[str, list[Any]] = {
         name: boxes[name].to_list() if name in boxes.columns else [None] * len(boxes)
         for name in ("box", "tube", "annotator", "score", "sound")
     }
@@ -371,7 +371,8 @@ def _region(task: _Task, own: _Drawn, tube: Mapping[str, Any] | None) -> None:
         control = held.controls.regions[label]
         task.add(author, {**head, "from_name": control, "type": "labels", "value": said})
     sounds = set(own.sound)
-    target = task.names.get(("sound", next(iter(sounds)))) if len(sounds) == 1 else None
+    only = next(iter(sounds)) if len(sounds) == 1 else None
+    target = None if only is None else task.names.get(("sound", only))
     if target is not None and target[0] == author:
         task.add(author, _arrow(name, target[1], _MAKES))
     elif sounds - {None}:

@@ -205,7 +205,8 @@ def find_videos(scenes: Scenes, root: Path, pattern: str = "") -> tuple[list[Fil
         raise InputError(
             f"none of {len(names)} videos can be opened; the first: {reason}",
             where=str(root),
-            hint="`data.media` is the folder that paths start from, `data.films` says where videos lie in it",
+            hint="`media` is the folder that paths start from, and `pattern` says where videos lie in it, such as "
+            "{video}.mp4 (of a recipe: `data.media`, `data.films`)",
         )
     return found, refused
 

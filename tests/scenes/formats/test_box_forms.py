@@ -596,7 +596,16 @@ def test_annotations_that_are_called_predictions_are_refused_whole(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_boxes(random_scenes(3, FORMS["bdd100k"].holds), "bdd100k", tmp_path / "given")
-    words = ["convert", str(tmp_path / "given"), "--predictions", "--to", "csv", "-o", str(tmp_path / "out"), "-q"]
+    words = [
+        "convert",
+        str(tmp_path / "given"),
+        "--predictions",
+        "--to",
+        "csv",
+        "-o",
+        str(tmp_path / "out"),
+        "-q",
+    ]
     assert main(words) == 3
     said = capsys.readouterr().err
     assert "rows or files were refused; the first" in said
@@ -646,3 +655,16 @@ def test_other_sets_lose_names_on_the_way_to_kitti_and_are_told(tmp_path: Path) 
     words = back.meta.vocabularies["object"]
     named = back.labels.select(pl.col("label").replace_strict(dict(enumerate(words)), return_dtype=pl.String))
     assert set(named["label"]) <= {"Pedestrian", "Misc", "DontCare"}
+
+
+def test_kitti_says_fully_visible_where_a_set_says_nothing_of_occlusion(tmp_path: Path) -> None:
+    scenes = random_scenes(6, FORMS["csv"].holds)
+    written = write_boxes(scenes, "kitti", tmp_path / "out", lossy=True)
+    lines = [
+        line.split()
+        for text in read_files(tmp_path / "out" / "training").values()
+        for line in text.decode().splitlines()
+    ]
+    assert {(line[0] == "DontCare", line[2]) for line in lines} == {(True, "-1"), (False, "0")}
+    seen = written.lost["boxes of which nothing is said of occlusion, written as fully visible"]
+    assert seen == sum(line[0] != "DontCare" for line in lines) > 0

@@ -349,7 +349,9 @@ def test_a_file_of_road_without_kinds_of_labels_is_read(tmp_path: Path) -> None:
 def test_scenes_called_as_their_videos_come_to_nuscenes(tmp_path: Path) -> None:
     boxes = SETS["nuscenes"].maker  # the tiny tables have two scenes of one camera each
     given = read("nuscenes", boxes.tables(tmp_path / "set"), cache=False)
-    names = dict(given.videos.select(pl.col("video").cast(pl.String), pl.col("scene").cast(pl.String)).iter_rows())
+    names = dict(
+        given.videos.select(pl.col("video").cast(pl.String), pl.col("scene").cast(pl.String)).iter_rows()
+    )
     plain = {
         name: table.with_columns(pl.col("video").cast(pl.String).replace(names))
         for name, table in given.tables().items()
