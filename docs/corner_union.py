@@ -6,8 +6,8 @@
     python docs/corner_union.py synthetic/union runs/corner-union
 
 Among the variants is a sweep of which one ring of each labelled thing saw nothing, as dark paint does to a LiDAR, clustered
-across an empty ring and not. Writes the tables to runs/corner-union/tables.md and the numbers to study.json beside it. What is done already is not done
-again. Masks and detections err as in docs/corner_ablation.md.
+across an empty ring and not. Writes the tables to runs/corner-union/tables.md and the numbers to study.json beside it. What
+is done already is not done again. Masks and detections err as in docs/corner_ablation.md.
 """
 
 from __future__ import annotations

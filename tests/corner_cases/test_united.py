@@ -136,7 +136,8 @@ def test_a_ring_that_saw_nothing_parts_no_thing():
         & (np.abs(seen.points[:, 1]) < 1.2)
         & (seen.points[:, 2] > -1.7)
     )
-    dark = on & (seen.ring == 12)  # which sees the road beside the thing, so that it is a row of the range image
+    # This ring sees the road beside the thing, too, so that it is a row of the range image.
+    dark = on & (seen.ring == 12)
     assert dark.any()
     seen = replace(seen, points=seen.points[~dark], ring=seen.ring[~dark])
 
