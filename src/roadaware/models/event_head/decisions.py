@@ -158,18 +158,20 @@ def _attend(query: Floats32, key: Floats32, value: Floats32) -> tuple[Floats32, 
     queries, keys, values = (
         each.reshape(len(each), HEADS, -1).transpose(1, 0, 2) for each in (query, key, value)
     )
-    shares = queries @ keys.transpose(0, 2, 1)
+    shares: Floats32 = np.matmul(queries, keys.transpose(0, 2, 1))
     shares /= np.float32(np.sqrt(query.shape[1] // HEADS))
     shares -= shares.max(axis=2, keepdims=True)
     np.exp(shares, out=shares)
     shares /= shares.sum(axis=2, keepdims=True)
-    return (shares @ values).transpose(1, 0, 2).reshape(query.shape), shares
+    mixed: Floats32 = np.matmul(shares, values).transpose(1, 0, 2).reshape(query.shape)
+    return mixed, shares
 
 
 def _transform(asked: Floats32, mixed: Floats32, t: Mapping[str, Floats32], name: str) -> Floats32:
     """(q, width) what is asked with what it drew, mixed over heads, through the layers behind attention."""
-    asked = _normalize(asked + (mixed @ t[f"{name}.mix.weight"] + t[f"{name}.mix.bias"]), t, f"{name}.norm1")
-    inner = asked @ t[f"{name}.up.weight"]
+    joined: Floats32 = mixed @ t[f"{name}.mix.weight"] + t[f"{name}.mix.bias"]
+    asked = _normalize(asked + joined, t, f"{name}.norm1")
+    inner: Floats32 = np.matmul(asked, t[f"{name}.up.weight"])
     inner += t[f"{name}.up.bias"]
     np.maximum(inner, np.float32(0), out=inner)
     return _normalize(asked + inner @ t[f"{name}.down.weight"] + t[f"{name}.down.bias"], t, f"{name}.norm2")
