@@ -513,12 +513,8 @@ def judge(night: Night, config: TriageConfig) -> None:
     listed = rank(night, config)
     kinds_of = pl.Series(np.where(mark_true(listed, night), "true", "wrong"))
     kinds_of = kinds_of.zip_with(pl.Series(~_match(listed, night.plants).any(axis=1)), pl.Series(["planted"]))
-    print(
-        listed.group_by("reason", what=kinds_of)
-        .len()
-        .pivot("what", index="reason", values="len")
-        .sort("reason")
-    )
+    counts = listed.group_by("reason", what=kinds_of).len().sort("what", "reason")
+    print(counts.pivot("what", index="reason", values="len").sort("reason").fill_null(0))
 
 
 def tune(night: Night, config: TriageConfig) -> TriageConfig:

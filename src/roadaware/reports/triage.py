@@ -299,8 +299,9 @@ def _explain(summary: Mapping[str, Any]) -> list[Block]:
 
 
 _CAPTION = (
-    "Every value lies in 0 to 1 and rests on frames until then. A moment is worth 1 - prod(1 - weight * value * rarity), "
-    "where values that many moments of these drives reach are not rare, and less for each higher one that is like it."
+    "Every value lies in 0 to 1 and rests on frames until then. A moment is worth "
+    "1 - prod(1 - weight * sqrt(value * rarity)), where values that many moments of these drives reach are not rare, and "
+    "less for each higher one that is like it."
 )
 
 
