@@ -425,7 +425,9 @@ def test_the_bundled_network_tells_clothes_apart_and_knows_what_it_has_not_learn
     colours = torch.full((1, 12, 12, 24, 40), 0.1)
     # Red, green and blue of the quarters of cells, below the heads.
     for left, colour in ((8, (0.5, -0.8, -0.8)), (28, (-0.8, -0.6, 0.5))):
-        colours[:, :, :, 9:14, left : left + 4] = torch.tensor(colour).repeat_interleave(4)[:, None, None, None]
+        colours[:, :, :, 9:14, left : left + 4] = torch.tensor(colour).repeat_interleave(4)[
+            :, None, None, None
+        ]
     corners = torch.tensor([[128.0, 112, 192, 304], [448, 112, 512, 304]])[:, None].expand(-1, 12, -1)
     around = corners[:, :, None].expand(-1, -1, 41, -1)
     with torch.no_grad():
