@@ -335,6 +335,20 @@ def test_several_questions_are_asked_about_a_clip(made: Path) -> None:
     assert not cut_samples(other, "sound", (0, 0), several, rng)[1].heard
 
 
+def test_sentences_that_last_to_the_end_are_asked_beside_others(made: Path) -> None:
+    """Of ten frames four are looked at, the last of them the eighth: what lasts until the tenth happens in the clip, too."""
+    scenes = made_scenes()
+    films, _ = find_videos(scenes, made / "films")
+    vocabulary = build_vocabulary(list_used(scenes), a_recipe(made).build_config())
+    of = build_crowd_set(scenes, films, vocabulary, 5.0)
+    of.videos[0].queries[1]["end_frame"] = FRAMES
+    cutting = Cutting(most_frames=4, crop=0.0, questions=4)
+    asked = cut_samples(of, "grounding", (0, 0), cutting, np.random.default_rng(0))
+    assert asked[0].slots.tolist() == [0, 2, 5, 7]
+    assert [each.sentence for each in asked] == [query["text"] for query in of.videos[0].queries]
+    assert asked[1].span == (0, 3)
+
+
 def test_parts_of_a_clip_hold_the_span_and_are_short(made: Path) -> None:
     scenes = made_scenes()
     films, _ = find_videos(scenes, made / "films")

@@ -658,11 +658,13 @@ def _lies_within(video: CrowdVideo, row: int, slots: Ints) -> bool:
     asked = video.find_slots(query.get("segment_start_frame"), query.get("segment_end_frame"))
     span = video.find_slots(query["start_frame"], query["end_frame"])
     held = np.isin(slots, span)
+    # Of a long clip some frames are looked at: it reaches to where the next one would be.
+    end = slots[-1] + (int(np.diff(slots).max()) if len(slots) > 1 else 1)
     return bool(
         asked[0] <= slots[0]
         and slots[-1] <= asked[-1]
         and slots[0] <= span[0]
-        and span[-1] <= slots[-1]
+        and span[-1] < end
         and held.any()
     )
 

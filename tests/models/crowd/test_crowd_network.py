@@ -411,3 +411,29 @@ def test_bonds_of_partners_are_those_of_pairs() -> None:
 def test_a_text_encoder_of_others_reads_for_cells_alone() -> None:
     with pytest.raises(UsageError, match="set grounding to cells"):
         IntelliCare(CrowdConfig.tiny(), WORDS, TextEncoder(CrowdConfig.tiny(), len(WORDS.words)))
+
+
+def test_the_bundled_network_tells_clothes_apart_and_knows_what_it_has_not_learnt() -> None:
+    """Of two people who stand side by side a sentence speaks of the one in its colour."""
+    path = Path(__file__).parents[3] / "src/roadaware/weights/crowd.safetensors"
+    assert path.stat().st_size <= 10_000_000
+    network, facts = open_crowd(path)
+    assert facts["format"] == "roadaware-crowd-4"
+    words = WordReader(network.vocabulary.words, network.config.max_tokens)
+    read = words.encode(["the man in a red jacket walks away", "the man in a blue jacket walks away"])
+    assert not bool(read.unknown.any())
+    colours = torch.full((1, 12, 12, 24, 40), 0.1)
+    # Red, green and blue of the quarters of cells, below the heads.
+    for left, colour in ((8, (0.5, -0.8, -0.8)), (28, (-0.8, -0.6, 0.5))):
+        colours[:, :, :, 9:14, left : left + 4] = torch.tensor(colour).repeat_interleave(4)[
+            :, None, None, None
+        ]
+    corners = torch.tensor([[128.0, 112, 192, 304], [448, 112, 512, 304]])[:, None].expand(-1, 12, -1)
+    around = corners[:, :, None].expand(-1, -1, 41, -1)
+    with torch.no_grad():
+        found = network.match(
+            colours, read.ids, read.mask, corners, torch.zeros(2, dtype=torch.int64),
+            torch.zeros(2, dtype=torch.int64), tracks=around,
+        )  # fmt: skip
+    assert found.who.argmax(dim=1).tolist() == [0, 1]
+    assert float(words.encode(["zebras 🦓 quarrel quietly"]).unknown[0]) > 0.5

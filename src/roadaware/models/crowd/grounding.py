@@ -573,7 +573,7 @@ class PeopleGroundingHead(nn.Module):
         self.motion = None if actions else build_motion_layers(MOTION_FEATURES, width, _OWN_DEEDS)
         self.reader = SentenceReader(words, width, self.actions, predicates, rate)
         self.appearance = AppearanceEncoder(width, rate)
-        self.likeness = nn.Parameter(torch.tensor(0.5 / math.sqrt(width)))
+        self.likeness = nn.Parameter(torch.tensor(0.5))
         # How much a good moment counts for more than a long time, as the factor of a soft maximum.
         self.sharpness = nn.Parameter(torch.tensor(1.0))
         self.trust, self.base = nn.Parameter(torch.tensor(0.0)), nn.Parameter(torch.tensor(-1.0))
@@ -659,7 +659,8 @@ class PeopleGroundingHead(nn.Module):
         """Of one clip: Q sentences beside P people with looks (P, width), places (P, T, 5), deeds (P, T, actions), and each
         beside O partners (P, O) with bonds (P, O, T, 2 * predicates).
         """
-        subject, other = (self.likeness * part @ looks.T for part in (said.subject, said.other))
+        scale = self.likeness / math.sqrt(looks.shape[1])
+        subject, other = (scale * part @ looks.T for part in (said.subject, said.other))
         # Of rare actions a score of a tenth says much: roots bring it nearer to that of a sure one.
         alone = torch.einsum("qa,pta->qpt", said.actions, doing.clamp(1e-6, 1).sqrt())
         alone = alone + torch.einsum("qc,ptc->qpt", said.place, places)
