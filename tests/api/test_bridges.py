@@ -245,9 +245,9 @@ def test_trackeval_there_and_back(tmp_path: Path) -> None:
         v: {"width_px": 64, "height_px": 48, "fps": 10.0, "n_frames": FRAMES} for v in ("drive_a", "drive_b")
     }
     scenes = ra.Scenes.from_numpy(**held, facts=facts)
-    scenes.to_trackeval(tmp_path / "gt", benchmark="own", split="test")
-    assert (tmp_path / "gt/seqmaps/own-test.txt").read_text().split() == ["name", "drive_a", "drive_b"]
-    back = ra.Scenes.from_trackeval(tmp_path / "gt/own-test")
+    scenes.to_trackeval(tmp_path / "new" / "gt", benchmark="own", split="test")
+    assert (tmp_path / "new/gt/seqmaps/own-test.txt").read_text().split() == ["name", "drive_a", "drive_b"]
+    back = ra.Scenes.from_trackeval(tmp_path / "new/gt/own-test")
     assert isinstance(back, ra.Scenes)
     both = [each.boxes.sort("video", "frame", *CORNERS).select("video", "frame") for each in (scenes, back)]
     assert both[0].cast({"video": pl.String}).equals(both[1].cast({"video": pl.String}))
@@ -257,8 +257,8 @@ def test_trackeval_there_and_back(tmp_path: Path) -> None:
     ]
     assert np.allclose(rows[0].select(CORNERS).to_numpy(), rows[1].select(CORNERS).to_numpy(), atol=1e-9)
     predictions = make_predictions()
-    predictions.to_trackeval(tmp_path / "found", tracker="mine", benchmark="own", split="test")
-    data = tmp_path / "found/own-test/mine/data"
+    predictions.to_trackeval(tmp_path / "new/found", tracker="mine", benchmark="own", split="test")
+    data = tmp_path / "new/found/own-test/mine/data"
     again = ra.Predictions.from_trackeval({v: data / f"{v}.txt" for v in ("drive_a", "drive_b")}, scenes)
     assert len(again.boxes) == predictions.boxes["tube"].count()
     assert len(again.tubes) == len(predictions.tubes)

@@ -17,6 +17,7 @@ from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, Us
 from roadaware.formats.known_scenes import Known, refuse_findings
 from roadaware.formats.road_detections import write_folder
 from roadaware.io.files import read_regular
+from roadaware.io.folders import make_folder
 from roadaware.io.sources import is_outside, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes, TableSet
@@ -404,6 +405,7 @@ def write_sequences(
         DiskError: if the disk refuses.
     """
     lines = format_tube_lines(scenes, of, first_pixel=first_pixel)
+    make_folder(Path(folder).absolute().parent)
     write_folder(Path(folder), _truth_files(scenes, lines, f"{benchmark}-{split}"))
 
 
@@ -440,6 +442,7 @@ def write_tracks(
     names = [*_videos(predictions), *lines]
     base = f"{_safe(benchmark)}-{_safe(split)}/{_safe(tracker)}/data"
     files = ((f"{base}/{_safe(name)}.txt", lines.get(name, "").encode()) for name in dict.fromkeys(names))
+    make_folder(Path(folder).absolute().parent)
     write_folder(Path(folder), files)
 
 

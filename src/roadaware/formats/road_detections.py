@@ -24,7 +24,7 @@ from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 from roadaware.formats.detection_folders import FrameFile, find_detection_folder, list_frame_files
 from roadaware.formats.known_scenes import Known, refuse_findings
 from roadaware.io.files import build_disk_error, flush_folder, read_regular, remove_stale_files
-from roadaware.io.folders import make_folder, replace_folder
+from roadaware.io.folders import replace_folder
 from roadaware.io.pickles import load
 from roadaware.io.sources import is_outside, to_printable
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout, set_score_layout
@@ -358,7 +358,7 @@ def write_folder(
     """Write files into a folder that appears whole or not at all.
 
     Args:
-        folder: must not exist, or be empty, unless `replace`; those above it are made.
+        folder: must not exist, or be empty, unless `replace`; its parent must be there.
         files: names with `/` between their parts, and contents.
         finish: puts what else belongs into the folder, before it appears; called with where it is until then.
         replace: take the place of whatever folder stands there, which the caller has looked at.
@@ -374,7 +374,6 @@ def write_folder(
     temporary = folder.parent / f".roadaware-{os.getpid()}-{secrets.token_hex(4)}.tmp"
     written = 0
     try:
-        make_folder(temporary.absolute().parent)
         temporary.mkdir()
         made: set[Path] = {temporary}
         for name, data in files:

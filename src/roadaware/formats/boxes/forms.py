@@ -41,7 +41,7 @@ from roadaware.formats.boxes.vott import adapt_regions, write_vott
 from roadaware.formats.boxes.yolo import write_yolo
 from roadaware.formats.coco import CocoIndex
 from roadaware.formats.road_detections import write_folder
-from roadaware.io.folders import encode_json, is_vacant, list_other_names, read_marker
+from roadaware.io.folders import encode_json, is_vacant, list_other_names, make_folder, read_marker
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -371,6 +371,7 @@ def write_boxes(
         facts = {"format": MARKER_FORMAT, "form": form, "files": written.files + added}
         (building / MARKER).write_text(encode_json(facts))
 
+    make_folder(folder.absolute().parent)
     write_folder(folder, count_files(), finish=finish, replace=overwrite)
     return written
 

@@ -18,6 +18,7 @@ from roadaware.formats.bridges.box_arrays import (
     parse_box_arrays,
 )
 from roadaware.formats.road_detections import write_folder
+from roadaware.io.folders import make_folder
 from roadaware.io.sources import to_printable
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -68,6 +69,7 @@ def write_fiftyone(
             video: str((media / paths.get(video, f"{video}.mp4")).absolute())
             for video in held.videos["video"]
         }
+    make_folder(folder.absolute().parent)
     write_folder(folder, build_dataset(held, sides, paths=paths, name=name))
     return len(sides[fiftyone.TRUTH if predictions is None else fiftyone.PREDICTED].boxes)
 

@@ -15,6 +15,7 @@ from roadaware.errors import InputError
 from roadaware.formats.boxes.flat import FlatBoxes
 from roadaware.formats.bridges.box_arrays import list_boxes
 from roadaware.formats.road_detections import write_folder
+from roadaware.io.folders import make_folder
 from roadaware.io.sources import to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
@@ -103,6 +104,7 @@ def write_huggingface(scenes: Scenes, folder: Path, *, kind: str | None = None, 
     }
     title = name or scenes.meta.dataset or "roadaware"
     files = {f"data/{split}.parquet": _encode(part) for split, part in splits.items()}
+    make_folder(folder.absolute().parent)
 
     def build_files() -> Iterator[tuple[str, bytes]]:
         yield from files.items()
