@@ -432,6 +432,13 @@ class GroundingHead(nn.Module):
 # The same question with people known: which of them, and when.
 
 
+_CONTEXT, _BODY_CELLS, _PLACES, _SHAPES = 5, (8, 4), 5, 4
+_PARTNERS, _MOST_PAIRS = 31, 8192
+"""Others beside whom a person is looked at, and pairs of people of a clip, about: of a crowd the nearest."""
+_OWN_DEEDS = 48
+"""Numbers of what tracks say where no head of actions scores them."""
+
+
 class Matched(NamedTuple):
     """How well each person of a clip goes with a sentence, of Q sentences and at most P people in a clip.
 
@@ -540,13 +547,6 @@ class AppearanceEncoder(nn.Module):
         weight = self.clear(seen).squeeze(2) + 2 * measure_openness(boxes).clamp(min=0.05).log()
         looks: Tensor = self.norm(torch.einsum("pt,ptd->pd", weight.softmax(dim=1), self.last(seen)))
         return looks
-
-
-_CONTEXT, _BODY_CELLS, _PLACES, _SHAPES = 5, (8, 4), 5, 4
-_PARTNERS, _MOST_PAIRS = 31, 8192
-"""Others beside whom a person is looked at, and pairs of people of a clip, about: of a crowd the nearest."""
-_OWN_DEEDS = 48
-"""Numbers of what tracks say where no head of actions scores them."""
 
 
 class PeopleGroundingHead(nn.Module):

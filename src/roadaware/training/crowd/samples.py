@@ -313,7 +313,7 @@ class Question:
 
     Args:
         task: which head is asked.
-        seen: (B, C, T, h, w) maps before the dynamic layers; or (B, 3, T, H, W) images.
+        seen: (B, C, T, h, w) maps before the dynamic layers; or (B, 3, T, H, W) images; or colours, as of `CrowdItem`.
         images: whether these are images.
         clip: (Q,) of each question its clip.
         asked: what the head takes beside the map.
