@@ -5,17 +5,19 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roadaware.errors import FindingsError, UsageError
 
 if TYPE_CHECKING:
-    from roadaware.scenes.tables import Predictions, Scenes
+    from roadaware.io.sources import Source
+    from roadaware.scenes.tables import Predictions, Scenes, Tables
 
 Progress = Callable[[int, int, str], None]
 _SHOWN = 10
+_RENAME = {"rename": "classes called otherwise, such as person=Ped,bus=Bus; several may come to one name"}
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,7 @@ READERS: dict[str, Reader] = {
         options={
             "fps": "frames a second of videos whose rate the file does not say",
             "first_frame": "number of a video's first frame in file names: 1, or 0; seen from them unless given",
+            **_RENAME,
         },
     ),
     "yolo": Reader(
@@ -219,6 +222,7 @@ READERS: dict[str, Reader] = {
             "size": "width and height of every image, such as 1920x1080, where images do not lie beside",
             "classes": "names of the classes, such as person,car, where no file has them",
             "first_frame": "number of a video's first frame: 1, or 0; seen from the names unless given",
+            **_RENAME,
         },
         predicted=True,
     ),
@@ -229,7 +233,8 @@ READERS: dict[str, Reader] = {
         licence="that of whoever drew the boxes",
         summary="sequences with the track, class and box of everybody in each frame",
         options={
-            "classes": "names of classes 1, 2, ... where no labels.txt has them; default: those of MOT17"
+            "classes": "names of classes 1, 2, ... where no labels.txt has them; default: those of MOT17",
+            **_RENAME,
         },
     ),
     "cvat": Reader(
@@ -238,7 +243,7 @@ READERS: dict[str, Reader] = {
         title="CVAT XML of anybody (CVAT for video 1.1, CVAT for images 1.1)",
         licence="that of whoever drew the boxes",
         summary="tracks of videos and boxes of images, as the annotation tool exports them",
-        options={"fps": "frames a second of every video: the files do not say it"},
+        options={"fps": "frames a second of every video: the files do not say it", **_RENAME},
     ),
     "voc": Reader(
         module="roadaware.datasets.voc",
@@ -250,6 +255,7 @@ READERS: dict[str, Reader] = {
             "fps": "frames a second of every video",
             "first_frame": "number of a video's first frame: 1, or 0; seen from the names unless given",
             "pixels": "edges, or voc where pixels count from 1 and the last one is inside",
+            **_RENAME,
         },
     ),
     "csv": Reader(
@@ -266,6 +272,7 @@ READERS: dict[str, Reader] = {
             "classes": "names of the classes, such as person,car, where the column of classes has numbers",
             "first_frame": "number of a video's first frame: 1, or 0; needed where no frame is 0",
             "frames": "listed: frames without a row are not looked at; or all",
+            **_RENAME,
         },
         predicted=True,
     ),
@@ -279,6 +286,7 @@ READERS: dict[str, Reader] = {
             "fps": "frames a second of every video: the files do not say it",
             "size": "width and height of every image, such as 1280x720, where frames do not say it",
             "pixels": "inside where the last pixel of a box is inside it, or edges",
+            **_RENAME,
         },
         predicted=True,
     ),
@@ -291,6 +299,7 @@ READERS: dict[str, Reader] = {
         options={
             "fps": "frames a second of every video: the files do not say it",
             "size": "width and height of images whose stream does not say it, such as 1920x1080",
+            **_RENAME,
         },
     ),
     "via": Reader(
@@ -304,6 +313,7 @@ READERS: dict[str, Reader] = {
             "fps": "frames a second of every video",
             "size": "width and height of every image, such as 1920x1080",
             "first_frame": "number of a video's first frame: 1, or 0; seen from the names unless given",
+            **_RENAME,
         },
         predicted=True,
     ),
@@ -318,6 +328,7 @@ READERS: dict[str, Reader] = {
             "fps": "frames a second of every video whose sample does not say it",
             "size": "width and height of images whose sample does not say it, such as 1920x1080",
             "first_frame": "number of a video's first frame in names of images: 1, or 0; seen from them unless given",
+            **_RENAME,
         },
         predicted=True,
     ),
@@ -327,7 +338,7 @@ READERS: dict[str, Reader] = {
         title="ActivityNet JSON of anybody (segments of videos with a label)",
         licence="that of whoever annotated the videos",
         summary="what happens when in videos: segments of seconds with a label, without boxes",
-        options={"fps": "frames a second of every video, without which segments have no frames"},
+        options={"fps": "frames a second of every video, without which segments have no frames", **_RENAME},
         predicted=True,
     ),
     "simulator": Reader(
@@ -379,6 +390,7 @@ def read(
         has = ", ".join(reader.options) or "none"
         raise UsageError(f"the reader of {name} has no option {', '.join(unknown)}; it has {has}")
     module = importlib.import_module(reader.module)
+    rename = options.pop("rename", None)
     with module.find(Path(root)) as source:
 
         def fresh() -> Scenes:
@@ -392,6 +404,8 @@ def read(
             scenes = load_or_read(entry, fresh, verify=verify)
         else:
             scenes = fresh()
+        if "rename" in reader.options:
+            scenes = _rename_classes(scenes, source, rename)
     if strict:
         # Turn what a reader rejected or wondered at into an error that lists it
         lines = [
@@ -433,11 +447,39 @@ def read_predictions(
         has = ", ".join(reader.options) or "none"
         raise UsageError(f"the reader of {name} has no option {', '.join(unknown)}; it has {has}")
     module = importlib.import_module(reader.module)
+    rename = options.pop("rename", None)
     with module.find(Path(root)) as source:
         found: Predictions = module.read(
             source, processes=processes, progress=progress, predicted=True, **options
         )
-    return found
+        return _rename_classes(found, source, rename) if "rename" in reader.options else found
+
+
+def _rename_classes(tables: Tables, source: Source, given: Any) -> Tables:
+    """The tables with classes called as the option or `dataset.toml` says; names and classes that fit nothing are told.
+
+    Raises:
+        UsageError: if what is given is no list of names.
+        InputError: if that in the file is none.
+    """
+    from roadaware.datasets.box_rows import label_tracks, read_facts
+    from roadaware.scenes.tables import rename_labels
+
+    names = read_facts(source, rename=given).rename
+    if not names:
+        return tables
+    held = [label for labels in tables.meta.vocabularies.values() for label in labels]
+    odd = [("names to rename of which there is no class", [name for name in names if name not in held]),
+           ("classes that are not renamed", [label for label in held if label not in names])]  # fmt: skip
+    told = [
+        {"what": what, "count": len(which), "example": ", ".join(which)[:200]} for what, which in odd if which
+    ]
+    notes = {**tables.meta.notes, "warnings": [*tables.meta.notes.get("warnings", []), *told]}
+    renamed = rename_labels(replace(tables, meta=replace(tables.meta, notes=notes)), names)
+    if renamed.claimed or renamed.boxes.is_empty() or "tube" not in renamed.boxes.columns:
+        return renamed
+    # Tracks whose boxes have one class only now have it, too.
+    return replace(renamed, tube_labels=label_tracks(renamed.boxes, renamed.labels))
 
 
 def get_reader(name: str) -> Reader:

@@ -28,7 +28,7 @@ LARGEST_SIDE = 1 << 20
 MOST_IN_ALL = 50_000_000
 """Frames of a whole set: nineteen days at thirty a second, some 3 GB as a table."""
 _FAR = 1e9
-_FACT_KEYS = ("fps", "size", "classes", "first_frame", "columns")
+_FACT_KEYS = ("fps", "size", "classes", "first_frame", "columns", "rename")
 ROWS: dict[str, Any] = {
     "file": pl.String,
     "line": pl.Int64,
@@ -57,6 +57,7 @@ class Facts:
         classes: names of classes in the order of their numbers.
         first_frame: number of a video's first frame.
         columns: what a row of csv holds to the name of its column.
+        rename: class, as the files call it, to its other name.
     """
 
     fps: float | None = None
@@ -64,6 +65,7 @@ class Facts:
     classes: tuple[str, ...] | None = None
     first_frame: int | None = None
     columns: Mapping[str, str] | None = None
+    rename: Mapping[str, str] | None = None
 
 
 def list_facts(source: Source) -> list[str]:
@@ -140,6 +142,20 @@ def _parse_facts(held: Mapping[str, Any], kind: Callable[..., Exception], where:
         if not isinstance(pairs, dict) or not all(isinstance(each, str) and each for each in pairs.values()):
             raise refuse('columns names columns of csv, such as {frame = "image", id = "who"}')
         found["columns"] = pairs
+    if "rename" in held:
+        names = held["rename"]
+        if isinstance(names, str):
+            parts = [each.partition("=") for each in names.split(",")]
+            names = {a.strip(): b.strip() for a, equals, b in parts if equals}
+            names = names if len(names) == len(parts) else None
+        # As long as any other name of a class, and so that files and tables can hold it.
+        if not isinstance(names, dict) or not all(
+            isinstance(each, str) and each.strip() and len(each.encode(errors="replace")) <= LONGEST_NAME
+            for pair in names.items()
+            for each in pair
+        ):
+            raise refuse('rename names classes otherwise, such as {person = "Ped", bus = "Bus"}')
+        found["rename"] = {escape_surrogates(a): escape_surrogates(b) for a, b in names.items()}
     return Facts(**found)
 
 

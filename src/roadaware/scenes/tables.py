@@ -5,7 +5,7 @@ with scores: tables checked when made.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -236,6 +236,40 @@ def filter_boxes(tables: Tables, keep: pl.Expr) -> Tables:
     if not labels.is_empty():
         labels = labels.filter(pl.col("box").is_in(boxes["box"].implode()))
     return replace(tables, boxes=boxes, labels=labels)
+
+
+def rename_labels(tables: Tables, names: Mapping[str, str]) -> Tables:
+    """The tables with labels called otherwise; of labels that come to one name the best scored one of a box or tube stays.
+
+    Args:
+        tables: whose scores are of single labels, not dense.
+        names: label to its other name; labels that are not named keep theirs.
+    """
+    vocabularies, rows = {}, []
+    for kind, labels in tables.meta.vocabularies.items():
+        called = [names.get(label, label) for label in labels]
+        vocabularies[kind] = tuple(dict.fromkeys(called))
+        rows += [(kind, n, vocabularies[kind].index(name)) for n, name in enumerate(called)]
+    places = pl.DataFrame(rows, schema={"kind": pl.String, "label": pl.Int64, "new": pl.Int64}, orient="row")
+    changed: dict[str, Any] = {}
+    for table, key in (("labels", ["box"]), ("tube_labels", ["tube"]), ("frame_labels", ["video", "frame"])):
+        frame: pl.DataFrame = getattr(tables, table)
+        if frame.is_empty():
+            continue
+        named = frame.with_columns(pl.col("kind").cast(pl.String), pl.col("label").cast(pl.Int64))
+        named = named.join(places, on=["kind", "label"], how="left", maintain_order="left").with_columns(
+            label="new"
+        )
+        named = named.drop("new").with_row_index("_row")
+        if "score" in named.columns:
+            named = named.sort("score", descending=True, nulls_last=True, maintain_order=True)
+        named = (
+            named.unique([*key, "kind", "label"], keep="first", maintain_order=True).sort("_row").drop("_row")
+        )
+        changed[table] = named.cast({"kind": frame.schema["kind"], "label": frame.schema["label"]})
+    return replace(
+        tables, **changed, meta=replace(tables.meta, vocabularies=tables.meta.vocabularies | vocabularies)
+    )
 
 
 def _same(a: pl.DataFrame, b: pl.DataFrame) -> bool:
