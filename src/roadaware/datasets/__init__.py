@@ -5,15 +5,14 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roadaware.errors import FindingsError, UsageError
 
 if TYPE_CHECKING:
-    from roadaware.io.sources import Source
-    from roadaware.scenes.tables import Predictions, Scenes, Tables
+    from roadaware.scenes.tables import Predictions, Scenes
 
 Progress = Callable[[int, int, str], None]
 _SHOWN = 10
@@ -405,7 +404,9 @@ def read(
         else:
             scenes = fresh()
         if "rename" in reader.options:
-            scenes = _rename_classes(scenes, source, rename)
+            from roadaware.datasets.facts import rename_classes
+
+            scenes = rename_classes(scenes, source, rename)
     if strict:
         # Turn what a reader rejected or wondered at into an error that lists it
         lines = [
@@ -452,34 +453,11 @@ def read_predictions(
         found: Predictions = module.read(
             source, processes=processes, progress=progress, predicted=True, **options
         )
-        return _rename_classes(found, source, rename) if "rename" in reader.options else found
+        if "rename" in reader.options:
+            from roadaware.datasets.facts import rename_classes
 
-
-def _rename_classes(tables: Tables, source: Source, given: Any) -> Tables:
-    """The tables with classes called as the option or `dataset.toml` says; names and classes that fit nothing are told.
-
-    Raises:
-        UsageError: if what is given is no list of names.
-        InputError: if that in the file is none.
-    """
-    from roadaware.datasets.box_rows import label_tracks, read_facts
-    from roadaware.scenes.tables import rename_labels
-
-    names = read_facts(source, rename=given).rename
-    if not names:
-        return tables
-    held = [label for labels in tables.meta.vocabularies.values() for label in labels]
-    odd = [("names to rename of which there is no class", [name for name in names if name not in held]),
-           ("classes that are not renamed", [label for label in held if label not in names])]  # fmt: skip
-    told = [
-        {"what": what, "count": len(which), "example": ", ".join(which)[:200]} for what, which in odd if which
-    ]
-    notes = {**tables.meta.notes, "warnings": [*tables.meta.notes.get("warnings", []), *told]}
-    renamed = rename_labels(replace(tables, meta=replace(tables.meta, notes=notes)), names)
-    if renamed.claimed or renamed.boxes.is_empty() or "tube" not in renamed.boxes.columns:
-        return renamed
-    # Tracks whose boxes have one class only now have it, too.
-    return replace(renamed, tube_labels=label_tracks(renamed.boxes, renamed.labels))
+            found = rename_classes(found, source, rename)
+    return found
 
 
 def get_reader(name: str) -> Reader:

@@ -18,8 +18,9 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets import READERS, Progress
-from roadaware.datasets.box_rows import LARGEST_SIDE, LONGEST_PATH, list_facts, read_facts
+from roadaware.datasets.box_rows import LONGEST_PATH
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
+from roadaware.datasets.facts import LARGEST_SIDE, list_facts, read_facts
 from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError

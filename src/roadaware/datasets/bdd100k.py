@@ -22,17 +22,9 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets import Progress
-from roadaware.datasets.box_rows import (
-    LARGEST_SIDE,
-    ROWS,
-    BoxSource,
-    Facts,
-    build_box_predictions,
-    build_box_scenes,
-    list_facts,
-    read_facts,
-)
+from roadaware.datasets.box_rows import ROWS, BoxSource, build_box_predictions, build_box_scenes
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
+from roadaware.datasets.facts import LARGEST_SIDE, Facts, list_facts, read_facts
 from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.errors import InputError, UsageError
 from roadaware.io.json import (

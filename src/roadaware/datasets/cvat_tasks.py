@@ -19,9 +19,10 @@ import polars as pl
 from lxml import etree
 
 from roadaware.datasets import Progress
-from roadaware.datasets.box_rows import ROWS, BoxSource, build_box_scenes, list_facts, read_facts
+from roadaware.datasets.box_rows import ROWS, BoxSource, build_box_scenes
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
 from roadaware.datasets.cvat import MOST_PIXELS, format_raw_text
+from roadaware.datasets.facts import list_facts, read_facts
 from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError

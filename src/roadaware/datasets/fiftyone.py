@@ -22,17 +22,9 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets import Progress
-from roadaware.datasets.box_rows import (
-    FACTS,
-    LARGEST_SIDE,
-    ROWS,
-    BoxSource,
-    Facts,
-    build_box_predictions,
-    build_box_scenes,
-    read_facts,
-)
+from roadaware.datasets.box_rows import ROWS, BoxSource, build_box_predictions, build_box_scenes
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
+from roadaware.datasets.facts import FACTS, LARGEST_SIDE, Facts, read_facts
 from roadaware.datasets.issues import Findings
 from roadaware.datasets.relation_tables import format_video_name
 from roadaware.datasets.via import place_images

@@ -18,16 +18,9 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets import Progress
-from roadaware.datasets.box_rows import (
-    FACTS,
-    LARGEST_SIDE,
-    LONGEST_PATH,
-    BoxSource,
-    build_box_scenes,
-    check_classes,
-    read_facts,
-)
+from roadaware.datasets.box_rows import LONGEST_PATH, BoxSource, build_box_scenes
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
+from roadaware.datasets.facts import FACTS, LARGEST_SIDE, check_classes, read_facts
 from roadaware.datasets.issues import Findings, build_unreadable_error, select_first_reason
 from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError

@@ -22,15 +22,7 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets import Progress
-from roadaware.datasets.box_rows import (
-    FACTS,
-    BoxSource,
-    Facts,
-    build_box_predictions,
-    build_box_scenes,
-    list_facts,
-    read_facts,
-)
+from roadaware.datasets.box_rows import BoxSource, build_box_predictions, build_box_scenes
 from roadaware.datasets.csv_boxes import (
     LONGEST_NAME,
     MOST_FRAMES,
@@ -39,6 +31,7 @@ from roadaware.datasets.csv_boxes import (
     list_place_faults,
     list_width_faults,
 )
+from roadaware.datasets.facts import FACTS, Facts, list_facts, read_facts
 from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file, select_first_reason
 from roadaware.errors import InputError, UsageError
 from roadaware.io.csv import decode, from_sheets, iterate_line_batches, parse_quoted_rows, split_cells

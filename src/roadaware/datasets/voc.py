@@ -19,17 +19,9 @@ import polars as pl
 from lxml import etree
 
 from roadaware.datasets import Progress
-from roadaware.datasets.box_rows import (
-    FACTS,
-    LARGEST_SIDE,
-    LONGEST_PATH,
-    ROWS,
-    BoxSource,
-    build_box_scenes,
-    check_classes,
-    read_facts,
-)
+from roadaware.datasets.box_rows import LONGEST_PATH, ROWS, BoxSource, build_box_scenes
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
+from roadaware.datasets.facts import FACTS, LARGEST_SIDE, check_classes, read_facts
 from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError, UsageError

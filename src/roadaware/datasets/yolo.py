@@ -19,17 +19,9 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets import Progress
-from roadaware.datasets.box_rows import (
-    FACTS,
-    LONGEST_PATH,
-    BoxSource,
-    Facts,
-    build_box_predictions,
-    build_box_scenes,
-    check_classes,
-    read_facts,
-)
+from roadaware.datasets.box_rows import LONGEST_PATH, BoxSource, build_box_predictions, build_box_scenes
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
+from roadaware.datasets.facts import FACTS, Facts, check_classes, read_facts
 from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file, select_first_reason
 from roadaware.datasets.relation_tables import format_video_name
 from roadaware.datasets.sensor_tables import parse_picture_size

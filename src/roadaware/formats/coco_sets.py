@@ -21,8 +21,9 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets import READERS, Progress
-from roadaware.datasets.box_rows import label_tracks, list_facts, read_facts
+from roadaware.datasets.box_rows import KIND
 from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
+from roadaware.datasets.facts import list_facts, read_facts
 from roadaware.datasets.issues import Findings, build_unreadable_error, find_common_reason, read_each_file
 from roadaware.errors import InputError
 from roadaware.formats.coco import By, build_coco_index, build_coco_scenes
@@ -37,7 +38,7 @@ from roadaware.io.json import (
 from roadaware.io.json_stream import iterate_parts, read_around
 from roadaware.io.sources import FolderSource, Source, find_source, to_printable
 from roadaware.scenes.concatenation import concat
-from roadaware.scenes.tables import Scenes
+from roadaware.scenes.tables import Scenes, label_tracks
 
 VERSION = 2
 _PLACES = ("annotations", "", "train", "valid", "val", "test")
@@ -212,7 +213,7 @@ def _read_file(
         ),
     )
     if len(scenes.tubes):
-        scenes = scenes.with_tables(tube_labels=label_tracks(boxes, scenes.labels))
+        scenes = scenes.with_tables(tube_labels=label_tracks(boxes, scenes.labels, KIND))
     refused = found.table().with_columns(file=pl.lit(to_printable(name)))
     parts = [table for table in (refused, scenes.rejected) if len(table)]
     return scenes.with_tables(

@@ -16,7 +16,8 @@ from roadaware.analysis.evaluation.event_inputs import convert_kinds
 from roadaware.analysis.event_findings import list_warnings
 from roadaware.analysis.road_counts import compare_printed_counts, count, count_table
 from roadaware.datasets import READERS
-from roadaware.datasets.box_rows import FACTS, KIND
+from roadaware.datasets.box_rows import KIND
+from roadaware.datasets.facts import FACTS
 from roadaware.errors import UsageError
 from roadaware.protocols.coda import TRAINING_SETS, infer_version
 from roadaware.reports.terminal import (

@@ -238,6 +238,22 @@ def filter_boxes(tables: Tables, keep: pl.Expr) -> Tables:
     return replace(tables, boxes=boxes, labels=labels)
 
 
+def label_tracks(boxes: pl.DataFrame, labels: pl.DataFrame, kind: str) -> pl.DataFrame:
+    """The table `tube_labels`: the class of each track all of whose boxes have one and the same.
+
+    Args:
+        boxes: with `box` and `tube`.
+        labels: at most one for each box.
+        kind: of the labels.
+    """
+    owned = boxes.select("box", "tube").drop_nulls("tube")
+    owned = owned.join(labels.select("box", "label"), on="box", how="left", maintain_order="left")
+    held = owned.group_by("tube", maintain_order=True).agg(
+        pl.col("label").first(), one=(pl.col("label").n_unique() == 1) & (pl.col("label").null_count() == 0)
+    )
+    return held.filter("one").select("tube", kind=pl.lit(kind), label="label")
+
+
 def rename_labels(tables: Tables, names: Mapping[str, str]) -> Tables:
     """The tables with labels called otherwise; of labels that come to one name the best scored one of a box or tube stays.
 

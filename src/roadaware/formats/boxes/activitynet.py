@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets.activitynet import DATABASE, KIND, RESULTS, SUBSETS
-from roadaware.datasets.box_rows import FACTS
+from roadaware.datasets.facts import FACTS
 from roadaware.formats.boxes.flat import SPLITS, Files, choose_kind, count_other_tables, format_facts
 from roadaware.scenes.tables import Predictions, Scenes
 

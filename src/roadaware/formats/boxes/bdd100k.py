@@ -11,7 +11,7 @@ import json
 
 import polars as pl
 
-from roadaware.datasets.box_rows import FACTS
+from roadaware.datasets.facts import FACTS
 from roadaware.formats.boxes.flat import Files, FlatBoxes, format_corner, format_facts, name_file
 
 

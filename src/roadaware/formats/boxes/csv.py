@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from roadaware.datasets.box_rows import FACTS
+from roadaware.datasets.facts import FACTS
 from roadaware.formats.boxes.flat import Files, FlatBoxes, format_corner, format_facts
 from roadaware.io.csv import format_csv
 from roadaware.scenes.schema import CORNERS

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import polars as pl
 
-from roadaware.datasets.box_rows import FACTS
+from roadaware.datasets.facts import FACTS
 from roadaware.errors import InputError
 from roadaware.formats.boxes.flat import Files, FlatBoxes, format_facts, format_number, name_file
 from roadaware.io.sources import to_printable

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import polars as pl
 
-from roadaware.datasets.box_rows import FACTS
+from roadaware.datasets.facts import FACTS
 from roadaware.formats.boxes.flat import Files, FlatBoxes, format_corner, format_facts, name_file
 from roadaware.scenes.schema import CORNERS
 

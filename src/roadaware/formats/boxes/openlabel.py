@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from roadaware.datasets.box_rows import FACTS
+from roadaware.datasets.facts import FACTS
 from roadaware.formats.boxes.flat import Files, FlatBoxes, format_facts, format_number, name_file
 
 

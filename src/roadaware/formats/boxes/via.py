@@ -11,7 +11,7 @@ import json
 
 import polars as pl
 
-from roadaware.datasets.box_rows import FACTS
+from roadaware.datasets.facts import FACTS
 from roadaware.datasets.via import ATTRIBUTES, COLUMNS, IGNORE, PROJECT, SCORE, TRACK
 from roadaware.formats.boxes.flat import Files, FlatBoxes, format_corner, format_facts, format_number
 from roadaware.io.csv import format_csv

@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 
 import polars as pl
 
-from roadaware.datasets.box_rows import FACTS
+from roadaware.datasets.facts import FACTS
 from roadaware.datasets.voc import LABEL_MAP
 from roadaware.errors import InputError
 from roadaware.formats.boxes.flat import Files, FlatBoxes, format_facts, format_number, name_file

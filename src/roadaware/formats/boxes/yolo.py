@@ -10,7 +10,7 @@ import json
 
 import polars as pl
 
-from roadaware.datasets.box_rows import FACTS
+from roadaware.datasets.facts import FACTS
 from roadaware.errors import InputError
 from roadaware.formats.boxes.flat import SPLITS, Files, FlatBoxes, format_facts, name_file
 from roadaware.io.sources import to_printable

@@ -11,12 +11,11 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.arrays import Floats, Ints
-from roadaware.datasets.box_rows import label_tracks
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.boxes.flat import HELD, FlatBoxes, Form, flatten
 from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Predictions, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes, label_tracks
 
 NO_TRACK = -1
 """The number of no track, and of no class, in arrays of whole numbers, which hold no null."""
@@ -204,7 +203,7 @@ def build_scenes(
     rows, tubes = _list_tracks(rows.with_columns(box=pl.int_range(pl.len(), dtype=pl.Int64)))
     labels = rows.filter(pl.col("label") != NO_TRACK).select("box", "label", kind=pl.lit(kind))
     boxes = rows.select("box", "video", "frame", "tube", *CORNERS, "ignore")
-    of_tracks = label_tracks(boxes, labels).with_columns(kind=pl.lit(kind))
+    of_tracks = label_tracks(boxes, labels, kind)
     known = pl.DataFrame(
         [{"video": video, **dict(row)} for video, row in (facts or {}).items()],
         schema={
