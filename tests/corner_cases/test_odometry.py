@@ -138,7 +138,7 @@ def test_one_sweep_stands_at_the_beginning_and_none_has_no_pose(stand_in):
 
 def test_a_long_gap_and_times_that_do_not_rise_are_refused(stand_in):
     stand_in(ahead(0, 1))
-    with pytest.raises(InputError, match="cannot be matched|can be matched"):
+    with pytest.raises(InputError, match="no sweep that can be matched"):
         estimate_poses([CLOUD, CLOUD, CLOUD], [0.0, 0.1, 0.2 + BRIDGED_S])
     for times in ([0.0, 0.0], [0.0, -1.0], [0.0, float("nan")]):
         stand_in(ahead(0, 1))
@@ -165,9 +165,7 @@ def test_the_first_motion_is_looked_for_ahead(metres):
 
 def unposed(root: Path, frames: int = 5) -> Path:
     """ONCE's layout: one drive of the planted street, 3 m in each half second; sweeps in the axes of its LiDAR."""
-    card = SETS["once"]
-    card.make(root, frames=frames)
-    first = None
+    SETS["once"].make(root, frames=frames)
     for path in sorted((root / "data").glob("*/*.json")):
         held = json.loads(path.read_text())
         for frame in held["frames"]:
@@ -178,7 +176,6 @@ def unposed(root: Path, frames: int = 5) -> Path:
             turned = points @ EGO_SE3_LIDAR[:3, :3]
             rows = np.column_stack([turned, np.zeros(len(turned))]).astype("<f4")
             (path.parent / "lidar_roof" / f"{frame['frame_id']}.bin").write_bytes(rows.tobytes())
-        first = first or path.parent.name
     return root
 
 
@@ -258,7 +255,9 @@ def test_a_set_without_poses_is_tracked(root, tmp_path):
     for name in ("one", "other"):
         assert main([*words, "--output", str(tmp_path / name), "-q"]) == 0
         _find_low(tmp_path / name)
-    files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one/tracks").rglob("*.parquet"))
+    files = sorted(
+        path.relative_to(tmp_path / "one") for path in (tmp_path / "one/tracks").rglob("*.parquet")
+    )
     assert files
     for path in files:
         assert (tmp_path / "one" / path).read_bytes() == (tmp_path / "other" / path).read_bytes()

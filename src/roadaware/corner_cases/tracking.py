@@ -501,12 +501,12 @@ def estimate_poses(
     vehicle_from_lidar: Floats | None = None,
     min_range_m: float = 0.0,
 ) -> Floats:
-    """(T, 4, 4) poses of a LiDAR in the frame of its first sweep, by KISS-ICP (library kiss-icp) on what stands on the ground.
+    """(T, 4, 4) poses of a LiDAR in the frame of its first sweep, by KISS-ICP on what stands on the ground.
 
     Each sweep is matched with a map of those before it, from where it would be at unchanged speed; the second from every
     metre ahead and two behind, of which the best is kept. A sweep with fewer than 100 usable returns within 100 m that stand
     out of the ground is not matched: it is taken to be where it would be. Points are not corrected for motion within a
-    sweep. One thread: the same sweeps give the same bytes. Source: Vizzo et al., IEEE RA-L 2023.
+    sweep. One thread: the same sweeps give the same bytes. Library: kiss-icp. Source: Vizzo et al., IEEE RA-L 2023.
 
     Args:
         sweeps: T of (n, 3) metres in the LiDAR's frame; n may be 0, and numbers that are not finite are left out.
@@ -589,7 +589,8 @@ def _select_standing(points: npt.NDArray[np.floating], up: Floats, min_range_m: 
     kept = checked.usable & (np.einsum("ij,ij->i", places, places, dtype=np.float64) < _MAP_M**2)
     if ground.heights is not None:
         kept &= ground.heights > STANDS_OUT_M
-    return places[kept].astype(np.float64)
+    found: Floats = places[kept].astype(np.float64)
+    return found
 
 
 def _scale_motion(motion: Floats, share: float) -> Floats:
@@ -597,9 +598,7 @@ def _scale_motion(motion: Floats, share: float) -> Floats:
     from scipy.spatial.transform import Rotation
 
     found = np.eye(4)
-    found[:3, :3] = Rotation.from_rotvec(
-        Rotation.from_matrix(motion[:3, :3]).as_rotvec() * share
-    ).as_matrix()
+    found[:3, :3] = Rotation.from_rotvec(Rotation.from_matrix(motion[:3, :3]).as_rotvec() * share).as_matrix()
     found[:3, 3] = motion[:3, 3] * share
     return found
 
