@@ -118,7 +118,7 @@ def test_a_sweep_that_cannot_be_matched_is_where_it_would_be_at_unchanged_speed(
 @pytest.mark.parametrize("broken", [NOTHING, BEYOND, NOT_A_NUMBER])
 def test_a_first_sweep_that_cannot_be_matched_is_where_the_drive_begins(stand_in, broken):
     stand_in(ahead(0, 1, 2))
-    found = estimate_poses([broken, CLOUD, CLOUD, CLOUD], [0.0, 0.1, 0.2, 0.3])
+    found = estimate_poses([broken, CLOUD, CLOUD, CLOUD], [7.0, 7.1, 7.2, 7.3])
     np.testing.assert_allclose(found, ahead(0, 0, 1, 2), atol=1e-9)
 
 

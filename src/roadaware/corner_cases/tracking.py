@@ -521,10 +521,10 @@ def estimate_poses(
     odometry = _create_odometry()
     turn = np.eye(3) if vehicle_from_lidar is None else np.asarray(vehicle_from_lidar)[:3, :3]
     poses: list[Floats] = []
-    # Returns and time of the last sweep that was matched, and how long after the one before it.
-    matched, matched_s, step_s = np.zeros((0, 3)), 0.0, 0.0
+    # Returns and time of the last sweep that was matched (else the first), and how long after the one before it.
+    matched, matched_s, step_s = np.zeros((0, 3)), float(times_s[0]) if len(times_s) else 0.0, 0.0
     for points, time_s in zip(sweeps, times_s, strict=True):
-        since = float(time_s) - matched_s if poses else 0.0
+        since = float(time_s) - matched_s
         if poses and not times_s[len(poses)] > times_s[len(poses) - 1]:
             raise InputError(f"times of sweeps should rise; sweep {len(poses)} is not after the one before")
         if since > BRIDGED_S:
