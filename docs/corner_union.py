@@ -193,7 +193,9 @@ def judge(root: Path, held: dict[str, Any]) -> dict[str, Any]:
     return states
 
 
-def table(states: dict[str, Any], counts: dict[str, float]) -> tuple[str, dict[str, Any]]:
+def table(
+    states: dict[str, Any], counts: dict[str, float], pairs: tuple[tuple[str, str], ...] = PAIRS
+) -> tuple[str, dict[str, Any]]:
     """Values and differences with intervals over scenes, as a table and as data."""
     from roadaware.metrics.metric_state import compute_values, resample_metrics
     from roadaware.statistics.intervals import Units
@@ -212,7 +214,7 @@ def table(states: dict[str, Any], counts: dict[str, float]) -> tuple[str, dict[s
         lines.append(f"| {name} | {' | '.join(cells)} | {counts[name]:.1f} |")
         data[name] = {m: [own[m], ends[m].low, ends[m].high] for m in METRICS.values()}
     lines += ["", f"| difference | {' | '.join(METRICS)} |", f"|{'---|' * (len(METRICS) + 1)}"]
-    for one, other in PAIRS:
+    for one, other in pairs:
         cells = []
         for m in METRICS.values():
             gain = values[one][m] - values[other][m]

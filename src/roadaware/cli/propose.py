@@ -31,7 +31,14 @@ from roadaware.cli.predict import predict
 from roadaware.config import digest, to_dict
 from roadaware.corner_cases.config import configure_copg
 from roadaware.corner_cases.runner import PROPOSALS, build_order, load_run_inputs, propose_set
-from roadaware.corner_cases.tracking import CUBOIDS, TRACKS, require_poses, save_cuboids, save_tracks
+from roadaware.corner_cases.tracking import (
+    CUBOIDS,
+    TRACKS,
+    estimate_set_poses,
+    require_poses,
+    save_cuboids,
+    save_tracks,
+)
 from roadaware.errors import UsageError
 from roadaware.formats.cuboid_labels import CuboidForm
 from roadaware.io import folders
@@ -71,7 +78,14 @@ _CONFIG = (
     "reference (the steps as the paper has them)."
 )
 _MOST = "Boxes of an image that are kept, the best first; 0 for all. [default: the configuration's, 25]"
-_TRACK = "Also follow proposals over the sweeps of each video; needs poses of the vehicle (nuScenes, synthetic scenes)."
+_TRACK = (
+    "Also follow proposals over the sweeps of each video; needs poses of the vehicle (nuScenes, synthetic scenes), "
+    "or --odometry."
+)
+_ODOMETRY = (
+    "For --track and --as nuscenes, estimate the poses of drives that lack one from their sweeps, by kiss-icp "
+    "(roadaware[odometry])."
+)
 _FORMS = (
     "Also write cuboids for other tools: kitti (labels of each image), nuscenes (one JSON, boxes in the world), xtreme1, "
     "labelcloud (a JSON for each image)."
@@ -97,6 +111,7 @@ def propose(
     knob: Annotated[tuple[str, ...], Parameter(name="--set", help=_KNOB), Several] = (),
     most: Annotated[int | None, Parameter(help=_MOST, validator=validate_range(0, 100_000))] = None,
     track: Annotated[bool, Parameter(help=_TRACK), Switch] = False,
+    odometry: Annotated[bool, Parameter(help=_ODOMETRY), Switch] = False,
     forms: Annotated[tuple[CuboidForm, ...], Parameter(name="--as", help=_FORMS), Several] = (),
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
     processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
@@ -144,7 +159,9 @@ def propose(
         config=chosen,
     )
     if track or "nuscenes" in forms:
-        require_poses(order)
+        require_poses(order, odometry=odometry)
+    elif odometry:
+        raise UsageError("--odometry estimates poses for --track and --as nuscenes, and neither is given")
     target = out / PROPOSALS
     try:
         with console.show_progress("proposing") as shown:
@@ -158,15 +175,19 @@ def propose(
         console.print_note(f"what is done stays in {out}; the same command{without} goes on with it")
         raise
     console.print_note(f"wrote {target}")
+    poses = {}
+    if odometry:
+        with console.show_progress("estimating poses") as shown:
+            poses = estimate_set_poses(order, progress=shown)
     tracked: dict[str, int] = {}
     if track:
         with console.log_step("tracking"):
-            found, tracked = save_tracks(order, found, out / TRACKS)
+            found, tracked = save_tracks(order, found, out / TRACKS, poses)
         console.print_note(f"wrote {out / TRACKS}")
     written: dict[str, int] = {}
     if forms:
         with console.log_step("writing cuboids"):
-            written = save_cuboids(order, found, out / CUBOIDS, forms)
+            written = save_cuboids(order, found, out / CUBOIDS, forms, poses)
         console.print_note(f"wrote {out / CUBOIDS}")
     drawn = 0
     if draw:
@@ -181,12 +202,15 @@ def propose(
         "config": to_dict(order.config),
         "config_digest": digest(order.config),
         **asdict(tally),
+        "poses_estimated": len(poses),
         "tracks": tracked,
         "cuboids": written,
         "drawn": drawn,
     }
     failed = describe_lost(tally.skipped, tally.refused) if strict else None
     text = format_proposals(order, target, tally, drawn)
+    if poses:
+        text += f"\nposes of the vehicle at {len(poses):,} images were estimated from sweeps"
     if tracked:
         text += (
             f"\n{tracked['things']:,} things in {tracked['boxes']:,} boxes: {tracked['moving']:,} move, "

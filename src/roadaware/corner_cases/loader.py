@@ -18,6 +18,7 @@ from roadaware.corner_cases.copg import Geometry
 from roadaware.corner_cases.range_image import BEAMS, BINS
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.poses import find_pose_error, invert_pose
+from roadaware.io.point_clouds import PointCloud
 from roadaware.io.sources import is_outside, to_printable
 from roadaware.scenes.sensors import open_frame, open_sweep_points
 from roadaware.scenes.tables import Scenes
@@ -98,7 +99,7 @@ class Captures:
         lidar = self._sensor(moment.scene, moment.lidar, moment.frame)
         ego_lidar = self.vehicle_from_lidar(moment)
         seeing = self.camera(moment)
-        points = open_sweep_points(self._sweep(moment), self.root)
+        points = self.points(moment)
         return Capture(
             points.xyz,
             seeing,
@@ -109,6 +110,18 @@ class Captures:
             up=tuple(ego_lidar[2, :3].tolist()),
             name=name,
         )
+
+    def points(self, moment: Moment) -> PointCloud:
+        """Returns of the sweep of a moment.
+
+        Args:
+            moment: one of `moments`.
+
+        Raises:
+            UsageError: if there is no such moment.
+            InputError: if the sweep cannot be read.
+        """
+        return open_sweep_points(self._sweep(moment), self.root)
 
     def camera(self, moment: Moment) -> Camera:
         """The camera of a moment, and where it sits as seen from the LiDAR; the sweep is not read.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -10,18 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from roadaware.arrays import Floats
 from roadaware.corner_cases.captures import Camera
 from roadaware.corner_cases.cuboids import compute_cuboid_corners, select_best_boxes
-from roadaware.corner_cases.loader import Captures
+from roadaware.corner_cases.ground import check, find_ground, validate_lidar_points
+from roadaware.corner_cases.loader import Captures, Moment
 from roadaware.corner_cases.runner import Order, load_run_inputs
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.cuboid_labels import CUBOID, CuboidForm, write_cuboids
 from roadaware.geometry.boxes import iou
-from roadaware.geometry.poses import invert_pose
+from roadaware.geometry.poses import find_pose_error, invert_pose
 from roadaware.io.json import parse
+from roadaware.io.sources import to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions
@@ -88,7 +92,12 @@ class _Track:
 
 
 def track_proposals(
-    proposals: Predictions, captures: Captures, *, most: int | None = None, carry: bool = True
+    proposals: Predictions,
+    captures: Captures,
+    *,
+    most: int | None = None,
+    carry: bool = True,
+    poses: Mapping[Moment, Floats] | None = None,
 ) -> Predictions:
     """The proposals with the track of each, its persistence and whether it moves, and what standing things lend to others.
 
@@ -103,6 +112,8 @@ def track_proposals(
         captures: the set that they are of.
         most: boxes of an image that are kept; None for all.
         carry: whether boxes are carried to sweeps that did not see a thing.
+        poses: (4, 4) of the LiDAR in the world, of images where the set's own are not used, as of `estimate_set_poses`;
+            default: none.
 
     Returns:
         Proposals whose boxes have a `tube`, `persistence`, `speed_m_s`, `moving`, `carried` and `chance` (that the thing is
@@ -123,7 +134,7 @@ def track_proposals(
     views = {}
     for moment in captures.moments:
         if moment.video in videos:
-            world, time_s = captures.world_from_lidar(moment), captures.time_s(moment)
+            world, time_s = _find_pose(captures, moment, poses or {}), captures.time_s(moment)
             if world is None or time_s is None:
                 raise UsageError(
                     f"{moment.video}: the set does not say where the vehicle was, or when; tracks need "
@@ -166,6 +177,10 @@ def track_proposals(
     kept = estimate_chances(kept.drop("box").with_row_index("box").cast({"box": pl.Int64}))
     known = pl.DataFrame(tubes, schema=_TUBES).filter(pl.col("tube").is_in(kept["tube"].unique().implode()))
     return Predictions(boxes=kept, tubes=known, meta=proposals.meta)
+
+
+def _find_pose(captures: Captures, moment: Moment, poses: Mapping[Moment, Floats]) -> Floats | None:
+    return poses[moment] if moment in poses else captures.world_from_lidar(moment)
 
 
 _TUBES: dict[str, Any] = {
@@ -438,38 +453,256 @@ TRACKS, CUBOIDS = "tracks", "cuboids"
 """Folders beside the proposals: saved Predictions with tracks, and files of other tools."""
 
 
-def require_poses(order: Order) -> None:
+def require_poses(order: Order, *, odometry: bool = False) -> None:
     """Refuse, before any work, what needs to know where the vehicle was.
 
     Args:
         order: what is proposed.
+        odometry: whether poses that are missing are to be estimated; then kiss-icp and times of all sweeps are needed.
 
     Raises:
-        UsageError: if the set does not say where the vehicle was.
+        UsageError: if the set does not say where the vehicle was, or what odometry needs is missing.
         InputError: if the set cannot be read.
     """
     held = load_run_inputs(order)
     without = [moment for moment in held.moments if held.captures.world_from_lidar(moment) is None]
-    if without:
+    if without and not odometry:
         raise UsageError(
             f"tracks and boxes in the world need poses of the vehicle, which {len(without):,} of "
-            f"{len(held.moments):,} images lack, {without[0].video} first; nuScenes and synthetic scenes have them"
+            f"{len(held.moments):,} images lack, {without[0].video} first; nuScenes and synthetic scenes have them, "
+            "--odometry estimates them from sweeps in order"
         )
+    if without:
+        _create_odometry()
+        timeless = [moment for moment in without if held.captures.time_s(moment) is None]
+        if timeless:
+            raise UsageError(
+                f"odometry needs the times of sweeps, which {len(timeless):,} images lack, {timeless[0].video} first"
+            )
 
 
-def save_tracks(order: Order, found: Predictions, folder: Path) -> tuple[Predictions, dict[str, int]]:
+# Odometry: poses of sweeps in order, where a set has none.
+
+BRIDGED_S = 2.0
+"""How long a drive may have no sweep that can be matched: so long it is taken to go on as before."""
+STANDS_OUT_M = 0.5
+"""Returns lower than this above the ground are not matched: rings on a flat road look the same from everywhere, and hold
+the estimate where it was."""
+FASTEST_M_S = 40.0
+"""The first motion is looked for up to this speed: from no motion the match of sweeps far apart ends where rings and columns
+of the two meet, at no motion."""
+_FEWEST = 100
+
+
+def estimate_poses(
+    sweeps: Iterable[npt.NDArray[np.floating]],
+    times_s: Sequence[float],
+    *,
+    vehicle_from_lidar: Floats | None = None,
+    min_range_m: float = 0.0,
+) -> Floats:
+    """(T, 4, 4) poses of a LiDAR in the frame of its first sweep, by KISS-ICP on what stands on the ground.
+
+    Each sweep is matched with a map of those before it, from where it would be at unchanged speed; the second from every
+    metre ahead and two behind, of which the best is kept. A sweep with fewer than 100 usable returns within 100 m that stand
+    out of the ground is not matched: it is taken to be where it would be. Points are not corrected for motion within a
+    sweep. One thread: the same sweeps give the same bytes. Library: kiss-icp. Source: Vizzo et al., IEEE RA-L 2023.
+
+    Args:
+        sweeps: T of (n, 3) metres in the LiDAR's frame; n may be 0, and numbers that are not finite are left out.
+        times_s: (T,) seconds, rising.
+        vehicle_from_lidar: (4, 4) pose of the LiDAR in the vehicle, x ahead, z up; default: that of one that stands straight.
+        min_range_m: horizontal; what is nearer belongs to the own vehicle.
+
+    Raises:
+        UsageError: if kiss-icp is not installed.
+        InputError: if times do not rise, no sweep could be matched for longer than `BRIDGED_S`, or the estimate is no pose.
+    """
+    odometry = _create_odometry()
+    turn = np.eye(3) if vehicle_from_lidar is None else np.asarray(vehicle_from_lidar)[:3, :3]
+    poses: list[Floats] = []
+    # Returns and time of the last sweep that was matched (else the first), and how long after the one before it.
+    matched, matched_s, step_s = np.zeros((0, 3)), float(times_s[0]) if len(times_s) else 0.0, 0.0
+    for points, time_s in zip(sweeps, times_s, strict=True):
+        since = float(time_s) - matched_s
+        if poses and not times_s[len(poses)] > times_s[len(poses) - 1]:
+            raise InputError(f"times of sweeps should rise; sweep {len(poses)} is not after the one before")
+        if since > BRIDGED_S:
+            raise InputError(
+                f"{since:.1f} s up to sweep {len(poses)} have no sweep that can be matched; odometry bridges {BRIDGED_S:g}"
+            )
+        moved = _scale_motion(odometry.last_delta, since / step_s) if step_s else np.eye(4)
+        standing = _select_standing(points, turn[2], min_range_m)
+        if len(standing) < _FEWEST:
+            poses.append(odometry.last_pose @ moved)
+            continue
+        if len(matched) and not step_s:
+            moved = _search_first_motion(odometry, matched, standing, turn[0], FASTEST_M_S * since)
+        odometry.last_delta = moved
+        odometry.register_frame(standing, np.zeros(0))
+        pose = np.array(odometry.last_pose, dtype=np.float64)
+        if fault := find_pose_error(pose):
+            raise InputError(f"the estimated pose of sweep {len(poses)} is none: {fault}")
+        poses.append(pose)
+        matched, matched_s, step_s = standing, float(time_s), since if len(matched) else 0.0
+    return np.stack(poses) if poses else np.zeros((0, 4, 4))
+
+
+def _search_first_motion(
+    odometry: Any, matched: Floats, standing: Floats, ahead: Floats, farthest_m: float
+) -> Floats:
+    """(4, 4) how the LiDAR moved from the first matched sweep to the second: the match that leaves returns nearest.
+
+    Args:
+        odometry: KISS-ICP, which knows the first sweep alone.
+        matched: (m, 3) returns of the first.
+        standing: (n, 3) returns of the second.
+        ahead: (3,) of the vehicle, in the LiDAR's frame.
+        farthest_m: how far ahead it is looked for.
+    """
+    from scipy.spatial import KDTree
+
+    tree, (source, _) = KDTree(matched), odometry.voxelize(standing)
+    best, least = np.eye(4), np.inf
+    # From no motion outwards, so that of equal ones the least is kept.
+    for metres in sorted(range(-2, int(farthest_m) + 2), key=abs):
+        guess = odometry.last_pose.copy()
+        guess[:3, 3] += metres * ahead
+        # Near returns alone, so that each match stays about where it began.
+        pose = odometry.registration.align_points_to_map(source, odometry.local_map, guess, 1.5, 0.5)
+        apart = tree.query(source @ pose[:3, :3].T + pose[:3, 3], distance_upper_bound=1.0)[0]
+        far = float(np.minimum(apart, 1.0).mean())
+        if far < least:
+            best, least = invert_pose(odometry.last_pose) @ pose, far
+    return best
+
+
+def _select_standing(points: npt.NDArray[np.floating], up: Floats, min_range_m: float) -> Floats:
+    """(m, 3) usable returns within reach that stand out of the ground; all usable ones where no ground is found."""
+    places = validate_lidar_points(points)
+    try:
+        checked = check(places, min_range_m=min_range_m)
+    except InputError:
+        # In another unit or frame: its image was left out of the proposals, too.
+        return np.zeros((0, 3))
+    ground = find_ground(places, checked, up=up)
+    kept = checked.usable & (np.einsum("ij,ij->i", places, places, dtype=np.float64) < _MAP_M**2)
+    if ground.heights is not None:
+        kept &= ground.heights > STANDS_OUT_M
+    found: Floats = places[kept].astype(np.float64)
+    return found
+
+
+def _scale_motion(motion: Floats, share: float) -> Floats:
+    """(4, 4) the motion at the same speed in another time."""
+    from scipy.spatial.transform import Rotation
+
+    found = np.eye(4)
+    found[:3, :3] = Rotation.from_rotvec(Rotation.from_matrix(motion[:3, :3]).as_rotvec() * share).as_matrix()
+    found[:3, 3] = motion[:3, 3] * share
+    return found
+
+
+_MAP_M = 100.0
+"""Reach of the map; its voxels are a hundredth of it, as kiss-icp has them."""
+
+
+def _create_odometry() -> Any:
+    """KISS-ICP in its own settings, without correction of motion and with one thread.
+
+    Raises:
+        UsageError: if it is not installed.
+    """
+    try:
+        from kiss_icp.config import KISSConfig
+        from kiss_icp.config.config import DataConfig, MappingConfig, RegistrationConfig
+        from kiss_icp.kiss_icp import KissICP
+    except ImportError as error:
+        raise UsageError("odometry needs kiss-icp: pip install 'roadaware[odometry]'") from error
+    # model_construct: the plain constructor takes settings from the environment as well.
+    config = KISSConfig.model_construct(
+        data=DataConfig(max_range=_MAP_M, deskew=False),
+        registration=RegistrationConfig(max_num_threads=1),
+        mapping=MappingConfig(voxel_size=_MAP_M / 100),
+    )
+    return KissICP(config)
+
+
+def estimate_set_poses(
+    order: Order, progress: Callable[[int, int], None] | None = None
+) -> dict[Moment, Floats]:
+    """(4, 4) poses of the LiDAR in the world by `estimate_poses`, of the images of each drive in which a sweep lacks one.
+
+    The world of a drive is the vehicle's frame at its first sweep. A sweep that cannot be read counts as one without returns.
+
+    Args:
+        order: what is proposed.
+        progress: called with the drives that are done and all of them.
+
+    Raises:
+        UsageError: if kiss-icp is not installed.
+        InputError: as `estimate_poses`, or if a drive has images of several LiDARs, or the set cannot be read.
+    """
+    held = load_run_inputs(order)
+    captures = held.captures
+    lacking = {moment.scene for moment in held.moments if captures.world_from_lidar(moment) is None}
+    drives: dict[str, list[Moment]] = defaultdict(list)
+    for moment in held.moments:
+        if moment.scene in lacking:
+            drives[moment.scene].append(moment)
+    found: dict[Moment, Floats] = {}
+    for done, (scene, moments) in enumerate(drives.items()):
+        if progress is not None:
+            progress(done, len(drives))
+        # One image of each sweep; several cameras share it.
+        sweeps = {moment.frame: moment for moment in moments}
+        times = {frame: captures.time_s(moment) for frame, moment in sorted(sweeps.items())}
+        lidars = {moment.lidar for moment in moments}
+        first = captures.vehicle_from_lidar(sweeps[min(sweeps)])
+        try:
+            if len(lidars) > 1:
+                raise InputError(f"odometry follows one LiDAR, and these images have sweeps of {len(lidars)}")
+            poses = estimate_poses(
+                _read_sweeps(captures, [sweeps[frame] for frame in times]),
+                [np.nan if time_s is None else time_s for time_s in times.values()],
+                vehicle_from_lidar=first,
+                min_range_m=order.config.min_range_m,
+            )
+        except InputError as error:
+            hint = "leave the drive out by --split, or write its poses into the set"
+            raise InputError(error.message, where=to_printable(scene), hint=hint) from error
+        by_frame = dict(zip(times, first @ poses, strict=True))
+        found |= {moment: by_frame[moment.frame] for moment in moments}
+    if progress is not None and drives:
+        progress(len(drives), len(drives))
+    return found
+
+
+def _read_sweeps(captures: Captures, moments: Sequence[Moment]) -> Iterator[npt.NDArray[np.floating]]:
+    """(n, 3) returns of each sweep; none of what cannot be read, whose images were left out of the proposals, too."""
+    for moment in moments:
+        try:
+            yield captures.points(moment).xyz
+        except InputError:
+            yield np.zeros((0, 3), dtype=np.float32)
+
+
+def save_tracks(
+    order: Order, found: Predictions, folder: Path, poses: Mapping[Moment, Floats] | None = None
+) -> tuple[Predictions, dict[str, int]]:
     """Follow proposals over the sweeps of each video, and save them; with counts of things and boxes.
 
     Args:
         order: what was proposed.
         found: its proposals.
         folder: where to; an earlier one is replaced.
+        poses: as of `track_proposals`.
 
     Raises:
         UsageError: if the set does not say where the vehicle was.
         DiskError: if the disk refuses.
     """
-    tracked = track_proposals(found, load_run_inputs(order).captures, most=order.config.most)
+    tracked = track_proposals(found, load_run_inputs(order).captures, most=order.config.most, poses=poses)
     save(tracked, folder, overwrite=True)
     tubes = tracked.tubes
     return tracked, {
@@ -482,7 +715,11 @@ def save_tracks(order: Order, found: Predictions, folder: Path) -> tuple[Predict
 
 
 def save_cuboids(
-    order: Order, found: Predictions, folder: Path, forms: tuple[CuboidForm, ...]
+    order: Order,
+    found: Predictions,
+    folder: Path,
+    forms: tuple[CuboidForm, ...],
+    poses: Mapping[Moment, Floats] | None = None,
 ) -> dict[str, int]:
     """Write the cuboids of proposals for other tools; how many of each form.
 
@@ -491,6 +728,7 @@ def save_cuboids(
         found: its proposals.
         folder: where to.
         forms: which.
+        poses: as of `track_proposals`.
 
     Raises:
         UsageError: if nuScenes' form is asked for and the set does not say where the vehicle was.
@@ -498,7 +736,7 @@ def save_cuboids(
     """
     held = load_run_inputs(order)
     cameras: dict[tuple[str, int], Floats] = {}
-    poses: dict[tuple[str, int], Floats] = {}
+    worlds: dict[tuple[str, int], Floats] = {}
     for moment in held.moments:
         try:
             camera = held.captures.camera(moment)
@@ -506,7 +744,7 @@ def save_cuboids(
             # Left out of the proposals, too, where the reason stands.
             continue
         cameras[moment.video, moment.frame] = camera.camera_SE3_lidar
-        world = held.captures.world_from_lidar(moment)
+        world = _find_pose(held.captures, moment, poses or {})
         if world is not None:
-            poses[moment.video, moment.frame] = world
-    return write_cuboids(found, folder, forms, cameras=cameras, poses=poses)
+            worlds[moment.video, moment.frame] = world
+    return write_cuboids(found, folder, forms, cameras=cameras, poses=worlds)
