@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -98,6 +99,8 @@ def train(
 
         roadaware train simulator --output runs/compact --set data.roots=synthetic --resume
 
+        torchrun --nproc-per-node 2 -m roadaware train simulator --output runs/compact --set data.roots=synthetic
+
         roadaware train objects-road --weights rtdetr-r18 --set data.roots=ROAD/road_trainval_v1.0.json \\
             data.media=ROAD
 
@@ -116,6 +119,8 @@ def train(
     predictors = [each for each in read if isinstance(each, PedestrianRecipe)]
     if predictors and len(predictors) < len(read):
         raise UsageError("recipes of detectors and of predictors are not trained by one command")
+    if predictors and int(os.environ.get("LOCAL_WORLD_SIZE", "1")) > 1:
+        raise UsageError("torchrun spreads the training of detectors alone; train predictors without it")
     if len(predictors) == 1 and predictors[0].network.name not in MODELS:
         return _train_predictors(predictors[0], out)
     if predictors:
@@ -140,9 +145,10 @@ def train(
 
             came = train_detector(chosen, folder, resume=resume, progress=progress)
     if came.stopped is not None:
-        console.print_note(
-            f"saved step {came.step:,} of {came.steps:,}; the same command with --resume goes on"
-        )
+        if came.first:
+            console.print_note(
+                f"saved step {came.step:,} of {came.steps:,}; the same command with --resume goes on"
+            )
         raise Terminated if came.stopped == _SIGTERM else KeyboardInterrupt
     if not came.first:
         return Outcome("")
