@@ -99,7 +99,7 @@ def train(
 
         roadaware train simulator --output runs/compact --set data.roots=synthetic --resume
 
-        torchrun --nproc-per-node 2 -m roadaware train simulator --output runs/compact --set data.roots=synthetic
+        torchrun --standalone --nproc-per-node 2 -m roadaware train simulator --output runs/compact --set data.roots=synthetic
 
         roadaware train objects-road --weights rtdetr-r18 --set data.roots=ROAD/road_trainval_v1.0.json \\
             data.media=ROAD

@@ -478,12 +478,20 @@ class Share:
         batch: clips at a time, of all processes; at least one for each.
         accumulate: times in a step.
         rank, world: number of the process, and how many there are.
+
+    Raises:
+        UsageError: if there are more processes than clips.
     """
 
     batch: int
     accumulate: int = 1
     rank: int = 0
     world: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse a share of nothing."""
+        if self.batch < self.world:
+            raise UsageError(f"{self.world} processes share clips.batch, which is {self.batch}: at least one clip each")
 
     @property
     def step(self) -> int:

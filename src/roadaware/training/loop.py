@@ -390,11 +390,12 @@ def _train(
         try:
             return TrainedDetector(**_run(fabric, recipe, out, progress, make))
         except RuntimeError as error:
-            if not _is_lost(error):
+            # What exchanges between CPUs (gloo) raises plain errors.
+            if not isinstance(error, torch.distributed.DistError) and "gloo" not in str(error):
                 raise
             raise LostProcessError(
-                "another process of this run has ended, see what it said; the same command with --resume goes "
-                f"on from the last checkpoint ({str(error).splitlines()[0]})"
+                "another process of this run has ended or cannot be reached, see what it said; the same command "
+                "with --resume goes on from the last checkpoint"
             ) from error
     if not isinstance(fabric.strategy, SingleDeviceStrategy):
         progress = None  # what shows it cannot go along into other processes
@@ -426,11 +427,6 @@ def _fabric(recipe: Recipe | CrowdRecipe) -> Fabric:
         raise_interrupt(error)
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise UsageError(f"the recipe cannot be run on this machine (machine.*): {first}") from error
-
-
-def _is_lost(error: RuntimeError) -> bool:
-    """Whether a process waited for one that is gone; what exchanges between CPUs raises plain errors."""
-    return isinstance(error, torch.distributed.DistError) or "gloo" in str(error)
 
 
 def _run(
@@ -476,10 +472,6 @@ class Run(Generic[R]):
         self.load()
         self.network = self.learner.network
         clips = recipe.clips
-        if clips.batch < fabric.world_size:
-            raise UsageError(
-                f"{fabric.world_size} processes share clips.batch, which is {clips.batch}: it is at least as many"
-            )
         self.share = Share(clips.batch, clips.accumulate, fabric.global_rank, fabric.world_size)
         self.steps = count_steps(recipe.schedule, self.count(), self.share.step)
         self.still = freeze(self.network, recipe)
@@ -541,7 +533,7 @@ class Run(Generic[R]):
                 _log.warning("goes on with another recipe than it began with: %s", ", ".join(changed))
             self.network.load_state_dict(found.network)
             self.step, self.saved = found.step, found.step
-        if self._all_agree(self.step != int(fabric.broadcast(self.step))):
+        if self._all_agree(self.step != fabric.broadcast(self.step)):
             raise UsageError(f"not all processes find the same {last}: --output is a folder that all machines share")
         optimizer = build_optimizer(self.network, recipe.schedule)
         trainee = self.learner.trainee
