@@ -74,6 +74,8 @@ def test_processes_draw_together_what_one_draws(batch: int, world: int) -> None:
     sizes = [len(parts[0]) for parts in several]
     assert 1 <= min(sizes)
     assert max(sizes) - min(sizes) <= 1
+    with pytest.raises(UsageError, match="share clips.batch"):
+        Share(batch, world=batch + 1)
 
 
 def test_every_pass_takes_every_clip_once_in_another_order() -> None:

@@ -79,7 +79,8 @@ def train(
 
     A detector learns from videos and annotations. Its folder holds checkpoints, a log of every step and, in
     the end, the detector as model.safetensors (an object detector of transformers as a folder, model/) with
-    its card. Ctrl-C saves and ends; the same command with --resume goes on as if nothing had happened.
+    its card. Ctrl-C saves and ends; the same command with --resume goes on as if nothing had happened. Processes
+    that torchrun starts (`torchrun --standalone --nproc-per-node 2 -m roadaware train ...`) share each batch.
 
     A recipe with `tasks` makes a network of crowds, which says what people do (actions), what they do to
     others (relations), where and when a sentence happens (grounding) and where a sound comes from (sound),
@@ -98,8 +99,6 @@ def train(
         roadaware train simulator --output runs/compact --set data.roots=synthetic
 
         roadaware train simulator --output runs/compact --set data.roots=synthetic --resume
-
-        torchrun --standalone --nproc-per-node 2 -m roadaware train simulator --output runs/compact --set data.roots=synthetic
 
         roadaware train objects-road --weights rtdetr-r18 --set data.roots=ROAD/road_trainval_v1.0.json \\
             data.media=ROAD
