@@ -478,7 +478,7 @@ def test_processes_of_torchrun_are_refused(
 ) -> None:
     for name, value in {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(UsageError, match="torchrun started 2 processes, and .*: one process learns it"):
+    with pytest.raises(UsageError, match=r"torchrun started 2 processes, and .*: one process learns it"):
         train(a_recipe(made), tmp_path / "run")
     monkeypatch.setenv("WORLD_SIZE", "3")
     with pytest.raises(UsageError, match="3 processes, 2 of them here"):

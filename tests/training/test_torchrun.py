@@ -131,6 +131,7 @@ def test_two_processes_learn_what_one_learns_and_go_on_from_each_other(tmp_path:
 
 
 def test_predictors_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "any")
+    monkeypatch.setenv("WORLD_SIZE", "2")
     assert main(["train", "steady-jaad"]) == 2
     assert "torchrun spreads the training of detectors alone" in capsys.readouterr().err

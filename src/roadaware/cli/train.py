@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -47,6 +46,7 @@ from roadaware.reports.training_text import format_detector, format_predictors, 
 from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.pedestrians.failures import FailedSeedsError, group_errors
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
+from roadaware.training.recipe import is_torchrun
 
 _RECIPE = (
     "The recipe: a YAML file, or the name of one that comes along (those of configs/), such as objects-road; "
@@ -118,7 +118,7 @@ def train(
     predictors = [each for each in read if isinstance(each, PedestrianRecipe)]
     if predictors and len(predictors) < len(read):
         raise UsageError("recipes of detectors and of predictors are not trained by one command")
-    if predictors and int(os.environ.get("LOCAL_WORLD_SIZE", "1")) > 1:
+    if predictors and is_torchrun():
         raise UsageError("torchrun spreads the training of detectors alone; train predictors without it")
     if len(predictors) == 1 and predictors[0].network.name not in MODELS:
         return _train_predictors(predictors[0], out)

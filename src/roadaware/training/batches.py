@@ -491,7 +491,9 @@ class Share:
     def __post_init__(self) -> None:
         """Refuse a share of nothing."""
         if self.batch < self.world:
-            raise UsageError(f"{self.world} processes share clips.batch, which is {self.batch}: at least one clip each")
+            raise UsageError(
+                f"{self.world} processes share clips.batch, which is {self.batch}: at least one clip each"
+            )
 
     @property
     def step(self) -> int:

@@ -36,7 +36,7 @@ from roadaware.training.build import Learner, Trainable, build_learner
 from roadaware.training.checkpoints import LAST, Checkpoint, Journal, open_checkpoint, save_checkpoint
 from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.data import Material, load_training_data
-from roadaware.training.recipe import Recipe, ScheduleRecipe
+from roadaware.training.recipe import Recipe, ScheduleRecipe, is_torchrun
 from roadaware.training.teacher import evaluate_learner, teacher_row, with_teacher
 
 # Export of a run: the detector and its model card.
@@ -358,16 +358,13 @@ def train(
         return _train(recipe, out, resume, progress, make or DetectorRun)
 
 
-def is_torchrun() -> bool:
-    """Whether torchrun has started this process, as one of several."""
-    return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
-
-
 def _take_torchrun(recipe: Recipe | CrowdRecipe) -> Recipe | CrowdRecipe:
     """The recipe on the machines and devices that torchrun's variables say."""
     world, local = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
     if world % local:
-        raise UsageError(f"torchrun started {world} processes, {local} of them here: start as many on each machine")
+        raise UsageError(
+            f"torchrun started {world} processes, {local} of them here: start as many on each machine"
+        )
     try:
         return replace(recipe, machine=replace(recipe.machine, devices=local, nodes=world // local))
     except UsageError as error:
@@ -534,7 +531,9 @@ class Run(Generic[R]):
             self.network.load_state_dict(found.network)
             self.step, self.saved = found.step, found.step
         if self._all_agree(self.step != fabric.broadcast(self.step)):
-            raise UsageError(f"not all processes find the same {last}: --output is a folder that all machines share")
+            raise UsageError(
+                f"not all processes find the same {last}: --output is a folder that all machines share"
+            )
         optimizer = build_optimizer(self.network, recipe.schedule)
         trainee = self.learner.trainee
         if recipe.machine.compile:
@@ -660,7 +659,7 @@ class Run(Generic[R]):
         """The loss and its parts; means go over the boxes and frames of all processes."""
         channels_last = self.recipe.machine.channels_last
         found = self.learner.losses(self.model, batch, self.fabric.device, channels_last=channels_last)
-        parts = {name: part.mean * self._shared(part.count) for name, part in found.items()}
+        parts = {name: part.mean * self._shared(part.count.to(part.mean)) for name, part in found.items()}
         whole = sum((parts[name] / part.divisor for name, part in found.items()), start=torch.zeros(()))
         return {**parts, "loss": whole}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -280,6 +281,11 @@ class LossRecipe:
     requirements: str = ""
     logic: Literal["product", "godel", "lukasiewicz"] = "product"
     weight: float = 10.0
+
+
+def is_torchrun() -> bool:
+    """Whether torchrun has started this process, as one of several."""
+    return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 @dataclass(frozen=True)
