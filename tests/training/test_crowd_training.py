@@ -473,6 +473,18 @@ def test_impossible_recipes_are_refused(
         train(a_recipe(made, **changes), tmp_path / "run")
 
 
+def test_processes_of_torchrun_are_refused(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError, match=r"torchrun started 2 processes, and .*: one process learns it"):
+        train(a_recipe(made), tmp_path / "run")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    with pytest.raises(UsageError, match="3 processes, 2 of them here"):
+        train(a_recipe(made), tmp_path / "run")
+
+
 def test_a_task_of_which_everything_is_frozen_is_refused(made: Path, whole: Path, tmp_path: Path) -> None:
     kept = {"weights": str(whole / "model.safetensors"), "freeze": ["trunk.", "heads.sound."]}
     with pytest.raises(UsageError, match="nothing of the task sound can learn"):

@@ -66,10 +66,16 @@ def test_a_run_that_goes_on_draws_what_it_would_have_drawn() -> None:
     assert [draw for batch in whole for draw in batch] == list(range(9 * 6))
 
 
-def test_two_processes_draw_together_what_one_draws_with_twice_the_batch() -> None:
-    one = list(Draws(Share(4, accumulate=2), 0, 3))
-    two = [list(Draws(Share(2, accumulate=2, rank=rank, world=2), 0, 3)) for rank in (0, 1)]
-    assert [a + b for a, b in zip(*two, strict=True)] == one
+@pytest.mark.parametrize(("batch", "world"), [(4, 2), (4, 3), (5, 2), (3, 3), (7, 1)])
+def test_processes_draw_together_what_one_draws(batch: int, world: int) -> None:
+    one = list(Draws(Share(batch, accumulate=2), 1, 4))
+    several = [list(Draws(Share(batch, accumulate=2, rank=r, world=world), 1, 4)) for r in range(world)]
+    assert [[draw for part in parts for draw in part] for parts in zip(*several, strict=True)] == one
+    sizes = [len(parts[0]) for parts in several]
+    assert min(sizes) >= 1
+    assert max(sizes) - min(sizes) <= 1
+    with pytest.raises(UsageError, match=r"share clips\.batch"):
+        Share(batch, world=batch + 1)
 
 
 def test_every_pass_takes_every_clip_once_in_another_order() -> None:

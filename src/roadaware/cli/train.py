@@ -46,6 +46,7 @@ from roadaware.reports.training_text import format_detector, format_predictors, 
 from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.pedestrians.failures import FailedSeedsError, group_errors
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
+from roadaware.training.recipe import is_torchrun
 
 _RECIPE = (
     "The recipe: a YAML file, or the name of one that comes along (those of configs/), such as objects-road; "
@@ -78,7 +79,8 @@ def train(
 
     A detector learns from videos and annotations. Its folder holds checkpoints, a log of every step and, in
     the end, the detector as model.safetensors (an object detector of transformers as a folder, model/) with
-    its card. Ctrl-C saves and ends; the same command with --resume goes on as if nothing had happened.
+    its card. Ctrl-C saves and ends; the same command with --resume goes on as if nothing had happened. Processes
+    that torchrun starts (`torchrun --standalone --nproc-per-node 2 -m roadaware train ...`) share each batch.
 
     A recipe with `tasks` makes a network of crowds, which says what people do (actions), what they do to
     others (relations), where and when a sentence happens (grounding) and where a sound comes from (sound),
@@ -116,6 +118,8 @@ def train(
     predictors = [each for each in read if isinstance(each, PedestrianRecipe)]
     if predictors and len(predictors) < len(read):
         raise UsageError("recipes of detectors and of predictors are not trained by one command")
+    if predictors and is_torchrun():
+        raise UsageError("torchrun spreads the training of detectors alone; train predictors without it")
     if len(predictors) == 1 and predictors[0].network.name not in MODELS:
         return _train_predictors(predictors[0], out)
     if predictors:
@@ -140,9 +144,10 @@ def train(
 
             came = train_detector(chosen, folder, resume=resume, progress=progress)
     if came.stopped is not None:
-        console.print_note(
-            f"saved step {came.step:,} of {came.steps:,}; the same command with --resume goes on"
-        )
+        if came.first:
+            console.print_note(
+                f"saved step {came.step:,} of {came.steps:,}; the same command with --resume goes on"
+            )
         raise Terminated if came.stopped == _SIGTERM else KeyboardInterrupt
     if not came.first:
         return Outcome("")

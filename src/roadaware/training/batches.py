@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, Dataset
 from roadaware.arrays import Bools, Floats, Floats32, Ints, Pixels
 from roadaware.errors import UsageError
 from roadaware.models.retinanet3d.anchors import Targets
+from roadaware.models.retinanet3d.loss import max_over_processes
 from roadaware.scenes.composites import Composition
 from roadaware.tasks.road_events import Classes, Hot, VideoTruth
 from roadaware.tasks.videos import Footage, resize_image
@@ -474,9 +475,12 @@ class Share:
     """Share of each step's random draws for one process.
 
     Args:
-        batch: clips at a time.
+        batch: clips at a time, of all processes; at least one for each.
         accumulate: times in a step.
         rank, world: number of the process, and how many there are.
+
+    Raises:
+        UsageError: if there are more processes than clips.
     """
 
     batch: int
@@ -484,10 +488,22 @@ class Share:
     rank: int = 0
     world: int = 1
 
+    def __post_init__(self) -> None:
+        """Refuse a share of nothing."""
+        if self.batch < self.world:
+            raise UsageError(
+                f"{self.world} processes share clips.batch, which is {self.batch}: at least one clip each"
+            )
+
     @property
     def step(self) -> int:
         """Clips in a step of all processes."""
-        return self.batch * self.accumulate * self.world
+        return self.batch * self.accumulate
+
+    @property
+    def places(self) -> range:
+        """Which of a batch are this process's; numbers differ by one at most where they must."""
+        return range(self.batch * self.rank // self.world, self.batch * (self.rank + 1) // self.world)
 
 
 class Draws:
@@ -509,8 +525,8 @@ class Draws:
         share = self.share
         for step in range(self.first, self.steps):
             for part in range(share.accumulate):
-                start = step * share.step + (part * share.world + share.rank) * share.batch
-                yield list(range(start, start + share.batch))
+                start = step * share.step + part * share.batch
+                yield [start + place for place in share.places]
 
 
 @dataclass(frozen=True, eq=False)
@@ -565,9 +581,9 @@ def prepare_batch(
     """
     samples = batch.samples
     sizes = [sample.pictures.shape[1:3] for sample in samples]
-    height, width = (
-        -(-max(size[side] for size in sizes) // fit.multiple_px) * fit.multiple_px for side in (0, 1)
-    )
+    # Padding counts as background, so that all processes pad as one would.
+    largest = max_over_processes(torch.tensor(sizes, device=device).amax(dim=0)).tolist()
+    height, width = (-(-side // fit.multiple_px) * fit.multiple_px for side in largest)
     x = torch.zeros(len(samples), len(samples[0].pictures), height, width, 3, device=device)
     mean = torch.tensor(fit.mean, device=device).mul(255)
     factor = torch.tensor(fit.std, device=device).mul(255).reciprocal()

@@ -27,8 +27,6 @@ FORMAT, VERSION = "roadaware-training", 1
 LAST = "last.ckpt"
 _TORN = "It was cut off or changed; take another, or begin again in another folder."
 _MAY_CHANGE = ("name", "machine", "validation")
-_SHARES = ("devices", "nodes")
-"""Of the machine what changes what is learnt: each device takes clips of its own in a step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +162,6 @@ def _list_changes(was: Mapping[str, Any], now: Mapping[str, Any], usual: Mapping
         usual: what fields said before there were any.
     """
     found = []
-    was_on, is_on = {**usual["machine"], **(was.get("machine") or {})}, now["machine"]
-    found += [f"machine.{key}" for key in _SHARES if was_on.get(key) != is_on[key]]
     for part in now:
         if part in _MAY_CHANGE or was.get(part) == now[part]:
             continue

@@ -10,7 +10,8 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
@@ -18,6 +19,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 import torch
 from lightning.fabric import Fabric
+from lightning.fabric.strategies.ddp import DDPStrategy
 from lightning.fabric.strategies.single_device import SingleDeviceStrategy
 from torch import Tensor, nn
 from torch.utils.data import Dataset
@@ -34,7 +36,7 @@ from roadaware.training.build import Learner, Trainable, build_learner
 from roadaware.training.checkpoints import LAST, Checkpoint, Journal, open_checkpoint, save_checkpoint
 from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.data import Material, load_training_data
-from roadaware.training.recipe import Recipe, ScheduleRecipe
+from roadaware.training.recipe import Recipe, ScheduleRecipe, is_torchrun
 from roadaware.training.teacher import evaluate_learner, teacher_row, with_teacher
 
 # Export of a run: the detector and its model card.
@@ -290,6 +292,12 @@ class DivergedError(RoadawareError):
     exit_code = 1
 
 
+class LostProcessError(RoadawareError):
+    """Another process of the run has ended, and this one cannot go on alone."""
+
+    exit_code = 1
+
+
 @dataclass(frozen=True)
 class TrainedDetector:
     """Result of a run.
@@ -330,20 +338,37 @@ def train(
         progress: called with the steps done and the total.
         make: the kind of run (default: `DetectorRun`).
 
+    Under torchrun this is one of its processes: they share `clips.batch`, and the first one writes.
+
     Raises:
         UsageError: if the recipe cannot be run, the folder holds a run and `resume` is not asked for, or
             another process is at work in it.
         InputError: if data or checkpoint cannot be read.
         DiskError: if the folder cannot be written to.
         DivergedError: if the loss is no number any more.
+        LostProcessError: if another process of the run has ended.
     """
-    # The first process holds the folder; the others would be refused.
-    if int(os.environ.get("LOCAL_RANK", "0") or 0) or int(os.environ.get("NODE_RANK", "0") or 0):
-        return _train(
-            recipe, out, resume, progress, make or DetectorRun
-        )  # a process that the first has started
+    if is_torchrun():
+        recipe = _take_torchrun(recipe)
+    # The first process holds the folder; the others would be refused. Torchrun numbers all processes by RANK,
+    # Lightning those that it starts by machine and on each of them.
+    if any(int(os.environ.get(name, "0") or 0) for name in ("RANK", "LOCAL_RANK", "NODE_RANK")):
+        return _train(recipe, out, resume, progress, make or DetectorRun)
     with hold_folder(out):
         return _train(recipe, out, resume, progress, make or DetectorRun)
+
+
+def _take_torchrun(recipe: Recipe | CrowdRecipe) -> Recipe | CrowdRecipe:
+    """The recipe on the machines and devices that torchrun's variables say."""
+    world, local = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
+    if world % local:
+        raise UsageError(
+            f"torchrun started {world} processes, {local} of them here: start as many on each machine"
+        )
+    try:
+        return replace(recipe, machine=replace(recipe.machine, devices=local, nodes=world // local))
+    except UsageError as error:
+        raise UsageError(f"torchrun started {world} processes, and {error}") from error
 
 
 def _train(
@@ -356,6 +381,19 @@ def _train(
     except OSError as error:
         raise DiskError(f"{out} could not be made: {error.strerror or error}") from error
     fabric = _fabric(recipe)
+    if is_torchrun():
+        # Before signals are only noted: who waits here for a process that never comes can be ended.
+        fabric.launch()
+        try:
+            return TrainedDetector(**_run(fabric, recipe, out, progress, make))
+        except RuntimeError as error:
+            # What exchanges between CPUs (gloo) raises plain errors.
+            if not isinstance(error, torch.distributed.DistError) and "gloo" not in str(error):
+                raise
+            raise LostProcessError(
+                "another process of this run has ended or cannot be reached, see what it said; the same command "
+                "with --resume goes on from the last checkpoint"
+            ) from error
     if not isinstance(fabric.strategy, SingleDeviceStrategy):
         progress = None  # what shows it cannot go along into other processes
     with stop_gracefully(children=True):
@@ -367,8 +405,12 @@ def _train(
 def _fabric(recipe: Recipe | CrowdRecipe) -> Fabric:
     machine = recipe.machine
     several = machine.devices != 1 or machine.nodes > 1
-    strategy = machine.strategy
-    if strategy == "auto" and several and machine.accelerator == "cpu":
+    strategy: str | DDPStrategy = machine.strategy
+    if is_torchrun() and machine.strategy.startswith(("auto", "ddp")):
+        # The first process judges while the others wait, which may take longer than the usual half hour.
+        unused = "find_unused" in machine.strategy
+        strategy = DDPStrategy(timeout=timedelta(days=1), find_unused_parameters=unused)
+    elif strategy == "auto" and several and machine.accelerator == "cpu":
         strategy = "ddp_spawn"
     try:
         return Fabric(
@@ -394,6 +436,8 @@ def _run(
     if recipe.machine.threads:
         torch.set_num_threads(recipe.machine.threads)
     report = progress if fabric.is_global_zero else None
+    if not fabric.is_global_zero:
+        _log.setLevel(logging.ERROR)  # the first process says it for all
     with stop_gracefully(children=True) as stop:
         return vars(make(fabric, recipe, out, report).go(stop))
 
@@ -486,6 +530,10 @@ class Run(Generic[R]):
                 _log.warning("goes on with another recipe than it began with: %s", ", ".join(changed))
             self.network.load_state_dict(found.network)
             self.step, self.saved = found.step, found.step
+        if self._all_agree(self.step != fabric.broadcast(self.step)):
+            raise UsageError(
+                f"not all processes find the same {last}: --output is a folder that all machines share"
+            )
         optimizer = build_optimizer(self.network, recipe.schedule)
         trainee = self.learner.trainee
         if recipe.machine.compile:
@@ -611,7 +659,7 @@ class Run(Generic[R]):
         """The loss and its parts; means go over the boxes and frames of all processes."""
         channels_last = self.recipe.machine.channels_last
         found = self.learner.losses(self.model, batch, self.fabric.device, channels_last=channels_last)
-        parts = {name: part.mean * self._shared(part.count) for name, part in found.items()}
+        parts = {name: part.mean * self._shared(part.count.to(part.mean)) for name, part in found.items()}
         whole = sum((parts[name] / part.divisor for name, part in found.items()), start=torch.zeros(()))
         return {**parts, "loss": whole}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -119,7 +120,7 @@ class ClipsRecipe:
         frame_step: a clip holds every so manieth frame.
         stride: frames between the beginnings of two clips of a video (default: the length of a clip).
         shift: begin the clips of a pass up to a stride later, by chance.
-        batch: clips in a step, on each device.
+        batch: clips in a step, shared by all devices; at least one for each.
         accumulate: steps backwards before each step of the optimizer.
         balance: how often clips with rare labels are drawn: `none`, or `repeat`: a clip counts as often as
             its rarest label asks for, sqrt(balance_share / share of clips with the label), at least once.
@@ -282,14 +283,19 @@ class LossRecipe:
     weight: float = 10.0
 
 
+def is_torchrun() -> bool:
+    """Whether torchrun has started this process, as one of several."""
+    return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
 @dataclass(frozen=True)
 class MachineRecipe:
-    """Hardware of a run; it changes rounding alone, but for devices and nodes, which multiply a step's clips.
+    """Hardware of a run; it changes rounding alone, but for what docs/train.md says of several devices.
 
     Args:
         accelerator: cpu, gpu, ... or `auto`.
-        devices: on each machine; 0 for all.
-        nodes: machines.
+        devices: on each machine, which share a step's clips; 0 for all. Under torchrun, as it says.
+        nodes: machines; under torchrun, as it says.
         strategy: `auto`, or one of Lightning's, such as `ddp` or `ddp_spawn`.
         precision: `32`, `bf16-mixed` or another of Lightning's.
         workers: processes that decode, beside each device; 0 decodes between the steps.

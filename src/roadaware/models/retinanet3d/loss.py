@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
@@ -311,14 +311,28 @@ def _av_loss(logits: Tensor, actions: Tensor, config: RetinaNetConfig) -> Tensor
     """Focal loss over frames with a known action, divided by their number."""
     known = actions >= 0
     chosen = logits[known]
+    if config.av_targets == "batch":
+        # As released: every frame of a batch is to have all actions that any of them has.
+        truth = logits.new_zeros(1, logits.shape[-1])
+        truth[0, actions[known]] = 1
+        truth = max_over_processes(truth).expand_as(chosen)
     if not len(chosen):
         # As above.
         return logits.sum() * 0
-    truth = functional.one_hot(actions[known], logits.shape[-1]).to(logits.dtype)
-    if config.av_targets == "batch":
-        # As released: every frame of a batch is to have all actions that any of them has.
-        truth = truth.amax(dim=0, keepdim=True).expand_as(truth)
+    if config.av_targets != "batch":
+        truth = functional.one_hot(actions[known], logits.shape[-1]).to(logits.dtype)
     return focal_loss(chosen, truth, config.focal_alpha, config.focal_gamma).sum() / len(chosen)
+
+
+def max_over_processes(x: Tensor) -> Tensor:
+    """The elementwise maximum of `x` over the processes that share a batch; `x` where there is one process.
+
+    Args:
+        x: of the same shape in every process, without a gradient; may be overwritten.
+    """
+    if distributed.is_available() and distributed.is_initialized():
+        distributed.all_reduce(x, op=distributed.ReduceOp.MAX)
+    return x
 
 
 # The loss with classes computed only where they can count: at matched anchors and the likeliest others.
