@@ -38,7 +38,7 @@ from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
 from roadaware.statistics.comparison import build_units, estimate, weigh_ranking
 from roadaware.training.events.fit import FutureRows, fit_anticipation, join_future_rows, make_future_rows
 from roadaware.training.events.rows import build_linker_config, flip_scene
-from roadaware.training.events.scenes import SceneTruth, load_truth
+from roadaware.training.events.scenes import SceneTruth, load_minded_scene, load_truth
 
 _EVERY = 4
 _KINDS = ("agentness", "action", "location")
@@ -224,9 +224,9 @@ def build_future(
     return label_paths(predictions, numbers.astype(np.int64), linker)
 
 
-def _test(folder: Path, weights: Path | None, only: int | None) -> None:
-    paths = sorted((folder / "test").glob("*.npz"))[:only]
-    scenes = {number: load_truth(path) for number, path in enumerate(paths)}
+def _test(folder: Path, weights: Path | None, only: int | None, towns: Path | None = None) -> None:
+    paths = sorted((towns or folder / "test").glob("*.npz"))[:only]
+    scenes = {n: load_minded_scene(path).truth if towns else load_truth(path) for n, path in enumerate(paths)}
     rows = join_future_rows([make_future_rows(t, n, 50, pixels=True) for n, t in scenes.items()])
     learnt = read_future_rows(folder, "train", seed=0, every=8)
     head = open_anticipation(weights)
@@ -390,11 +390,12 @@ def main() -> None:
     parser.add_argument("--networks", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--only", type=int, help="judge so many scenes alone")
+    parser.add_argument("--towns", type=Path, help="judge on these scenes, as `reproduce decisions` keeps them (scenes/test)")
     asked = parser.parse_args()
     if asked.part == "train":
         _train(asked.folder, asked.out, asked.epochs, asked.networks, asked.rounds)
     else:
-        _test(asked.folder, asked.weights, asked.only)
+        _test(asked.folder, asked.weights, asked.only, asked.towns)
 
 
 if __name__ == "__main__":

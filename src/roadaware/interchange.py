@@ -108,7 +108,9 @@ class Scenes(tables.Scenes):
             InputError: if a column lacks, a label is none of the classes, or as `from_numpy`.
         """
         held = _read_data_frame(table, ("video", "frame", *CORNERS), ("label", "track", "ignore"))
-        ignore = np.array([each is not None and bool(each) for each in held["ignore"]], dtype=bool)
+        if odd := [each for each in held["ignore"] if each not in (None, False, True)]:
+            raise InputError(f"ignore is true or false (1 or 0), not {odd[0]!r}")
+        ignore = np.array([bool(each) for each in held["ignore"]], dtype=bool)
         return cls.from_numpy(ignore=ignore, facts=facts, kind=kind, **_list_arrays(held, classes))
 
     def to_pandas(self, *, kind: str | None = None) -> Any:
@@ -649,7 +651,7 @@ def _read_data_frame(table: Any, needed: Sequence[str], further: Sequence[str]) 
         UsageError: if it is no data frame.
         InputError: if a needed column lacks.
     """
-    if not hasattr(table, "columns"):
+    if not hasattr(table, "columns") or not hasattr(table, "__len__"):
         raise UsageError(f"from_pandas takes a data frame, not {type(table).__name__}")
     if lacking := [name for name in needed if name not in list(table.columns)]:
         raise InputError(
@@ -672,10 +674,12 @@ def _list_arrays(held: Mapping[str, list[Any]], classes: Sequence[str]) -> dict[
     Raises:
         InputError: if a label is none of the classes, where these are given.
     """
+    if None in held["video"]:
+        raise InputError(f"row {held['video'].index(None)} of the data frame names no video")
     names = [None if name is None else str(name) for name in held["label"]]
     words = tuple(classes) or tuple(sorted({name for name in names if name is not None}))
     place: dict[str | None, int] = {None: -1, **{name: n for n, name in enumerate(words)}}
-    if unknown := next((name for name in names if name not in place), None):
+    if (unknown := next((name for name in names if name not in place), None)) is not None:
         raise InputError(f"the label {unknown!r} is none of {', '.join(words)}")
     return {
         "boxes": np.column_stack([parse_numbers(name, held[name], np.float64) for name in CORNERS]),

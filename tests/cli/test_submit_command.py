@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 from small_files import Command
 
+from roadaware.analysis.evaluation.events import list_media_videos
 from roadaware.datasets import read
 from roadaware.demo_data.detector import simulate_detections
 from roadaware.demo_data.road import build_road_json, generate_road_scenes, write_road_demo
@@ -347,6 +348,30 @@ def test_a_test_split_that_is_kept_back_is_named_by_its_videos(
         assert done.code == 0, done.err
         says = [remark["says"] for remark in done.data["remarks"] if "from 0; add 1" in remark["says"]]
         assert len(says) == abs(by), done.data["remarks"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told"),
+    [([0, 1, 2], "numbered from 0 to 2"), ([1, 2, 4], "has 3 images, numbered from 1 to 4"), ([1, 2, 3], "")],
+)
+def test_images_of_a_video_are_numbered_from_1_without_a_gap(
+    numbers: list[int], told: str, tmp_path: Path
+) -> None:
+    for folder in ("video one", ".cache", "notes"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "notes/1.txt").write_text("nothing")
+    for number in numbers:
+        Image.new("RGB", (8, 6)).save(tmp_path / "video one" / f"{number:05d}.png")
+    whole = Scenes(meta=Meta("ROAD"))
+    if told:
+        with pytest.raises(InputError, match=told):
+            list_media_videos(tmp_path, whole, "test")
+    else:
+        videos = list_media_videos(tmp_path, whole, "test").videos
+        assert videos.select("video", "width_px", "height_px", "n_frames").rows() == [("video one", 8, 6, 3)]
+    known = Scenes(videos=pl.DataFrame({"video": ["v"], "splits": [["val_1"]]}), meta=Meta("ROAD"))
+    with pytest.raises(UsageError, match="has the split 'val_1'"):
+        list_media_videos(tmp_path, known, "val_1")
 
 
 def test_each_data_set_of_roadpp_is_numbered_and_judged_by_its_own_file(

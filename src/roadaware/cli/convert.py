@@ -226,7 +226,8 @@ def _convert_predictions(
     found, title = open_box_predictions(path, reader, known, index, option, columns)
     if reader is None and title:
         console.print_note(f"taken for {title}, with scores; --from says otherwise")
-    if found.boxes.is_empty() and len(found.rejected):
+    # Segments of ActivityNet are tubes without boxes.
+    if found.boxes.is_empty() and found.tubes.is_empty() and len(found.rejected):
         row = found.rejected.row(0, named=True)
         raise InputError(
             f"all {len(found.rejected):,} rows or files were refused; the first, of {row['file']}: {row['reason']}",

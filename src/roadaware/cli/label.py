@@ -284,6 +284,7 @@ _CORRECTED = (
     "What annotators made: a Label Studio export (JSON), or COCO or Parquet, a file per annotator; of cuboids "
     "nuScenes' JSON, or the folder of another form."
 )
+_STILL_PX = 0.5
 _STILL = "An edge that moved by no more counts as kept, in pixels."
 _IMPORT_FOLDER = "Write the labels, what became of each proposal, and a page into this folder."
 
@@ -293,7 +294,7 @@ def import_labels(
     corrected: Annotated[tuple[Path, ...], Parameter(help=_CORRECTED)],
     /,
     *,
-    still_px: Annotated[float, Parameter(help=_STILL)] = 0.5,
+    still_px: Annotated[float, Parameter(help=_STILL)] = _STILL_PX,
     folder: Annotated[Path | None, Parameter(help=_IMPORT_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if anything was refused."), Switch] = False,
@@ -318,6 +319,10 @@ def import_labels(
     if not 0 <= still_px <= 1000:
         raise UsageError(f"--still-px is a number of pixels from 0 to 1000, not {still_px}")
     if (tasks / SENT).is_file():
+        if still_px != _STILL_PX:
+            raise UsageError(
+                "--still-px is for boxes in images; cuboids count as kept where they have not moved at all"
+            )
         return _import_cuboids(tasks, corrected, folder, overwrite=overwrite, strict=strict)
     sent = open_sent_proposals(tasks)
     with console.log_step("reading"):

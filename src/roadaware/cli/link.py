@@ -418,7 +418,9 @@ def submit(
     scores: dict[str, dict[str, float]] = {}
     for place, (part_name, run, release) in enumerate(zip(_PARTS[challenge], runs, truth, strict=True)):
         whole = event_inputs.open_truth(release)
-        scenes = list_media_videos(media[place], whole) if media else select_split(whole, split, release)
+        scenes = (
+            list_media_videos(media[place], whole, split) if media else select_split(whole, split, release)
+        )
         opened = event_inputs.open_predictions(run, scenes if media else whole, size_px)
         if not opened.has_tubes:
             raise InputError(

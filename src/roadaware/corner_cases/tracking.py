@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -462,7 +463,7 @@ def require_poses(order: Order, *, odometry: bool = False) -> None:
 
     Raises:
         UsageError: if the set does not say where the vehicle was, or what odometry needs is missing.
-        InputError: if the set cannot be read.
+        InputError: if the set cannot be read, or times of sweeps do not rise, or a drive has sweeps of several LiDARs.
     """
     held = load_run_inputs(order)
     without = [moment for moment in held.moments if held.captures.world_from_lidar(moment) is None]
@@ -474,11 +475,28 @@ def require_poses(order: Order, *, odometry: bool = False) -> None:
         )
     if without:
         _create_odometry()
-        timeless = [moment for moment in without if held.captures.time_s(moment) is None]
-        if timeless:
-            raise UsageError(
-                f"odometry needs the times of sweeps, which {len(timeless):,} images lack, {timeless[0].video} first"
-            )
+        for scene, moments in _list_drives_without_poses(held.captures, held.moments).items():
+            times = dict(sorted((moment.frame, held.captures.time_s(moment)) for moment in moments)).values()
+            if None in times:
+                raise UsageError(f"odometry needs the times of sweeps, which {to_printable(scene)} lacks")
+            if not all(one < other for one, other in pairwise(cast("list[float]", list(times)))):
+                raise InputError("times of sweeps should rise", where=to_printable(scene), hint=_HINT)
+            if (lidars := len({moment.lidar for moment in moments})) > 1:
+                raise InputError(
+                    f"odometry follows one LiDAR, and these images have sweeps of {lidars}",
+                    where=to_printable(scene),
+                    hint=_HINT,
+                )
+
+
+def _list_drives_without_poses(captures: Captures, moments: Sequence[Moment]) -> dict[str, list[Moment]]:
+    """All images of each drive in which a sweep lacks a pose."""
+    lacking = {moment.scene for moment in moments if captures.world_from_lidar(moment) is None}
+    drives: dict[str, list[Moment]] = defaultdict(list)
+    for moment in moments:
+        if moment.scene in lacking:
+            drives[moment.scene].append(moment)
+    return drives
 
 
 # Odometry: poses of sweeps in order, where a set has none.
@@ -492,6 +510,7 @@ FASTEST_M_S = 40.0
 """The first motion is looked for up to this speed: from no motion the match of sweeps far apart ends where rings and columns
 of the two meet, at no motion."""
 _FEWEST = 100
+_HINT = "leave the drive out by --split, or write its poses into the set"
 
 
 def estimate_poses(
@@ -618,7 +637,9 @@ def _create_odometry() -> Any:
         from kiss_icp.config.config import DataConfig, MappingConfig, RegistrationConfig
         from kiss_icp.kiss_icp import KissICP
     except ImportError as error:
-        raise UsageError("odometry needs kiss-icp: pip install 'roadaware[odometry]'") from error
+        # What is installed may lack a library of its own.
+        why = "" if (error.name or "").startswith("kiss_icp") else f" ({error})"
+        raise UsageError(f"odometry needs kiss-icp{why}: pip install 'roadaware[odometry]'") from error
     # model_construct: the plain constructor takes settings from the environment as well.
     config = KISSConfig.model_construct(
         data=DataConfig(max_range=_MAP_M, deskew=False),
@@ -641,15 +662,11 @@ def estimate_set_poses(
 
     Raises:
         UsageError: if kiss-icp is not installed.
-        InputError: as `estimate_poses`, or if a drive has images of several LiDARs, or the set cannot be read.
+        InputError: as `estimate_poses`, or if the set cannot be read; what tables tell, `require_poses` has refused.
     """
     held = load_run_inputs(order)
     captures = held.captures
-    lacking = {moment.scene for moment in held.moments if captures.world_from_lidar(moment) is None}
-    drives: dict[str, list[Moment]] = defaultdict(list)
-    for moment in held.moments:
-        if moment.scene in lacking:
-            drives[moment.scene].append(moment)
+    drives = _list_drives_without_poses(captures, held.moments)
     found: dict[Moment, Floats] = {}
     for done, (scene, moments) in enumerate(drives.items()):
         if progress is not None:
@@ -657,11 +674,8 @@ def estimate_set_poses(
         # One image of each sweep; several cameras share it.
         sweeps = {moment.frame: moment for moment in moments}
         times = {frame: captures.time_s(moment) for frame, moment in sorted(sweeps.items())}
-        lidars = {moment.lidar for moment in moments}
         first = captures.vehicle_from_lidar(sweeps[min(sweeps)])
         try:
-            if len(lidars) > 1:
-                raise InputError(f"odometry follows one LiDAR, and these images have sweeps of {len(lidars)}")
             poses = estimate_poses(
                 _read_sweeps(captures, [sweeps[frame] for frame in times]),
                 [np.nan if time_s is None else time_s for time_s in times.values()],
@@ -669,8 +683,7 @@ def estimate_set_poses(
                 min_range_m=order.config.min_range_m,
             )
         except InputError as error:
-            hint = "leave the drive out by --split, or write its poses into the set"
-            raise InputError(error.message, where=to_printable(scene), hint=hint) from error
+            raise InputError(error.message, where=to_printable(scene), hint=_HINT) from error
         by_frame = dict(zip(times, first @ poses, strict=True))
         found |= {moment: by_frame[moment.frame] for moment in moments}
     if progress is not None and drives:

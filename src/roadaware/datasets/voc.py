@@ -112,6 +112,8 @@ def read(
         stem = PurePosixPath(name).name.removesuffix(PurePosixPath(name).suffix)
         if len(stem.encode("utf-8", "surrogateescape")) > LONGEST_NAME:
             raise InputError(f"its name has more than {LONGEST_NAME} bytes", where=source.where(name))
+        if escape_surrogates(stem) in images:
+            raise InputError("its name shows as that of another file does", where=source.where(name))
         root = parse(source.read(name), source.where(name), root="annotation")
         # The trees of all files at once would be some thirty times their size.
         image = _read_image(root, name, len(images), columns, 1.0 if pixels == "voc" else 0.0)

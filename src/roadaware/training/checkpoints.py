@@ -71,6 +71,7 @@ def save_checkpoint(
         "version": VERSION,
         "code": __version__,
         "recipe": to_dict(recipe),
+        "clips_of_all_devices": True,
         "config": dict(config),
         "kinds": {kind: list(labels) for kind, labels in classes.kinds.items()},
         "av_labels": list(classes.av_labels),
@@ -136,6 +137,13 @@ def open_checkpoint(
             raise UsageError(f"{text}: its actions of the own vehicle are {data['av_labels']}.\n  {ways}")
         usual = CrowdRecipe(data=SourceRecipe(roots=("any",))) if isinstance(recipe, CrowdRecipe) else _USUAL
         changed = _list_changes(data["recipe"], to_dict(recipe), to_dict(usual))
+        machine = data["recipe"].get("machine") or {}
+        if not data.get("clips_of_all_devices") and (machine.get("devices", 1), machine.get("nodes", 1)) != (
+            1,
+            1,
+        ):
+            # Of older versions: as many clips for each device.
+            changed.append("clips.batch, which now counts the clips of all devices")
         return Checkpoint(**{name: data[name] for name in Checkpoint.__dataclass_fields__}), changed
     except ARITHMETIC as error:
         raise DamagedError("is no whole checkpoint", where=str(path), hint=_TORN) from error

@@ -352,7 +352,8 @@ def train(
         recipe = _take_torchrun(recipe)
     # The first process holds the folder; the others would be refused. Torchrun numbers all processes by RANK,
     # Lightning those that it starts by machine and on each of them.
-    if any(int(os.environ.get(name, "0") or 0) for name in ("RANK", "LOCAL_RANK", "NODE_RANK")):
+    numbers = ("RANK",) if is_torchrun() else ("LOCAL_RANK", "NODE_RANK")
+    if any(int(os.environ.get(name, "0") or 0) for name in numbers):
         return _train(recipe, out, resume, progress, make or DetectorRun)
     with hold_folder(out):
         return _train(recipe, out, resume, progress, make or DetectorRun)

@@ -251,6 +251,16 @@ def test_every_person_is_scored_for_every_sentence() -> None:
     assert torch.allclose(found.inside[2:], alone.inside, atol=1e-4)
 
 
+def test_people_are_scored_in_half_precision_too() -> None:
+    head, colours = _matching_head(), _colours()
+    boxes, owner = _people()
+    asked = (colours, SENTENCES, boxes, owner, torch.tensor([0, 1, 1]))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = _match(head, *asked)
+    assert torch.allclose(found.who[1:], _match(head, *asked).who[1:], atol=0.1)
+    assert torch.isfinite(found.inside).all()
+
+
 def test_people_in_another_order_and_frames_behind_change_nothing() -> None:
     head, colours = _matching_head(3, 2), _colours(1)
     boxes, owner = _people((4,))

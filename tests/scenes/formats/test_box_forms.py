@@ -418,6 +418,39 @@ def test_segments_of_activitynet_come_back(
         assert scenes.videos["n_frames"].to_list() == [512] * 4
 
 
+def test_a_refused_segment_costs_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    segments = [{"segment": [0, 1], "label": "fall", "score": score} for score in (0.5, 7.5, 0.25)]
+    file = tmp_path / "given.json"
+    command = [
+        "convert",
+        str(file),
+        "--from",
+        "activitynet",
+        "--to",
+        "activitynet",
+        "--predictions",
+        "--lossy",
+    ]
+    file.write_text(json.dumps({"results": {"v": segments}}))
+    assert main([*command, "-o", str(tmp_path / "out")]) == 0, capsys.readouterr().err
+    held = json.loads((tmp_path / "out" / "activitynet.json").read_text())["results"]["v"]
+    assert sorted(each["score"] for each in held) == [0.25, 0.5]
+    file.write_text(json.dumps({"results": {"v": segments[1:2]}}))
+    assert main([*command, "-o", str(tmp_path / "none")]) == 3
+    assert "all 1 rows or files were refused" in capsys.readouterr().err
+
+
+def test_voc_files_whose_names_show_alike_are_refused(tmp_path: Path) -> None:
+    box = "<bndbox><xmin>{0}</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax></bndbox>"
+    text = f"<annotation><object><name>car</name>{box}</object></annotation>"
+    for place, name in enumerate((b"a\xff.xml", b"a\\udcff.xml", b"b.xml", b"zz.xml")):
+        (tmp_path / os.fsdecode(name)).write_text(text.format(place))
+    scenes = read("voc", tmp_path, cache=False)
+    assert len(scenes.rejected) == 1
+    assert "shows as that of another file" in scenes.rejected["reason"][0]
+    assert sorted(scenes.boxes["x1_px"].to_list()) in ([0, 2, 3], [1, 2, 3])
+
+
 def test_tubes_of_frames_are_segments_of_activitynet(tmp_path: Path) -> None:
     scenes = random_scenes(3, FORMS["csv"].holds)
     labels = pl.DataFrame({"tube": scenes.tubes["tube"], "kind": "agent", "label": 1})

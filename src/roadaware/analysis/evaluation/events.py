@@ -666,22 +666,46 @@ def select_split(whole: Scenes, split: str, release: Path) -> Scenes:
     return whole.split(split)
 
 
-def list_media_videos(media: Path, whole: Scenes) -> Scenes:
+_IMAGES = (".jpg", ".jpeg", ".png")
+
+
+def list_media_videos(media: Path, whole: Scenes, split: str) -> Scenes:
     """The videos in a folder, as a split that the release does not annotate.
 
     Args:
-        media: holds videos, or a folder of images numbered from 1 for each video (`VIDEO/00001.jpg`).
+        media: holds videos, or a folder of images numbered from 1 for each video (`VIDEO/00001.jpg`); what else lies there
+            is not looked at.
         whole: the release, which names the labels.
+        split: the name of the split.
 
     Raises:
-        InputError: if there is neither, or none can be opened.
+        UsageError: if the release has such a split.
+        InputError: if there is neither, none can be opened, or the images of a video are not numbered from 1 without a gap.
     """
-    folders = sorted(each for each in media.iterdir() if each.is_dir()) if media.is_dir() else []
-    first = next((file for folder in folders for file in sorted(folder.glob("*1.*"))), None)
-    if first is not None and first.stem.isdecimal():
-        named = Scenes(videos=pl.DataFrame({"video": [folder.name for folder in folders]}))
-        pattern = f"{{video}}/{{number:0{len(first.stem)}d}}{first.suffix}"
-        films, refused = find_videos(named, media, pattern)
+    if "splits" in whole.videos.columns and split in whole.videos["splits"].explode().to_list():
+        raise UsageError(
+            f"the release has the split {split!r}: leave --media out, or name the split that it lacks"
+        )
+    images: dict[str, list[Path]] = {}
+    for folder in sorted(media.iterdir()) if media.is_dir() else []:
+        if folder.is_dir() and not folder.name.startswith("."):
+            numbered = sorted(
+                file for file in folder.iterdir() if file.suffix in _IMAGES and file.stem.isdecimal()
+            )
+            if numbered:
+                images[folder.name] = numbered
+    if images:
+        for name, files in images.items():
+            numbers = sorted(int(file.stem) for file in files)
+            if numbers != list(range(1, len(numbers) + 1)):
+                raise InputError(
+                    f"{name} has {len(numbers):,} images, numbered from {numbers[0]} to {numbers[-1]}",
+                    where=str(media),
+                    hint="frames are counted by them: each number from 1 on has to be there once",
+                )
+        first = next(iter(images.values()))[0]
+        named = Scenes(videos=pl.DataFrame({"video": list(images)}))
+        films, refused = find_videos(named, media, f"{{video}}/{{number:0{len(first.stem)}d}}{first.suffix}")
     else:
         found = collect_videos([media])
         films, refused = found.films, found.refused

@@ -647,9 +647,12 @@ class PeopleGroundingHead(nn.Module):
                 bonds[own, : kept.shape[1], :held],
             )
             columns = torch.arange(len(own), device=own.device)
-            who = who.index_put((asked[:, None], columns), found.who)
+            who = who.index_put(
+                (asked[:, None], columns), found.who.to(who)
+            )  # of half precision under autocast
             inside = inside.index_put(
-                (asked[:, None, None], columns[:, None], torch.arange(held, device=own.device)), found.inside
+                (asked[:, None, None], columns[:, None], torch.arange(held, device=own.device)),
+                found.inside.to(inside),
             )
         return Matched(who, inside)
 
