@@ -319,8 +319,8 @@ def _read_pose(found: Any, where: str) -> Floats:
         pose = np.array(found, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError("expected (4, 4) numbers", where=where) from error
-    if error := find_pose_error(pose):
-        raise InputError(f"expected a rotation and a translation: {error}", where=where)
+    if wrong := find_pose_error(pose):
+        raise InputError(f"expected a rotation and a translation: {wrong}", where=where)
     return pose
 
 
