@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from example_counts import tried
 from roadaware.cli.label import import_labels
-from roadaware.errors import RoadawareError
+from roadaware.errors import InputError, RoadawareError
 from roadaware.formats.cuboid_labels import (
     CUBOID,
     CuboidForm,
@@ -232,6 +232,51 @@ def test_what_is_no_cuboid_is_refused_and_counted(tmp_path):
         (tmp_path / "sent.json").write_text(text)
         with pytest.raises(RoadawareError):
             read_sent_cuboids(tmp_path)
+
+
+def damaged(place: tuple[str | int, ...], value: object) -> object:
+    return pytest.param(place, value, id=f"{place[-1]}={str(value)[:24]}")
+
+
+SINGULAR = np.diag([1.0, 1.0, 0.0, 1.0]).tolist()
+HUGE = np.diag([1e308, 1e308, 1e308, 1.0]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        damaged(("cuboids", 3, "x_m"), None),
+        damaged(("cuboids", 3, "length_m"), 1e308),
+        damaged(("cuboids", 0, "proposal"), None),
+        damaged(("images", 1, "camera_SE3_lidar"), SINGULAR),
+        damaged(("images", 1, "camera_SE3_lidar"), HUGE),
+        damaged(("images", 1, "camera_SE3_lidar"), [[0.0, None]]),
+        damaged(("images", 1, "camera_SE3_lidar"), list(range(16))),
+        damaged(("images", 1, "world_SE3_lidar"), SINGULAR),
+        damaged(("images", 1, "video"), "../labelcloud/a/b"),
+        damaged(("images", 1, "video"), "/etc"),
+        damaged(("images", 1, "video"), ""),
+    ],
+)
+def test_a_damaged_number_or_name_is_refused_where_it_stands(tmp_path, place, value):
+    planted(tmp_path)
+    content = json.loads((tmp_path / "sent.json").read_text())
+    part, number, name = place
+    content[part][number][name] = value
+    (tmp_path / "sent.json").write_text(json.dumps(content))
+    with pytest.raises(InputError) as refused:
+        read_sent_cuboids(tmp_path)
+    assert f"{tmp_path / 'sent.json'}: {part}[{number}].{name}" in str(refused.value)
+
+
+def test_a_turn_that_a_camera_cannot_tell_is_refused(tmp_path):
+    planted(tmp_path)
+    content = json.loads((tmp_path / "sent.json").read_text())
+    for image in content["images"]:
+        image["camera_SE3_lidar"] = np.eye(4).tolist()
+    (tmp_path / "sent.json").write_text(json.dumps(content))
+    edited = read_edited_cuboids(tmp_path / "kitti", read_sent_cuboids(tmp_path))
+    assert edited.refused == {"a turn of a camera that looks along no ground": 16}
 
 
 FIELDS = (

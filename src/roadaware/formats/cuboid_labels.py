@@ -17,8 +17,10 @@ import polars as pl
 from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.coco import read_json_document
+from roadaware.geometry.poses import find_pose_error
 from roadaware.io.files import read_regular, write_atomically
 from roadaware.io.folders import make_folder
+from roadaware.io.sources import is_outside
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions
 
@@ -274,25 +276,52 @@ def read_sent_cuboids(folder: Path) -> SentCuboids:
 
     Raises:
         DatasetNotFoundError: if it has no `sent.json`.
-        InputError: if that is damaged.
+        InputError: if that is damaged: numbers of a cuboid that are none or beyond `MOST_M`, ways and poses that are none,
+            or a video whose name leads out of the folder.
     """
+    where = str(folder / SENT)
     content = read_json_document(folder / SENT)
+    columns = {name: kind for name, kind in EDITED.items() if name != "name"}
+    cameras, poses = {}, {}
     try:
         cuboids = pl.DataFrame(
-            [{name: row[name] for name in EDITED if name != "name"} for row in content["cuboids"]],
-            schema={name: kind for name, kind in EDITED.items() if name != "name"},
+            [{name: row[name] for name in columns} for row in content["cuboids"]], schema=columns
         )
-        cameras, poses = {}, {}
-        for image in content["images"]:
+        for number, image in enumerate(content["images"]):
+            at = f"{where}: images[{number}]"
             place = str(image["video"]), int(image["frame"])
-            cameras[place] = np.array(image["camera_SE3_lidar"], dtype=np.float64).reshape(4, 4)
+            if not place[0] or is_outside(place[0]):
+                raise InputError("the name of the video leads out of the folder", where=f"{at}.video")
+            cameras[place] = _read_pose(image["camera_SE3_lidar"], f"{at}.camera_SE3_lidar")
             if image["world_SE3_lidar"] is not None:
-                poses[place] = np.array(image["world_SE3_lidar"], dtype=np.float64).reshape(4, 4)
-    except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        raise InputError(
-            f"expected what propose --as wrote, found: {error}", where=str(folder / SENT)
-        ) from error
+                poses[place] = _read_pose(image["world_SE3_lidar"], f"{at}.world_SE3_lidar")
+    except (KeyError, TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"expected what propose --as wrote, found: {error}", where=where) from error
+    for name in columns:
+        held = cuboids[name]
+        fine = (held.abs() < MOST_M if name in CUBOID else held.is_not_null()).fill_null(False).to_list()
+        if not all(fine):
+            number = fine.index(False)
+            expected = f"a number below {MOST_M:,.0f}" if name in CUBOID else "a value"
+            raise InputError(
+                f"expected {expected}, found {held[number]}", where=f"{where}: cuboids[{number}].{name}"
+            )
     return SentCuboids(cuboids, cameras, poses)
+
+
+def _read_pose(found: Any, where: str) -> Floats:
+    """(4, 4) a pose.
+
+    Raises:
+        InputError: if it is none.
+    """
+    try:
+        pose = np.array(found, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError("expected (4, 4) numbers", where=where) from error
+    if wrong := find_pose_error(pose):
+        raise InputError(f"expected a rotation and a translation: {wrong}", where=where)
+    return pose
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,7 +450,10 @@ def _parse_kitti(line: str, camera_SE3_lidar: Floats) -> _Parsed:  # noqa: N803
     rotation, shift = camera_SE3_lidar[:3, :3], camera_SE3_lidar[:3, 3]
     middle = rotation.T @ (np.array([x, y, z]) - shift) + [0.0, 0.0, height / 2]
     # The direction on the ground whose place in the camera's level is turned so.
-    ahead = np.linalg.solve(rotation[np.ix_((0, 2), (0, 1))], [np.cos(turn), -np.sin(turn)])
+    try:
+        ahead = np.linalg.solve(rotation[np.ix_((0, 2), (0, 1))], [np.cos(turn), -np.sin(turn)])
+    except np.linalg.LinAlgError:
+        return "a turn of a camera that looks along no ground"
     return words[0], None, [*middle, length, width, height, float(np.arctan2(ahead[1], ahead[0]))]
 
 

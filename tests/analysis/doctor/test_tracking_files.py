@@ -11,8 +11,10 @@ import polars as pl
 import pytest
 
 from roadaware.analysis.corrected_scores import CorrectedScores, Source, correct_file
+from roadaware.analysis.doctor.corrections import TrueBoxes, find_corrections
 from roadaware.cli.app import main
 from roadaware.errors import InputError, UsageError
+from roadaware.formats.raw_predictions import RawPredictions
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -236,6 +238,106 @@ def test_a_tracker_without_a_mistake_is_left_alone(seed: int, tmp_path: Path) ->
     scenes, rows = build(seed)
     save(scenes, tmp_path / "truth")
     assert correct_file(Source("tracking", tmp_path / "truth", put(rows, tmp_path / "tracks"))).findings == ()
+
+
+def queue(step: float, *, missed: float = 0.0, seed: int = 0, first: int = 0) -> np.ndarray:
+    """(n, 7) rows of 60 frames of cars of 80 px, 100 px apart, that move by so much a frame through the image."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for frame in range(60):
+        for car in range(int(60 * step) // 100 + 13):
+            left = 1200 - 100 * car + step * frame
+            if 0 <= left <= 1200 and rng.random() >= missed:
+                lines.append((frame + 1, first + car + 1, left + 1, 300, 80, 60, 0.9))
+    return np.array(lines)
+
+
+def scene(seed: int, *, first: int = 0, start: int = 0, count: int = 12) -> np.ndarray:
+    """(n, 7) rows of 30 frames of objects that move slowly at places of their own."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for k in range(count):
+        place = np.array([300 * (k % 4), 220 * (k // 4)]) + rng.uniform(0, 150, 2)
+        size, speed = rng.uniform(30, 60, 2), rng.normal(0, 1, 2)
+        lines += [(start + f + 1, first + k + 1, *(place + speed * f), *size, 0.9) for f in range(30)]
+    return np.array(sorted(lines))
+
+
+def diagnose(rows: Rows, true: Rows) -> tuple[list[str], dict[str, np.ndarray]]:
+    """Codes of what is found about tracks, and the ids of each video without it."""
+    table = pl.concat(
+        pl.DataFrame(values[:, :6], schema=["frame", "tube", "x1_px", "y1_px", "x2_px", "y2_px"]).with_columns(
+            pl.lit(video).alias("video"), pl.col("frame").cast(pl.Int64) - 1, tube=pl.col("tube").cast(pl.Int64),
+            x2_px=pl.col("x1_px") + pl.col("x2_px"), y2_px=pl.col("y1_px") + pl.col("y2_px"),
+        )
+        for video, values in true.items()
+    )  # fmt: skip
+    names = [f"{video} {tube}" for video, tube in table.select("video", "tube").iter_rows()]
+    objects = np.unique(names, return_inverse=True)[1]
+    values = np.concatenate(list(rows.values()))
+    raw = RawPredictions(
+        video=pl.Series([video for video, each in rows.items() for _ in each]),
+        frame=values[:, 0].astype(np.int64) - 1,
+        corners=np.hstack([values[:, 2:4], values[:, 2:4] + values[:, 4:6]]),
+        unit_px=np.ones((len(values), 2)),
+        image_px=np.tile([WIDTH, HEIGHT], (len(values), 1)),
+        write=lambda rows, path: None,
+        scores=values[:, 6:7],
+        label=None,
+        tracks=values[:, 1].astype(np.int64),
+    )
+    found, fixed = find_corrections(raw, TrueBoxes(table, objects))
+    assert fixed.tracks is not None
+    ids = {video: fixed.tracks[(raw.video == video).to_numpy()] for video in rows}
+    return [each.finding.code for each in found], ids
+
+
+@pytest.mark.parametrize("missed", [0.0, 0.15])
+@pytest.mark.parametrize("step", [20.0, 60.0, 100.0, 130.0])
+def test_dense_traffic_with_right_ids_is_left_alone(step: float, missed: float) -> None:
+    rows = {"queue": queue(step, missed=missed)}
+    codes, ids = diagnose(rows, rows)
+    assert codes == []
+    np.testing.assert_array_equal(ids["queue"], rows["queue"][:, 1])
+
+
+@pytest.mark.parametrize("first", [0, 100])
+def test_a_queue_that_is_tracked_clip_by_clip_is_joined(first: int) -> None:
+    true = queue(20.0)
+    rows = true.copy()
+    later = rows[:, 0] > 30
+    rows[later, 1] = first + 1 + rows[later, 1] - rows[later, 1].min()
+    codes, ids = diagnose({"queue": rows}, {"queue": true})
+    assert codes == ["ids_restart"]
+    assert len(np.unique(np.stack([ids["queue"], true[:, 1]]), axis=1).T) == len(np.unique(true[:, 1]))
+
+
+def test_a_cut_to_another_scene_begins_no_ids_anew() -> None:
+    rows = {
+        f"film {k}": np.concatenate([scene(2 * k), scene(2 * k + 1, first=12, start=30)]) for k in range(4)
+    }
+    assert diagnose(rows, rows)[0] == []
+
+
+@pytest.mark.parametrize("first", [0, 6])
+def test_ids_that_are_reused_are_named_where_a_video_has_a_cut(first: int) -> None:
+    true = {f"film {k}": scene(k) for k in range(4)}
+    true["film 0"] = np.concatenate([true["film 0"], scene(9, first=12, start=30)])
+    rows = halve_ids(true)
+    rows["film 0"][30 * 12 :, 1] += first - 6
+    codes, ids = diagnose(rows, true)
+    assert codes == ["ids_reused"]
+    for video, values in true.items():
+        assert len(np.unique(np.stack([ids[video], values[:, 1]]), axis=1).T) == len(np.unique(values[:, 1]))
+
+
+def test_ids_that_are_reused_and_begin_anew_are_named_both() -> None:
+    true = {f"film {k}": scene(k) for k in range(4)}
+    rows = halve_ids(true)
+    values = true["film 0"].copy()
+    values[values[:, 0] > 15, 1] = 13 - values[values[:, 0] > 15, 1]
+    rows["film 0"] = values
+    assert diagnose(rows, true)[0] == ["ids_reused", "ids_restart"]
 
 
 @pytest.mark.parametrize("line", ["frame,id,x", "1,2.5,3,4,5,6,1", "1,1,3,4,5,nan,1", "1,1,3,4,5,6"])

@@ -51,11 +51,16 @@ _UPRIGHT, _NEAREST, _FARTHEST = 0.9, 0.6, 1.7
 """So many boxes of a reading have to be upright, and they reach between these times as far as the true ones."""
 _ROUNDING = 1e-6
 _MOST_VIDEOS = 40
-_REUSED, _REUSED_LEAST = 0.1, 3
-"""Ids are called reused where there are so many more objects than ids, as a share and at least."""
+_REUSED, _REUSED_LEAST, _SEEN = 0.1, 3, 3
+"""Ids are called reused where there are so many more objects than ids, as a share and at least; an object is seen so
+often."""
 _CLIP_LEAST, _CLIP_SHARE, _CLIP_GAP = 3, 2 / 3, 4
-"""Ids begin anew at a frame where so many boxes at least, and more than this share of those that are near one of the frame
-before, have another id than that one; tracks go on over it that end and begin in so many frames on either side."""
+"""Ids begin anew at a frame where so many boxes at least, and more than this share of those that go on from the frame
+before, have another id than there; tracks go on over it that end and begin in so many frames on either side."""
+_CLIP_IOU, _CLIP_RIVAL, _CLIP_MET, _CLIP_MET_NEW, _CLIP_STEP = 0.5, 0.5, 0.5, 0.8, 4
+"""What goes on from the frame before overlaps by this IoU with where its track would be then, and with no other box by that
+share of it; so much of the frame with fewer boxes has to go on, and so much if the ids that follow are none of before. How
+a track moves is told by its box at most so many frames away."""
 _REACH, _MOST_GAP = 1.0, 60
 """A box is within so many of its sizes of where its track was a frame before; tracks end after so many frames without one."""
 
@@ -747,8 +752,24 @@ def _find_tracks(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
     # Ids of one clip are others than those of the next.
     apart = np.where(held, tracks * (int(clip.max()) + 1) + clip, -1)
     linked = _link(raw, apart)
-    # Parts of one id are no interruptions of one object: in a frame together, or far from each other.
-    parts = np.unique(np.stack([_number_videos(raw)[held], apart[held], linked[held]]), axis=1)
+    found = []
+    # Parts of one id are no interruptions of one object: in a frame together, or far from each other. One that is seen less
+    # often may be a box beside the others, or a part of an object that is faster than a track reaches.
+    parts, sizes = np.unique(
+        np.stack([_number_videos(raw)[held], apart[held], linked[held]]), axis=1, return_counts=True
+    )
+    n_apart = np.unique(parts[:2], axis=1).shape[1]
+    seen_parts = parts[:, sizes >= _SEEN]
+    more = seen_parts.shape[1] - np.unique(seen_parts[:2], axis=1).shape[1]
+    if more >= max(_REUSED_LEAST, _REUSED * n_apart):
+        finding = Diagnosis(
+            "ids_reused",
+            "wrong",
+            "Ids stand for several objects each.",
+            f"{n_apart:,} ids are of {n_apart + more:,} objects that stand in one frame or far from each other",
+            "Give each object of a video an id of its own, and never the same again.",
+        )
+        found.append(Correction(finding, lambda rows: rows.with_changes(tracks=_link(rows, apart))))
     if clip.any():
         at = int(np.flatnonzero(clip == 1)[0])
         there = (clip == 1) & (raw.video == raw.video[at]).to_numpy()
@@ -760,21 +781,12 @@ def _find_tracks(raw: RawPredictions, truth: TrueBoxes) -> list[Correction]:
             f"{raw.frame[there].min() + 1} of {raw.video[at]!r}",
             "Track videos whole, or join the tracks of their clips; here they are joined by overlap.",
         )
-    elif parts.shape[1] - n_ids < max(_REUSED_LEAST, _REUSED * n_ids):
-        return []
-    else:
-        finding = Diagnosis(
-            "ids_reused",
-            "wrong",
-            "Ids stand for several objects each.",
-            f"{n_ids:,} ids are of {parts.shape[1]:,} objects that stand in one frame or far from each other",
-            "Give each object of a video an id of its own, and never the same again.",
+        found.append(
+            Correction(
+                finding, lambda rows: rows.with_changes(tracks=_join_clips(rows, _link(rows, apart), clip))
+            )
         )
-    return [
-        Correction(
-            finding, lambda rows: rows.with_changes(tracks=_join_clips(rows, _link(rows, apart), clip))
-        )
-    ]
+    return found
 
 
 def _number_videos(raw: RawPredictions) -> Ints:
@@ -785,9 +797,11 @@ def _link(raw: RawPredictions, ids: Ints) -> Ints:
     """(n,) tracks from 1, those of one id in so many parts as it has objects; -1 stays where `ids` is.
 
     A box goes on with the part of its id that is nearest in the frames before, by no more than `_REACH` sizes of the box, and
-    a little for each frame between; the nearest pairs first.
+    a little for each frame between; the nearest pairs first. Where an id has one box a frame, that is the distance from
+    where it would be by now, if that is nearer.
     """
     middle, size = _measure_boxes(raw)
+    step = np.nan_to_num(_measure_steps(raw, ids)[0])
     video, found = _number_videos(raw), np.full(len(ids), -1, dtype=np.int64)
     order = np.lexsort((raw.frame, ids, video))
     order = order[ids[order] >= 0]
@@ -800,8 +814,13 @@ def _link(raw: RawPredictions, ids: Ints) -> Ints:
             before = np.array(
                 [head for head in heads if raw.frame[at[0]] - raw.frame[head] <= _MOST_GAP], dtype=np.int64
             )
-            away = np.linalg.norm(middle[at][:, None] - middle[before][None], axis=2)
             gap = (raw.frame[at[0]] - raw.frame[before]).astype(np.float64)
+            away = np.minimum(
+                np.linalg.norm(middle[at][:, None] - middle[before][None], axis=2),
+                np.linalg.norm(
+                    middle[at][:, None] - (middle[before] + gap[:, None] * step[before])[None], axis=2
+                ),
+            )
             reach = np.maximum(size[at][:, None], size[before][None]) * _REACH * np.sqrt(gap)[None]
             for one, other in _pair_nearest(away / np.maximum(reach, 1e-9)):
                 found[at[one]] = found[before[other]]
@@ -814,21 +833,69 @@ def _link(raw: RawPredictions, ids: Ints) -> Ints:
 
 
 def _find_clips(raw: RawPredictions, ids: Ints) -> Ints:
-    """(n,) the clip that each row is in, from 0 in each video: one ends where nearly all that goes on has another id."""
-    middle, size = _measure_boxes(raw)
+    """(n,) the clip that each row is in, from 0 in each video: one ends where nearly all that goes on has another id.
+
+    What goes on is told by overlap with where tracks move, so that a car that comes to where the next one was is none; after
+    a cut to another scene next to nothing does. A tracker that begins anew counts from the start again; where no id that
+    follows is one of before, far more has to go on.
+    """
+    corners = raw.corners * np.tile(raw.unit_px, 2)
     video, clip = _number_videos(raw), np.zeros(len(ids), dtype=np.int64)
+    before, after = _measure_steps(raw, ids)
     for number in np.unique(video).tolist():
         rows = np.flatnonzero((video == number) & (ids >= 0))
         rows = rows[np.argsort(raw.frame[rows], kind="stable")]
         shots = np.split(rows, np.flatnonzero(np.diff(raw.frame[rows])) + 1)
+        known: set[int] = set()
         for old, new in pairwise(shots):
-            away = np.linalg.norm(middle[new][:, None] - middle[old][None], axis=2)
-            near = np.maximum(size[new][:, None], size[old][None]) * _REACH
-            pairs = _pair_nearest(away / np.maximum(near, 1e-9))
-            changed = sum(ids[new[one]] != ids[old[other]] for one, other in pairs)
-            if changed >= _CLIP_LEAST and changed > _CLIP_SHARE * len(pairs):
+            known.update(ids[old].tolist())
+            gap = float(raw.frame[new[0]] - raw.frame[old[0]])
+            # Old tracks where they would be now; one that has just begun moves as the new one does after.
+            step = np.where(np.isnan(before[old])[None], after[new][:, None], before[old][None])
+            moved = corners[old][None] + gap * np.nan_to_num(np.tile(step, 2))
+            overlap = _pair_ious(corners[new], moved)
+            # Alone where the one pair of its row and its column that overlaps by much is itself.
+            much = overlap > _CLIP_RIVAL * np.maximum(overlap.max(axis=1)[:, None], overlap.max(axis=0)[None])
+            alone = (much.sum(axis=1)[:, None] == 1) & (much.sum(axis=0)[None] == 1) & much
+            pairs = list(zip(*np.nonzero(alone & (overlap >= _CLIP_IOU)), strict=True))
+            changed = [int(ids[new[one]]) for one, other in pairs if ids[new[one]] != ids[old[other]]]
+            if len(changed) < _CLIP_LEAST or len(changed) <= _CLIP_SHARE * len(pairs):
+                continue
+            again = sum(each in known for each in changed) >= len(changed) / 2
+            if len(pairs) >= (_CLIP_MET if again else _CLIP_MET_NEW) * min(len(old), len(new)):
                 clip[rows[np.searchsorted(raw.frame[rows], raw.frame[new[0]]) :]] += 1
     return clip
+
+
+def _pair_ious(boxes: Floats, others: Floats) -> Floats:
+    """(n, m) IoU of each box with the others that stand in its row.
+
+    Args:
+        boxes: (n, 4).
+        others: (n, m, 4).
+    """
+    one = np.broadcast_to(boxes[:, None], others.shape).reshape(-1, 4)
+    return paired_iou(one, others.reshape(-1, 4)).reshape(others.shape[:2])
+
+
+def _measure_steps(raw: RawPredictions, ids: Ints) -> tuple[Floats, Floats]:
+    """(n, 2) pixels a frame by which a box came from the one of its id before, and (n, 2) goes to the one after; NaN where
+    there is none near in time, or several in one frame."""
+    middle, _ = _measure_boxes(raw)
+    video = _number_videos(raw)
+    order = np.lexsort((raw.frame, ids, video))
+    same = (np.diff(video[order]) == 0) & (np.diff(ids[order]) == 0) & (ids[order][1:] >= 0)
+    gap = np.diff(raw.frame[order])
+    # Of an id with several boxes in a frame nobody knows which one came from where.
+    double = np.zeros(len(order), dtype=np.bool_)
+    for end in (slice(1, None), slice(None, -1)):
+        double[end] |= same & (gap == 0)
+    fine = same & (gap > 0) & (gap <= _CLIP_STEP) & ~double[1:] & ~double[:-1]
+    first, second = order[:-1][fine], order[1:][fine]
+    step = (middle[second] - middle[first]) / gap[fine][:, None]
+    before, after = np.full((2, len(ids), 2), np.nan)
+    before[second], after[first] = step, step
+    return before, after
 
 
 def _join_clips(raw: RawPredictions, ids: Ints, clip: Ints) -> Ints:
