@@ -390,7 +390,9 @@ def main() -> None:
     parser.add_argument("--networks", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--only", type=int, help="judge so many scenes alone")
-    parser.add_argument("--towns", type=Path, help="judge on these scenes, as `reproduce decisions` keeps them (scenes/test)")
+    parser.add_argument(
+        "--towns", type=Path, help="judge on these scenes, as `reproduce decisions` keeps them (scenes/test)"
+    )
     asked = parser.parse_args()
     if asked.part == "train":
         _train(asked.folder, asked.out, asked.epochs, asked.networks, asked.rounds)

@@ -57,7 +57,10 @@ _WEIGHTS = (
     "the folder of an object detector."
 )
 _OUT = "Folder of the run, or of a folder for each of several. [default: in runs/]"
-_SET = "Fields of the recipe with other values, such as schedule.lr=0.001 data.roots=[a,b]; a text is taken whole, with any # in it."
+_SET = (
+    "Fields of the recipe with other values, such as schedule.lr=0.001 data.roots=[a,b]; a text is taken whole, with "
+    "any # in it."
+)
 _ON = "A file with samples that recipes of predictors learn from instead of their own."
 _SIGTERM = 15
 _LAST = "last.ckpt"
