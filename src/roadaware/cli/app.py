@@ -203,13 +203,60 @@ _FORMER_VERBS = {"cross": "cross-dataset"}
 """Commands that have another name now; the old one works for one version, and says the new one."""
 _FORMER_OPTIONS = {
     "baseline": {"--model": "--models"},
-    "cross-dataset": {"--jobs": "--processes"},
-    "label": {"--least-score": "--min-score", "--root": "--media"},
-    "propose": {"--knob": "--set"},
-    "rescore": {"--pictures": "--media"},
+    "check": {
+        "--edge-px": "--set edge_px=",
+        "--resolution": "--set resolution=",
+        "--frames": "--set frames=",
+        "--frame-rate": "--set frame_rate=",
+        "--any-reviewer": "--set reviewers_differ=false",
+    },
+    "cross-dataset": {
+        "--jobs": "--processes",
+        "--doubted": "--set doubted=",
+        "--pretrained": "--set pretrained=",
+        "--pretraining": "--set pretraining=",
+    },
+    "draw": {"--sheet-only": "--no-video"},
+    "evaluate": {"--tasks": "--task"},
+    "label": {
+        "--least-score": "--min-score",
+        "--root": "--media",
+        "--most": "--top",
+        "--look-s": "--set look_s=",
+        "--judge-s": "--set judge_s=",
+        "--correct-s": "--set correct_s=",
+        "--draw-s": "--set draw_s=",
+        "--repeat": "--set repeat=",
+    },
+    "link": {
+        "--edge": "--set cost=",
+        "--assignment": "--set assignment=",
+        "--trim": "--set trim=",
+        "--jump-gap": "--set jump_gap=",
+    },
+    "propose": {"--knob": "--set", "--most": "--top"},
+    "read": {"--cache": "", "--appearance": "--option appearance=true"},
+    "reproduce": {
+        "--steps": "--set steps=",
+        "--memory": "--set memory=",
+        "--budget": "--set budget=",
+        "--towns": "--set towns=",
+        "--baselines": "--set baselines=true",
+        "--no-baselines": "--set baselines=false",
+    },
+    "rescore": {
+        "--pictures": "--media",
+        "--min-iou": "--iou",
+        "--form": "--set form=",
+        "--temperature": "--set temperature=",
+        "--neighbours": "--set neighbours=",
+    },
+    "view": {"--browser": ""},
     "": {"--draws": "--resamples"},
 }
-"""By command, options that have another name now, of all commands under no name; the old ones work for one version."""
+"""By command, options that are written otherwise now, of all commands under no name; the old ones work for one version.
+
+What ends in `=` takes the value that follows; nothing stands for what holds by default."""
 _PREDICT = ("roadaware predict street-small --videos drive.mp4 -o found", "`predict` detects in each frame")
 _SHOW = ("roadaware view run", "`view` shows what a command found, on a local page")
 _READ = ("roadaware read jaad JAAD -o tables", "`read` takes a dataset in its own format and saves tables")
@@ -272,7 +319,19 @@ def prepare_words(words: Sequence[str]) -> list[str]:
         if word == "--":  # what follows are values, whatever they look like
             return [*found, word, *rest]
         option, equals, value = word.partition("=")
-        word = f"{former.get(option, option)}{equals}{value}"
+        written = former.get(option)
+        if written == "":
+            continue
+        if written is not None and " " in written:
+            new, _, given = written.partition(" ")
+            found.append(new)
+            if not given.endswith("="):
+                found.append(given)
+            elif equals or rest:
+                found.append(given + (value if equals else rest.pop(0)))
+            continue
+        if written is not None:
+            word = f"{written}{equals}{value}"
         if word == "--json" and (not rest or rest[0].startswith("-")):
             word = "--json=-"
             if rest and rest[0] == "-":

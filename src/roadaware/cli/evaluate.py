@@ -602,7 +602,7 @@ def agreement(
     *,
     scores: Annotated[list[Path], Parameter(help=_SCORES), Several],
     samples: Annotated[list[Path], Parameter(help=_SAMPLES), Several],
-    tasks: Annotated[list[TaskName], Parameter(help="What each asks: action, intention or risk."), Several],
+    task: Annotated[list[TaskName], Parameter(help="What each asks: action, intention or risk."), Several],
     draws: Resamples = 1000,
     seed: Seed = 0,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
@@ -616,27 +616,25 @@ def agreement(
     For example:
 
         roadaware evaluate agreement --scores intention.csv action.csv \\
-            --samples intention_samples.csv action_samples.csv --tasks intention action
+            --samples intention_samples.csv action_samples.csv --task intention action
     """
-    for option, given in (("--scores", scores), ("--samples", samples), ("--tasks", tasks)):
+    for option, given in (("--scores", scores), ("--samples", samples), ("--task", task)):
         if len(given) != 2:
             raise UsageError(f"{option} takes two, one of each task, not {len(given)}")
-    states = [match_file(*each).state for each in zip(scores, samples, tasks, strict=True)]
-    first, second = (list_task_answers(Iv2024.reference(task)) for task in tasks)
+    states = [match_file(*each).state for each in zip(scores, samples, task, strict=True)]
+    first, second = (list_task_answers(Iv2024.reference(each)) for each in task)
     with console.log_step("counting"):
         found = compute_agreement(states[0], states[1], labels=(first, second), draws=draws, seed=seed)
-    data = {"tasks": list(tasks), "scores": [str(path) for path in scores], "draws": draws, "seed": seed}
+    data = {"tasks": list(task), "scores": [str(path) for path in scores], "draws": draws, "seed": seed}
     if folder is not None:
-        page = report(
-            [build_agreement_section(found, tasks)], title=f"Agreement of {tasks[0]} and {tasks[1]}"
-        )
+        page = report([build_agreement_section(found, task)], title=f"Agreement of {task[0]} and {task[1]}")
         files = {
             "agreement.csv": format_csv(found.table).encode(),
             "agreement.parquet": encode_parquet(found.table),
             "report.html": page.encode("utf-8", errors="backslashreplace"),
         }
         write_result(folder, folders.add_marker(files, data), overwrite=overwrite)
-    table = format_table(list_agreement_columns(tasks), list_agreement_rows(found, "pedestrian"), left=2)
+    table = format_table(list_agreement_columns(task), list_agreement_rows(found, "pedestrian"), left=2)
     return Outcome(
         f"{table}\nPer cent of the samples of each combination of true classes; 95 % intervals over pedestrians.",
         {**data, "agreement": found.table.to_dicts()},

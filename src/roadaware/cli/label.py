@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -45,6 +45,7 @@ from roadaware.cli.options import (
     validate_range,
 )
 from roadaware.cli.results import write_result
+from roadaware.config import change_fields
 from roadaware.datasets import read
 from roadaware.datasets.detect_format import detect_reader, find_root
 from roadaware.demo_data.labelling import EXPORT, PROPOSALS, SCENES, write_labelling_demo
@@ -80,33 +81,7 @@ from roadaware.scenes.store import is_saved, open_predictions, open_scenes
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Predictions, Scenes
 
-# What the commands of `label` take: proposals, the images they are on, and what work costs.
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Seconds:
-    """What work costs: one person's seconds, assumptions to be replaced by what you measure."""
-
-    look: Annotated[float, Parameter(name="--look-s")] = 10.0
-    """Seconds to look an image over."""
-    judge: Annotated[float, Parameter(name="--judge-s")] = 2.0
-    """Seconds to keep or delete a proposal."""
-    correct: Annotated[float, Parameter(name="--correct-s")] = 10.0
-    """Seconds to bring a proposal's edges to the object."""
-    draw: Annotated[float, Parameter(name="--draw-s")] = 35.0
-    """Seconds to draw and name a box; 35 is what a box of ILSVRC took."""
-
-    def labour(self) -> Labour:
-        """The model of labour.
-
-        Raises:
-            UsageError: if a number makes no sense.
-        """
-        return Labour(self.look, self.judge, self.correct, self.draw)
-
-
-USUAL_SECONDS = Seconds()
+# What the commands of `label` take: proposals, and the images they are on.
 
 
 def _open_proposals(path: Path) -> Predictions:
@@ -219,7 +194,7 @@ def export(
     out: Annotated[Path, Output, Parameter(help=_OUT), outputs.TASKS],
     as_: Annotated[tuple[Form, ...], Parameter(name="--as", help=_AS), Several] = ("labelstudio",),
     images: Annotated[Path | None, Parameter(name="--list", help=_LIST)] = None,
-    most: Annotated[int | None, Parameter(help="The first so many images.")] = None,
+    top: Annotated[int | None, Parameter(help="The first so many images.")] = None,
     all_pictures: Annotated[bool, Parameter(name="--all", help=_ALL), Switch] = False,
     root: Annotated[Path | None, Parameter(name="--media", help=_ROOT)] = None,
     served: Annotated[Path | None, Parameter(help=_SERVED)] = None,
@@ -239,16 +214,16 @@ def export(
         roadaware label export runs/streets/proposals --videos runs/streets/scenes --output runs/tasks \\
             --as labelstudio coco parquet --classes traffic_cone dog debris barrier
 
-        roadaware label export proposals --videos KITTI --list runs/list --most 500 --served KITTI --output tasks
+        roadaware label export proposals --videos KITTI --list runs/list --top 500 --served KITTI --output tasks
     """
     if not as_:
         raise UsageError("--as names at least one of labelstudio, coco and parquet")
-    if most is not None and most < 1:
-        raise UsageError(f"--most is a number of images from 1 on, not {most}")
+    if top is not None and top < 1:
+        raise UsageError(f"--top is a number of images from 1 on, not {top}")
     predictions = _open_proposals(path)
     scenes, base = _open_with_images(videos, root)
     listed = None if images is None else read_image_list(images)
-    places = choose_images(predictions, scenes, listed, all_pictures=all_pictures)[:most]
+    places = choose_images(predictions, scenes, listed, all_pictures=all_pictures)[:top]
     bad: dict[str, int] = {}
 
     def refused(_: tuple[str, int], error: InputError) -> None:
@@ -396,7 +371,12 @@ _BY = (
     "chances), the best score, the sum of scores, or what is new: each thing that `propose --track` followed counts "
     "in one image alone, as one (new) or as the chance that it is a corner case (chance)."
 )
-_REPEAT = "Each higher image of the same video multiplies the worth by this; 1 for no heed."
+_ASSUMED = (
+    "FIELD=VALUE: repeat (0.5), which each higher image of the same video multiplies the worth by, 1 for no heed; and what "
+    "work costs, one person's seconds to be replaced by what you measure: look_s (10) to look an image over, judge_s (2) to "
+    "keep or delete a proposal, correct_s (10) to bring its edges to the object, draw_s (35) to draw and name a box, as one "
+    "of ILSVRC took."
+)
 _SCORE = "The column of the boxes that ranks them, from 0 to 1, such as one that `rescore` wrote."
 _LEAST = "Proposals with a lower score do not count."
 _UNIT = "What is to be found: objects, each once, or images with a corner case."
@@ -410,11 +390,10 @@ def select(
     videos: Annotated[Path | None, Parameter(help=_SELECT_VIDEOS)] = None,
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     by: Annotated[Literal["count", "any", "best", "sum", "new", "chance"], Parameter(help=_BY)] = "count",
-    repeat: Annotated[float, Parameter(help=_REPEAT)] = 0.5,
     score: Annotated[str, Parameter(help=_SCORE)] = "score",
     least_score: Annotated[float, Parameter(name="--min-score", help=_LEAST)] = 0.0,
     unit: Annotated[Literal["objects", "pictures"], Parameter(help=_UNIT)] = "objects",
-    seconds: Seconds = USUAL_SECONDS,
+    assumed: Annotated[tuple[str, ...], Parameter(name="--set", help=_ASSUMED), Several, Stated] = (),
     draws: Resamples = 1000,
     seed: Seed = 0,
     folder: Annotated[Path | None, Parameter(help=_SELECT_FOLDER), Output, outputs.RESULT] = None,
@@ -432,7 +411,9 @@ def select(
 
         roadaware label select proposals --truth runs/synthetic --by any -o runs/list
     """
-    labour, config = seconds.labour(), SelectionConfig(by, repeat, least_score, score)
+    ranking = [each for each in assumed if each.startswith("repeat=")]
+    config = change_fields(SelectionConfig(by, least_score=least_score, column=score), ranking, "the list")
+    labour = change_fields(Labour(), [each for each in assumed if each not in ranking], "the list")
     predictions = _open_proposals(path)
     set_path = truth or videos
     scenes = None if set_path is None else _open_with_images(set_path)[0]

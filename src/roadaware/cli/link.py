@@ -34,7 +34,7 @@ from roadaware.cli.options import (
     Switch,
 )
 from roadaware.cli.results import Images, ImageSize
-from roadaware.config import digest, to_dict
+from roadaware.config import digest, parse_fields, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.submission import (
     Challenge,
@@ -121,9 +121,6 @@ class Steps:
 
 AS_THEY_ARE = Steps()
 
-Edge = Literal["score", "iou", "scoreiou", "ioul2", "affinity"]
-Assignment = Literal["greedy", "hungarian", "cascade"]
-Trim = Literal["none", "indiv", "dpscores", "dpscorestopn"]
 _DETECTIONS = (
     "Folder of per-frame pickles, saved tables, or COCO results; several are fused. A folder holds "
     "VIDEO/00001.pkl, ..., each {'ego': ..., 'main': x1, y1, x2, y2, agentness, class scores}."
@@ -133,9 +130,12 @@ _DATASET = "Whose published parameters; guessed from the number of classes: 24 a
 _CONFIG = "`reference` builds tubes box for box as the published code, `default` as we recommend."
 _OUT = "Where the tables go, with the tubes in them."
 _IOU = "Smallest overlap of a link. [default: as the detector advises, else that of the configuration]"
-_JUMP_GAP = "Frames that a path may miss, whatever time they take. [default: 4 frames or 1.5 s]"
-_TRIM = "How labels are cut out of a path: not at all, each by itself, or against each other."
-_ASSIGNMENT = "Paths choose in turn, all at once, or so and those left once more."
+_SET = (
+    "FIELD=VALUE: other fields of the configuration, such as jump_gap=8 (frames that a path may miss, whatever time they "
+    "take), cost (what chooses between candidates: score, iou, scoreiou, ioul2, affinity), assignment (paths choose in turn: "
+    "greedy; all at once: hungarian; so and those left once more: cascade), trim (labels are cut out of a path not at all: "
+    "none; each by itself: indiv; against each other: dpscores, dpscorestopn), or any other of LinkerConfig."
+)
 _COMPOSITES = (
     "Scores of duplexes and events: as predicted (joint), or products of those of their parts (product)."
 )
@@ -157,10 +157,7 @@ def link(
     images: Images = None,
     size: ImageSize = NETWORK_SIZE,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
-    jump_gap: Annotated[int | None, Parameter(help=_JUMP_GAP)] = None,
-    edge: Annotated[Edge | None, Parameter(help="What chooses between candidates.")] = None,
-    assignment: Annotated[Assignment | None, Parameter(help=_ASSIGNMENT)] = None,
-    trim: Annotated[Trim | None, Parameter(help=_TRIM)] = None,
+    changes: Annotated[tuple[str, ...], Parameter(name="--set", help=_SET), Several] = (),
     composites: Annotated[Literal["joint", "product"], Parameter(help=_COMPOSITES)] = "joint",
     events: Annotated[bool, Parameter(help=_EVENTS), Switch] = False,
     steps: Steps = AS_THEY_ARE,
@@ -179,7 +176,7 @@ def link(
         roadaware link detections-30-08-50 --config reference --output linked
 
         roadaware link detections-30-08-50 --truth road_trainval_v1.0.json \\
-            --iou 0.25 --trim indiv --output linked
+            --iou 0.25 --set trim=indiv --output linked
 
         roadaware link detections-a detections-b --weights 2 1 --nms agentness \\
             --min-length 6 --output fused
@@ -188,6 +185,10 @@ def link(
     workers = spread.gather(processes, usual=1)
     if iou is not None and not 0 <= iou <= 1:
         raise UsageError(f"--iou is an overlap from 0 to 1, not {iou:g}")
+    given = {} if iou is None else {"min_iou": iou}
+    given |= parse_fields(LinkerConfig, changes, "the linker")
+    if "jump_gap" in given:  # whatever time they take
+        given.setdefault("jump_gap_s", 0.0)
     size_px = event_inputs.parse_size(size)
     scenes = None if truth is None else event_inputs.open_truth(truth)
     predictions = [event_inputs.open_predictions(path, scenes, size_px, images=images) for path in detections]
@@ -201,10 +202,9 @@ def link(
     if composites == "product":
         sets = [product_of_marginals(each) for each in sets]
     found = _prepare_detections(sets, steps)
-    given = {"min_iou": iou, "jump_gap": jump_gap, "cost": edge, "assignment": assignment, "trim": trim}
-    given["jump_gap_s"] = None if jump_gap is None else 0.0
     published = dataset or event_inputs.infer_dataset(found)
     chosen, said = select_linker(config, published, get_advice(found.meta), given)
+    chosen = replace(chosen, **{field: None for field, value in given.items() if value is None})
     if events:
         found = _add_events(found, chosen, scenes)
     started_s = time.monotonic()

@@ -77,7 +77,7 @@ _CONFIG = (
     "What is changed by --set: default (several ways to cluster, a learnt score), angle (one way, as up to 0.9), "
     "reference (the steps as the paper has them)."
 )
-_MOST = "Boxes of an image that are kept, the best first; 0 for all. [default: the configuration's, 25]"
+_TOP = "Boxes of an image that are kept, the best first; 0 for all. [default: the configuration's, 25]"
 _TRACK = (
     "Also follow proposals over the sweeps of each video; needs poses of the vehicle (nuScenes, synthetic scenes), "
     "or --odometry."
@@ -109,7 +109,7 @@ def propose(
     stage: Annotated[Literal["initial", "intermediate", "final"], Parameter(help=_STAGE)] = "final",
     config: Annotated[Literal["default", "angle", "reference"], Parameter(help=_CONFIG)] = "default",
     knob: Annotated[tuple[str, ...], Parameter(name="--set", help=_KNOB), Several] = (),
-    most: Annotated[int | None, Parameter(help=_MOST, validator=validate_range(0, 100_000))] = None,
+    top: Annotated[int | None, Parameter(help=_TOP, validator=validate_range(0, 100_000))] = None,
     track: Annotated[bool, Parameter(help=_TRACK), Switch] = False,
     odometry: Annotated[bool, Parameter(help=_ODOMETRY), Switch] = False,
     forms: Annotated[tuple[CuboidForm, ...], Parameter(name="--as", help=_FORMS), Several] = (),
@@ -130,7 +130,7 @@ def propose(
 
         roadaware propose runs/synthetic --semantics truth --detections truth --output proposals
 
-        roadaware propose KITTI --output proposals --draw 4 --most 10 --as kitti
+        roadaware propose KITTI --output proposals --draw 4 --top 10 --as kitti
 
         roadaware propose NUSCENES --output proposals --track --as nuscenes
 
@@ -147,8 +147,8 @@ def propose(
         predict((objects,), videos=[dataset], source=VideoSource(reader=reader, split=split), out=folder)
         detections = str(folder / TABLES)
     chosen = configure_copg(knob, config)
-    if most is not None:
-        chosen = dataclasses.replace(chosen, most=most or None)
+    if top is not None:
+        chosen = dataclasses.replace(chosen, most=top or None)
     order = build_order(
         dataset,
         reader=reader,

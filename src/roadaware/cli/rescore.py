@@ -21,6 +21,7 @@ from roadaware.cli.options import (
     create_app,
     validate_range,
 )
+from roadaware.config import change_fields
 from roadaware.corner_cases.sources import SemanticSource
 from roadaware.datasets.loading import open_saved_predictions
 from roadaware.errors import UsageError
@@ -36,8 +37,11 @@ Classes = Literal["base", "2022"]
 _TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or synthetic scenes."
 _FIT_DETECTIONS = "Saved predictions with a score for each class, as `predict` writes them, of those images."
 _OUT_FIT = "The file that the re-scorer is written to."
-_FORM = "`softplus` for a sigmoid for each class, `logsumexp` for a softmax, as ORE."
-_MIN_IOU = "Overlap from which on a detection is of an object, or of a proposal."
+_ENERGY = (
+    "FIELD=VALUE: form (softplus for a sigmoid for each class, the default; logsumexp for a softmax, as ORE), temperature "
+    "(1.5) that logits are divided by."
+)
+_IOU = "Overlap from which on a detection is of an object, or of a proposal."
 _CLASSES = "Which classes are common, as in `evaluate corner-cases`. [default: by the ground truth]"
 _DATASET = "The images: synthetic scenes, KITTI, nuScenes, ONCE, saved tables, or a COCO file."
 _PICTURES = "Folder that the paths of images start at. [default: that of the dataset]"
@@ -46,7 +50,10 @@ _WEIGHTS = "Image weights of vgg16 or resnet50; without them they are drawn from
 _SEMANTICS = "What pixels show, as in `propose`: background is then cropped where a map says so."
 _PROPOSALS = "Saved proposals of these images: those that lie on no object are kept as background."
 _SIZE = "Features that the bank keeps at most."
-_NEIGHBOURS = "Nearest features whose distances are averaged."
+_MEMORY = (
+    "FIELD=VALUE: neighbours (3), the nearest features whose distances are averaged; background (4), crops of background "
+    "from each image at most; min_side_px (8), below which boxes are not taken; and others of MemoryConfig."
+)
 _FIT = "Files that `rescore fit-energy` or `fit-memory` wrote; several are applied one after the other."
 _APART = "For memory banks, and so that energies fitted on other images of the same videos are refused."
 _DETECTIONS = "For energies: what the detector says of the images of the proposals."
@@ -83,9 +90,8 @@ def fit_energy(
     detections: Annotated[list[Path], Parameter(help=_FIT_DETECTIONS), Several],
     out: Annotated[Path, Output, Parameter(help=_OUT_FIT), outputs.MODEL],
     kind: Annotated[str, Parameter(help="The labels whose scores are taken.")] = "agent",
-    form: Annotated[Literal["softplus", "logsumexp"], Parameter(help=_FORM)] = "softplus",
-    temperature: Annotated[float, Parameter(help="That logits are divided by.")] = 1.5,
-    min_iou: Annotated[float, Parameter(help=_MIN_IOU)] = 0.5,
+    iou: Annotated[float, Parameter(help=_IOU)] = 0.5,
+    changes: Annotated[tuple[str, ...], Parameter(name="--set", help=_ENERGY), Several, Stated] = (),
     classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT_ROWS), Switch] = False,
 ) -> Outcome:
@@ -102,7 +108,7 @@ def fit_energy(
     from roadaware.corner_cases.known_objects import Matching, fit_known
     from roadaware.corner_cases.scorers import EnergyConfig
 
-    config, matching = EnergyConfig(form, temperature), Matching(kind, min_iou)
+    config, matching = change_fields(EnergyConfig(), changes, "the energy"), Matching(kind, iou)
     _check_pairs(truth, detections, "--truth", "--detections")
     sets = [
         (open_labelled_truth(one, classes), open_saved_predictions(other))
@@ -126,7 +132,7 @@ def fit_memory(
     proposals: Annotated[list[Path] | None, Parameter(help=_PROPOSALS), Several] = None,
     images: Annotated[list[Path] | None, Parameter(name="--media", help=_PICTURES), Several, Stated] = None,
     size: Annotated[int, Parameter(help=_SIZE, validator=validate_range(1, 1_000_000))] = 1000,
-    neighbours: Annotated[int, Parameter(help=_NEIGHBOURS, validator=validate_range(1, 1000))] = 3,
+    changes: Annotated[tuple[str, ...], Parameter(name="--set", help=_MEMORY), Several, Stated] = (),
     seed: Annotated[int, Parameter(help="Of what is drawn.", validator=validate_range(0, 2**32 - 1))] = 0,
     classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
@@ -144,7 +150,7 @@ def fit_memory(
     from roadaware.corner_cases.scorers import MemoryConfig
     from roadaware.tasks.unknown_memory import CommonMemory, fit_crops, load_crop_encoder
 
-    config = MemoryConfig(size=size, neighbours=neighbours, seed=seed)
+    config = change_fields(MemoryConfig(size=size, seed=seed), changes, "the memory")
     looker = load_crop_encoder(features, weights, seed=seed)
     _check_pairs(dataset, images, "DATASET", "--media")
     _check_pairs(dataset, proposals, "DATASET", "--proposals")

@@ -134,7 +134,9 @@ def draw(
         tuple[str, ...], Parameter(help="Names of videos. [default: all]"), Several, Stated
     ] = (),
     frames: Annotated[int, Parameter(help="Images on a sheet.", validator=validate_range(1, 400))] = 12,
-    sheet_only: Annotated[bool, Parameter(help="Write no video."), Switch] = False,
+    no_video: Annotated[
+        bool, Parameter(help="Write no video, the contact sheets alone.", negative=""), Switch
+    ] = False,
 ) -> Outcome:
     """Draw boxes, agents, actions and places on synthetic videos, and a contact sheet of each scene.
 
@@ -145,7 +147,7 @@ def draw(
 
         roadaware draw synthetic
 
-        roadaware draw synthetic --videos road-0000 --frames 24 --sheet-only --output images
+        roadaware draw synthetic --videos road-0000 --frames 24 --no-video --output images
     """
     target = out or folder / "drawn"
     outputs.FOLDER.check(target)
@@ -160,7 +162,7 @@ def draw(
     written: list[str] = []
     with console.show_progress("drawing") as shown:
         for place, name in enumerate(videos or names):
-            written += draw_video(scenes, folder, name, target, frames, film=not sheet_only)
+            written += draw_video(scenes, folder, name, target, frames, film=not no_video)
             shown(place + 1, len(videos or names))
     lines = [
         f"wrote {len(written)} files to {terminal.format_cell(str(target))}",
