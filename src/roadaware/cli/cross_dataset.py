@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import AT_A_TIME, LOCAL, Outcome, Output, Resamples, Several, Spread
+from roadaware.cli.options import LOCAL, Outcome, Output, Resamples, Several, Spread
 from roadaware.config import digest
 from roadaware.io import folders
 from roadaware.protocols.cross_dataset.config import AwayStudy
@@ -25,7 +25,6 @@ _SET = (
 )
 _OUT = "Folder of the study; the same command goes on there. [default: runs/cross-DIGEST]"
 _DATA = "Folder that holds jaad/ and pie/. [default: ROADAWARE_DATA_DIR]"
-_JOBS = "Models that learn side by side, on one thread each. [default: 1; of a cluster as many as it has processors]"
 _LIST = ("models", "domains", "doubted", "pretrained", "pretraining")
 """Fields that may be given as one word with commas."""
 
@@ -43,7 +42,6 @@ def cross_dataset(
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.FOLDER] = None,
-    processes: Annotated[int | None, Parameter(help=_JOBS), AT_A_TIME] = None,
     spread: Spread = LOCAL,
 ) -> Outcome:
     """Train predictors on each of several domains, test each on all: in-domain and out-of-domain.
@@ -77,7 +75,7 @@ def cross_dataset(
         "scenes": scenes,
     }
     given["draws"] = draws
-    workers = spread.gather(processes, usual=1)
+    workers = spread.gather(least=1)
     fields = read_fields(study, changes or [])
     fields |= {name: value for name, value in given.items() if value is not None}
     for name in _LIST:

@@ -20,7 +20,6 @@ from roadaware.cli.networks import (
     show_resumable,
 )
 from roadaware.cli.options import (
-    AT_A_TIME_OR_ALL,
     LOCAL,
     Outcome,
     Output,
@@ -50,7 +49,6 @@ _BOXES = "Whose joints: saved predictions, best the tubes of `link`. [default: t
 _WEIGHTS = "A name of `models list`, or the file of such a model."
 _OUT = "Where joints go: a new or empty folder, or one of the same command, which is continued."
 _DRAW = "Draw the joints into the first so many images with people, as PNG in the folder."
-_PROCESSES = "Videos that are looked at at the same time. [default: 1; on Ray all processors]"
 
 
 def poses(
@@ -63,7 +61,6 @@ def poses(
     source: VideoSource = ALL_VIDEOS,
     threshold: Annotated[float, Parameter(help="Joints of a lower score count as not seen.")] = 0.2,
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
-    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if an image cannot be read."), Switch] = False,
@@ -87,7 +84,7 @@ def poses(
     from roadaware.models.graphs.movenet import open_poses
     from roadaware.models.loading import digest_model_files
 
-    workers = spread.gather(processes, usual=1)
+    workers = spread.gather()
     path = resolve_weights(weights, ("pose",))
     with console.log_step("opening the model"):
         looker = open_poses(path)
@@ -145,7 +142,6 @@ def segment(
     batch: Annotated[int, Parameter(help="Images at a time.", validator=validate_range(1, 4096))] = 1,
     device: Device = "auto",
     precision: Precision = "fp32",
-    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if an image cannot be read."), Switch] = False,
@@ -166,7 +162,7 @@ def segment(
     from roadaware.models.loading import digest_model_files
     from roadaware.models.object_detectors import open_segmenter
 
-    workers = spread.gather(processes, usual=1)
+    workers = spread.gather()
     place, folder = select_device(device, precision), resolve_weights(folder, ("segmentation",))
     open_again = partial(open_segmenter, folder, device=place[0], dtype=place[1])
     with console.log_step("opening the segmenter"):

@@ -22,7 +22,6 @@ from roadaware.analysis.evaluation.events import (
 from roadaware.analysis.event_findings import list_warnings
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
-    AT_A_TIME_OR_ALL,
     LOCAL,
     ConfigName,
     Outcome,
@@ -139,7 +138,6 @@ _SET = (
 _COMPOSITES = (
     "Scores of duplexes and events: as predicted (joint), or products of those of their parts (product)."
 )
-_PROCESSES = "Videos that are linked at the same time. [default: 1; on Ray all processors]"
 _EVENTS = (
     "Give detections of agents actions, locations, duplexes and events by the event head, from how boxes "
     "move. The own motion is then only what boxes tell of it: `predict --events` looks at the images."
@@ -161,7 +159,6 @@ def link(
     composites: Annotated[Literal["joint", "product"], Parameter(help=_COMPOSITES)] = "joint",
     events: Annotated[bool, Parameter(help=_EVENTS), Switch] = False,
     steps: Steps = AS_THEY_ARE,
-    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
 ) -> Outcome:
@@ -182,7 +179,7 @@ def link(
             --min-length 6 --output fused
     """
     steps.check(len(detections))
-    workers = spread.gather(processes, usual=1)
+    workers = spread.gather()
     if iou is not None and not 0 <= iou <= 1:
         raise UsageError(f"--iou is an overlap from 0 to 1, not {iou:g}")
     given = {} if iou is None else {"min_iou": iou}

@@ -26,7 +26,6 @@ from roadaware.cli.networks import (
     show_resumable,
 )
 from roadaware.cli.options import (
-    AT_A_TIME_OR_ALL,
     LOCAL,
     ConfigName,
     Outcome,
@@ -73,7 +72,6 @@ _CLIP = "Frames of a clip, 8 or 32 as published; a causal network needs none. [d
 _BATCH = "Clips, or frames of a causal network, that are looked at together."
 _OBJECTS = "Folder of an object detector of transformers: its boxes, scored by the network."
 _MEAN = "What is averaged of several networks."
-_PROCESSES = "Videos that are looked at at the same time. [default: 1; on Ray all processors]"
 _TASKS = ("objects", "zero-shot")
 _USUAL = ("model.safetensors", "model")
 """Names of weights that say nothing: then that of their folder does."""
@@ -101,7 +99,6 @@ def predict(
     events: EventsOption = None,
     device: Device = "auto",
     precision: Precision = "fp32",
-    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if a video was refused."), Switch] = False,
@@ -125,7 +122,7 @@ def predict(
     for name, value in (("--threshold", threshold), ("--nms", nms)):
         if not 0 <= value <= 1:
             raise UsageError(f"{name} lies from 0 to 1, not {value:g}")
-    workers = spread.gather(processes, usual=1)
+    workers = spread.gather()
     rule = DetectRule.reference() if config == "reference" else DetectRule()
     rule = replace(rule, min_agentness=threshold, nms_iou=None if nms == 1 else nms, top=top)
     named = [resolve_weights(path, _TASKS) for path in weights]

@@ -14,7 +14,6 @@ from roadaware.analysis.evaluation.corner_cases import open_truth
 from roadaware.cli import console, outputs
 from roadaware.cli.networks import VideoSource
 from roadaware.cli.options import (
-    AT_A_TIME_OR_ALL,
     LOCAL,
     DatasetKind,
     Outcome,
@@ -91,7 +90,6 @@ _FORMS = (
     "labelcloud (a JSON for each image)."
 )
 _STAGE = "After which step: initial (geometry alone), intermediate (background removed), final."
-_PROCESSES = "Parts of 64 images at a time; 0 for as many as there are cores. [default: 1; of a cluster all]"
 STRICT = "Exit with 1 if images were left out, or rows or files of the set refused."
 _DRAW = "Also draw every step for the first so many images that have a proposal."
 
@@ -114,7 +112,6 @@ def propose(
     odometry: Annotated[bool, Parameter(help=_ODOMETRY), Switch] = False,
     forms: Annotated[tuple[CuboidForm, ...], Parameter(name="--as", help=_FORMS), Several] = (),
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
-    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
@@ -138,7 +135,7 @@ def propose(
 
         roadaware propose KITTI --objects street-small --output proposals
     """
-    workers = spread.gather(processes, usual=1)
+    workers = spread.gather()
     if objects is not None:
         if detections is not None:
             raise UsageError("common objects come of --detections or of --objects, not of both")
@@ -238,7 +235,6 @@ _ABLATE_DETECTIONS = (
     "Common objects: `truth` or `erring` of synthetic scenes, or saved predictions, as for `propose`."
 )
 _TRUTH = "What proposals are judged against; the set's own boxes, where they say which are corner cases."
-_ABLATE_PROCESSES = "Parts at a time; 0 for as many as there are cores. [default: 1; of a cluster all]"
 CSV, JSON, SVG, PNG = "knobs.csv", "knobs.json", "knobs.svg", "knobs.png"
 TIMING = "timing.json"
 
@@ -262,7 +258,6 @@ def ablate(
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     draws: Resamples = 1000,
     seed: Seed = 0,
-    processes: Annotated[int | None, Parameter(help=_ABLATE_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
@@ -280,7 +275,7 @@ def ablate(
         roadaware ablate synthetic --config angle --grid theta_deg=4,8 standing_m=0,1 \\
             --output few
     """
-    workers = spread.gather(processes, usual=1)
+    workers = spread.gather()
     rows, left_out = build_cells(
         tuple(dict.fromkeys(config)),
         parse_grid(grid) if grid else GRID,

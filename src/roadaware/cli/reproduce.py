@@ -13,7 +13,6 @@ from cyclopts import Parameter
 from roadaware.analysis.compare import compare_released
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
-    AT_A_TIME,
     LOCAL,
     USUAL,
     Common,
@@ -70,7 +69,6 @@ _ROWS = (
     "crowd: rows with commas: alone,shared,blocks-2,blocks-4,random-paths,shuffled. contest: predictors with commas, such as "
     "'logistic,boosting,hazard trees,steady'. [default: all]"
 )
-_PROCESSES = "crowd: trainings side by side. [default: 1; of a cluster as many as it has processors]"
 _SET = (
     "FIELD=VALUE. iv2024: baselines=false trains no models without pixels to show beside. crowd: steps (800) of each task, "
     "and fields of the recipe configs/crowd/intellicare.yaml, such as model.weights=trunk.safetensors. contest: budget (8), "
@@ -109,7 +107,6 @@ class StudyOptions:
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.STUDY] = None
     seeds: Annotated[int, Parameter(help=_SEEDS, validator=validate_range(1, 1000))] = 3
     rows: Annotated[str | None, Parameter(help=_ROWS)] = None
-    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME] = None
     spread: Spread = LOCAL
     domains: Annotated[str | None, Parameter(help=_DOMAINS)] = None
     settings: Annotated[StudySettings, Parameter(parse=False)] = StudySettings()
@@ -480,7 +477,7 @@ def _ablate_crowds(asked: StudyOptions) -> Shown:
         raise UsageError(
             "no scenes: say --scenes DIR, a folder that `roadaware simulate --preset chaos` made"
         )
-    workers = asked.spread.gather(asked.processes, usual=1)
+    workers = asked.spread.gather(least=1)
     asked.check(scenes=asked.scenes, unseen=asked.unseen)
     rows: Any = tuple(ROWS) if asked.names is None else tuple(asked.names)
     how: dict[str, Any] = {"seeds": asked.seeds, "steps": asked.settings.steps, "draws": asked.draws}

@@ -11,14 +11,14 @@ from cyclopts import Parameter
 from roadaware.analysis.evaluation.event_inputs import parse_size
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
-    LOCAL,
+    ALL_LOCAL,
     WHOLE_SEED,
     Outcome,
     Output,
     Several,
-    Spread,
     Stated,
     Switch,
+    WideSpread,
     validate_range,
 )
 from roadaware.datasets import read
@@ -41,7 +41,6 @@ _WEATHER = (
     "clear, overcast, rain, snow or low-sun. [default: sampled for each scene; clear where --time is given]"
 )
 _LIDAR = "Simulate a LiDAR, or none. [default: the preset's]"
-_PROCESSES = "Scenes at a time; 0 for as many as there are cores."
 _TABLES_ONLY = "Render nothing: everybody is a plain block, and only the tables are written, much sooner."
 _SEED = "Of the scenes: the same seed makes the same."
 _MOST_SCENES = 100_000
@@ -64,8 +63,7 @@ def simulate(
     no_masks: Annotated[bool, Parameter(help="Keep no masks."), Switch] = False,
     no_sound: Annotated[bool, Parameter(help="A video without sound."), Switch] = False,
     tables_only: Annotated[bool, Parameter(help=_TABLES_ONLY), Switch] = False,
-    processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000))] = 0,
-    spread: Spread = LOCAL,
+    spread: WideSpread = ALL_LOCAL,
 ) -> Outcome:
     """Simulate road scenes: a town, its road users, and what a camera, LiDAR and microphone record.
 
@@ -105,7 +103,7 @@ def simulate(
     kept = Kept.tables_alone() if tables_only else Kept(masks=not no_masks, depth=depth)
     if tables_only and (depth or lidar):
         raise UsageError("--tables-only draws nothing: leave --depth and --lidar away")
-    order, workers = Order(config, seed, scenes, kept), spread.gather(processes)
+    order, workers = Order(config, seed, scenes, kept), spread.gather(usual=0)
     with console.show_progress("simulating") as shown:
         made = generate_scenes(order, out, workers=workers, progress=shown)
     console.print_note(f"wrote {out}")
