@@ -15,7 +15,6 @@ from roadaware.analysis.evaluation.corner_cases import Classes, Routing, evaluat
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventSet, parse_size
 from roadaware.analysis.evaluation.pedestrians import (
     COLUMNS,
-    MatchedScores,
     SampleSource,
     evaluate_score_file,
     group_by_scenario,
@@ -693,7 +692,7 @@ def calibration(
         roadaware calibration pf_action_jaad.csv --protocol jaad-action@iv2024 \\
             --data JAAD-JAAD_2.0.zip --config reference --by scale state
     """
-    from roadaware.metrics.calibration import CalibrationConfig, evaluate
+    from roadaware.metrics.calibration import HALVINGS, CalibrationConfig, evaluate, evaluate_coverage
     from roadaware.reports.calibration import (
         build_calibration_files,
         build_calibration_json,
@@ -703,15 +702,19 @@ def calibration(
     held, asked = source.match(scores, config, any_task=True)
     groupings = group_by_scenario(held, source.samples, by or [], config)
     likely = {columns: task for task, columns in COLUMNS.items()}
-    facts = {
+    facts: dict[str, Any] = {
         "name": scores.stem,
         "task": asked or likely.get(held.state.scores.shape[1]),
         "protocol": source.protocol,
         "config_name": config,
         "clipped": held.clipped,
         **{"draws": draws, "interval": runs.get_interval_method(draws), "seed": seed},
-        "conformal": None if conformal is None else _sets(held, conformal, seed),
+        "conformal": None,
     }
+    if conformal is not None:
+        sets = evaluate_coverage(held.state, conformal, seed=seed)
+        rules = {name: to_dict(one) for name, one in sets.items()}
+        facts["conformal"] = {"level": conformal, "halvings": HALVINGS, "rules": rules}
     named = CalibrationConfig.reference() if config == "reference" else CalibrationConfig.default()
     chosen = replace(named, uniform_bins=uniform_bins)
     times, seconds = group_by_time(held)
@@ -724,18 +727,6 @@ def calibration(
     if folder is not None:
         write_result(folder, build_calibration_files(found, result, seconds), overwrite=overwrite)
     return Outcome(format_calibration(found), found)
-
-
-def _sets(held: MatchedScores, level: float, seed: int) -> dict[str, Any]:
-    """How sets of both rules did, JSON-ready."""
-    from roadaware.metrics.calibration import HALVINGS, evaluate_coverage
-
-    found = evaluate_coverage(held.state, level, seed=seed)
-    return {
-        "level": level,
-        "halvings": HALVINGS,
-        "rules": {name: to_dict(one) for name, one in found.items()},
-    }
 
 
 evaluate = create_app(

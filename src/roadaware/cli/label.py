@@ -42,6 +42,7 @@ from roadaware.cli.options import (
     Switch,
     add_commands,
     create_app,
+    describe_strict,
     validate_range,
 )
 from roadaware.cli.results import write_result
@@ -165,7 +166,7 @@ def agree(
                 drawn = draw_disputes(scenes, agreed.disputes, source, root, draw)
         files = folders.add_marker(build_agreement_files(found, agreed, drawn), data)
         write_result(folder, files, overwrite=overwrite, also=f"truth: {CONSENSUS}")
-    failed = f"--strict: {len(agreed.disputes)} disputes" if strict and len(agreed.disputes) else None
+    failed = describe_strict(strict, len(agreed.disputes), "disputes")
     return Outcome(format_agreement(found, agreed.disputes, data), data, failed)
 
 
@@ -318,7 +319,7 @@ def import_labels(
     if folder is not None:
         files = folders.add_marker(build_correction_files(scenes, table, classes, people), data)
         write_result(folder, files, overwrite=overwrite, also=f"labels: {LABELS}")
-    failed = f"--strict: {sum(found.values())} items were refused" if strict and found else None
+    failed = describe_strict(strict, sum(found.values()), "items were refused")
     return Outcome(format_corrections(len(scenes.boxes), classes, people, data, folder), data, failed)
 
 
@@ -356,7 +357,7 @@ def _import_cuboids(
         files = folders.add_marker({"cuboids.csv": format_csv(pl.concat(tables)).encode()}, data)
         write_result(folder, files, overwrite=overwrite, also="cuboids: cuboids.csv")
     lost = sum(sum(each["refused"].values()) for each in told)
-    failed = f"--strict: {lost} items were refused" if strict and lost else None
+    failed = describe_strict(strict, lost, "items were refused")
     return Outcome("\n".join(lines), data, failed)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import polars as pl
 from cyclopts import Group, Parameter
@@ -31,6 +30,7 @@ from roadaware.cli.options import (
     Spread,
     Stated,
     Switch,
+    describe_strict,
 )
 from roadaware.cli.results import Images, ImageSize
 from roadaware.config import digest, parse_fields, to_dict
@@ -66,11 +66,7 @@ from roadaware.scenes.composites import product_of_marginals
 from roadaware.scenes.dense_scores import get_score_layout
 from roadaware.scenes.requirements import open_requirements
 from roadaware.scenes.store import save
-from roadaware.scenes.tables import Scenes
 from roadaware.tasks.events import add_events
-
-if TYPE_CHECKING:
-    from roadaware.scenes.tables import Predictions, Scenes
 
 # Steps of `roadaware link` on either side of the linker: suppress, fuse, and leave out short paths.
 
@@ -198,17 +194,41 @@ def link(
     sets = [event_inputs.add_dense_scores(each.tables) for each in predictions]
     if composites == "product":
         sets = [product_of_marginals(each) for each in sets]
-    found = _prepare_detections(sets, steps)
+    if steps.nms is not None:
+        rule = NmsConfig(by=steps.nms)
+        rule = rule if steps.nms_iou is None else replace(rule, iou=steps.nms_iou)
+        with console.log_step("suppressing"):
+            sets = [suppress_overlaps(each, rule) for each in sets]
+    found = sets[0]
+    if len(sets) > 1:
+        fusion = FusionConfig(weights=steps.weights or None)
+        fusion = fusion if steps.fuse_iou is None else replace(fusion, iou=steps.fuse_iou)
+        with console.log_step("fusing"):
+            found = fuse_detections(sets, fusion)
     published = dataset or event_inputs.infer_dataset(found)
     chosen, said = select_linker(config, published, get_advice(found.meta), given)
     chosen = replace(chosen, **{field: None for field, value in given.items() if value is None})
     if events:
-        found = _add_events(found, chosen, scenes)
+        has_event_head(True, get_score_layout(found.meta, "boxes").kinds)
+        # The truth says sizes and rates where the detections do not.
+        known = found.videos
+        if scenes is not None and not scenes.videos.is_empty():
+            named = found.boxes["video"].cast(pl.String).unique()
+            known = scenes.videos.filter(pl.col("video").cast(pl.String).is_in(named.implode()))
+        with console.log_step("labelling"):
+            found = add_events(found.with_tables(videos=known), open_head(), chosen)
     started_s = time.monotonic()
     with console.show_progress("linking") as progress, console.log_step("linking"):
         tubes = linked(found, chosen, progress=progress, workers=workers)
     elapsed_s = time.monotonic() - started_s
-    tubes = _filter_tubes(tubes, steps)
+    if steps.min_length > 1:
+        if "consecutive" in tubes.tubes.columns and tubes.tubes["consecutive"].any():
+            raise UsageError(
+                "--min-length counts the frames of a path, and the published builder reports others than it "
+                "found; use --config default"
+            )
+        shortest = InterpolationConfig(max_gap=0, min_length=steps.min_length)
+        tubes = interpolate_tubes(tubes, shortest)
     save(tubes, out, overwrite=overwrite)
     console.print_note(f"wrote {out}")
     dropped: dict[str, int] = {}
@@ -237,49 +257,6 @@ def link(
     name = "ucf24" if event_inputs.infer_dataset(tubes) == "ucf24" else "road"
     next_one = f"next: roadaware evaluate {name} --truth TRUTH --predictions {terminal.format_word(out)}"
     return Outcome("\n".join([*lines, next_one]), data)
-
-
-def _prepare_detections(sets: Sequence[Predictions], steps: Steps) -> Predictions:
-    """One set of detections: each suppressed if asked, and several of them fused."""
-    done = list(sets)
-    if steps.nms is not None:
-        rule = NmsConfig(by=steps.nms)
-        rule = rule if steps.nms_iou is None else replace(rule, iou=steps.nms_iou)
-        with console.log_step("suppressing"):
-            done = [suppress_overlaps(each, rule) for each in sets]
-    if len(done) == 1:
-        return done[0]
-    config = FusionConfig(weights=steps.weights or None)
-    config = config if steps.fuse_iou is None else replace(config, iou=steps.fuse_iou)
-    with console.log_step("fusing"):
-        return fuse_detections(done, config)
-
-
-def _filter_tubes(tubes: Predictions, steps: Steps) -> Predictions:
-    """The tubes without short ones, if asked.
-
-    Raises:
-        UsageError: if paths are predicted for consecutive frames whatever frames their boxes were found in.
-    """
-    if steps.min_length == 1:
-        return tubes
-    if "consecutive" in tubes.tubes.columns and tubes.tubes["consecutive"].any():
-        raise UsageError(
-            "--min-length counts the frames of a path, and the published builder reports others than it "
-            "found; use --config default"
-        )
-    return interpolate_tubes(tubes, InterpolationConfig(max_gap=0, min_length=steps.min_length))
-
-
-def _add_events(predictions: Predictions, config: LinkerConfig, scenes: Scenes | None) -> Predictions:
-    """The detections with the scores of the event head; the truth says sizes and rates where they do not."""
-    has_event_head(True, get_score_layout(predictions.meta, "boxes").kinds)
-    known = predictions.videos
-    if scenes is not None and not scenes.videos.is_empty():
-        names = predictions.boxes["video"].cast(pl.String).unique()
-        known = scenes.videos.filter(pl.col("video").cast(pl.String).is_in(names.implode()))
-    with console.log_step("labelling"):
-        return add_events(predictions.with_tables(videos=known), open_head(), config)
 
 
 # `roadaware enforce`: scores of detections corrected so that their labels satisfy logical requirements.
@@ -449,5 +426,5 @@ def submit(
         "remarks": [{"costs_score": remark.costs, "says": remark.says} for remark in remarks],
         "video_map": scores,
     }
-    failed = f"--strict: {costly} things cost score" if strict and costly else None
+    failed = describe_strict(strict, costly, "things cost score")
     return Outcome(format_submission(data, remarks), data, failed)

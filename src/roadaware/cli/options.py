@@ -141,6 +141,8 @@ MAY_STAND_ALONE = "may stand alone"
 Html = Annotated[
     Path | None, Parameter(help="Write the result as a page: one file, offline, printable."), FILE
 ]
+CONTINUED = "Where the result goes: a new or empty folder, or one of the same command, which is continued."
+"""Help of `--output` of work that goes on."""
 Overwrite = Annotated[bool, Parameter(help="Replace an earlier result there."), Switch]
 Output = Parameter(name=["--output", "-o", "--out"])
 MetricConfig = Annotated[
@@ -164,6 +166,11 @@ class Common:
     """Say nothing but the result and errors."""
     verbose: Annotated[int, Parameter(name=["--verbose", "-v"], count=True, group=_SHARED), Switch] = 0
     """Say more; -vv also shows where in the program an error arose."""
+
+
+def describe_strict(strict: bool, count: int, what: str) -> str | None:
+    """Why `--strict` makes exit code 1 of so many things; None where it was not given, or there are none."""
+    return f"--strict: {count:,} {what}" if strict and count else None
 
 
 USUAL = Common()

@@ -22,7 +22,6 @@ from roadaware.cli.networks import (
     add_event_head,
     build_run_name,
     select_detector,
-    select_device,
     show_resumable,
 )
 from roadaware.cli.options import (
@@ -34,6 +33,7 @@ from roadaware.cli.options import (
     Several,
     Spread,
     Switch,
+    describe_strict,
     validate_range,
 )
 from roadaware.config import digest, to_dict
@@ -139,7 +139,23 @@ def predict(
         more |= {"mean": mean, "batch": batch, "texts": split_texts(texts)}
         open_detector = partial(_open_detector, files, rule, clip, device, precision, more)
         detector = open_detector()
-    settings = _settings(files, rule, more, detector, precision)
+    from roadaware.models.loading import digest_model_files  # torch, which the detector has loaded by now
+
+    # What the detections depend on; where and how many at a time they are made is not among it.
+    digests = [digest_model_files(path) for path in files]
+    settings: dict[str, Any] = {"weights": digests, "rule": to_dict(rule)}
+    if boxes is not None:
+        settings["objects"] = digest_model_files(boxes)
+    if isinstance(words := getattr(detector, "texts", None), tuple):
+        settings["texts"] = list(words)
+    if choice.views is not None:
+        settings["views"] = to_dict(choice.views)
+    if len(files) > 1:
+        settings["mean"] = mean
+    if not detector.causal:
+        settings["clip"] = detector.window
+    if precision != "fp32":
+        settings["precision"] = precision
     # Boxes of another detector have scores of their own: a network's advice is not on them.
     advice = read_advice(files) if boxes is None else Advice()
     if not asked.still:
@@ -175,7 +191,7 @@ def predict(
         "refused": dict(run.failed),
         "still_pictures": asked.still,
     }
-    failed = f"--strict: {len(run.failed)} videos were refused" if strict and run.failed else None
+    failed = describe_strict(strict, len(run.failed), "videos were refused")
     return Outcome(format_predictions(data, detector), data, failed)
 
 
@@ -203,7 +219,7 @@ def _open_detector(
     precision: str,
     more: dict[str, Any],
 ) -> VideoDetector:
-    from roadaware.models.devices import set_threads
+    from roadaware.models.devices import select_device, set_threads
     from roadaware.models.loading import open_videos
 
     place, dtype = select_device(device, precision)
@@ -222,26 +238,4 @@ def _open_with_events(
 ) -> VideoDetector:
     """In a worker: the detector with the event head, of which a word was said already."""
     found: VideoDetector = setup.add_event_head(events, open_detector(), linker)
-    return found
-
-
-def _settings(
-    files: Sequence[Path], rule: DetectRule, more: dict[str, Any], detector: VideoDetector, precision: str
-) -> dict[str, Any]:
-    """What the detections depend on; where and how many at a time they are made is not among it."""
-    from roadaware.models.loading import digest_model_files
-
-    found: dict[str, Any] = {"weights": [digest_model_files(path) for path in files], "rule": to_dict(rule)}
-    if more["objects"] is not None:
-        found["objects"] = digest_model_files(more["objects"])
-    if isinstance(texts := getattr(detector, "texts", None), tuple):
-        found["texts"] = list(texts)
-    if more["views"] is not None:
-        found["views"] = to_dict(more["views"])
-    if len(files) > 1:
-        found["mean"] = more["mean"]
-    if not detector.causal:
-        found["clip"] = detector.window
-    if precision != "fp32":
-        found["precision"] = precision
     return found

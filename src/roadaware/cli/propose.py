@@ -14,6 +14,7 @@ from roadaware.analysis.evaluation.corner_cases import open_truth
 from roadaware.cli import console, outputs
 from roadaware.cli.networks import VideoSource
 from roadaware.cli.options import (
+    CONTINUED,
     LOCAL,
     DatasetKind,
     Outcome,
@@ -59,8 +60,8 @@ from roadaware.scenes.tables import Scenes
 from roadaware.tasks.prediction_runs import TABLES
 
 _DIR = "A dataset with sweeps and calibration: KITTI, nuScenes, ONCE, or synthetic scenes."
-_OUT = "Where proposals go: a new or empty folder, or one of the same command, which is continued."
 _READER = "Name of the dataset's reader. [default: detected from its files]"
+_SPLIT = "Only the videos of this split."
 _SEMANTICS = (
     "What pixels show, to remove background: `truth` of synthetic scenes, `erring` for it with the faults "
     "of a segmenter, or a folder of grey PNGs, "
@@ -98,9 +99,9 @@ def propose(
     dataset: Annotated[Path, Parameter(help=_DIR)],
     /,
     *,
-    out: Annotated[Path, Output, Parameter(help=_OUT), outputs.PROPOSALS],
+    out: Annotated[Path, Output, Parameter(help=CONTINUED), outputs.PROPOSALS],
     reader: Annotated[DatasetKind | None, Parameter(help=_READER)] = None,
-    split: Annotated[str | None, Parameter(help="Only the videos of this split.")] = None,
+    split: Annotated[str | None, Parameter(help=_SPLIT)] = None,
     semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
     detections: Annotated[str | None, Parameter(help=_DETECTIONS)] = None,
     objects: Annotated[Path | None, Parameter(help=_OBJECTS)] = None,
@@ -220,30 +221,21 @@ def propose(
 
 # `roadaware ablate`: what each parameter of the proposals does, beside what is printed.
 
-_ABLATE_DIR = "A dataset with sweeps and calibration: synthetic scenes, or KITTI, nuScenes, ONCE."
-_ABLATE_OUT = "Where results go: a new or empty folder, or one of the same command, which is continued."
-_ABLATE_READER = "Name of the dataset's reader. [default: detected from its files]"
 _GRID = (
     "NAME=V1,V2: parameters and values instead of those of the paper's Tables 5 to 7, such as theta_deg=4,8; "
     "several may follow, and background=road+sky,sky. A configuration's own value is always among them."
 )
 _ABLATE_CONFIG = "Whose parameters are varied: default, reference or both."
-_ABLATE_SEMANTICS = (
-    "What pixels show: `truth` or `erring` of synthetic scenes, or a folder of masks, as for `propose`."
-)
-_ABLATE_DETECTIONS = (
-    "Common objects: `truth` or `erring` of synthetic scenes, or saved predictions, as for `propose`."
-)
 _TRUTH = "What proposals are judged against; the set's own boxes, where they say which are corner cases."
 CSV, JSON, SVG, PNG = "knobs.csv", "knobs.json", "knobs.svg", "knobs.png"
 TIMING = "timing.json"
 
 
 def ablate(
-    dataset: Annotated[Path, Parameter(help=_ABLATE_DIR)],
+    dataset: Annotated[Path, Parameter(help=_DIR)],
     /,
     *,
-    out: Annotated[Path, Output, Parameter(help=_ABLATE_OUT), outputs.ABLATION],
+    out: Annotated[Path, Output, Parameter(help=CONTINUED), outputs.ABLATION],
     grid: Annotated[tuple[str, ...], Parameter(help=_GRID, show_default=False), Several] = (),
     config: Annotated[
         tuple[Literal["default", "angle", "reference"], ...], Parameter(help=_ABLATE_CONFIG), Several
@@ -251,10 +243,10 @@ def ablate(
         "angle",
         "reference",
     ),
-    reader: Annotated[DatasetKind | None, Parameter(help=_ABLATE_READER)] = None,
-    split: Annotated[str | None, Parameter(help="Only the videos of this split.")] = None,
-    semantics: Annotated[str | None, Parameter(help=_ABLATE_SEMANTICS)] = None,
-    detections: Annotated[str | None, Parameter(help=_ABLATE_DETECTIONS)] = None,
+    reader: Annotated[DatasetKind | None, Parameter(help=_READER)] = None,
+    split: Annotated[str | None, Parameter(help=_SPLIT)] = None,
+    semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
+    detections: Annotated[str | None, Parameter(help=_DETECTIONS)] = None,
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     draws: Resamples = 1000,
     seed: Seed = 0,

@@ -19,6 +19,7 @@ from roadaware.cli.options import (
     Switch,
     add_commands,
     create_app,
+    describe_strict,
     validate_range,
 )
 from roadaware.config import change_fields
@@ -59,7 +60,8 @@ _APART = "For memory banks, and so that energies fitted on other images of the s
 _DETECTIONS = "For energies: what the detector says of the images of the proposals."
 _COMBINE = "The new score: the old one times what is found (product), or what is found (alone)."
 _LEAK = "Go on although the re-scorer was fitted on some of these images or videos; the result says so."
-_STRICT = "Exit with 1 if images could not be opened."
+_UNOPENED = "images could not be opened"
+_STRICT = f"Exit with 1 if {_UNOPENED}."
 _STRICT_ROWS = "Exit with 1 if rows or files of truth or detections were refused."
 _OUT = "Where the re-scored proposals go: a new or empty folder."
 
@@ -116,9 +118,8 @@ def fit_energy(
     ]
     with console.log_step("fitting"):
         fitted = fit_known(sets, config, matching)
-    refused = sum(len(each.rejected) for pair in sets for each in pair) if strict else 0
-    failed = f"--strict: {refused:,} rows or files were refused" if refused else None
-    return _save_fitted(fitted, out, failed)
+    refused = sum(len(each.rejected) for pair in sets for each in pair)
+    return _save_fitted(fitted, out, describe_strict(strict, refused, "rows or files were refused"))
 
 
 def fit_memory(
@@ -162,7 +163,7 @@ def fit_memory(
         sets.append(CommonMemory(scenes, root, shown, held))
     with console.show_progress("looking at crops") as seen:
         fitted = fit_crops(sets, looker, config, progress=seen)
-    return _save_fitted(fitted, out, _describe_unopened(fitted.about["refused"]) if strict else None)
+    return _save_fitted(fitted, out, describe_strict(strict, fitted.about["refused"], _UNOPENED))
 
 
 def _save_fitted(fitted: Fitted, out: Path, failed: str | None) -> Outcome:
@@ -172,11 +173,6 @@ def _save_fitted(fitted: Fitted, out: Path, failed: str | None) -> Outcome:
     save_fitted(out, fitted)
     console.print_note(f"wrote {out}")
     return Outcome(format_fitted(fitted, out), {"file": str(out), **fitted.describe()}, failed)
-
-
-def _describe_unopened(images: int) -> str | None:
-    """What `--strict` turns into exit code 1, in words."""
-    return f"--strict: {images:,} images could not be opened" if images else None
 
 
 def apply(
@@ -268,7 +264,8 @@ def apply(
     save(held, out, overwrite=overwrite)
     console.print_note(f"wrote {out}")
     data = {"folder": str(out), "proposals": len(held.boxes), "combine": combine, "rescored": lines}
-    failed = _describe_unopened(sum(sum(each["refused"].values()) for each in lines)) if strict else None
+    unopened = sum(sum(each["refused"].values()) for each in lines)
+    failed = describe_strict(strict, unopened, _UNOPENED)
     return Outcome(format_rescored(out, lines, len(held.boxes)), data, failed)
 
 

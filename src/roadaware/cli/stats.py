@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -18,9 +18,6 @@ from roadaware.reports.dataset_text import count_corner_cases, count_labels
 from roadaware.reports.page import report
 from roadaware.reports.runs import encode_parquet
 from roadaware.reports.terminal import format_cell
-
-if TYPE_CHECKING:
-    pass
 
 _DATASET = "Which dataset it is: road, ucf24, vott, jaad or pie; coda for COCO files about corner cases."
 _CORNER = "With coda: COCO annotations of the corner cases, where they are in a file of their own."
