@@ -20,8 +20,6 @@ from roadaware.cli.options import (
     DatasetPath,
     Html,
     Outcome,
-    Output,
-    Overwrite,
     SampleConfig,
     Several,
     Stated,
@@ -30,7 +28,7 @@ from roadaware.cli.options import (
     add_commands,
     create_app,
 )
-from roadaware.cli.results import write_page, write_result
+from roadaware.cli.results import NOWHERE, Kept, write_page
 from roadaware.config import change_fields
 from roadaware.datasets import get_reader, read
 from roadaware.datasets.detect_format import detect_dataset_format
@@ -167,7 +165,6 @@ _DICTIONARY = (
     "World's]"
 )
 _WORDS = "Text file of words that no description may hold, one word or phrase a line."
-_FOLDER = "Write items, agreement and a page into this folder."
 
 
 def check_annotations(
@@ -181,9 +178,7 @@ def check_annotations(
     dictionary: Annotated[str | None, Parameter(help=_DICTIONARY)] = None,
     limits: Annotated[tuple[str, ...], Parameter(name="--set", help=_LIMITS), Several, Stated] = (),
     native: Native = USUAL_NATIVE,
-    html: Html = None,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
-    overwrite: Overwrite = False,
+    kept: Kept = NOWHERE,
     strict: Annotated[bool, Parameter(help="Exit with 1 if an item failed or is disputed."), Switch] = False,
 ) -> Outcome:
     """Compare annotations with one or two rounds of checking: each item passes, fails, or is disputed.
@@ -228,14 +223,10 @@ def check_annotations(
         scenes = [_open(path, native.reader, options) for path in named]
     with console.log_step("checking"):
         found = find_faults(*scenes, config=config, dictionary=allowed, words=words)
-    if html is not None:
+    if kept.wanted:
         with console.log_step("report"):
             page = render_quality_page(found)
-        write_page(html, page)
-    if folder is not None:
-        with console.log_step("report"):
-            files = build_quality_files(found)
-        write_result(folder, files, overwrite=overwrite)
+        kept.write_both(page, lambda: build_quality_files(found))
     summary = found.summary()
     wrong = summary["fail"] + summary["disputed"]
     failed = f"--strict: {summary['fail']} items failed, {summary['disputed']} are disputed"

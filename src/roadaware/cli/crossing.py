@@ -20,7 +20,7 @@ from roadaware.cli.options import (
     describe_strict,
     validate_range,
 )
-from roadaware.cli.results import write_result
+from roadaware.cli.results import ResultFolder
 from roadaware.cli.watch import watch
 from roadaware.datasets.loading import require_path
 from roadaware.datasets.tracker_csv import parse_columns
@@ -178,7 +178,7 @@ def crossing(
     with console.log_step("drawing the page"):
         page = render_tracks_page(table, people, data, predictor, media, tables, top)
     files = build_tracks_files(table, people, page)
-    write_result(folder, folders.add_marker(files, data), overwrite=overwrite)
+    ResultFolder(folder, overwrite).write(folders.add_marker(files, data))
     failed = describe_strict(strict, len(tables.rejected), "rows were refused")
     return Outcome(format_tracks(data), {"folder": str(folder), **data}, failed)
 

@@ -45,7 +45,7 @@ from roadaware.cli.options import (
     describe_strict,
     validate_range,
 )
-from roadaware.cli.results import write_result
+from roadaware.cli.results import UNKEPT, ResultFolder
 from roadaware.config import change_fields
 from roadaware.datasets import read
 from roadaware.datasets.detect_format import detect_reader, find_root
@@ -109,7 +109,6 @@ _LABELS = "What `label import` wrote, or saved tables with `boxes.annotator`."
 _IOU = "Boxes of two annotators that overlap less are of different things."
 _VIDEOS = "The dataset, for --draw: one of `propose`, or saved tables beside their images."
 _DRAW = "Also draw the first so many disputed images, with the boxes of every annotator."
-_FOLDER = "Write the consensus as tables, the disputes, the agreement and a page into this folder."
 
 
 def agree(
@@ -122,8 +121,7 @@ def agree(
     seed: Seed = 0,
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
     videos: Annotated[Path | None, Parameter(help=_VIDEOS)] = None,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
-    overwrite: Overwrite = False,
+    result: ResultFolder = UNKEPT,
     strict: Annotated[bool, Parameter(help="Exit with 1 if anything is disputed."), Switch] = False,
 ) -> Outcome:
     """Compare the boxes of several annotators, and make truth of what most of them drew.
@@ -141,7 +139,7 @@ def agree(
     """
     if not 0 < iou <= 1:
         raise UsageError(f"--iou lies above 0 and up to 1, not {iou}")
-    if draw and (videos is None or folder is None):
+    if draw and (videos is None or result.folder is None):
         raise UsageError("--draw needs --videos, where the images are, and --output, where they go")
     inner = path / LABELS
     with console.log_step(f"opening {path}"):
@@ -158,14 +156,14 @@ def agree(
         "boxes_agreed": len(agreed.scenes.boxes),
         "disputes": len(agreed.disputes),
     }
-    if folder is not None:
+    if result.folder is not None:
         drawn: dict[str, bytes] = {}
         if draw and videos is not None:
             source, root = _open_with_images(videos)
             with console.log_step("drawing"):
                 drawn = draw_disputes(scenes, agreed.disputes, source, root, draw)
         files = folders.add_marker(build_agreement_files(found, agreed, drawn), data)
-        write_result(folder, files, overwrite=overwrite, also=f"truth: {CONSENSUS}")
+        result.write(files, also=f"truth: {CONSENSUS}")
     failed = describe_strict(strict, len(agreed.disputes), "disputes")
     return Outcome(format_agreement(found, agreed.disputes, data), data, failed)
 
@@ -262,7 +260,6 @@ _CORRECTED = (
 )
 _STILL_PX = 0.5
 _STILL = "An edge that moved by no more counts as kept, in pixels."
-_IMPORT_FOLDER = "Write the labels, what became of each proposal, and a page into this folder."
 
 
 def import_labels(
@@ -271,8 +268,7 @@ def import_labels(
     /,
     *,
     still_px: Annotated[float, Parameter(help=_STILL)] = _STILL_PX,
-    folder: Annotated[Path | None, Parameter(help=_IMPORT_FOLDER), Output, outputs.RESULT] = None,
-    overwrite: Overwrite = False,
+    result: ResultFolder = UNKEPT,
     strict: Annotated[bool, Parameter(help="Exit with 1 if anything was refused."), Switch] = False,
 ) -> Outcome:
     """Read corrected proposals back, and say which were kept, moved, renamed or deleted, and what was added.
@@ -299,7 +295,7 @@ def import_labels(
             raise UsageError(
                 "--still-px is for boxes in images; cuboids count as kept where they have not moved at all"
             )
-        return _import_cuboids(tasks, corrected, folder, overwrite=overwrite, strict=strict)
+        return _import_cuboids(tasks, corrected, result, strict=strict)
     sent = open_sent_proposals(tasks)
     with console.log_step("reading"):
         answers = merge_answers([read_corrections(path, sent) for path in corrected])
@@ -316,15 +312,15 @@ def import_labels(
         "refused": found,
         "notes": list(list_warnings(scenes)),
     }
-    if folder is not None:
+    if result.folder is not None:
         files = folders.add_marker(build_correction_files(scenes, table, classes, people), data)
-        write_result(folder, files, overwrite=overwrite, also=f"labels: {LABELS}")
+        result.write(files, also=f"labels: {LABELS}")
     failed = describe_strict(strict, sum(found.values()), "items were refused")
-    return Outcome(format_corrections(len(scenes.boxes), classes, people, data, folder), data, failed)
+    return Outcome(format_corrections(len(scenes.boxes), classes, people, data, result.folder), data, failed)
 
 
 def _import_cuboids(
-    tasks: Path, corrected: tuple[Path, ...], folder: Path | None, *, overwrite: bool, strict: bool
+    tasks: Path, corrected: tuple[Path, ...], result: ResultFolder, *, strict: bool
 ) -> Outcome:
     """What became of cuboids, file by file."""
     sent = read_sent_cuboids(tasks)
@@ -353,9 +349,9 @@ def _import_cuboids(
         )
         lines += [f"refused: {count:,} {what}" for what, count in refused.items()]
     data = {"cuboids": told}
-    if folder is not None:
+    if result.folder is not None:
         files = folders.add_marker({"cuboids.csv": format_csv(pl.concat(tables)).encode()}, data)
-        write_result(folder, files, overwrite=overwrite, also="cuboids: cuboids.csv")
+        result.write(files, also="cuboids: cuboids.csv")
     lost = sum(sum(each["refused"].values()) for each in told)
     failed = describe_strict(strict, lost, "items were refused")
     return Outcome("\n".join(lines), data, failed)
@@ -381,7 +377,6 @@ _ASSUMED = (
 _SCORE = "The column of the boxes that ranks them, from 0 to 1, such as one that `rescore` wrote."
 _LEAST = "Proposals with a lower score do not count."
 _UNIT = "What is to be found: objects, each once, or images with a corner case."
-_SELECT_FOLDER = "Write list.csv, list.json and a page with the curve into this folder."
 
 
 def select(
@@ -397,8 +392,7 @@ def select(
     assumed: Annotated[tuple[str, ...], Parameter(name="--set", help=_ASSUMED), Several, Stated] = (),
     draws: Resamples = 1000,
     seed: Seed = 0,
-    folder: Annotated[Path | None, Parameter(help=_SELECT_FOLDER), Output, outputs.RESULT] = None,
-    overwrite: Overwrite = False,
+    result: ResultFolder = UNKEPT,
 ) -> Outcome:
     """Rank images by their proposals, and say what looking at the list costs against looking at all.
 
@@ -440,10 +434,10 @@ def select(
         "planned": costs,
         "measured": measured,
     }
-    if folder is not None:
+    if result.folder is not None:
         with console.log_step("report"):
             files = folders.add_marker(build_selection_files(table, costs, found), data)
-        write_result(folder, files, overwrite=overwrite, also="list: list.csv")
+        result.write(files, also="list: list.csv")
     text = format_selection(table, costs, found, all_known=scenes is not None)
     return Outcome(text, {**data, "pictures": table.to_dicts()})
 

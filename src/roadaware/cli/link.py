@@ -178,7 +178,7 @@ def link(
     workers = spread.gather()
     if iou is not None and not 0 <= iou <= 1:
         raise UsageError(f"--iou is an overlap from 0 to 1, not {iou:g}")
-    given = {} if iou is None else {"min_iou": iou}
+    given: dict[str, Any] = {} if iou is None else {"min_iou": iou}
     given |= parse_fields(LinkerConfig, changes, "the linker")
     if "jump_gap" in given:  # whatever time they take
         given.setdefault("jump_gap_s", 0.0)
@@ -207,7 +207,7 @@ def link(
             found = fuse_detections(sets, fusion)
     published = dataset or event_inputs.infer_dataset(found)
     chosen, said = select_linker(config, published, get_advice(found.meta), given)
-    chosen = replace(chosen, **{field: None for field, value in given.items() if value is None})
+    chosen = replace(chosen, **given)  # None too, which was not asked for above
     if events:
         has_event_head(True, get_score_layout(found.meta, "boxes").kinds)
         # The truth says sizes and rates where the detections do not.

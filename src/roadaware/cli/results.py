@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -165,6 +165,18 @@ class Kept(ResultFolder):
     """Where a result is kept: a folder, a page, both or neither."""
 
     html: Html = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the result is kept at all, and so needs a page."""
+        return self.html is not None or self.folder is not None
+
+    def write_both(self, page: str, make_files: Callable[[], Mapping[str, bytes]]) -> None:
+        """Write the page and the folder, those of them that were asked for."""
+        if self.folder is not None:
+            self.write(make_files())
+        if self.html is not None:
+            write_page(self.html, page)
 
 
 UNKEPT, NOWHERE = ResultFolder(), Kept()

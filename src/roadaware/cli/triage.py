@@ -24,7 +24,7 @@ from roadaware.cli.options import (
     WideSpread,
     validate_range,
 )
-from roadaware.cli.results import write_result
+from roadaware.cli.results import ResultFolder
 from roadaware.cli.watch import watch
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io import folders
@@ -164,7 +164,7 @@ def triage(
     with console.log_step("drawing the page"):
         found = draw_moments(moments.head(clips), examined, films, media)
         files = build_triage_files(moments, top, data, found)
-    write_result(folder, folders.add_marker(files, data), overwrite=overwrite, also="list: list.csv")
+    ResultFolder(folder, overwrite).write(folders.add_marker(files, data), also="list: list.csv")
     if faults:
         raise RuntimeError(f"{text}; the others are ranked in {folder}")
     why = f"{len(failed)} of {given} inputs could not be taken" if failed else None
