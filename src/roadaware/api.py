@@ -31,7 +31,7 @@ from roadaware.corner_cases import runner
 from roadaware.corner_cases.config import PRESETS, CopgConfig
 from roadaware.datasets.detect_format import SWEEP_READERS
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.track_tables import FILES_OF_TRACKERS, TrackSource, open_tracks
+from roadaware.formats.track_tables import TrackSource, is_annotated, open_tracks
 from roadaware.interchange import Predictions as Predictions
 from roadaware.interchange import Scenes as Scenes
 from roadaware.interchange import parse_path
@@ -795,8 +795,7 @@ def predict_crossing(
     if not isinstance(tracks, tables.Scenes | tables.Predictions):
         raise UsageError(f"tracks are scenes, predictions or a path, not {type(tracks).__name__}")
     if steady_s is None:
-        truth = isinstance(tracks, tables.Scenes) and tracks.meta.dataset not in FILES_OF_TRACKERS
-        steady_s = 0.0 if truth else DETECTED_STEADY_S
+        steady_s = 0.0 if is_annotated(tracks) else DETECTED_STEADY_S
     moments = read_moments(held.network, every_s, steady_s=steady_s)
     asked = cut_moments(tracks, moments, fps)
     table = predict_tracks(held.network, asked)

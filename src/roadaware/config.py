@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import hashlib
 import json
 import math
+import re
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -153,6 +155,57 @@ def parse_assignments(
             guess = f"did you mean {near[0]}?" if near else f"{listing} {', '.join(known) or 'none'}"
             raise UsageError(f"{flag}: {owner} has no {kind} {name!r}; {guess}")
         yield name, value
+
+
+def parse_fields(kind: type, texts: Iterable[str], owner: str) -> dict[str, Any]:
+    """Name and value of the fields of a config that `--set FIELD=VALUE` gives.
+
+    Args:
+        kind: of the config, a dataclass.
+        texts: FIELD=VALUE each; values are JSON, the bare words that a field takes, or WIDTHxHEIGHT for two numbers.
+        owner: what the config is of, in messages.
+
+    Raises:
+        UsageError: if something is not FIELD=VALUE, or a field is unknown or of another type.
+    """
+    hints = get_type_hints(kind)
+    known = [each.name for each in dataclasses.fields(kind)]
+    words = {"flag": "--set", "kind": "field", "example": f"{known[0]}=VALUE", "listing": "there are"}
+    found: dict[str, Any] = {}
+    for name, text in parse_assignments(texts, known, owner=owner, **words):
+        value: Any = text
+        with contextlib.suppress(ValueError, RecursionError):  # else it is a bare word
+            plain = text.replace("None", "null").replace("True", "true").replace("False", "false")
+            value = to_tuples(json.loads(plain))
+        hint = hints[name]
+        allowed = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+        kinds: set[Any] = {type(word) for h in allowed if get_origin(h) is Literal for word in get_args(h)}
+        kinds |= {get_origin(h) or h for h in allowed if get_origin(h) is not Literal}
+        if float in kinds and type(value) is int:
+            value = float(value)
+        if tuple in kinds and re.fullmatch("[0-9]{1,6}x[0-9]{1,6}", text):
+            value = tuple(map(int, text.split("x")))
+        # Which words a field takes, the config itself says.
+        if type(value) not in kinds or (isinstance(value, tuple) and not _fits(value, hint)):
+            expected = ", ".join(sorted(_KINDS.get(each, each.__name__) for each in kinds))
+            raise UsageError(f"--set {name}: expected {expected}; got {_cut(repr(value))}")
+        found[name] = value
+    return found
+
+
+def change_fields(config: T, texts: Iterable[str], owner: str) -> T:
+    """A copy of a config with other values in some fields, see `parse_fields`."""
+    return dataclasses.replace(config, **parse_fields(type(config), texts, owner))  # type: ignore[type-var]
+
+
+_KINDS = {
+    types.NoneType: "null",
+    bool: "true or false",
+    float: "a number",
+    int: "a whole number",
+    str: "a word",
+    tuple: "a list such as [1, 2]",
+}
 
 
 def check_flags(config: Any) -> None:

@@ -99,8 +99,8 @@ def test_a_dictionary_of_ones_own(roadaware: Command, rounds: Path, tmp_path: Pa
     ("words", "code", "says"),
     [
         (["absent", "ROUND1"], 3, "no such file"),
-        (["ORIGINAL", "ROUND1", "--resolution", "big"], 2, "WIDTHxHEIGHT"),
-        (["ORIGINAL", "ROUND1", "--frame-rate", "fast"], 2, "number or `file`"),
+        (["ORIGINAL", "ROUND1", "--resolution", "big"], 2, "resolution: expected a list such as"),
+        (["ORIGINAL", "ROUND1", "--set", "frame_rate=fast"], 2, "frame_rate: expected a number, null"),
         (["ORIGINAL", "ROUND1", "--frames", "-1"], 2, "frames should be 0 or more"),
         (["ORIGINAL", "ROUND1", "--forbidden-words", "empty.txt"], 3, "empty.txt"),
         (["ORIGINAL", "ROUND1", "--dictionary", "empty.txt"], 3, "empty.txt"),

@@ -96,7 +96,7 @@ def test_former_options_stand_for_the_new_ones_of_their_command_and_for_no_other
     for verb, former in app._FORMER_OPTIONS.items():
         held = [options(command) for name, command in KNOWN.items() if verb in ("", name[0])]
         assert not any(set(former) & each for each in held), verb
-        assert set(former.values()) <= set().union(*held), verb
+        assert {new.partition(" ")[0] for new in former.values() if new} <= set().union(*held), verb
     words = ["compare", "a", "--draws", "5", "--draws=6", "--drawsx", "draws", "--model", "--", "--draws"]
     assert app.prepare_words(words) == [
         *(
@@ -113,6 +113,26 @@ def test_former_options_stand_for_the_new_ones_of_their_command_and_for_no_other
         ),
     ]
     assert app.prepare_words(["baseline", "jaad", "--model=x"]) == ["baseline", "jaad", "--models=x"]
+
+
+@pytest.mark.parametrize(
+    ("words", "new"),
+    [
+        ("check annotations a --frames 3 --any-reviewer b", "--set frames=3 --set reviewers_differ=false b"),
+        ("link found --jump-gap=-1 --edge iou", "--set jump_gap=-1 --set cost=iou"),
+        ("read jaad a --cache --appearance", "--option appearance=true"),
+        ("view a --browser", ""),
+        ("link found --trim", "--set"),
+    ],
+)
+def test_a_former_option_may_be_a_field_of_set_or_nothing(words: str, new: str) -> None:
+    command = words.partition(" --")[0]
+    assert app.prepare_words(words.split()) == f"{command} {new}".split()
+
+
+def test_values_with_spaces_and_empty_ones_stay_as_they_are() -> None:
+    words = ["link", "", "a b", "--output", "--set x=1"]
+    assert app.prepare_words(words) == words
 
 
 def test_options_may_stand_before_the_command(roadaware: Command) -> None:

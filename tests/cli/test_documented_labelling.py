@@ -10,8 +10,7 @@ import pytest
 from small_files import Command
 
 from roadaware.analysis.annotation.agreement import MEASURES
-from roadaware.analysis.annotation.cost import FATES
-from roadaware.cli.label import Seconds
+from roadaware.analysis.annotation.cost import FATES, Labour
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "corner_annotation.md").read_text(encoding="utf-8")
 
@@ -39,5 +38,5 @@ def test_the_page_names_every_fate_measure_and_second() -> None:
         assert f"| {fate} |" in PAGE
     for measure in MEASURES:
         assert measure.replace("_", " ").removeprefix("found ") in PAGE
-    for name, field in Seconds.__dataclass_fields__.items():
-        assert f"| `--{name}-s` | {field.default:g} |" in PAGE
+    for name, field in Labour.__dataclass_fields__.items():
+        assert f"| `--set {name}=` | {field.default:g} |" in PAGE

@@ -182,7 +182,7 @@ def test_one_annotator_is_told_that_two_are_needed(roadaware: Command, streets: 
                 *("--most", "0"),
             ],
             2,
-            "--most",
+            "--top",
         ),
     ],
 )

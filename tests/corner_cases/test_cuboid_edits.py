@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from example_counts import tried
 from roadaware.cli.label import import_labels
+from roadaware.cli.results import ResultFolder
 from roadaware.errors import InputError, RoadawareError
 from roadaware.formats.cuboid_labels import (
     CUBOID,
@@ -331,7 +332,7 @@ def test_the_command_says_what_became_of_cuboids(tmp_path):
     outcome = import_labels(
         tmp_path / "cuboids",
         (tmp_path / "cuboids/labelcloud", tmp_path / "cuboids/kitti"),
-        folder=tmp_path / "out",
+        result=ResultFolder(tmp_path / "out"),
     )
     first, second = outcome.data["cuboids"]
     assert (first["kept"], first["changed"], first["deleted"], first["added"]) == (13, 2, 1, 1)

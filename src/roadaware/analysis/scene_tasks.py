@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from roadaware.analysis.doctor.data import check_overlap, reject_zero_score
-from roadaware.config import parse_assignments
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -20,14 +16,6 @@ if TYPE_CHECKING:
     from roadaware.metrics.metric_state import SceneResult
     from roadaware.scenes.tables import Predictions, Scenes
 
-_KINDS = {
-    NoneType: "null",
-    bool: "true or false",
-    float: "a number",
-    int: "a whole number",
-    str: "a word",
-    tuple: "a list such as [1, 2]",
-}
 TaskName = Literal["actions", "relations", "grounding", "sound", "corner_cases"]
 
 
@@ -158,25 +146,6 @@ def get_config(task: SceneTask, name: str) -> Any:
     return known[name]()
 
 
-def set_fields(task: SceneTask, config: Any, texts: Sequence[str]) -> Any:
-    """A config with some fields changed.
-
-    Args:
-        task: what is asked.
-        config: of that task.
-        texts: FIELD=VALUE each; values are JSON, or the bare words that a field takes.
-
-    Raises:
-        UsageError: if something is not FIELD=VALUE, or a field or value is unknown.
-    """
-    changes: dict[str, Any] = {}
-    known = [each.name for each in fields(config)]
-    words = {"flag": "--set", "kind": "field", "example": f"{known[0]}=VALUE", "listing": "there are"}
-    for name, value in parse_assignments(texts, known, owner=f"the config of {task.name}", **words):
-        changes[name] = _fitting(name, _value(value), get_type_hints(type(config))[name])
-    return replace(config, **changes)
-
-
 def read_predictions(task: SceneTask, path: Path, scenes: Scenes) -> Predictions:
     """Native predictions as Predictions.
 
@@ -265,32 +234,6 @@ def check_truth(task: SceneTask, scenes: Scenes, where: str) -> None:
             where=where,
             hint="there is nothing to judge against; look into it with `roadaware read`",
         )
-
-
-def _fitting(name: str, value: Any, hint: Any) -> Any:
-    """A value as a field of this type holds it.
-
-    Raises:
-        UsageError: if it is of another type; which words a field takes, the config itself says.
-    """
-    allowed = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    kinds: set[Any] = {type(word) for h in allowed if get_origin(h) is Literal for word in get_args(h)}
-    kinds |= {get_origin(h) or h for h in allowed if get_origin(h) is not Literal}
-    if float in kinds and type(value) is int:
-        value = float(value)
-    if type(value) not in kinds:
-        text = ", ".join(sorted(_KINDS.get(kind, kind.__name__) for kind in kinds))
-        raise UsageError(f"--set {name}: expected {text}; got {value!r}")
-    return value
-
-
-def _value(text: str) -> Any:
-    """A value as JSON has it, lists as tuples, or the bare word."""
-    try:
-        found = json.loads(text.replace("None", "null").replace("True", "true").replace("False", "false"))
-    except (ValueError, RecursionError):
-        return text
-    return tuple(found) if isinstance(found, list) else found
 
 
 def _configs(task: SceneTask) -> dict[str, Any]:

@@ -203,13 +203,41 @@ _FORMER_VERBS = {"cross": "cross-dataset"}
 """Commands that have another name now; the old one works for one version, and says the new one."""
 _FORMER_OPTIONS = {
     "baseline": {"--model": "--models"},
-    "cross-dataset": {"--jobs": "--processes"},
-    "label": {"--least-score": "--min-score", "--root": "--media"},
-    "propose": {"--knob": "--set"},
-    "rescore": {"--pictures": "--media"},
+    "check": {
+        "--edge-px": "--set edge_px=", "--resolution": "--set resolution=", "--frames": "--set frames=",
+        "--frame-rate": "--set frame_rate=", "--any-reviewer": "--set reviewers_differ=false",
+    },
+    "cross-dataset": {
+        "--jobs": "--processes", "--doubted": "--set doubted=", "--pretrained": "--set pretrained=",
+        "--pretraining": "--set pretraining=",
+    },
+    "draw": {"--sheet-only": "--no-video"},
+    "evaluate": {"--tasks": "--task"},
+    "label": {
+        "--least-score": "--min-score", "--root": "--media", "--most": "--top", "--look-s": "--set look_s=",
+        "--judge-s": "--set judge_s=", "--correct-s": "--set correct_s=", "--draw-s": "--set draw_s=",
+        "--repeat": "--set repeat=",
+    },
+    "link": {
+        "--edge": "--set cost=", "--assignment": "--set assignment=", "--trim": "--set trim=",
+        "--jump-gap": "--set jump_gap=",
+    },
+    "propose": {"--knob": "--set", "--most": "--top"},
+    "read": {"--cache": "", "--appearance": "--option appearance=true"},
+    "reproduce": {
+        "--steps": "--set steps=", "--memory": "--set memory=", "--budget": "--set budget=", "--towns": "--set towns=",
+        "--baselines": "--set baselines=true", "--no-baselines": "--set baselines=false",
+    },
+    "rescore": {
+        "--pictures": "--media", "--min-iou": "--iou", "--form": "--set form=", "--temperature": "--set temperature=",
+        "--neighbours": "--set neighbours=",
+    },
+    "view": {"--browser": ""},
     "": {"--draws": "--resamples"},
-}
-"""By command, options that have another name now, of all commands under no name; the old ones work for one version."""
+}  # fmt: skip
+"""By command, options that are written otherwise now, of all commands under no name; the old ones work for one version.
+
+What ends in `=` takes the value that follows; nothing stands for what holds by default."""
 _PREDICT = ("roadaware predict street-small --videos drive.mp4 -o found", "`predict` detects in each frame")
 _SHOW = ("roadaware view run", "`view` shows what a command found, on a local page")
 _READ = ("roadaware read jaad JAAD -o tables", "`read` takes a dataset in its own format and saves tables")
@@ -272,7 +300,19 @@ def prepare_words(words: Sequence[str]) -> list[str]:
         if word == "--":  # what follows are values, whatever they look like
             return [*found, word, *rest]
         option, equals, value = word.partition("=")
-        word = f"{former.get(option, option)}{equals}{value}"
+        written = former.get(option)
+        if written == "":
+            continue
+        if written is not None and " " in written:
+            new, _, given = written.partition(" ")
+            found.append(new)
+            if not given.endswith("="):
+                found.append(given)
+            elif equals or rest:
+                found.append(given + (value if equals else rest.pop(0)))
+            continue
+        if written is not None:
+            word = f"{written}{equals}{value}"
         if word == "--json" and (not rest or rest[0].startswith("-")):
             word = "--json=-"
             if rest and rest[0] == "-":
@@ -367,7 +407,22 @@ def _run(words: list[str]) -> int:
     with open_stores(command, bound.arguments, words):
         check_paths(command, bound.arguments)
         outcome: Any = command(*bound.args, **bound.kwargs)
-        return _deliver(outcome, bound.arguments.get("common", USUAL)) if isinstance(outcome, Outcome) else 0
+        if not isinstance(outcome, Outcome):
+            return 0
+        common = bound.arguments.get("common", USUAL)  # with paths in the place of addresses
+        if common.json is None and outcome.text:
+            console.print_result(outcome.text)
+        elif str(common.json) in ("-", "/dev/stdout"):
+            console.print_result(folders.encode_json(outcome.data), concealed=True)
+        elif common.json is not None:
+            folders.write_text(common.json, folders.encode_json(outcome.data))
+            console.print_result(outcome.text)
+        if outcome.look and common.json is None:
+            console.print_note(f"to look at it: {outcome.look}")
+        if outcome.failed is None:
+            return 0
+        console.print_error(f"roadaware: {outcome.failed}")
+        return 1
 
 
 def _require_text(given: Mapping[str, Any]) -> None:
@@ -385,22 +440,6 @@ def _require_text(given: Mapping[str, Any]) -> None:
         for word in value if isinstance(value, tuple | list) else (value,):
             if isinstance(word, str) and any("\ud800" <= letter <= "\udfff" for letter in word):
                 raise UsageError(f"expected text in UTF-8, found {to_printable(word, 60)!r} for {name}")
-
-
-def _deliver(outcome: Outcome, common: Common) -> int:
-    if common.json is None and outcome.text:
-        console.print_result(outcome.text)
-    elif str(common.json) in ("-", "/dev/stdout"):
-        console.print_result(folders.encode_json(outcome.data), concealed=True)
-    elif common.json is not None:
-        folders.write_text(common.json, folders.encode_json(outcome.data))
-        console.print_result(outcome.text)
-    if outcome.look and common.json is None:
-        console.print_note(f"to look at it: {outcome.look}")
-    if outcome.failed is None:
-        return 0
-    console.print_error(f"roadaware: {outcome.failed}")
-    return 1
 
 
 def _complain(message: str, code: int, hint: str | None = None) -> int:

@@ -11,7 +11,6 @@ from cyclopts import Parameter
 from roadaware.analysis.audit import audit as find_flaws
 from roadaware.analysis.audit import render
 from roadaware.analysis.audit.requirements import audit_requirements
-from roadaware.analysis.evaluation.event_inputs import parse_size
 from roadaware.analysis.quality import Dictionary, ForbiddenWords, QualityConfig
 from roadaware.analysis.quality import check as find_faults
 from roadaware.cli import console, outputs
@@ -21,16 +20,16 @@ from roadaware.cli.options import (
     DatasetPath,
     Html,
     Outcome,
-    Output,
-    Overwrite,
     SampleConfig,
     Several,
+    Stated,
     Switch,
     TaskName,
     add_commands,
     create_app,
 )
-from roadaware.cli.results import write_page, write_result
+from roadaware.cli.results import NOWHERE, Kept, write_page
+from roadaware.config import change_fields
 from roadaware.datasets import get_reader, read
 from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.datasets.loading import open_dataset
@@ -45,45 +44,6 @@ from roadaware.scenes.store import is_saved, open_scenes
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Limits:
-    """How far versions may differ, and what is looked up."""
-
-    edge_px: float = 8.0
-    """Largest difference of an edge that passes, in pixels at --resolution."""
-    resolution: str = "1280x720"
-    """Resolution at which --edge-px counts; boxes of other sizes are brought to it."""
-    frames: float = 2.0
-    """Largest difference of a start or an end that passes, in frames at --frame-rate."""
-    frame_rate: str = "5"
-    """Frames per second of --frames; `file` for frames of the file."""
-    dictionary: str | None = None
-    """JSON of allowed labels by kind, {"action": [...], "predicate": [...]}; `none` to look nothing up."""
-    any_reviewer: Annotated[bool, Switch] = False
-    """Do not ask that a round was checked by somebody else."""
-
-    def config(self) -> QualityConfig:
-        """The limits of the check.
-
-        Raises:
-            UsageError: if one of them makes no sense.
-        """
-        try:
-            rate = None if self.frame_rate.strip().lower() == "file" else float(self.frame_rate)
-        except ValueError as error:
-            raise UsageError(
-                f"--frame-rate needs a number or `file`; got {self.frame_rate[:40]!r}"
-            ) from error
-        return QualityConfig(
-            edge_px=self.edge_px,
-            resolution=parse_size(self.resolution, "--resolution"),
-            frames=self.frames,
-            frame_rate=rate,
-            reviewers_differ=not self.any_reviewer,
-        )
 
 
 @Parameter(name="*")
@@ -115,7 +75,7 @@ class Native:
         return {"labels": labels, "kinds": kinds, "fps": self.fps}
 
 
-USUAL_LIMITS, USUAL_NATIVE = Limits(), Native()
+USUAL_NATIVE = Native()
 
 
 # `roadaware audit`: what is wrong with a dataset, and with the samples cut from it.
@@ -195,8 +155,16 @@ check = create_app(
 )
 _FILE = "a native file or folder, or tables that `read -o` saved."
 _VERDICTS = "Or `corrections.parquet` of the viewer, verdicts of one or two reviewers on the original."
+_LIMITS = (
+    "FIELD=VALUE: how far versions may differ. edge_px (8), of an edge in pixels at resolution (1280x720); frames (2), of a "
+    "start or end at frame_rate (5, or `file` for frames of the file); reviewers_differ (true), whether a round has to be "
+    "by somebody else."
+)
+_DICTIONARY = (
+    'JSON of allowed labels by kind, {"action": [...], "predicate": [...]}; `none` to look nothing up. [default: Chaotic '
+    "World's]"
+)
 _WORDS = "Text file of words that no description may hold, one word or phrase a line."
-_FOLDER = "Write items, agreement and a page into this folder."
 
 
 def check_annotations(
@@ -207,11 +175,10 @@ def check_annotations(
     *,
     labels: Annotated[Path | None, Parameter(help="Label map (.pbtxt) of AVA's files.")] = None,
     forbidden_words: Annotated[Path | None, Parameter(help=_WORDS)] = None,
-    limits: Limits = USUAL_LIMITS,
+    dictionary: Annotated[str | None, Parameter(help=_DICTIONARY)] = None,
+    limits: Annotated[tuple[str, ...], Parameter(name="--set", help=_LIMITS), Several, Stated] = (),
     native: Native = USUAL_NATIVE,
-    html: Html = None,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
-    overwrite: Overwrite = False,
+    kept: Kept = NOWHERE,
     strict: Annotated[bool, Parameter(help="Exit with 1 if an item failed or is disputed."), Switch] = False,
 ) -> Outcome:
     """Compare annotations with one or two rounds of checking: each item passes, fails, or is disputed.
@@ -234,13 +201,14 @@ def check_annotations(
         roadaware check annotations runs/original corrections.parquet
 
         roadaware check annotations ava1.csv ava2.csv --labels list.pbtxt \\
-            --dictionary none --frames 10 --frame-rate file
+            --dictionary none --set frames=10 frame_rate=file
     """
-    config = limits.config()
-    dictionary = None  # the usual one
-    if limits.dictionary is not None:
-        none = limits.dictionary.lower() == "none"
-        dictionary = Dictionary({}, title="none") if none else Dictionary.load(Path(limits.dictionary))
+    said = [each if each.lower() != "frame_rate=file" else "frame_rate=null" for each in limits]
+    config = change_fields(QualityConfig(), said, "the check")
+    allowed = None  # the usual ones
+    if dictionary is not None:
+        none = dictionary.lower() == "none"
+        allowed = Dictionary({}, title="none") if none else Dictionary.load(Path(dictionary))
     words = None if forbidden_words is None else ForbiddenWords.load(forbidden_words)
     options = native.options(labels)
     if round1.suffix == ".parquet":
@@ -254,15 +222,11 @@ def check_annotations(
         named = [path for path in (original, round1, round2) if path is not None]
         scenes = [_open(path, native.reader, options) for path in named]
     with console.log_step("checking"):
-        found = find_faults(*scenes, config=config, dictionary=dictionary, words=words)
-    if html is not None:
+        found = find_faults(*scenes, config=config, dictionary=allowed, words=words)
+    if kept.wanted:
         with console.log_step("report"):
             page = render_quality_page(found)
-        write_page(html, page)
-    if folder is not None:
-        with console.log_step("report"):
-            files = build_quality_files(found)
-        write_result(folder, files, overwrite=overwrite)
+        kept.write_both(page, lambda: build_quality_files(found))
     summary = found.summary()
     wrong = summary["fail"] + summary["disputed"]
     failed = f"--strict: {summary['fail']} items failed, {summary['disputed']} are disputed"

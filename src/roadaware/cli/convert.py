@@ -306,7 +306,6 @@ _VIEW_PATHS = (
 )
 _VIEW_READER = "The reader of a dataset as it was released, such as jaad. [default: told by its content]"
 _PORT = "The port to listen at. [default: a free one]"
-_BROWSER = "Open the page in the browser."
 _ANNOTATOR = "Whose verdicts these are. [default: your name on this machine]"
 
 
@@ -315,7 +314,7 @@ def view(
     media: Annotated[tuple[Path, ...], Parameter(help=_MEDIA), Several] = (),
     reader: Annotated[str | None, Parameter(help=_VIEW_READER)] = None,
     port: Annotated[int, Parameter(help=_PORT, validator=validate_range(0, 65535), show_default=False)] = 0,
-    browser: Annotated[bool, Parameter(help=_BROWSER, negative="--no-browser", show_default=False)] = True,
+    no_browser: Annotated[bool, Parameter(help="Only print the address, open no browser."), Switch] = False,
     annotator: Annotated[str | None, Parameter(help=_ANNOTATOR)] = None,
 ) -> Outcome:
     """Look at runs and datasets on a local page: video, tubes, time line, and the errors behind each number.
@@ -348,7 +347,7 @@ def view(
     def started() -> None:
         console.print_result(viewer.address, concealed=True)
         console.print_note("serving to this machine until Ctrl-C")
-        if browser:
+        if not no_browser:
             open_browser(viewer.address)
 
     viewer.serve(started)

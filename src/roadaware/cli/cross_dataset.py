@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import AT_A_TIME, LOCAL, Outcome, Output, Resamples, Several, Spread
+from roadaware.cli.options import LOCAL, Outcome, Output, Resamples, Several, Spread
 from roadaware.config import digest
 from roadaware.io import folders
 from roadaware.protocols.cross_dataset.config import AwayStudy
@@ -18,14 +18,15 @@ _STUDY = "The study: a YAML file, such as those in configs/cross/; the options b
 _MODELS = "Names of models, with commas: steady,sfgru,boosting; of those that need boxes alone."
 _DOMAINS = "Where they learn and are tested: jaad-behaviour,jaad-all,pie,crossing@1+city-b, or NAME=PATH."
 _CONFIG = "Samples as published (`reference`), or with honest labels (`default`)."
-_DOUBTED = "Models that are also evaluated with every estimate of uncertainty, with commas."
-_PRETRAINED = "Networks that also go on from another domain, with commas; --pretraining says which."
-_PRETRAINING = "Where first and where then, with commas: 'crossing@1>jaad-all'."
-_SET = "Other fields of the study, such as learning.updates=300."
+_SET = (
+    "Other fields of the study, such as learning.updates=300; doubted=steady,sfgru, models that are also evaluated with "
+    "every estimate of uncertainty; pretrained=steady and 'pretraining=crossing@1>jaad-all', networks that also go on from "
+    "another domain, and where first and where then."
+)
 _OUT = "Folder of the study; the same command goes on there. [default: runs/cross-DIGEST]"
 _DATA = "Folder that holds jaad/ and pie/. [default: ROADAWARE_DATA_DIR]"
-_JOBS = "Models that learn side by side, on one thread each. [default: 1; of a cluster as many as it has processors]"
 _LIST = ("models", "domains", "doubted", "pretrained", "pretraining")
+"""Fields that may be given as one word with commas."""
 
 
 def cross_dataset(
@@ -37,14 +38,10 @@ def cross_dataset(
     seeds: Annotated[int | None, Parameter(help="Fits of each network on each domain.")] = None,
     config: Annotated[str | None, Parameter(help=_CONFIG)] = None,
     scenes: Annotated[int | None, Parameter(help="Of a simulated domain that is made for the study.")] = None,
-    doubted: Annotated[str | None, Parameter(help=_DOUBTED)] = None,
-    pretrained: Annotated[str | None, Parameter(help=_PRETRAINED)] = None,
-    pretraining: Annotated[str | None, Parameter(help=_PRETRAINING)] = None,
     draws: Resamples | None = None,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.FOLDER] = None,
-    processes: Annotated[int | None, Parameter(help=_JOBS), AT_A_TIME] = None,
     spread: Spread = LOCAL,
 ) -> Outcome:
     """Train predictors on each of several domains, test each on all: in-domain and out-of-domain.
@@ -70,12 +67,20 @@ def cross_dataset(
     from roadaware.reports.cross_dataset import format_cross_results, render_cross_dataset
     from roadaware.training.recipe_files import build_dataclass, read_fields  # YAML, of the extra `models`
 
-    given = locals()
-    workers = spread.gather(processes, usual=1)
+    given: dict[str, Any] = {
+        "models": models,
+        "domains": domains,
+        "seeds": seeds,
+        "config": config,
+        "scenes": scenes,
+    }
+    given["draws"] = draws
+    workers = spread.gather(least=1)
     fields = read_fields(study, changes or [])
-    for name in _OPTIONS:
-        if (value := given[name]) is not None:
-            fields[name] = [each for each in value.split(",") if each] if name in _LIST else value
+    fields |= {name: value for name, value in given.items() if value is not None}
+    for name in _LIST:
+        if isinstance(value := fields.get(name), str):
+            fields[name] = [each for each in value.split(",") if each]
     wanted = build_dataclass(AwayStudy, fields)
     folder = out or Path("runs") / f"cross-{digest(wanted)[:8]}"
     outputs.FOLDER.check(folder)
@@ -101,6 +106,3 @@ def cross_dataset(
         facts,
         f"{' and '.join(lost)}; the others stand" if lost else None,
     )
-
-
-_OPTIONS = ("seeds", "config", "scenes", "draws", *_LIST)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,12 +10,22 @@ from cyclopts import Parameter
 from roadaware.analysis.drives import FILMS
 from roadaware.analysis.evaluation.event_inputs import parse_size
 from roadaware.cli import console, outputs
-from roadaware.cli.options import Outcome, Output, Overwrite, Several, Stated, Switch, validate_range
-from roadaware.cli.results import write_result
+from roadaware.cli.options import (
+    Outcome,
+    Output,
+    Overwrite,
+    Several,
+    Stated,
+    Switch,
+    describe_strict,
+    validate_range,
+)
+from roadaware.cli.results import ResultFolder
 from roadaware.cli.watch import watch
 from roadaware.datasets.loading import require_path
+from roadaware.datasets.tracker_csv import parse_columns
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.track_tables import FILES_OF_TRACKERS, TrackSource, open_tracks
+from roadaware.formats.track_tables import TrackSource, is_annotated, open_tracks
 from roadaware.io import folders
 from roadaware.io.sources import to_printable
 from roadaware.online.run_folder import is_watch_of
@@ -120,10 +129,10 @@ def crossing(
         predictor, every, bridge, steady or 0.0
     )  # refuses what has no meaning, before anything is read
     tables, media = _open_tracks(
-        tracks, folder, reader, _parse_columns(columns), fps, size_px, media, strict=strict
+        tracks, folder, reader, parse_columns(columns), fps, size_px, media, strict=strict
     )
     # Annotated tracks are smooth already, and a file of tracks is a tracker's.
-    smooth = steady if steady is not None else 0.0 if _is_truth(tables) else DETECTED_STEADY_S
+    smooth = steady if steady is not None else 0.0 if is_annotated(tables) else DETECTED_STEADY_S
     moments = read_moments(predictor, every, bridge, smooth)
     with console.log_step("bringing tracks to the rate of the predictor"):
         asked = cut_moments(tables, moments, fps)
@@ -169,26 +178,9 @@ def crossing(
     with console.log_step("drawing the page"):
         page = render_tracks_page(table, people, data, predictor, media, tables, top)
     files = build_tracks_files(table, people, page)
-    write_result(folder, folders.add_marker(files, data), overwrite=overwrite)
-    failed = (
-        f"--strict: {len(tables.rejected):,} rows were refused" if strict and len(tables.rejected) else None
-    )
+    ResultFolder(folder, overwrite).write(folders.add_marker(files, data))
+    failed = describe_strict(strict, len(tables.rejected), "rows were refused")
     return Outcome(format_tracks(data), {"folder": str(folder), **data}, failed)
-
-
-def _is_truth(tables: Scenes | Predictions) -> bool:
-    """Whether tracks are those of annotators: a dataset, and no file of a tracker."""
-    return isinstance(tables, Scenes) and tables.meta.dataset not in FILES_OF_TRACKERS
-
-
-def _parse_columns(pairs: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for pair in pairs:
-        what, equals, column = pair.partition("=")
-        if not (equals and what and column):
-            raise UsageError(f"--columns takes pairs such as frame=image, not {to_printable(pair, 60)}")
-        found[what.strip()] = column.strip()
-    return found
 
 
 def _open_tracks(

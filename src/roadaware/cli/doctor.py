@@ -27,7 +27,7 @@ from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, parse_size
 from roadaware.analysis.evaluation.scenes import Reading, open_predictions, open_truth
 from roadaware.analysis.scene_tasks import TASKS
 from roadaware.cli import console, outputs
-from roadaware.cli.options import Outcome, Output, Overwrite, Switch, TaskName
+from roadaware.cli.options import Outcome, Output, Overwrite, Switch, TaskName, describe_strict
 from roadaware.cli.results import Images, ImageSize
 from roadaware.datasets import READERS
 from roadaware.datasets.loading import open_dataset
@@ -130,21 +130,44 @@ def doctor(
     if subject == "pedestrians":
         if out is not None and (out.is_file() or (out.is_dir() and any(out.iterdir()) and not overwrite)):
             raise UsageError(f"{out} is there already; name a new folder for corrected scores and samples")
-        corrected = _correct_pedestrians(scores, samples, task, data, out)
-        names = [path.name if path is not None else "" for path in (scores, samples)]
-        return _report_corrections(corrected, " against ".join(names), out, strict=strict)
+        if scores is None or samples is None:
+            raise UsageError("doctor pedestrians needs --scores SCORES.csv and --samples SAMPLES.csv")
+        extraction = None
+        if data is not None:
+            dataset, equals, place = data.partition("=")
+            if not equals or not place or dataset not in _DATASETS:
+                near = difflib.get_close_matches(dataset, _DATASETS, n=1, cutoff=0.5)
+                guess = f" Did you mean {near[0]}={place}?" if near and equals else ""
+                raise UsageError(
+                    f"--data needs DATASET=PATH, such as jaad=JAAD-JAAD_2.0.zip; got {data!r}.{guess}"
+                )
+            scenes = open_dataset(dataset, Path(place))
+            extraction = extract_samples(scenes, dataset, task, len(read_raw_samples(samples).truth))
+        corrected = correct_sample_files(scores, samples, task, extraction, out)
+        return _report_corrections(corrected, f"{scores.name} against {samples.name}", out, strict=strict)
     if out is not None and subject not in CORRECTED_TASKS:
         raise UsageError(f"--output is for {', '.join(CORRECTED_TASKS)}: nothing is corrected of {subject!r}")
     if path is not None and (predictions is not None or truth is not None):
         raise UsageError("give the path of a dataset, or --truth and --predictions, not both")
-    if path is None and subject in CORRECTED_TASKS and _is_corrected(subject, predictions):
+    # Of a task on scenes whole files are corrected, no saved tables.
+    whole = subject not in TASKS or (
+        predictions is not None
+        and (
+            predictions.is_file()
+            or (subject == "sound" and predictions.is_dir() and not is_saved(predictions))
+        )
+    )
+    if path is None and subject in CORRECTED_TASKS and whole:
         if truth is None or predictions is None:
             dataset = f", or the path of the dataset: doctor {subject} PATH" if subject in READERS else ""
             raise UsageError(f"doctor {subject} needs --truth TRUTH and --predictions PREDICTIONS{dataset}")
         task_name = cast(CorrectedTask, subject)
         source = Source(task_name, truth, predictions, images, labels, parse_size(size))
-        _check_kind(predictions, out)
         if out is not None:
+            if predictions.is_dir() and (out.is_file() or (out.is_dir() and any(out.iterdir()))):
+                raise UsageError(f"{out} is there already; name a new folder for the corrected detections")
+            if predictions.is_file() and out.is_dir():
+                raise UsageError(f"{out} is a folder; name the file to write in it")
             make_folder(out.parent)
         try:
             scores_found = correct_file(source, out)
@@ -194,32 +217,8 @@ def _check_videos(path: Path, *, strict: bool) -> Outcome:
     return Outcome(format_videos(videos), {"subject": str(path), "videos": lines}, failed)
 
 
-def _is_corrected(subject: str, predictions: Path | None) -> bool:
-    """Whether a whole file is corrected: of a task on scenes that is no saved table."""
-    if subject not in TASKS or predictions is None:
-        return subject not in TASKS
-    return predictions.is_file() or (
-        subject == "sound" and predictions.is_dir() and not is_saved(predictions)
-    )
-
-
-def _check_kind(predictions: Path, out: Path | None) -> None:
-    """Refuse, before any work, an output of another kind than the predictions: a folder of detections, or a file.
-
-    Raises:
-        UsageError: naming what is due.
-    """
-    if out is None:
-        return
-    if predictions.is_dir() and (out.is_file() or (out.is_dir() and any(out.iterdir()))):
-        raise UsageError(f"{out} is there already; name a new folder for the corrected detections")
-    if predictions.is_file() and out.is_dir():
-        raise UsageError(f"{out} is a folder; name the file to write in it")
-
-
 def _describe_serious(found: Sequence[Diagnosis], *, strict: bool) -> str | None:
-    serious = sum(item.severity != "note" for item in found)
-    return f"--strict: {serious} findings" if strict and serious else None
+    return describe_strict(strict, sum(item.severity != "note" for item in found), "findings")
 
 
 def _tell(found: Sequence[Diagnosis], subject: str, *, strict: bool) -> Outcome:
@@ -240,25 +239,6 @@ def _report_corrections(found: CorrectedScores, subject: str, out: Path | None, 
         name, *values = found.beside
         score["beside"] = {"metric": name, "before": values[0], "after": values[1]}
     return Outcome(format_corrections(found, subject, out), {**verdict.data, "score": score}, verdict.failed)
-
-
-def _correct_pedestrians(
-    scores: Path | None, samples: Path | None, task: TaskName, data: str | None, out: Path | None
-) -> CorrectedScores:
-    if scores is None or samples is None:
-        raise UsageError("doctor pedestrians needs --scores SCORES.csv and --samples SAMPLES.csv")
-    extraction = None
-    if data is not None:
-        dataset, equals, path = data.partition("=")
-        if not equals or not path or dataset not in _DATASETS:
-            near = difflib.get_close_matches(dataset, _DATASETS, n=1, cutoff=0.5)
-            guess = f" Did you mean {near[0]}={path}?" if near and equals else ""
-            raise UsageError(
-                f"--data needs DATASET=PATH, such as jaad=JAAD-JAAD_2.0.zip; got {data!r}.{guess}"
-            )
-        scenes = open_dataset(dataset, Path(path))
-        extraction = extract_samples(scenes, dataset, task, len(read_raw_samples(samples).truth))
-    return correct_sample_files(scores, samples, task, extraction, out)
 
 
 def _check_predictions(

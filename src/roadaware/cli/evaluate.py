@@ -15,7 +15,6 @@ from roadaware.analysis.evaluation.corner_cases import Classes, Routing, evaluat
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventSet, parse_size
 from roadaware.analysis.evaluation.pedestrians import (
     COLUMNS,
-    MatchedScores,
     SampleSource,
     evaluate_score_file,
     group_by_scenario,
@@ -25,14 +24,12 @@ from roadaware.analysis.evaluation.pedestrians import (
 from roadaware.analysis.evaluation.scenes import Reading, SceneRequest, evaluate_scene_files
 from roadaware.analysis.excerpts import MOST_CLIPS, check_clips, list_film_places
 from roadaware.analysis.scene_tasks import TASKS
-from roadaware.cli import console, outputs
+from roadaware.cli import console
 from roadaware.cli.options import (
     OPTION,
     ConfigName,
     MetricConfig,
     Outcome,
-    Output,
-    Overwrite,
     Resamples,
     Seed,
     Several,
@@ -46,14 +43,15 @@ from roadaware.cli.options import (
 from roadaware.cli.results import (
     NOWHERE,
     SCALES,
+    UNKEPT,
     Images,
     ImageSize,
     Kept,
+    ResultFolder,
     check_bars,
     describe_failure,
     format_view_command,
     parse_bars,
-    write_result,
 )
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
@@ -106,7 +104,7 @@ def _evaluate(
             run = kind.draw(run)
         with console.log_step("report"):
             page = kind.render([run], [])
-        kept.write(lambda: kind.build_files(run, page), page)
+        kept.write_both(page, lambda: kind.build_files(run, page))
     failed = describe_failure(metrics, bars, scale)
     if failed is None and strict and (found := kind.list_findings(run)):
         failed = f"--strict: {'; '.join(found)}"
@@ -595,18 +593,16 @@ def pedestrians(
 
 _SCORES = "The scores of both tasks, as `evaluate pedestrians` takes them."
 _SAMPLES = "The samples of both tasks, in the same order: the ground truth of each."
-_FOLDER = "Write the table into this folder, as csv and Parquet."
 
 
 def agreement(
     *,
     scores: Annotated[list[Path], Parameter(help=_SCORES), Several],
     samples: Annotated[list[Path], Parameter(help=_SAMPLES), Several],
-    tasks: Annotated[list[TaskName], Parameter(help="What each asks: action, intention or risk."), Several],
+    task: Annotated[list[TaskName], Parameter(help="What each asks: action, intention or risk."), Several],
     draws: Resamples = 1000,
     seed: Seed = 0,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
-    overwrite: Overwrite = False,
+    result: ResultFolder = UNKEPT,
 ) -> Outcome:
     """Count how often two tasks are decided rightly together, one of them alone, or neither: Table V of IV 2024.
 
@@ -616,27 +612,25 @@ def agreement(
     For example:
 
         roadaware evaluate agreement --scores intention.csv action.csv \\
-            --samples intention_samples.csv action_samples.csv --tasks intention action
+            --samples intention_samples.csv action_samples.csv --task intention action
     """
-    for option, given in (("--scores", scores), ("--samples", samples), ("--tasks", tasks)):
+    for option, given in (("--scores", scores), ("--samples", samples), ("--task", task)):
         if len(given) != 2:
             raise UsageError(f"{option} takes two, one of each task, not {len(given)}")
-    states = [match_file(*each).state for each in zip(scores, samples, tasks, strict=True)]
-    first, second = (list_task_answers(Iv2024.reference(task)) for task in tasks)
+    states = [match_file(*each).state for each in zip(scores, samples, task, strict=True)]
+    first, second = (list_task_answers(Iv2024.reference(each)) for each in task)
     with console.log_step("counting"):
         found = compute_agreement(states[0], states[1], labels=(first, second), draws=draws, seed=seed)
-    data = {"tasks": list(tasks), "scores": [str(path) for path in scores], "draws": draws, "seed": seed}
-    if folder is not None:
-        page = report(
-            [build_agreement_section(found, tasks)], title=f"Agreement of {tasks[0]} and {tasks[1]}"
-        )
+    data = {"tasks": list(task), "scores": [str(path) for path in scores], "draws": draws, "seed": seed}
+    if result.folder is not None:
+        page = report([build_agreement_section(found, task)], title=f"Agreement of {task[0]} and {task[1]}")
         files = {
             "agreement.csv": format_csv(found.table).encode(),
             "agreement.parquet": encode_parquet(found.table),
             "report.html": page.encode("utf-8", errors="backslashreplace"),
         }
-        write_result(folder, folders.add_marker(files, data), overwrite=overwrite)
-    table = format_table(list_agreement_columns(tasks), list_agreement_rows(found, "pedestrian"), left=2)
+        result.write(folders.add_marker(files, data))
+    table = format_table(list_agreement_columns(task), list_agreement_rows(found, "pedestrian"), left=2)
     return Outcome(
         f"{table}\nPer cent of the samples of each combination of true classes; 95 % intervals over pedestrians.",
         {**data, "agreement": found.table.to_dicts()},
@@ -649,7 +643,6 @@ _CALIBRATION_BY = (
     "Also by these: columns of SAMPLES, or scenarios of the protocol (scale, state, speed, signal ...)."
 )
 _CALIBRATION_CONFIG = "Adaptive bins as published (`reference`), or corrected (`default`)."
-_CALIBRATION_FOLDER = "Write results, bins as a table and a report with the diagrams here."
 _WIDTHS = "How many bins of equal width stand beside the adaptive ones."
 _SETS = (
     "Also sets of labels that promise to hold the true one this often, such as 0.9, and how often they do."
@@ -667,8 +660,7 @@ def calibration(
     conformal: Annotated[float | None, Parameter(help=_SETS)] = None,
     draws: Resamples = 1000,
     seed: Seed = 0,
-    folder: Annotated[Path | None, Parameter(help=_CALIBRATION_FOLDER), Output, outputs.RESULT] = None,
-    overwrite: Overwrite = False,
+    result: ResultFolder = UNKEPT,
 ) -> Outcome:
     """Ask whether a pedestrian model's probabilities mean what they say: is 0.9 right nine times of ten?
 
@@ -695,7 +687,7 @@ def calibration(
         roadaware calibration pf_action_jaad.csv --protocol jaad-action@iv2024 \\
             --data JAAD-JAAD_2.0.zip --config reference --by scale state
     """
-    from roadaware.metrics.calibration import CalibrationConfig, evaluate
+    from roadaware.metrics.calibration import HALVINGS, CalibrationConfig, evaluate, evaluate_coverage
     from roadaware.reports.calibration import (
         build_calibration_files,
         build_calibration_json,
@@ -705,39 +697,31 @@ def calibration(
     held, asked = source.match(scores, config, any_task=True)
     groupings = group_by_scenario(held, source.samples, by or [], config)
     likely = {columns: task for task, columns in COLUMNS.items()}
-    facts = {
+    facts: dict[str, Any] = {
         "name": scores.stem,
         "task": asked or likely.get(held.state.scores.shape[1]),
         "protocol": source.protocol,
         "config_name": config,
         "clipped": held.clipped,
         **{"draws": draws, "interval": runs.get_interval_method(draws), "seed": seed},
-        "conformal": None if conformal is None else _sets(held, conformal, seed),
+        "conformal": None,
     }
+    if conformal is not None:
+        sets = evaluate_coverage(held.state, conformal, seed=seed)
+        rules = {name: to_dict(one) for name, one in sets.items()}
+        facts["conformal"] = {"level": conformal, "halvings": HALVINGS, "rules": rules}
     named = CalibrationConfig.reference() if config == "reference" else CalibrationConfig.default()
     chosen = replace(named, uniform_bins=uniform_bins)
     times, seconds = group_by_time(held)
     try:
         with console.log_step("resampling" if draws else "binning"):
-            result = evaluate(held.state, chosen, draws=draws, seed=seed, groupings=[*times, *groupings])
+            measured = evaluate(held.state, chosen, draws=draws, seed=seed, groupings=[*times, *groupings])
     except InputError as error:
         raise InputError(error.message, where=error.where or str(scores), hint=error.hint) from error
-    found = build_calibration_json(held.state, result, chosen, facts)
-    if folder is not None:
-        write_result(folder, build_calibration_files(found, result, seconds), overwrite=overwrite)
+    found = build_calibration_json(held.state, measured, chosen, facts)
+    if result.folder is not None:
+        result.write(build_calibration_files(found, measured, seconds))
     return Outcome(format_calibration(found), found)
-
-
-def _sets(held: MatchedScores, level: float, seed: int) -> dict[str, Any]:
-    """How sets of both rules did, JSON-ready."""
-    from roadaware.metrics.calibration import HALVINGS, evaluate_coverage
-
-    found = evaluate_coverage(held.state, level, seed=seed)
-    return {
-        "level": level,
-        "halvings": HALVINGS,
-        "rules": {name: to_dict(one) for name, one in found.items()},
-    }
 
 
 evaluate = create_app(

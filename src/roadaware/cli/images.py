@@ -16,11 +16,10 @@ from roadaware.cli.networks import (
     Precision,
     VideoSource,
     open_saved,
-    select_device,
     show_resumable,
 )
 from roadaware.cli.options import (
-    AT_A_TIME_OR_ALL,
+    CONTINUED,
     LOCAL,
     Outcome,
     Output,
@@ -29,6 +28,7 @@ from roadaware.cli.options import (
     Spread,
     Stated,
     Switch,
+    describe_strict,
     validate_range,
 )
 from roadaware.cli.predict import split_texts
@@ -48,9 +48,7 @@ from roadaware.tasks.prelabels import PREDICTIONS, PrelabelRun, select_films
 _VIDEOS = "Where people are seen: a dataset, or videos and folders of videos with --boxes."
 _BOXES = "Whose joints: saved predictions, best the tubes of `link`. [default: the people of the dataset]"
 _WEIGHTS = "A name of `models list`, or the file of such a model."
-_OUT = "Where joints go: a new or empty folder, or one of the same command, which is continued."
 _DRAW = "Draw the joints into the first so many images with people, as PNG in the folder."
-_PROCESSES = "Videos that are looked at at the same time. [default: 1; on Ray all processors]"
 
 
 def poses(
@@ -58,12 +56,11 @@ def poses(
     /,
     *,
     videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
-    out: Annotated[Path, Output, Parameter(help=_OUT), outputs.POSES],
+    out: Annotated[Path, Output, Parameter(help=CONTINUED), outputs.POSES],
     boxes: Annotated[Path | None, Parameter(help=_BOXES)] = None,
     source: VideoSource = ALL_VIDEOS,
     threshold: Annotated[float, Parameter(help="Joints of a lower score count as not seen.")] = 0.2,
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
-    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if an image cannot be read."), Switch] = False,
@@ -87,7 +84,7 @@ def poses(
     from roadaware.models.graphs.movenet import open_poses
     from roadaware.models.loading import digest_model_files
 
-    workers = spread.gather(processes, usual=1)
+    workers = spread.gather()
     path = resolve_weights(weights, ("pose",))
     with console.log_step("opening the model"):
         looker = open_poses(path)
@@ -118,7 +115,7 @@ def poses(
         "drawn": draw_poses(table, asked, out, draw) if draw else 0,
         "gone": run.gone,
     }
-    failed = f"--strict: {len(run.gone)} images or videos cannot be read" if strict and run.gone else None
+    failed = describe_strict(strict, len(run.gone), "images or videos cannot be read")
     return Outcome(format_poses(data), data, failed)
 
 
@@ -132,7 +129,6 @@ _SEGMENT_VIDEOS = (
     "The images: KITTI, nuScenes, ONCE, synthetic scenes, saved tables, another set with --reader, or videos "
     "and folders of videos."
 )
-_SEGMENT_OUT = "Where masks go: a new or empty folder, or one of the same command, which is continued."
 
 
 def segment(
@@ -140,12 +136,11 @@ def segment(
     /,
     *,
     videos: Annotated[list[Path], Parameter(help=_SEGMENT_VIDEOS), Several],
-    out: Annotated[Path, Output, Parameter(help=_SEGMENT_OUT), outputs.MASKS],
+    out: Annotated[Path, Output, Parameter(help=CONTINUED), outputs.MASKS],
     source: VideoSource = ALL_VIDEOS,
     batch: Annotated[int, Parameter(help="Images at a time.", validator=validate_range(1, 4096))] = 1,
     device: Device = "auto",
     precision: Precision = "fp32",
-    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if an image cannot be read."), Switch] = False,
@@ -163,10 +158,11 @@ def segment(
 
         roadaware propose KITTI --semantics masks --output proposals
     """
+    from roadaware.models.devices import select_device
     from roadaware.models.loading import digest_model_files
     from roadaware.models.object_detectors import open_segmenter
 
-    workers = spread.gather(processes, usual=1)
+    workers = spread.gather()
     place, folder = select_device(device, precision), resolve_weights(folder, ("segmentation",))
     open_again = partial(open_segmenter, folder, device=place[0], dtype=place[1])
     with console.log_step("opening the segmenter"):
@@ -197,7 +193,7 @@ def segment(
         "share_of_pixels": dict(sorted(share.items(), key=lambda item: -item[1])),
     }
     gone = len(run.gone) + len(asked.refused)
-    failed = f"--strict: {gone} images or videos cannot be read" if strict and gone else None
+    failed = describe_strict(strict, gone, "images or videos cannot be read")
     return Outcome(format_masks(data, run), data, failed)
 
 
@@ -208,9 +204,6 @@ _CLIP = "A name of `models list`, or the folder of a CLIP of transformers, with 
 _PRELABEL_VIDEOS = (
     "The images of the proposals: KITTI, nuScenes, ONCE, synthetic scenes, saved tables, another set with "
     "--reader, or videos and folders of videos."
-)
-_PRELABEL_OUT = (
-    "Where the result goes: a new or empty folder, or one of the same command, which is continued."
 )
 _TEXTS = "Labels to choose from, such as tyre,dog. [default: the classes of CODA that are known by name]"
 _TEMPLATE = "Sentence around a label, with {} for it; several are averaged. [default: three usual ones]"
@@ -225,7 +218,7 @@ def prelabel(
     *,
     clip: Annotated[Path, Parameter(help=_CLIP)],
     videos: Annotated[list[Path], Parameter(help=_PRELABEL_VIDEOS), Several],
-    out: Annotated[Path, Output, Parameter(help=_PRELABEL_OUT), outputs.PRELABELS],
+    out: Annotated[Path, Output, Parameter(help=CONTINUED), outputs.PRELABELS],
     source: VideoSource = ALL_VIDEOS,
     texts: Annotated[tuple[str, ...], Parameter(help=_TEXTS), Several, Stated] = (),
     template: Annotated[tuple[str, ...], Parameter(help=_TEMPLATE), Several, Stated] = (),
@@ -250,6 +243,7 @@ def prelabel(
 
         roadaware evaluate corner-cases --truth TRUTH --predictions prelabelled/predictions --trained-on coda
     """
+    from roadaware.models.devices import select_device
     from roadaware.models.loading import digest_model_files
     from roadaware.models.open_vocabulary import TEMPLATES, open_namer
 

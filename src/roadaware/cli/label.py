@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -42,9 +42,11 @@ from roadaware.cli.options import (
     Switch,
     add_commands,
     create_app,
+    describe_strict,
     validate_range,
 )
-from roadaware.cli.results import write_result
+from roadaware.cli.results import UNKEPT, ResultFolder
+from roadaware.config import change_fields
 from roadaware.datasets import read
 from roadaware.datasets.detect_format import detect_reader, find_root
 from roadaware.demo_data.labelling import EXPORT, PROPOSALS, SCENES, write_labelling_demo
@@ -80,33 +82,7 @@ from roadaware.scenes.store import is_saved, open_predictions, open_scenes
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Predictions, Scenes
 
-# What the commands of `label` take: proposals, the images they are on, and what work costs.
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Seconds:
-    """What work costs: one person's seconds, assumptions to be replaced by what you measure."""
-
-    look: Annotated[float, Parameter(name="--look-s")] = 10.0
-    """Seconds to look an image over."""
-    judge: Annotated[float, Parameter(name="--judge-s")] = 2.0
-    """Seconds to keep or delete a proposal."""
-    correct: Annotated[float, Parameter(name="--correct-s")] = 10.0
-    """Seconds to bring a proposal's edges to the object."""
-    draw: Annotated[float, Parameter(name="--draw-s")] = 35.0
-    """Seconds to draw and name a box; 35 is what a box of ILSVRC took."""
-
-    def labour(self) -> Labour:
-        """The model of labour.
-
-        Raises:
-            UsageError: if a number makes no sense.
-        """
-        return Labour(self.look, self.judge, self.correct, self.draw)
-
-
-USUAL_SECONDS = Seconds()
+# What the commands of `label` take: proposals, and the images they are on.
 
 
 def _open_proposals(path: Path) -> Predictions:
@@ -133,7 +109,6 @@ _LABELS = "What `label import` wrote, or saved tables with `boxes.annotator`."
 _IOU = "Boxes of two annotators that overlap less are of different things."
 _VIDEOS = "The dataset, for --draw: one of `propose`, or saved tables beside their images."
 _DRAW = "Also draw the first so many disputed images, with the boxes of every annotator."
-_FOLDER = "Write the consensus as tables, the disputes, the agreement and a page into this folder."
 
 
 def agree(
@@ -146,8 +121,7 @@ def agree(
     seed: Seed = 0,
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
     videos: Annotated[Path | None, Parameter(help=_VIDEOS)] = None,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
-    overwrite: Overwrite = False,
+    result: ResultFolder = UNKEPT,
     strict: Annotated[bool, Parameter(help="Exit with 1 if anything is disputed."), Switch] = False,
 ) -> Outcome:
     """Compare the boxes of several annotators, and make truth of what most of them drew.
@@ -165,7 +139,7 @@ def agree(
     """
     if not 0 < iou <= 1:
         raise UsageError(f"--iou lies above 0 and up to 1, not {iou}")
-    if draw and (videos is None or folder is None):
+    if draw and (videos is None or result.folder is None):
         raise UsageError("--draw needs --videos, where the images are, and --output, where they go")
     inner = path / LABELS
     with console.log_step(f"opening {path}"):
@@ -182,15 +156,15 @@ def agree(
         "boxes_agreed": len(agreed.scenes.boxes),
         "disputes": len(agreed.disputes),
     }
-    if folder is not None:
+    if result.folder is not None:
         drawn: dict[str, bytes] = {}
         if draw and videos is not None:
             source, root = _open_with_images(videos)
             with console.log_step("drawing"):
                 drawn = draw_disputes(scenes, agreed.disputes, source, root, draw)
         files = folders.add_marker(build_agreement_files(found, agreed, drawn), data)
-        write_result(folder, files, overwrite=overwrite, also=f"truth: {CONSENSUS}")
-    failed = f"--strict: {len(agreed.disputes)} disputes" if strict and len(agreed.disputes) else None
+        result.write(files, also=f"truth: {CONSENSUS}")
+    failed = describe_strict(strict, len(agreed.disputes), "disputes")
     return Outcome(format_agreement(found, agreed.disputes, data), data, failed)
 
 
@@ -219,7 +193,7 @@ def export(
     out: Annotated[Path, Output, Parameter(help=_OUT), outputs.TASKS],
     as_: Annotated[tuple[Form, ...], Parameter(name="--as", help=_AS), Several] = ("labelstudio",),
     images: Annotated[Path | None, Parameter(name="--list", help=_LIST)] = None,
-    most: Annotated[int | None, Parameter(help="The first so many images.")] = None,
+    top: Annotated[int | None, Parameter(help="The first so many images.")] = None,
     all_pictures: Annotated[bool, Parameter(name="--all", help=_ALL), Switch] = False,
     root: Annotated[Path | None, Parameter(name="--media", help=_ROOT)] = None,
     served: Annotated[Path | None, Parameter(help=_SERVED)] = None,
@@ -239,16 +213,16 @@ def export(
         roadaware label export runs/streets/proposals --videos runs/streets/scenes --output runs/tasks \\
             --as labelstudio coco parquet --classes traffic_cone dog debris barrier
 
-        roadaware label export proposals --videos KITTI --list runs/list --most 500 --served KITTI --output tasks
+        roadaware label export proposals --videos KITTI --list runs/list --top 500 --served KITTI --output tasks
     """
     if not as_:
         raise UsageError("--as names at least one of labelstudio, coco and parquet")
-    if most is not None and most < 1:
-        raise UsageError(f"--most is a number of images from 1 on, not {most}")
+    if top is not None and top < 1:
+        raise UsageError(f"--top is a number of images from 1 on, not {top}")
     predictions = _open_proposals(path)
     scenes, base = _open_with_images(videos, root)
     listed = None if images is None else read_image_list(images)
-    places = choose_images(predictions, scenes, listed, all_pictures=all_pictures)[:most]
+    places = choose_images(predictions, scenes, listed, all_pictures=all_pictures)[:top]
     bad: dict[str, int] = {}
 
     def refused(_: tuple[str, int], error: InputError) -> None:
@@ -286,7 +260,6 @@ _CORRECTED = (
 )
 _STILL_PX = 0.5
 _STILL = "An edge that moved by no more counts as kept, in pixels."
-_IMPORT_FOLDER = "Write the labels, what became of each proposal, and a page into this folder."
 
 
 def import_labels(
@@ -295,8 +268,7 @@ def import_labels(
     /,
     *,
     still_px: Annotated[float, Parameter(help=_STILL)] = _STILL_PX,
-    folder: Annotated[Path | None, Parameter(help=_IMPORT_FOLDER), Output, outputs.RESULT] = None,
-    overwrite: Overwrite = False,
+    result: ResultFolder = UNKEPT,
     strict: Annotated[bool, Parameter(help="Exit with 1 if anything was refused."), Switch] = False,
 ) -> Outcome:
     """Read corrected proposals back, and say which were kept, moved, renamed or deleted, and what was added.
@@ -323,7 +295,7 @@ def import_labels(
             raise UsageError(
                 "--still-px is for boxes in images; cuboids count as kept where they have not moved at all"
             )
-        return _import_cuboids(tasks, corrected, folder, overwrite=overwrite, strict=strict)
+        return _import_cuboids(tasks, corrected, result, strict=strict)
     sent = open_sent_proposals(tasks)
     with console.log_step("reading"):
         answers = merge_answers([read_corrections(path, sent) for path in corrected])
@@ -340,15 +312,15 @@ def import_labels(
         "refused": found,
         "notes": list(list_warnings(scenes)),
     }
-    if folder is not None:
+    if result.folder is not None:
         files = folders.add_marker(build_correction_files(scenes, table, classes, people), data)
-        write_result(folder, files, overwrite=overwrite, also=f"labels: {LABELS}")
-    failed = f"--strict: {sum(found.values())} items were refused" if strict and found else None
-    return Outcome(format_corrections(len(scenes.boxes), classes, people, data, folder), data, failed)
+        result.write(files, also=f"labels: {LABELS}")
+    failed = describe_strict(strict, sum(found.values()), "items were refused")
+    return Outcome(format_corrections(len(scenes.boxes), classes, people, data, result.folder), data, failed)
 
 
 def _import_cuboids(
-    tasks: Path, corrected: tuple[Path, ...], folder: Path | None, *, overwrite: bool, strict: bool
+    tasks: Path, corrected: tuple[Path, ...], result: ResultFolder, *, strict: bool
 ) -> Outcome:
     """What became of cuboids, file by file."""
     sent = read_sent_cuboids(tasks)
@@ -377,11 +349,11 @@ def _import_cuboids(
         )
         lines += [f"refused: {count:,} {what}" for what, count in refused.items()]
     data = {"cuboids": told}
-    if folder is not None:
+    if result.folder is not None:
         files = folders.add_marker({"cuboids.csv": format_csv(pl.concat(tables)).encode()}, data)
-        write_result(folder, files, overwrite=overwrite, also="cuboids: cuboids.csv")
+        result.write(files, also="cuboids: cuboids.csv")
     lost = sum(sum(each["refused"].values()) for each in told)
-    failed = f"--strict: {lost} items were refused" if strict and lost else None
+    failed = describe_strict(strict, lost, "items were refused")
     return Outcome("\n".join(lines), data, failed)
 
 
@@ -396,11 +368,15 @@ _BY = (
     "chances), the best score, the sum of scores, or what is new: each thing that `propose --track` followed counts "
     "in one image alone, as one (new) or as the chance that it is a corner case (chance)."
 )
-_REPEAT = "Each higher image of the same video multiplies the worth by this; 1 for no heed."
+_ASSUMED = (
+    "FIELD=VALUE: repeat (0.5), which each higher image of the same video multiplies the worth by, 1 for no heed; and what "
+    "work costs, one person's seconds to be replaced by what you measure: look_s (10) to look an image over, judge_s (2) to "
+    "keep or delete a proposal, correct_s (10) to bring its edges to the object, draw_s (35) to draw and name a box, as one "
+    "of ILSVRC took."
+)
 _SCORE = "The column of the boxes that ranks them, from 0 to 1, such as one that `rescore` wrote."
 _LEAST = "Proposals with a lower score do not count."
 _UNIT = "What is to be found: objects, each once, or images with a corner case."
-_SELECT_FOLDER = "Write list.csv, list.json and a page with the curve into this folder."
 
 
 def select(
@@ -410,15 +386,13 @@ def select(
     videos: Annotated[Path | None, Parameter(help=_SELECT_VIDEOS)] = None,
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     by: Annotated[Literal["count", "any", "best", "sum", "new", "chance"], Parameter(help=_BY)] = "count",
-    repeat: Annotated[float, Parameter(help=_REPEAT)] = 0.5,
     score: Annotated[str, Parameter(help=_SCORE)] = "score",
     least_score: Annotated[float, Parameter(name="--min-score", help=_LEAST)] = 0.0,
     unit: Annotated[Literal["objects", "pictures"], Parameter(help=_UNIT)] = "objects",
-    seconds: Seconds = USUAL_SECONDS,
+    assumed: Annotated[tuple[str, ...], Parameter(name="--set", help=_ASSUMED), Several, Stated] = (),
     draws: Resamples = 1000,
     seed: Seed = 0,
-    folder: Annotated[Path | None, Parameter(help=_SELECT_FOLDER), Output, outputs.RESULT] = None,
-    overwrite: Overwrite = False,
+    result: ResultFolder = UNKEPT,
 ) -> Outcome:
     """Rank images by their proposals, and say what looking at the list costs against looking at all.
 
@@ -432,7 +406,9 @@ def select(
 
         roadaware label select proposals --truth runs/synthetic --by any -o runs/list
     """
-    labour, config = seconds.labour(), SelectionConfig(by, repeat, least_score, score)
+    ranking = [each for each in assumed if each.startswith("repeat=")]
+    config = change_fields(SelectionConfig(by, least_score=least_score, column=score), ranking, "the list")
+    labour = change_fields(Labour(), [each for each in assumed if each not in ranking], "the list")
     predictions = _open_proposals(path)
     set_path = truth or videos
     scenes = None if set_path is None else _open_with_images(set_path)[0]
@@ -458,10 +434,10 @@ def select(
         "planned": costs,
         "measured": measured,
     }
-    if folder is not None:
+    if result.folder is not None:
         with console.log_step("report"):
             files = folders.add_marker(build_selection_files(table, costs, found), data)
-        write_result(folder, files, overwrite=overwrite, also="list: list.csv")
+        result.write(files, also="list: list.csv")
     text = format_selection(table, costs, found, all_known=scenes is not None)
     return Outcome(text, {**data, "pictures": table.to_dicts()})
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import polars as pl
 from cyclopts import Group, Parameter
@@ -22,7 +21,6 @@ from roadaware.analysis.evaluation.events import (
 from roadaware.analysis.event_findings import list_warnings
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
-    AT_A_TIME_OR_ALL,
     LOCAL,
     ConfigName,
     Outcome,
@@ -32,9 +30,10 @@ from roadaware.cli.options import (
     Spread,
     Stated,
     Switch,
+    describe_strict,
 )
 from roadaware.cli.results import Images, ImageSize
-from roadaware.config import digest, to_dict
+from roadaware.config import digest, parse_fields, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.submission import (
     Challenge,
@@ -67,11 +66,7 @@ from roadaware.scenes.composites import product_of_marginals
 from roadaware.scenes.dense_scores import get_score_layout
 from roadaware.scenes.requirements import open_requirements
 from roadaware.scenes.store import save
-from roadaware.scenes.tables import Scenes
 from roadaware.tasks.events import add_events
-
-if TYPE_CHECKING:
-    from roadaware.scenes.tables import Predictions, Scenes
 
 # Steps of `roadaware link` on either side of the linker: suppress, fuse, and leave out short paths.
 
@@ -121,9 +116,6 @@ class Steps:
 
 AS_THEY_ARE = Steps()
 
-Edge = Literal["score", "iou", "scoreiou", "ioul2", "affinity"]
-Assignment = Literal["greedy", "hungarian", "cascade"]
-Trim = Literal["none", "indiv", "dpscores", "dpscorestopn"]
 _DETECTIONS = (
     "Folder of per-frame pickles, saved tables, or COCO results; several are fused. A folder holds "
     "VIDEO/00001.pkl, ..., each {'ego': ..., 'main': x1, y1, x2, y2, agentness, class scores}."
@@ -133,13 +125,15 @@ _DATASET = "Whose published parameters; guessed from the number of classes: 24 a
 _CONFIG = "`reference` builds tubes box for box as the published code, `default` as we recommend."
 _OUT = "Where the tables go, with the tubes in them."
 _IOU = "Smallest overlap of a link. [default: as the detector advises, else that of the configuration]"
-_JUMP_GAP = "Frames that a path may miss, whatever time they take. [default: 4 frames or 1.5 s]"
-_TRIM = "How labels are cut out of a path: not at all, each by itself, or against each other."
-_ASSIGNMENT = "Paths choose in turn, all at once, or so and those left once more."
+_SET = (
+    "FIELD=VALUE: other fields of the configuration, such as jump_gap=8 (frames that a path may miss, whatever time they "
+    "take), cost (what chooses between candidates: score, iou, scoreiou, ioul2, affinity), assignment (paths choose in turn: "
+    "greedy; all at once: hungarian; so and those left once more: cascade), trim (labels are cut out of a path not at all: "
+    "none; each by itself: indiv; against each other: dpscores, dpscorestopn), or any other of LinkerConfig."
+)
 _COMPOSITES = (
     "Scores of duplexes and events: as predicted (joint), or products of those of their parts (product)."
 )
-_PROCESSES = "Videos that are linked at the same time. [default: 1; on Ray all processors]"
 _EVENTS = (
     "Give detections of agents actions, locations, duplexes and events by the event head, from how boxes "
     "move. The own motion is then only what boxes tell of it: `predict --events` looks at the images."
@@ -157,14 +151,10 @@ def link(
     images: Images = None,
     size: ImageSize = NETWORK_SIZE,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
-    jump_gap: Annotated[int | None, Parameter(help=_JUMP_GAP)] = None,
-    edge: Annotated[Edge | None, Parameter(help="What chooses between candidates.")] = None,
-    assignment: Annotated[Assignment | None, Parameter(help=_ASSIGNMENT)] = None,
-    trim: Annotated[Trim | None, Parameter(help=_TRIM)] = None,
+    changes: Annotated[tuple[str, ...], Parameter(name="--set", help=_SET), Several] = (),
     composites: Annotated[Literal["joint", "product"], Parameter(help=_COMPOSITES)] = "joint",
     events: Annotated[bool, Parameter(help=_EVENTS), Switch] = False,
     steps: Steps = AS_THEY_ARE,
-    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
 ) -> Outcome:
@@ -179,15 +169,19 @@ def link(
         roadaware link detections-30-08-50 --config reference --output linked
 
         roadaware link detections-30-08-50 --truth road_trainval_v1.0.json \\
-            --iou 0.25 --trim indiv --output linked
+            --iou 0.25 --set trim=indiv --output linked
 
         roadaware link detections-a detections-b --weights 2 1 --nms agentness \\
             --min-length 6 --output fused
     """
     steps.check(len(detections))
-    workers = spread.gather(processes, usual=1)
+    workers = spread.gather()
     if iou is not None and not 0 <= iou <= 1:
         raise UsageError(f"--iou is an overlap from 0 to 1, not {iou:g}")
+    given: dict[str, Any] = {} if iou is None else {"min_iou": iou}
+    given |= parse_fields(LinkerConfig, changes, "the linker")
+    if "jump_gap" in given:  # whatever time they take
+        given.setdefault("jump_gap_s", 0.0)
     size_px = event_inputs.parse_size(size)
     scenes = None if truth is None else event_inputs.open_truth(truth)
     predictions = [event_inputs.open_predictions(path, scenes, size_px, images=images) for path in detections]
@@ -200,18 +194,41 @@ def link(
     sets = [event_inputs.add_dense_scores(each.tables) for each in predictions]
     if composites == "product":
         sets = [product_of_marginals(each) for each in sets]
-    found = _prepare_detections(sets, steps)
-    given = {"min_iou": iou, "jump_gap": jump_gap, "cost": edge, "assignment": assignment, "trim": trim}
-    given["jump_gap_s"] = None if jump_gap is None else 0.0
+    if steps.nms is not None:
+        rule = NmsConfig(by=steps.nms)
+        rule = rule if steps.nms_iou is None else replace(rule, iou=steps.nms_iou)
+        with console.log_step("suppressing"):
+            sets = [suppress_overlaps(each, rule) for each in sets]
+    found = sets[0]
+    if len(sets) > 1:
+        fusion = FusionConfig(weights=steps.weights or None)
+        fusion = fusion if steps.fuse_iou is None else replace(fusion, iou=steps.fuse_iou)
+        with console.log_step("fusing"):
+            found = fuse_detections(sets, fusion)
     published = dataset or event_inputs.infer_dataset(found)
     chosen, said = select_linker(config, published, get_advice(found.meta), given)
+    chosen = replace(chosen, **given)  # None too, which was not asked for above
     if events:
-        found = _add_events(found, chosen, scenes)
+        has_event_head(True, get_score_layout(found.meta, "boxes").kinds)
+        # The truth says sizes and rates where the detections do not.
+        known = found.videos
+        if scenes is not None and not scenes.videos.is_empty():
+            named = found.boxes["video"].cast(pl.String).unique()
+            known = scenes.videos.filter(pl.col("video").cast(pl.String).is_in(named.implode()))
+        with console.log_step("labelling"):
+            found = add_events(found.with_tables(videos=known), open_head(), chosen)
     started_s = time.monotonic()
     with console.show_progress("linking") as progress, console.log_step("linking"):
         tubes = linked(found, chosen, progress=progress, workers=workers)
     elapsed_s = time.monotonic() - started_s
-    tubes = _filter_tubes(tubes, steps)
+    if steps.min_length > 1:
+        if "consecutive" in tubes.tubes.columns and tubes.tubes["consecutive"].any():
+            raise UsageError(
+                "--min-length counts the frames of a path, and the published builder reports others than it "
+                "found; use --config default"
+            )
+        shortest = InterpolationConfig(max_gap=0, min_length=steps.min_length)
+        tubes = interpolate_tubes(tubes, shortest)
     save(tubes, out, overwrite=overwrite)
     console.print_note(f"wrote {out}")
     dropped: dict[str, int] = {}
@@ -240,49 +257,6 @@ def link(
     name = "ucf24" if event_inputs.infer_dataset(tubes) == "ucf24" else "road"
     next_one = f"next: roadaware evaluate {name} --truth TRUTH --predictions {terminal.format_word(out)}"
     return Outcome("\n".join([*lines, next_one]), data)
-
-
-def _prepare_detections(sets: Sequence[Predictions], steps: Steps) -> Predictions:
-    """One set of detections: each suppressed if asked, and several of them fused."""
-    done = list(sets)
-    if steps.nms is not None:
-        rule = NmsConfig(by=steps.nms)
-        rule = rule if steps.nms_iou is None else replace(rule, iou=steps.nms_iou)
-        with console.log_step("suppressing"):
-            done = [suppress_overlaps(each, rule) for each in sets]
-    if len(done) == 1:
-        return done[0]
-    config = FusionConfig(weights=steps.weights or None)
-    config = config if steps.fuse_iou is None else replace(config, iou=steps.fuse_iou)
-    with console.log_step("fusing"):
-        return fuse_detections(done, config)
-
-
-def _filter_tubes(tubes: Predictions, steps: Steps) -> Predictions:
-    """The tubes without short ones, if asked.
-
-    Raises:
-        UsageError: if paths are predicted for consecutive frames whatever frames their boxes were found in.
-    """
-    if steps.min_length == 1:
-        return tubes
-    if "consecutive" in tubes.tubes.columns and tubes.tubes["consecutive"].any():
-        raise UsageError(
-            "--min-length counts the frames of a path, and the published builder reports others than it "
-            "found; use --config default"
-        )
-    return interpolate_tubes(tubes, InterpolationConfig(max_gap=0, min_length=steps.min_length))
-
-
-def _add_events(predictions: Predictions, config: LinkerConfig, scenes: Scenes | None) -> Predictions:
-    """The detections with the scores of the event head; the truth says sizes and rates where they do not."""
-    has_event_head(True, get_score_layout(predictions.meta, "boxes").kinds)
-    known = predictions.videos
-    if scenes is not None and not scenes.videos.is_empty():
-        names = predictions.boxes["video"].cast(pl.String).unique()
-        known = scenes.videos.filter(pl.col("video").cast(pl.String).is_in(names.implode()))
-    with console.log_step("labelling"):
-        return add_events(predictions.with_tables(videos=known), open_head(), config)
 
 
 # `roadaware enforce`: scores of detections corrected so that their labels satisfy logical requirements.
@@ -452,5 +426,5 @@ def submit(
         "remarks": [{"costs_score": remark.costs, "says": remark.says} for remark in remarks],
         "video_map": scores,
     }
-    failed = f"--strict: {costly} things cost score" if strict and costly else None
+    failed = describe_strict(strict, costly, "things cost score")
     return Outcome(format_submission(data, remarks), data, failed)

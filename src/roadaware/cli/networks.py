@@ -23,8 +23,6 @@ from roadaware.scenes.store import is_saved, open_predictions
 from roadaware.tasks.videos import VideoSet, collect_videos
 
 if TYPE_CHECKING:
-    import torch
-
     from roadaware.linking.config import LinkerConfig
     from roadaware.models.catalogue.entries import Entry
     from roadaware.online.setup import Choice
@@ -38,13 +36,6 @@ _PRECISION = (
 )
 Device = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:N.")]
 Precision = Annotated[Literal["fp32", "bf16"], Parameter(help=_PRECISION)]
-
-
-def select_device(device: str, precision: str) -> tuple[torch.device, torch.dtype]:
-    """The device and the type of numbers, see `models.devices`, which needs torch."""
-    from roadaware.models import devices
-
-    return devices.select_device(device, precision)
 
 
 _LONG_S = 1.0

@@ -13,6 +13,7 @@ from cyclopts import App, Group, Parameter, Token
 
 from roadaware.cli.outputs import FILE
 from roadaware.config import ConfigName as ConfigName
+from roadaware.errors import UsageError
 from roadaware.io.parallel import Workers
 from roadaware.reports.terminal import format_paragraphs
 
@@ -99,9 +100,6 @@ def validate_range(low: int, high: int) -> Callable[[Any, int | None], None]:
     return check
 
 
-AT_A_TIME = Parameter(validator=validate_range(1, 10_000), show_default=False)
-AT_A_TIME_OR_ALL = Parameter(validator=validate_range(0, 10_000), show_default=False)
-"""Behind the help of `--processes`, of which 0 is all; `Spread.gather` knows what holds by default."""
 MOST_RESAMPLES = 100_000
 """The ends of an interval have settled long before; more is taken for a slip."""
 WHOLE_SEED = validate_range(0, 2**32 - 1)
@@ -143,6 +141,8 @@ MAY_STAND_ALONE = "may stand alone"
 Html = Annotated[
     Path | None, Parameter(help="Write the result as a page: one file, offline, printable."), FILE
 ]
+CONTINUED = "Where the result goes: a new or empty folder, or one of the same command, which is continued."
+"""Help of `--output` of work that goes on."""
 Overwrite = Annotated[bool, Parameter(help="Replace an earlier result there."), Switch]
 Output = Parameter(name=["--output", "-o", "--out"])
 MetricConfig = Annotated[
@@ -168,7 +168,15 @@ class Common:
     """Say more; -vv also shows where in the program an error arose."""
 
 
+def describe_strict(strict: bool, count: int, what: str) -> str | None:
+    """Why `--strict` makes exit code 1 of so many things; None where it was not given, or there are none."""
+    return f"--strict: {count:,} {what}" if strict and count else None
+
+
 USUAL = Common()
+_PROCESSES = "Parts of the work at a time, such as scenes or videos; 0 for all processors. [default: 1; of a cluster all]"
+_WIDE = "Parts of the work at a time, such as scenes or videos. [default: as many as there are processors]"
+_AT_A_TIME = Parameter(validator=validate_range(0, 10_000), show_default=False)
 _ON = (
     "Where the work is done: local, by processes of this machine; ray, by the cluster that RAY_ADDRESS names or that runs "
     "here, else by one that is started; ray://HOST:PORT, by one elsewhere. Ray comes with roadaware[scale]."
@@ -182,26 +190,37 @@ _PART_SECONDS = (
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Spread:
-    """Where the parts of long work are done."""
+    """How many parts of long work are done at a time, and where."""
 
+    processes: Annotated[int | None, Parameter(help=_PROCESSES), _AT_A_TIME] = None
     on: Annotated[str, Parameter(help=_ON)] = "local"
     part_seconds: Annotated[float | None, Parameter(help=_PART_SECONDS)] = None
 
-    def gather(self, processes: int | None, usual: int = 0) -> Workers:
+    def gather(self, usual: int = 1, least: int = 0) -> Workers:
         """The workers that are asked for.
 
         Args:
-            processes: as of `--processes`; None where it was not given.
-            usual: its default on this machine, 0 for all processors; of a cluster it is all of them.
+            usual: how many by default on this machine, 0 for all processors; of a cluster it is all of them.
+            least: that may be asked for; 0 for all processors.
 
         Raises:
-            UsageError: if there is no such place to work, Ray is not installed, or the limit is none.
+            UsageError: if there is no such place to work, Ray is not installed, or a number is out of range.
         """
-        wanted = (usual if self.on == "local" else 0) if processes is None else processes
+        if self.processes is not None and self.processes < least:
+            raise UsageError(f"--processes is {least} or more, not {self.processes}")
+        wanted = (usual if self.on == "local" else 0) if self.processes is None else self.processes
         return Workers(self.on, wanted, self.part_seconds)
 
 
-LOCAL = Spread()
+@Parameter(name="*")
+@dataclass(frozen=True)
+class WideSpread(Spread):
+    """The same, of work that takes all processors by default."""
+
+    processes: Annotated[int | None, Parameter(help=_WIDE), _AT_A_TIME] = None
+
+
+LOCAL, ALL_LOCAL = Spread(), WideSpread()
 
 
 @dataclass(frozen=True)

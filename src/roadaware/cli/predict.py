@@ -22,11 +22,9 @@ from roadaware.cli.networks import (
     add_event_head,
     build_run_name,
     select_detector,
-    select_device,
     show_resumable,
 )
 from roadaware.cli.options import (
-    AT_A_TIME_OR_ALL,
     LOCAL,
     ConfigName,
     Outcome,
@@ -35,6 +33,7 @@ from roadaware.cli.options import (
     Several,
     Spread,
     Switch,
+    describe_strict,
     validate_range,
 )
 from roadaware.config import digest, to_dict
@@ -73,7 +72,6 @@ _CLIP = "Frames of a clip, 8 or 32 as published; a causal network needs none. [d
 _BATCH = "Clips, or frames of a causal network, that are looked at together."
 _OBJECTS = "Folder of an object detector of transformers: its boxes, scored by the network."
 _MEAN = "What is averaged of several networks."
-_PROCESSES = "Videos that are looked at at the same time. [default: 1; on Ray all processors]"
 _TASKS = ("objects", "zero-shot")
 _USUAL = ("model.safetensors", "model")
 """Names of weights that say nothing: then that of their folder does."""
@@ -101,7 +99,6 @@ def predict(
     events: EventsOption = None,
     device: Device = "auto",
     precision: Precision = "fp32",
-    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if a video was refused."), Switch] = False,
@@ -125,7 +122,7 @@ def predict(
     for name, value in (("--threshold", threshold), ("--nms", nms)):
         if not 0 <= value <= 1:
             raise UsageError(f"{name} lies from 0 to 1, not {value:g}")
-    workers = spread.gather(processes, usual=1)
+    workers = spread.gather()
     rule = DetectRule.reference() if config == "reference" else DetectRule()
     rule = replace(rule, min_agentness=threshold, nms_iou=None if nms == 1 else nms, top=top)
     named = [resolve_weights(path, _TASKS) for path in weights]
@@ -142,7 +139,23 @@ def predict(
         more |= {"mean": mean, "batch": batch, "texts": split_texts(texts)}
         open_detector = partial(_open_detector, files, rule, clip, device, precision, more)
         detector = open_detector()
-    settings = _settings(files, rule, more, detector, precision)
+    from roadaware.models.loading import digest_model_files  # torch, which the detector has loaded by now
+
+    # What the detections depend on; where and how many at a time they are made is not among it.
+    digests = [digest_model_files(path) for path in files]
+    settings: dict[str, Any] = {"weights": digests, "rule": to_dict(rule)}
+    if boxes is not None:
+        settings["objects"] = digest_model_files(boxes)
+    if isinstance(words := getattr(detector, "texts", None), tuple):
+        settings["texts"] = list(words)
+    if choice.views is not None:
+        settings["views"] = to_dict(choice.views)
+    if len(files) > 1:
+        settings["mean"] = mean
+    if not detector.causal:
+        settings["clip"] = detector.window
+    if precision != "fp32":
+        settings["precision"] = precision
     # Boxes of another detector have scores of their own: a network's advice is not on them.
     advice = read_advice(files) if boxes is None else Advice()
     if not asked.still:
@@ -178,7 +191,7 @@ def predict(
         "refused": dict(run.failed),
         "still_pictures": asked.still,
     }
-    failed = f"--strict: {len(run.failed)} videos were refused" if strict and run.failed else None
+    failed = describe_strict(strict, len(run.failed), "videos were refused")
     return Outcome(format_predictions(data, detector), data, failed)
 
 
@@ -206,7 +219,7 @@ def _open_detector(
     precision: str,
     more: dict[str, Any],
 ) -> VideoDetector:
-    from roadaware.models.devices import set_threads
+    from roadaware.models.devices import select_device, set_threads
     from roadaware.models.loading import open_videos
 
     place, dtype = select_device(device, precision)
@@ -225,26 +238,4 @@ def _open_with_events(
 ) -> VideoDetector:
     """In a worker: the detector with the event head, of which a word was said already."""
     found: VideoDetector = setup.add_event_head(events, open_detector(), linker)
-    return found
-
-
-def _settings(
-    files: Sequence[Path], rule: DetectRule, more: dict[str, Any], detector: VideoDetector, precision: str
-) -> dict[str, Any]:
-    """What the detections depend on; where and how many at a time they are made is not among it."""
-    from roadaware.models.loading import digest_model_files
-
-    found: dict[str, Any] = {"weights": [digest_model_files(path) for path in files], "rule": to_dict(rule)}
-    if more["objects"] is not None:
-        found["objects"] = digest_model_files(more["objects"])
-    if isinstance(texts := getattr(detector, "texts", None), tuple):
-        found["texts"] = list(texts)
-    if more["views"] is not None:
-        found["views"] = to_dict(more["views"])
-    if len(files) > 1:
-        found["mean"] = more["mean"]
-    if not detector.causal:
-        found["clip"] = detector.window
-    if precision != "fp32":
-        found["precision"] = precision
     return found

@@ -14,7 +14,7 @@ from roadaware.analysis.evaluation.corner_cases import open_truth
 from roadaware.cli import console, outputs
 from roadaware.cli.networks import VideoSource
 from roadaware.cli.options import (
-    AT_A_TIME_OR_ALL,
+    CONTINUED,
     LOCAL,
     DatasetKind,
     Outcome,
@@ -60,8 +60,8 @@ from roadaware.scenes.tables import Scenes
 from roadaware.tasks.prediction_runs import TABLES
 
 _DIR = "A dataset with sweeps and calibration: KITTI, nuScenes, ONCE, or synthetic scenes."
-_OUT = "Where proposals go: a new or empty folder, or one of the same command, which is continued."
 _READER = "Name of the dataset's reader. [default: detected from its files]"
+_SPLIT = "Only the videos of this split."
 _SEMANTICS = (
     "What pixels show, to remove background: `truth` of synthetic scenes, `erring` for it with the faults "
     "of a segmenter, or a folder of grey PNGs, "
@@ -77,7 +77,7 @@ _CONFIG = (
     "What is changed by --set: default (several ways to cluster, a learnt score), angle (one way, as up to 0.9), "
     "reference (the steps as the paper has them)."
 )
-_MOST = "Boxes of an image that are kept, the best first; 0 for all. [default: the configuration's, 25]"
+_TOP = "Boxes of an image that are kept, the best first; 0 for all. [default: the configuration's, 25]"
 _TRACK = (
     "Also follow proposals over the sweeps of each video; needs poses of the vehicle (nuScenes, synthetic scenes), "
     "or --odometry."
@@ -91,7 +91,6 @@ _FORMS = (
     "labelcloud (a JSON for each image)."
 )
 _STAGE = "After which step: initial (geometry alone), intermediate (background removed), final."
-_PROCESSES = "Parts of 64 images at a time; 0 for as many as there are cores. [default: 1; of a cluster all]"
 STRICT = "Exit with 1 if images were left out, or rows or files of the set refused."
 _DRAW = "Also draw every step for the first so many images that have a proposal."
 
@@ -100,21 +99,20 @@ def propose(
     dataset: Annotated[Path, Parameter(help=_DIR)],
     /,
     *,
-    out: Annotated[Path, Output, Parameter(help=_OUT), outputs.PROPOSALS],
+    out: Annotated[Path, Output, Parameter(help=CONTINUED), outputs.PROPOSALS],
     reader: Annotated[DatasetKind | None, Parameter(help=_READER)] = None,
-    split: Annotated[str | None, Parameter(help="Only the videos of this split.")] = None,
+    split: Annotated[str | None, Parameter(help=_SPLIT)] = None,
     semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
     detections: Annotated[str | None, Parameter(help=_DETECTIONS)] = None,
     objects: Annotated[Path | None, Parameter(help=_OBJECTS)] = None,
     stage: Annotated[Literal["initial", "intermediate", "final"], Parameter(help=_STAGE)] = "final",
     config: Annotated[Literal["default", "angle", "reference"], Parameter(help=_CONFIG)] = "default",
     knob: Annotated[tuple[str, ...], Parameter(name="--set", help=_KNOB), Several] = (),
-    most: Annotated[int | None, Parameter(help=_MOST, validator=validate_range(0, 100_000))] = None,
+    top: Annotated[int | None, Parameter(help=_TOP, validator=validate_range(0, 100_000))] = None,
     track: Annotated[bool, Parameter(help=_TRACK), Switch] = False,
     odometry: Annotated[bool, Parameter(help=_ODOMETRY), Switch] = False,
     forms: Annotated[tuple[CuboidForm, ...], Parameter(name="--as", help=_FORMS), Several] = (),
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
-    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
@@ -130,7 +128,7 @@ def propose(
 
         roadaware propose runs/synthetic --semantics truth --detections truth --output proposals
 
-        roadaware propose KITTI --output proposals --draw 4 --most 10 --as kitti
+        roadaware propose KITTI --output proposals --draw 4 --top 10 --as kitti
 
         roadaware propose NUSCENES --output proposals --track --as nuscenes
 
@@ -138,7 +136,7 @@ def propose(
 
         roadaware propose KITTI --objects street-small --output proposals
     """
-    workers = spread.gather(processes, usual=1)
+    workers = spread.gather()
     if objects is not None:
         if detections is not None:
             raise UsageError("common objects come of --detections or of --objects, not of both")
@@ -147,8 +145,8 @@ def propose(
         predict((objects,), videos=[dataset], source=VideoSource(reader=reader, split=split), out=folder)
         detections = str(folder / TABLES)
     chosen = configure_copg(knob, config)
-    if most is not None:
-        chosen = dataclasses.replace(chosen, most=most or None)
+    if top is not None:
+        chosen = dataclasses.replace(chosen, most=top or None)
     order = build_order(
         dataset,
         reader=reader,
@@ -223,31 +221,21 @@ def propose(
 
 # `roadaware ablate`: what each parameter of the proposals does, beside what is printed.
 
-_ABLATE_DIR = "A dataset with sweeps and calibration: synthetic scenes, or KITTI, nuScenes, ONCE."
-_ABLATE_OUT = "Where results go: a new or empty folder, or one of the same command, which is continued."
-_ABLATE_READER = "Name of the dataset's reader. [default: detected from its files]"
 _GRID = (
     "NAME=V1,V2: parameters and values instead of those of the paper's Tables 5 to 7, such as theta_deg=4,8; "
     "several may follow, and background=road+sky,sky. A configuration's own value is always among them."
 )
 _ABLATE_CONFIG = "Whose parameters are varied: default, reference or both."
-_ABLATE_SEMANTICS = (
-    "What pixels show: `truth` or `erring` of synthetic scenes, or a folder of masks, as for `propose`."
-)
-_ABLATE_DETECTIONS = (
-    "Common objects: `truth` or `erring` of synthetic scenes, or saved predictions, as for `propose`."
-)
 _TRUTH = "What proposals are judged against; the set's own boxes, where they say which are corner cases."
-_ABLATE_PROCESSES = "Parts at a time; 0 for as many as there are cores. [default: 1; of a cluster all]"
 CSV, JSON, SVG, PNG = "knobs.csv", "knobs.json", "knobs.svg", "knobs.png"
 TIMING = "timing.json"
 
 
 def ablate(
-    dataset: Annotated[Path, Parameter(help=_ABLATE_DIR)],
+    dataset: Annotated[Path, Parameter(help=_DIR)],
     /,
     *,
-    out: Annotated[Path, Output, Parameter(help=_ABLATE_OUT), outputs.ABLATION],
+    out: Annotated[Path, Output, Parameter(help=CONTINUED), outputs.ABLATION],
     grid: Annotated[tuple[str, ...], Parameter(help=_GRID, show_default=False), Several] = (),
     config: Annotated[
         tuple[Literal["default", "angle", "reference"], ...], Parameter(help=_ABLATE_CONFIG), Several
@@ -255,14 +243,13 @@ def ablate(
         "angle",
         "reference",
     ),
-    reader: Annotated[DatasetKind | None, Parameter(help=_ABLATE_READER)] = None,
-    split: Annotated[str | None, Parameter(help="Only the videos of this split.")] = None,
-    semantics: Annotated[str | None, Parameter(help=_ABLATE_SEMANTICS)] = None,
-    detections: Annotated[str | None, Parameter(help=_ABLATE_DETECTIONS)] = None,
+    reader: Annotated[DatasetKind | None, Parameter(help=_READER)] = None,
+    split: Annotated[str | None, Parameter(help=_SPLIT)] = None,
+    semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
+    detections: Annotated[str | None, Parameter(help=_DETECTIONS)] = None,
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     draws: Resamples = 1000,
     seed: Seed = 0,
-    processes: Annotated[int | None, Parameter(help=_ABLATE_PROCESSES), AT_A_TIME_OR_ALL] = None,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
@@ -280,7 +267,7 @@ def ablate(
         roadaware ablate synthetic --config angle --grid theta_deg=4,8 standing_m=0,1 \\
             --output few
     """
-    workers = spread.gather(processes, usual=1)
+    workers = spread.gather()
     rows, left_out = build_cells(
         tuple(dict.fromkeys(config)),
         parse_grid(grid) if grid else GRID,

@@ -36,6 +36,7 @@ from roadaware.scenes.store import is_saved, save
 
 _DATASET = f"Which dataset it is: {', '.join(READERS)}. May be left out: then it is known by its content."
 _FOLDER = "Save the tables here, as Parquet files with a meta.json."
+_OPTION = OPTION.replace(" or ", ", appearance=true (JAAD's appearance tags) or ")
 _VERIFY = "Compare contents, not times and sizes, before the cache is believed."
 _MEDIA = (
     "Folder with the videos of one's own annotations (AVA, VidVRD, HC-STVG, VGG-SS, YOLO ...): boxes and "
@@ -52,9 +53,8 @@ def read(
     folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.TABLES] = None,
     overwrite: Overwrite = False,
     verify: Annotated[bool, Parameter(help=_VERIFY), Switch] = False,
-    cache: Annotated[bool, Parameter(help="Use and fill the cache.", negative="--no-cache")] = True,
-    appearance: Annotated[bool, Parameter(help="Read the appearance tags too (JAAD)."), Switch] = False,
-    option: Annotated[tuple[str, ...], Parameter(help=OPTION), Several] = (),
+    no_cache: Annotated[bool, Parameter(help="Neither use nor fill the cache."), Switch] = False,
+    option: Annotated[tuple[str, ...], Parameter(help=_OPTION), Several] = (),
     columns: Annotated[tuple[str, ...], Parameter(help=COLUMNS), Several, Stated] = (),
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
@@ -78,12 +78,12 @@ def read(
     """
     if path is None:
         dataset, path = _detect(dataset)
-    options: dict[str, Any] = {"cache": cache, "verify": verify}
+    options: dict[str, Any] = {"cache": not no_cache, "verify": verify}
     if (option or columns) and not is_saved(path):
         reading = add_columns(dataset, parse_reader_options(dataset, option), columns)
-        options |= {**reading, "cache": False}
-    if appearance:
-        options["appearance"] = True
+        # What others than switches name may lie outside of what the cache watches.
+        switches = all(isinstance(value, bool) for value in reading.values())
+        options |= {**reading, "cache": not no_cache and switches}
     started_s = time.monotonic()
     scenes = open_dataset(dataset, path, **options)
     if media is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,7 +13,6 @@ from cyclopts import Parameter
 from roadaware.analysis.compare import compare_released
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
-    AT_A_TIME,
     LOCAL,
     USUAL,
     Common,
@@ -27,7 +26,7 @@ from roadaware.cli.options import (
 )
 from roadaware.cli.outputs import check_paths
 from roadaware.cli.results import write_page
-from roadaware.config import to_dict
+from roadaware.config import change_fields, check_range, to_dict
 from roadaware.datasets.loading import SYNTHETIC, open_dataset
 from roadaware.errors import UsageError
 from roadaware.io import folders
@@ -52,12 +51,10 @@ _DATA = (
     "Folder that holds jaad/ and pie/; when, contest, minds: JAAD itself; trajectories: folder of jaad/ and kitti_tracking/, "
     "or JAAD itself; abroad: the folder of a `cross-dataset`. [default: ROADAWARE_DATA_DIR]"
 )
-_BASELINES = "Train the models without pixels and show them beside."
 _SCENES = (
     "crowd, trajectories, when: a simulated folder with the splits default/train and default/val. decisions, minds: where "
     "their scenes lie, or are simulated to; one folder serves both. [default: scenes/ in the folder of the study]"
 )
-_TOWNS = "decisions, minds: simulated towns to learn from; twice as many judge."
 _UNSEEN = "crowd, trajectories, when: a simulated folder of a town that is not learnt from; all of its scenes are judged."
 _OUT = (
     "All but iv2024: folder of the study; the same command goes on there. [default: "
@@ -68,15 +65,33 @@ _DOMAINS = (
     "continual, countries: tables in place of simulated towns, NAME=FOLDER with commas between: what `roadaware read` saved, "
     "or `roadaware simulate` made. The stream of continual takes them in this order; countries takes two."
 )
-_MEMORY = "continual: tubes that the reservoir of replay holds."
-_STEPS = "crowd: steps of each task."
 _ROWS = (
     "crowd: rows with commas: alone,shared,blocks-2,blocks-4,random-paths,shuffled. contest: predictors with commas, such as "
     "'logistic,boosting,hazard trees,steady'. [default: all]"
 )
-_BUDGET = "contest: configurations that each predictor tries on validation."
-_PROCESSES = "crowd: trainings side by side. [default: 1; of a cluster as many as it has processors]"
-_SET = "crowd: fields of the recipe configs/crowd/intellicare.yaml, such as model.weights=trunk.safetensors."
+_SET = (
+    "FIELD=VALUE. iv2024: baselines=false trains no models without pixels to show beside. crowd: steps (800) of each task, "
+    "and fields of the recipe configs/crowd/intellicare.yaml, such as model.weights=trunk.safetensors. contest: budget (8), "
+    "configurations that each predictor tries on validation. continual: memory (400), tubes that the reservoir of replay "
+    "holds. decisions, minds: towns (120) to learn from; twice as many judge."
+)
+
+
+@dataclass(frozen=True)
+class StudySettings:
+    """What `--set` changes of an experiment itself."""
+
+    baselines: bool = True
+    steps: int = 800
+    budget: int = 8
+    memory: int = 400
+    towns: int = 120
+
+    def __post_init__(self) -> None:
+        check_range("steps", self.steps, 1, 10_000_000)
+        check_range("budget", self.budget, 1, 10)
+        check_range("memory", self.memory, 1, 100_000)
+        check_range("towns", self.towns, 4, 100_000)
 
 
 @Parameter(name="*")
@@ -87,19 +102,14 @@ class StudyOptions:
     data: Annotated[Path | None, Parameter(help=_DATA)] = None
     html: Html = None
     draws: Resamples = 1000
-    baselines: Annotated[bool, Parameter(help=_BASELINES, negative="--no-baselines")] = True
     scenes: Annotated[Path | None, Parameter(help=_SCENES)] = None
     unseen: Annotated[Path | None, Parameter(help=_UNSEEN)] = None
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.STUDY] = None
     seeds: Annotated[int, Parameter(help=_SEEDS, validator=validate_range(1, 1000))] = 3
-    towns: Annotated[int, Parameter(help=_TOWNS, validator=validate_range(4, 100_000))] = 120
-    steps: Annotated[int, Parameter(help=_STEPS, validator=validate_range(1, 10_000_000))] = 800
     rows: Annotated[str | None, Parameter(help=_ROWS)] = None
-    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME] = None
     spread: Spread = LOCAL
-    budget: Annotated[int, Parameter(help=_BUDGET, validator=validate_range(1, 10))] = 8
     domains: Annotated[str | None, Parameter(help=_DOMAINS)] = None
-    memory: Annotated[int, Parameter(help=_MEMORY, validator=validate_range(1, 100_000))] = 400
+    settings: Annotated[StudySettings, Parameter(parse=False)] = StudySettings()
     changes: Annotated[tuple[str, ...], Parameter(parse=False)] = ()
     common: Annotated[Common, Parameter(parse=False)] = USUAL
 
@@ -218,7 +228,7 @@ def reproduce(
 
         roadaware reproduce when --data JAAD-JAAD_2.0.zip --output runs/when
 
-        roadaware reproduce contest --data JAAD-JAAD_2.0.zip --budget 4 --rows 'logistic,boosting,hazard trees,steady'
+        roadaware reproduce contest --data JAAD-JAAD_2.0.zip --set budget=4 --rows 'logistic,boosting,hazard trees,steady'
 
         roadaware reproduce trajectories --data DATA --scenes town --unseen other-town --output runs/trajectories
 
@@ -232,7 +242,13 @@ def reproduce(
 
         roadaware reproduce minds --scenes runs/decisions/scenes --output runs/minds
     """
-    asked = replace(asked, changes=tuple(changes or ()), common=common)
+    named = [each.name for each in fields(StudySettings)]
+    own = [each for each in changes or () if each.partition("=")[0] in named]
+    others = tuple(each for each in changes or () if each not in own)
+    if others and experiment != "crowd":
+        raise UsageError(f"--set: {experiment} has no {others[0]!r}; fields are {', '.join(named)}")
+    settings = change_fields(StudySettings(), own, experiment)
+    asked = replace(asked, settings=settings, changes=others, common=common)
     if experiment == "iv2024":
         return _repeat_iv2024(asked)
     name, form, run = _STUDIES[experiment]
@@ -251,7 +267,7 @@ def reproduce(
 def _repeat_iv2024(asked: StudyOptions) -> Outcome:
     source, draws = _find_data_folder(asked.data), asked.draws
     asked.check(data=source)
-    found = reproduce_folder(source, draws=draws, baselines=asked.baselines)
+    found = reproduce_folder(source, draws=draws, baselines=asked.settings.baselines)
     pairs = []
     if draws:
         with console.log_step("comparing with the released scores"):
@@ -331,7 +347,7 @@ def _hold_contest(asked: StudyOptions) -> Shown:
 
     source, seeds = _find_jaad(asked.data), tuple(range(asked.seeds))
     asked.check(data=source)
-    how: dict[str, Any] = {"names": asked.names, "budget": asked.budget, "draws": asked.draws}
+    how: dict[str, Any] = {"names": asked.names, "budget": asked.settings.budget, "draws": asked.draws}
     with console.show_progress("contest") as progress:
         found = run_contest("jaad", source, asked.folder, seeds=seeds, progress=progress, **how)
     with console.log_step("comparing in pairs"):
@@ -411,7 +427,9 @@ def _open_domains(asked: StudyOptions) -> list[EventDomain] | None:
 def _study_continual(asked: StudyOptions) -> Shown:
     how: dict[str, Any] = {"domains": _open_domains(asked), "seeds": asked.seeds, "draws": asked.draws}
     with console.show_progress("continual learning") as progress:
-        found = run_continual_study(asked.folder, memory_tubes=asked.memory, progress=progress, **how)
+        found = run_continual_study(
+            asked.folder, memory_tubes=asked.settings.memory, progress=progress, **how
+        )
     names = ", ".join(each.name for each in found.experiences)
     section, text = build_continual_section(found), format_continual_study(found)
     return Shown(text, section, found.as_dict(), "Continual event detection", names)
@@ -430,7 +448,7 @@ def _study_decisions(asked: StudyOptions) -> Shown:
     from roadaware.reports.decisions import build_decision_section, format_decision_study
 
     asked.check()
-    how: dict[str, Any] = {"scenes": asked.scenes, "towns": asked.towns, "seeds": asked.seeds}
+    how: dict[str, Any] = {"scenes": asked.scenes, "towns": asked.settings.towns, "seeds": asked.seeds}
     with console.show_progress("decisions") as progress:
         found = run_decision_study(asked.folder, draws=asked.draws, progress=progress, **how)
     towns = f"{found.scenes['test']} unseen simulated towns"
@@ -445,7 +463,7 @@ def _study_minds(asked: StudyOptions) -> Shown:
     # JAAD is only looked for where somebody said where data lies: towns alone need none.
     source = _find_jaad(asked.data) if asked.data or os.environ.get("ROADAWARE_DATA_DIR") else None
     asked.check(data=source)
-    how: dict[str, Any] = {"scenes": asked.scenes, "towns": asked.towns, "seeds": asked.seeds}
+    how: dict[str, Any] = {"scenes": asked.scenes, "towns": asked.settings.towns, "seeds": asked.seeds}
     with console.show_progress("minds") as progress:
         jaad = None if source is None else open_dataset("jaad", source)
         found = run_mind_study(asked.folder, jaad=jaad, draws=asked.draws, progress=progress, **how)
@@ -459,10 +477,10 @@ def _ablate_crowds(asked: StudyOptions) -> Shown:
         raise UsageError(
             "no scenes: say --scenes DIR, a folder that `roadaware simulate --preset chaos` made"
         )
-    workers = asked.spread.gather(asked.processes, usual=1)
+    workers = asked.spread.gather(least=1)
     asked.check(scenes=asked.scenes, unseen=asked.unseen)
     rows: Any = tuple(ROWS) if asked.names is None else tuple(asked.names)
-    how: dict[str, Any] = {"seeds": asked.seeds, "steps": asked.steps, "draws": asked.draws}
+    how: dict[str, Any] = {"seeds": asked.seeds, "steps": asked.settings.steps, "draws": asked.draws}
     study = CrowdStudy(scenes=asked.scenes, unseen=asked.unseen, rows=rows, changes=asked.changes, **how)
     with console.show_progress("crowds") as progress:
         found = run_study(study, asked.folder, workers=workers, progress=progress)

@@ -19,8 +19,10 @@ from roadaware.cli.options import (
     Switch,
     add_commands,
     create_app,
+    describe_strict,
     validate_range,
 )
+from roadaware.config import change_fields
 from roadaware.corner_cases.sources import SemanticSource
 from roadaware.datasets.loading import open_saved_predictions
 from roadaware.errors import UsageError
@@ -36,8 +38,11 @@ Classes = Literal["base", "2022"]
 _TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or synthetic scenes."
 _FIT_DETECTIONS = "Saved predictions with a score for each class, as `predict` writes them, of those images."
 _OUT_FIT = "The file that the re-scorer is written to."
-_FORM = "`softplus` for a sigmoid for each class, `logsumexp` for a softmax, as ORE."
-_MIN_IOU = "Overlap from which on a detection is of an object, or of a proposal."
+_ENERGY = (
+    "FIELD=VALUE: form (softplus for a sigmoid for each class, the default; logsumexp for a softmax, as ORE), temperature "
+    "(1.5) that logits are divided by."
+)
+_IOU = "Overlap from which on a detection is of an object, or of a proposal."
 _CLASSES = "Which classes are common, as in `evaluate corner-cases`. [default: by the ground truth]"
 _DATASET = "The images: synthetic scenes, KITTI, nuScenes, ONCE, saved tables, or a COCO file."
 _PICTURES = "Folder that the paths of images start at. [default: that of the dataset]"
@@ -46,13 +51,17 @@ _WEIGHTS = "Image weights of vgg16 or resnet50; without them they are drawn from
 _SEMANTICS = "What pixels show, as in `propose`: background is then cropped where a map says so."
 _PROPOSALS = "Saved proposals of these images: those that lie on no object are kept as background."
 _SIZE = "Features that the bank keeps at most."
-_NEIGHBOURS = "Nearest features whose distances are averaged."
+_MEMORY = (
+    "FIELD=VALUE: neighbours (3), the nearest features whose distances are averaged; background (4), crops of background "
+    "from each image at most; min_side_px (8), below which boxes are not taken; and others of MemoryConfig."
+)
 _FIT = "Files that `rescore fit-energy` or `fit-memory` wrote; several are applied one after the other."
 _APART = "For memory banks, and so that energies fitted on other images of the same videos are refused."
 _DETECTIONS = "For energies: what the detector says of the images of the proposals."
 _COMBINE = "The new score: the old one times what is found (product), or what is found (alone)."
 _LEAK = "Go on although the re-scorer was fitted on some of these images or videos; the result says so."
-_STRICT = "Exit with 1 if images could not be opened."
+_UNOPENED = "images could not be opened"
+_STRICT = f"Exit with 1 if {_UNOPENED}."
 _STRICT_ROWS = "Exit with 1 if rows or files of truth or detections were refused."
 _OUT = "Where the re-scored proposals go: a new or empty folder."
 
@@ -83,9 +92,8 @@ def fit_energy(
     detections: Annotated[list[Path], Parameter(help=_FIT_DETECTIONS), Several],
     out: Annotated[Path, Output, Parameter(help=_OUT_FIT), outputs.MODEL],
     kind: Annotated[str, Parameter(help="The labels whose scores are taken.")] = "agent",
-    form: Annotated[Literal["softplus", "logsumexp"], Parameter(help=_FORM)] = "softplus",
-    temperature: Annotated[float, Parameter(help="That logits are divided by.")] = 1.5,
-    min_iou: Annotated[float, Parameter(help=_MIN_IOU)] = 0.5,
+    iou: Annotated[float, Parameter(help=_IOU)] = 0.5,
+    changes: Annotated[tuple[str, ...], Parameter(name="--set", help=_ENERGY), Several, Stated] = (),
     classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT_ROWS), Switch] = False,
 ) -> Outcome:
@@ -102,7 +110,7 @@ def fit_energy(
     from roadaware.corner_cases.known_objects import Matching, fit_known
     from roadaware.corner_cases.scorers import EnergyConfig
 
-    config, matching = EnergyConfig(form, temperature), Matching(kind, min_iou)
+    config, matching = change_fields(EnergyConfig(), changes, "the energy"), Matching(kind, iou)
     _check_pairs(truth, detections, "--truth", "--detections")
     sets = [
         (open_labelled_truth(one, classes), open_saved_predictions(other))
@@ -110,9 +118,8 @@ def fit_energy(
     ]
     with console.log_step("fitting"):
         fitted = fit_known(sets, config, matching)
-    refused = sum(len(each.rejected) for pair in sets for each in pair) if strict else 0
-    failed = f"--strict: {refused:,} rows or files were refused" if refused else None
-    return _save_fitted(fitted, out, failed)
+    refused = sum(len(each.rejected) for pair in sets for each in pair)
+    return _save_fitted(fitted, out, describe_strict(strict, refused, "rows or files were refused"))
 
 
 def fit_memory(
@@ -126,7 +133,7 @@ def fit_memory(
     proposals: Annotated[list[Path] | None, Parameter(help=_PROPOSALS), Several] = None,
     images: Annotated[list[Path] | None, Parameter(name="--media", help=_PICTURES), Several, Stated] = None,
     size: Annotated[int, Parameter(help=_SIZE, validator=validate_range(1, 1_000_000))] = 1000,
-    neighbours: Annotated[int, Parameter(help=_NEIGHBOURS, validator=validate_range(1, 1000))] = 3,
+    changes: Annotated[tuple[str, ...], Parameter(name="--set", help=_MEMORY), Several, Stated] = (),
     seed: Annotated[int, Parameter(help="Of what is drawn.", validator=validate_range(0, 2**32 - 1))] = 0,
     classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
@@ -144,7 +151,7 @@ def fit_memory(
     from roadaware.corner_cases.scorers import MemoryConfig
     from roadaware.tasks.unknown_memory import CommonMemory, fit_crops, load_crop_encoder
 
-    config = MemoryConfig(size=size, neighbours=neighbours, seed=seed)
+    config = change_fields(MemoryConfig(size=size, seed=seed), changes, "the memory")
     looker = load_crop_encoder(features, weights, seed=seed)
     _check_pairs(dataset, images, "DATASET", "--media")
     _check_pairs(dataset, proposals, "DATASET", "--proposals")
@@ -156,7 +163,7 @@ def fit_memory(
         sets.append(CommonMemory(scenes, root, shown, held))
     with console.show_progress("looking at crops") as seen:
         fitted = fit_crops(sets, looker, config, progress=seen)
-    return _save_fitted(fitted, out, _describe_unopened(fitted.about["refused"]) if strict else None)
+    return _save_fitted(fitted, out, describe_strict(strict, fitted.about["refused"], _UNOPENED))
 
 
 def _save_fitted(fitted: Fitted, out: Path, failed: str | None) -> Outcome:
@@ -166,11 +173,6 @@ def _save_fitted(fitted: Fitted, out: Path, failed: str | None) -> Outcome:
     save_fitted(out, fitted)
     console.print_note(f"wrote {out}")
     return Outcome(format_fitted(fitted, out), {"file": str(out), **fitted.describe()}, failed)
-
-
-def _describe_unopened(images: int) -> str | None:
-    """What `--strict` turns into exit code 1, in words."""
-    return f"--strict: {images:,} images could not be opened" if images else None
 
 
 def apply(
@@ -262,7 +264,8 @@ def apply(
     save(held, out, overwrite=overwrite)
     console.print_note(f"wrote {out}")
     data = {"folder": str(out), "proposals": len(held.boxes), "combine": combine, "rescored": lines}
-    failed = _describe_unopened(sum(sum(each["refused"].values()) for each in lines)) if strict else None
+    unopened = sum(sum(each["refused"].values()) for each in lines)
+    failed = describe_strict(strict, unopened, _UNOPENED)
     return Outcome(format_rescored(out, lines, len(held.boxes)), data, failed)
 
 

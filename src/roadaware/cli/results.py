@@ -125,21 +125,6 @@ ImageSize = Annotated[str, Parameter(help=_SIZE)]
 # Where results go: a folder, a page.
 
 
-def write_result(folder: Path, files: Mapping[str, bytes], *, overwrite: bool, also: str = "") -> None:
-    """Write the files of a result and their report at once, and say where they are.
-
-    Args:
-        folder: of the result.
-        files: name to content, `report.html` among them.
-        overwrite: replace an earlier result there.
-        also: a file to name besides the report, as `list: list.csv`.
-    """
-    folders.write_result_folder(folder, files, overwrite=overwrite)
-    what, _, name = also.partition(": ")
-    named = f"{what}: {folder / name}, " if name else ""
-    console.print_note(f"wrote {folder} ({named}report: {folder / 'report.html'})")
-
-
 def write_page(path: Path, page: str) -> None:
     """Write a page, and say where it is."""
     folders.write_text(path, page)
@@ -148,32 +133,53 @@ def write_page(path: Path, page: str) -> None:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Kept:
-    """Where a result is kept."""
+class ResultFolder:
+    """The folder that a result is kept in."""
 
-    html: Html = None
     folder: Annotated[
         Path | None,
-        Parameter(help="Write the run here: settings, results, the rows behind them, report."),
+        Parameter(help="Write the result into this folder: settings, tables, a page."),
         Output,
         outputs.RESULT,
     ] = None
     overwrite: Overwrite = False
+
+    def write(self, files: Mapping[str, bytes], also: str = "") -> None:
+        """Write the files of a result and their report at once, and say where they are; nothing without a folder.
+
+        Args:
+            files: name to content, `report.html` among them.
+            also: a file to name besides the report, as `list: list.csv`.
+        """
+        if self.folder is None:
+            return
+        folders.write_result_folder(self.folder, files, overwrite=self.overwrite)
+        what, _, name = also.partition(": ")
+        named = f"{what}: {self.folder / name}, " if name else ""
+        console.print_note(f"wrote {self.folder} ({named}report: {self.folder / 'report.html'})")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Kept(ResultFolder):
+    """Where a result is kept: a folder, a page, both or neither."""
+
+    html: Html = None
 
     @property
     def wanted(self) -> bool:
         """Whether the result is kept at all, and so needs a page."""
         return self.html is not None or self.folder is not None
 
-    def write(self, make_files: Callable[[], Mapping[str, bytes]], page: str) -> None:
-        """Write the folder and the page, those of them that were asked for."""
+    def write_both(self, page: str, make_files: Callable[[], Mapping[str, bytes]]) -> None:
+        """Write the page and the folder, those of them that were asked for."""
         if self.folder is not None:
-            write_result(self.folder, make_files(), overwrite=self.overwrite)
+            self.write(make_files())
         if self.html is not None:
             write_page(self.html, page)
 
 
-NOWHERE = Kept()
+UNKEPT, NOWHERE = ResultFolder(), Kept()
 
 # What a command that wrote something says last: how to look at it.
 

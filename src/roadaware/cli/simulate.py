@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from roadaware.analysis.evaluation.event_inputs import parse_size
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
-    LOCAL,
+    ALL_LOCAL,
+    CONTINUED,
     WHOLE_SEED,
     Outcome,
     Output,
     Several,
-    Spread,
     Stated,
     Switch,
+    WideSpread,
     validate_range,
 )
 from roadaware.datasets import read
@@ -26,7 +26,7 @@ from roadaware.errors import UsageError
 from roadaware.io.folders import make_folder
 from roadaware.reports import terminal
 from roadaware.reports.drawing import draw_video
-from roadaware.simulator.config import Conditions, TimeOfDay, Weather, adapt_scene_config, build_scene_config
+from roadaware.simulator.config import TimeOfDay, Weather, adapt_scene_config, build_scene_config
 from roadaware.simulator.generate import Kept, Order, generate_scenes
 
 _PRESET = (
@@ -34,14 +34,10 @@ _PRESET = (
     "version: the first]"
 )
 _DOMAIN = "The town: city-a, city-b, night-rain, snow-suburb, low-sun. [default: the preset's]"
-_OUT = "Where the scenes go: a new or empty folder, or one of the same command, which is continued."
 _SIZE = "Width and height of the images, even. [default: the preset's]"
-_TIME = "Time of day: day, dusk or night. [default: sampled for each scene; day where --weather is given]"
-_WEATHER = (
-    "clear, overcast, rain, snow or low-sun. [default: sampled for each scene; clear where --time is given]"
-)
+_TIME = "Time of day. [default: sampled for each scene; day where --weather is given]"
+_WEATHER = "Weather of all scenes. [default: sampled for each scene; clear where --time is given]"
 _LIDAR = "Simulate a LiDAR, or none. [default: the preset's]"
-_PROCESSES = "Scenes at a time; 0 for as many as there are cores."
 _TABLES_ONLY = "Render nothing: everybody is a plain block, and only the tables are written, much sooner."
 _SEED = "Of the scenes: the same seed makes the same."
 _MOST_SCENES = 100_000
@@ -49,7 +45,7 @@ _MOST_SCENES = 100_000
 
 def simulate(
     *,
-    out: Annotated[Path, Output, Parameter(help=_OUT), outputs.SIMULATION],
+    out: Annotated[Path, Output, Parameter(help=CONTINUED), outputs.SIMULATION],
     preset: Annotated[str, Parameter(help=_PRESET)] = "road",
     domain: Annotated[str | None, Parameter(help=_DOMAIN)] = None,
     scenes: Annotated[int, Parameter(help="How many.", validator=validate_range(1, _MOST_SCENES))] = 1,
@@ -57,15 +53,14 @@ def simulate(
     seconds: Annotated[float | None, Parameter(help="Length of each scene.")] = None,
     size: Annotated[str | None, Parameter(help=_SIZE)] = None,
     fps: Annotated[float | None, Parameter(help="Frames per second.")] = None,
-    time: Annotated[str | None, Parameter(help=_TIME)] = None,
-    weather: Annotated[str | None, Parameter(help=_WEATHER)] = None,
+    time: Annotated[TimeOfDay | None, Parameter(help=_TIME)] = None,
+    weather: Annotated[Weather | None, Parameter(help=_WEATHER)] = None,
     lidar: Annotated[bool | None, Parameter(help=_LIDAR, negative="--no-lidar")] = None,
     depth: Annotated[bool, Parameter(help="Also keep the distance of every pixel."), Switch] = False,
     no_masks: Annotated[bool, Parameter(help="Keep no masks."), Switch] = False,
     no_sound: Annotated[bool, Parameter(help="A video without sound."), Switch] = False,
     tables_only: Annotated[bool, Parameter(help=_TABLES_ONLY), Switch] = False,
-    processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(0, 10_000))] = 0,
-    spread: Spread = LOCAL,
+    spread: WideSpread = ALL_LOCAL,
 ) -> Outcome:
     """Simulate road scenes: a town, its road users, and what a camera, LiDAR and microphone record.
 
@@ -89,23 +84,13 @@ def simulate(
         fps=fps,
         lidar=False if tables_only else lidar,
         sound=not (no_sound or tables_only),
+        time=time,
+        weather=weather,
     )
-    if time is not None or weather is not None:
-        for said, known, name in ((time, TimeOfDay, "--time"), (weather, Weather, "--weather")):
-            if said is not None and said not in get_args(known):
-                raise UsageError(f"{name} is one of {', '.join(get_args(known))}, not {said!r}")
-        record: dict[str, Any] = {"time": time, "weather": weather}
-        then = replace(
-            config.conditions or Conditions(),
-            **{name: said for name, said in record.items() if said is not None},
-        )
-        if then.time == "night" and then.weather == "low-sun":
-            raise UsageError("the sun is not low at night: choose another --time or --weather")
-        config = replace(config, conditions=then)
     kept = Kept.tables_alone() if tables_only else Kept(masks=not no_masks, depth=depth)
     if tables_only and (depth or lidar):
         raise UsageError("--tables-only draws nothing: leave --depth and --lidar away")
-    order, workers = Order(config, seed, scenes, kept), spread.gather(processes)
+    order, workers = Order(config, seed, scenes, kept), spread.gather(usual=0)
     with console.show_progress("simulating") as shown:
         made = generate_scenes(order, out, workers=workers, progress=shown)
     console.print_note(f"wrote {out}")
@@ -134,7 +119,9 @@ def draw(
         tuple[str, ...], Parameter(help="Names of videos. [default: all]"), Several, Stated
     ] = (),
     frames: Annotated[int, Parameter(help="Images on a sheet.", validator=validate_range(1, 400))] = 12,
-    sheet_only: Annotated[bool, Parameter(help="Write no video."), Switch] = False,
+    no_video: Annotated[
+        bool, Parameter(help="Write no video, the contact sheets alone.", negative=""), Switch
+    ] = False,
 ) -> Outcome:
     """Draw boxes, agents, actions and places on synthetic videos, and a contact sheet of each scene.
 
@@ -145,7 +132,7 @@ def draw(
 
         roadaware draw synthetic
 
-        roadaware draw synthetic --videos road-0000 --frames 24 --sheet-only --output images
+        roadaware draw synthetic --videos road-0000 --frames 24 --no-video --output images
     """
     target = out or folder / "drawn"
     outputs.FOLDER.check(target)
@@ -160,7 +147,7 @@ def draw(
     written: list[str] = []
     with console.show_progress("drawing") as shown:
         for place, name in enumerate(videos or names):
-            written += draw_video(scenes, folder, name, target, frames, film=not sheet_only)
+            written += draw_video(scenes, folder, name, target, frames, film=not no_video)
             shown(place + 1, len(videos or names))
     lines = [
         f"wrote {len(written)} files to {terminal.format_cell(str(target))}",

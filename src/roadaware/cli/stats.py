@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from roadaware.analysis.event_findings import count_refusals, list_warnings
-from roadaware.cli import outputs
-from roadaware.cli.options import DatasetPath, Outcome, Output, Overwrite, Several, Switch
-from roadaware.cli.results import write_result
+from roadaware.cli.options import DatasetPath, Outcome, Several, Switch
+from roadaware.cli.results import UNKEPT, ResultFolder
 from roadaware.datasets.loading import open_dataset
 from roadaware.errors import UsageError
 from roadaware.io import folders
@@ -19,13 +18,9 @@ from roadaware.reports.page import report
 from roadaware.reports.runs import encode_parquet
 from roadaware.reports.terminal import format_cell
 
-if TYPE_CHECKING:
-    pass
-
 _DATASET = "Which dataset it is: road, ucf24, vott, jaad or pie; coda for COCO files about corner cases."
 _CORNER = "With coda: COCO annotations of the corner cases, where they are in a file of their own."
 _CODA = "coda"
-_FOLDER = "Write the counts and a page with bars here."
 
 
 def stats(
@@ -35,8 +30,7 @@ def stats(
     *,
     kinds: Annotated[list[str] | None, Parameter(help="Only these kinds of labels."), Several] = None,
     corner: Annotated[Path | None, Parameter(help=_CORNER)] = None,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
-    overwrite: Overwrite = False,
+    result: ResultFolder = UNKEPT,
     strict: Annotated[bool, Parameter(help="Exit with 1 if rows or files were refused."), Switch] = False,
 ) -> Outcome:
     """Count boxes and tubes by class and split, as ROAD's paper does in Tables 15 to 20, and draw them.
@@ -62,11 +56,11 @@ def stats(
     lines = [f"{n:,} {format_cell(what)}" for what, n in refused.items()]
     named = {"dataset": found.scenes.meta.dataset}
     data = {**named, **found.facts, "dropped": refused, "notes": list(odd)}
-    if folder is not None:
+    if result.folder is not None:
         subtitle = "" if dataset == _CODA else "; ".join(lines)
         page = report([found.section()], title=found.title, subtitle=subtitle)
         files = {f"{name}.parquet": encode_parquet(table) for name, table in found.tables.items()}
         files["report.html"] = page.encode("utf-8", errors="backslashreplace")
-        write_result(folder, folders.add_marker(files, data), overwrite=overwrite)
+        result.write(folders.add_marker(files, data))
     text = "\n\n".join([found.heading, *lines, *map(format_cell, odd), *found.text])
     return Outcome(text, data, f"--strict: {'; '.join(lines)}" if strict and lines else None)

@@ -17,7 +17,6 @@ from roadaware.cli.options import (
     DatasetPath,
     Outcome,
     Output,
-    Overwrite,
     Resamples,
     SampleConfig,
     Seed,
@@ -26,7 +25,7 @@ from roadaware.cli.options import (
     Switch,
     TaskName,
 )
-from roadaware.cli.results import write_result
+from roadaware.cli.results import UNKEPT, ResultFolder
 from roadaware.config import digest
 from roadaware.datasets.loading import sample_dataset
 from roadaware.errors import Terminated, UsageError
@@ -259,7 +258,6 @@ def _among(n: int, shown: console.Progress) -> Callable[[PedestrianRecipe], Call
 # `roadaware baseline`: what boxes alone tell, before anybody looks at a pixel.
 
 _MODELS = "Names of the baselines. [default: all that answer the task]"
-_FOLDER = "Write the runs here: one folder per model, and a report."
 
 
 def baseline(
@@ -272,8 +270,7 @@ def baseline(
     config: SampleConfig = "default",
     draws: Resamples = 1000,
     seed: Seed = 0,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
-    overwrite: Overwrite = False,
+    result: ResultFolder = UNKEPT,
 ) -> Outcome:
     """Train simple models on boxes and vehicle actions alone, and judge them on the test split.
 
@@ -293,10 +290,10 @@ def baseline(
     trained = train_baselines(scenes, task, config, draws=draws, seed=seed, models=model)
     found = [build_baseline_run(item, protocol, draws, seed, config) for item in trained.values()]
     pairs = compare_baselines(found, draws=draws, seed=seed)
-    if folder is not None:
+    if result.folder is not None:
         with console.log_step("report"):
             files = build_baseline_files(found, pairs, f"Baselines: {protocol}")
-        write_result(folder, files, overwrite=overwrite)
+        result.write(files)
     head = f"{protocol}, config {config}: {len(found[0].state)} test samples"
     text = "\n\n".join([head, format_runs(found), *(format_headline(pair) for pair in pairs)])
     return Outcome(text, summarize_baselines(found, pairs))

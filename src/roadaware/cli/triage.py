@@ -16,16 +16,15 @@ from roadaware.analysis.drives import examine_sources, find_drives
 from roadaware.analysis.triage import count_hours, learn_verdicts, rank_moments, read_verdicts, read_weights
 from roadaware.cli import console, outputs
 from roadaware.cli.options import (
-    AT_A_TIME,
-    LOCAL,
+    ALL_LOCAL,
     Outcome,
     Output,
     Overwrite,
     Several,
-    Spread,
+    WideSpread,
     validate_range,
 )
-from roadaware.cli.results import write_result
+from roadaware.cli.results import ResultFolder
 from roadaware.cli.watch import watch
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io import folders
@@ -65,7 +64,6 @@ _SECOND = (
     "Runs or tables of another model on the same videos: somebody whom it does not see is a reason, too."
 )
 _MEDIA = "Videos, or folders of videos, of runs and tables: the page then shows clips."
-_PROCESSES = "Videos that are watched at a time. [default: as many as there are cores]"
 _CLIPS = "Moments that the page shows as clips."
 RECORD, FORMAT = "watches.json", "roadaware-watches"
 
@@ -82,8 +80,7 @@ def triage(
     listen: Annotated[tuple[str, ...], Parameter(help=_LISTEN, negative="", show_default=False)] = (),
     second: Annotated[tuple[Path, ...], Parameter(help=_SECOND), Several] = (),
     media: Annotated[tuple[Path, ...], Parameter(help=_MEDIA), Several] = (),
-    processes: Annotated[int | None, Parameter(help=_PROCESSES), AT_A_TIME] = None,
-    spread: Spread = LOCAL,
+    spread: WideSpread = ALL_LOCAL,
     clips: Annotated[int, Parameter(help=_CLIPS, validator=validate_range(0, 100))] = 12,
     overwrite: Overwrite = False,
 ) -> Outcome:
@@ -113,7 +110,7 @@ def triage(
     kept = watches or folder.with_name(f"{folder.name}-watches")
     if fps is not None and not 0 < fps <= 1000:
         raise UsageError(f"--fps is a number of frames a second above 0, not {fps:g}")
-    workers = spread.gather(processes)
+    workers = spread.gather(usual=0, least=1)
 
     for place in (*media, *second, *(resolve_weights(path) for path in detector)):
         if not place.exists():
@@ -167,7 +164,7 @@ def triage(
     with console.log_step("drawing the page"):
         found = draw_moments(moments.head(clips), examined, films, media)
         files = build_triage_files(moments, top, data, found)
-    write_result(folder, folders.add_marker(files, data), overwrite=overwrite, also="list: list.csv")
+    ResultFolder(folder, overwrite).write(folders.add_marker(files, data), also="list: list.csv")
     if faults:
         raise RuntimeError(f"{text}; the others are ranked in {folder}")
     why = f"{len(failed)} of {given} inputs could not be taken" if failed else None

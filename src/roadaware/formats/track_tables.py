@@ -34,7 +34,7 @@ from roadaware.scenes.tables import Meta, Predictions, Scenes, filter_boxes
 _log = logging.getLogger("roadaware")
 T = TypeVar("T", Scenes, Predictions)
 
-FILES_OF_TRACKERS = ("tracks", "MOT")
+_FILES_OF_TRACKERS = ("tracks", "MOT")
 """What `meta.dataset` says of tracks that a tracker wrote, whose boxes tremble."""
 _MOST = 0.5
 _LONGEST_STEP_S = 5.0
@@ -44,6 +44,11 @@ _LATEST_S = 1e6
 _ROOM, _MANY = 0.05, 0.1
 """Boxes reach out of an image by so much of its side, and so many of them may, before its size is doubted."""
 _TABLES, _MOT, _JSON = (".csv", ".parquet"), (".txt",), (".json",)
+
+
+def is_annotated(tables: Scenes | Predictions) -> bool:
+    """Whether tracks are those of annotators: a dataset, and no file of a tracker."""
+    return isinstance(tables, Scenes) and tables.meta.dataset not in _FILES_OF_TRACKERS
 
 
 @dataclass(frozen=True)

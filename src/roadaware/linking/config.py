@@ -285,10 +285,10 @@ def build_linker(
 
 _WORDS = {
     "min_iou": ("linking overlap", "--iou"),
-    "jump_gap": ("frames that a path may miss", "--jump-gap"),
-    "cost": ("edges by", "--edge"),
-    "assignment": ("assignment", "--assignment"),
-    "trim": ("trimming", "--trim"),
+    "jump_gap": ("frames that a path may miss", "--set jump_gap"),
+    "cost": ("edges by", "--set cost"),
+    "assignment": ("assignment", "--set assignment"),
+    "trim": ("trimming", "--set trim"),
 }
 _LINKING = "linking."
 _MOST = 4

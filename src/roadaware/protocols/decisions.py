@@ -67,7 +67,7 @@ def count_scenes(towns: int) -> dict[str, int]:
     {'train': 120, 'val': 18, 'test': 240}
     """
     if towns < 4:
-        raise UsageError(f"--towns is at least 4, not {towns}: each is one scene, and some are kept back")
+        raise UsageError(f"towns are at least 4, not {towns}: each is one scene, and some are kept back")
     return {"train": towns, "val": max(3, -(-towns // 7)), "test": 2 * towns}
 
 

@@ -446,8 +446,8 @@ def format_corrections(
     ]
     labour = data["labour"]
     if labour is not None:
-        names = {"look_s": "look", "judge_s": "judge", "correct_s": "correct", "draw_s": "draw"}
-        text = " ".join(f"--{name}-s {labour[key]:.1f}" for key, name in names.items())
+        names = ("look_s", "judge_s", "correct_s", "draw_s")
+        text = f"--set {' '.join(f'{name}={labour[name]:.1f}' for name in names)}"
         lines += ["", f"fitted to the times of {labour['pictures']:,} images, for `label select`: {text}"]
     lines += [f"refused: {count:,} {terminal.format_cell(what)}" for what, count in data["refused"].items()]
     lines += [f"note: {terminal.format_cell(note)}" for note in data["notes"]]

@@ -469,8 +469,10 @@ def adapt_scene_config(
     fps: float | None = None,
     lidar: bool | None = None,
     sound: bool = True,
+    time: TimeOfDay | None = None,
+    weather: Weather | None = None,
 ) -> SceneConfig:
-    """A configuration of another length, camera or choice of sensors; None leaves what it says.
+    """A configuration of another length, camera, choice of sensors, light or weather; None leaves what it says.
 
     Args:
         config: to begin with.
@@ -479,7 +481,18 @@ def adapt_scene_config(
         fps: frames a second.
         lidar: whether there is one; its own, or the usual one.
         sound: False takes the microphone away.
+        time: of the day; where it alone is given, the weather is clear or what the configuration fixes.
+        weather: where it alone is given, it is day or what the configuration fixes.
+
+    Raises:
+        UsageError: if the sun is low at night.
     """
+    conditions = config.conditions
+    if time is not None or weather is not None:
+        fixed = conditions or Conditions()
+        conditions = Conditions(time or fixed.time, weather or fixed.weather)
+        if conditions == Conditions("night", "low-sun"):
+            raise UsageError("the sun is not low at night: choose another time or weather")
     camera = config.camera
     if size is not None:
         camera = replace(camera, width_px=size[0], height_px=size[1])
@@ -487,7 +500,14 @@ def adapt_scene_config(
         camera = replace(camera, fps=fps)
     swept = config.lidar if lidar is None else (config.lidar or LidarConfig()) if lidar else None
     length = config.seconds if seconds is None else seconds
-    return replace(config, camera=camera, seconds=length, lidar=swept, sound=sound and config.sound)
+    return replace(
+        config,
+        camera=camera,
+        seconds=length,
+        lidar=swept,
+        sound=sound and config.sound,
+        conditions=conditions,
+    )
 
 
 def _resolve_version(name: str, known: Mapping[str, SceneConfig], what: str) -> str:

@@ -23,8 +23,8 @@ from roadaware.analysis.scene_tasks import (
     evaluate_predictions,
     get_config,
     read_predictions,
-    set_fields,
 )
+from roadaware.config import change_fields
 from roadaware.datasets import get_reader, loading
 from roadaware.datasets.ava import parse_excluded_frames, read_labels
 from roadaware.datasets.chaotic_world import select_actions
@@ -102,7 +102,7 @@ class SceneRequest:
         Raises:
             UsageError: if name, field or value is unknown.
         """
-        return set_fields(task, get_config(task, self.config), self.fields)
+        return change_fields(get_config(task, self.config), self.fields, f"the config of {task.name}")
 
 
 def evaluate_scene_files(

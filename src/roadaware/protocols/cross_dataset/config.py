@@ -271,7 +271,7 @@ def _onward(study: AwayStudy) -> Iterator[str]:
     if bool(study.pretrained) != bool(study.pretraining):
         there, lacking = ("pretrained", "pretraining") if study.pretrained else ("pretraining", "pretrained")
         yield (
-            f"{there} without {lacking} does nothing: --pretrained says who goes on (steady), --pretraining "
+            f"{there} without {lacking} does nothing: pretrained says who goes on (steady), pretraining "
             "from which domain to which ('crossing@1>jaad-all')"
         )
 
@@ -281,9 +281,9 @@ def _check_uncertainties(study: AwayStudy) -> Iterator[str]:
     ways = [each for each in study.doubts if each not in ("deterministic", "ensemble")]
     if not study.doubted:
         if study.doubted_on:
-            yield "doubted_on without doubted does nothing: --doubted says which models are (steady)"
+            yield "doubted_on without doubted does nothing: that says which models are (steady)"
         if ways and study.doubts != DOUBTS:
-            yield f"doubts ({', '.join(ways)}) without doubted do nothing: --doubted says of whom (steady)"
+            yield f"doubts ({', '.join(ways)}) without doubted do nothing: that says of whom (steady)"
         return
     tabular = [name for name in study.doubted if name not in CROSSING]
     if tabular and not set(ways) & set(_ANY_MODEL):
