@@ -13,9 +13,16 @@ from report_examples import PAYLOADS
 from roadaware.config import to_dict
 from roadaware.linking.config import LinkerConfig
 from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.tracking import SCALES
 from roadaware.reports.audit import build_stats_section
 from roadaware.reports.configs import format_config_name
-from roadaware.reports.event_tables import build_calibration_block, build_class_ap_table, build_printed_table
+from roadaware.reports.event_tables import (
+    build_calibration_block,
+    build_class_ap_table,
+    build_printed_table,
+    build_tracking_table,
+)
+from roadaware.reports.event_text import format_tracking
 from roadaware.reports.events import build_error_blocks, build_event_comparison_section, build_event_section
 from roadaware.reports.page import SCRIPT, Mark, Section, report
 
@@ -177,3 +184,14 @@ def test_hostile_names_stay_text(name: str) -> None:
     assert not tree.xpath("//img | //iframe | //object | //embed | //form | //link | //base")
     assert not [a for element in tree.iter() for a in element.attrib if a.startswith("on")]
     assert "\x1b" not in tree.text_content()
+
+
+def test_tracking_metrics_are_per_cent_or_numbers_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCALES, "delay_s", "positive")
+    ends = {"low": None, "high": None}
+    found = {"mota": 0.25, "switches": 3.0, "delay_s": 1.5}
+    rows = {name: {"value": value, **ends} for name, value in found.items()}
+    held = {str(row[0]): row[1] for row in build_tracking_table(rows).rows}
+    assert list(held.values()) == ["25.00", "3", "1.50"]
+    text = format_tracking(rows, "", intervals=False)
+    assert [line.split()[-1] for line in text.splitlines()[2:]] == ["25.00", "3", "1.50"]

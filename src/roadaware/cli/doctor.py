@@ -185,16 +185,12 @@ def doctor(
         found = _check_predictions(subject, truth, predictions, labels)
         return _tell(found, predictions.name if predictions is not None else "", strict=strict)
     if subject not in READERS:
-        known = [
-            "environment",
-            "videos",
-            "run",
-            "pedestrians",
-            *dict.fromkeys([*CORRECTED_TASKS, *TASKS]),
-            *READERS,
-        ]
+        first = ("environment", "videos", "run", "pedestrians")
+        known = list(dict.fromkeys([*first, *CORRECTED_TASKS, *TASKS, *READERS]))
         near = difflib.get_close_matches(subject, known, n=1)
         guess = f" Did you mean {near[0]}?" if near else ""
+        if Path(subject).exists():
+            guess = " Say before the path what lies there, such as `doctor videos PATH` or `doctor jaad PATH`."
         raise UsageError(f"doctor looks at {', '.join(known)}, not at {subject!r}.{guess}")
     if path is None:
         raise UsageError(f"doctor {subject} needs a path: the folder or zip of {subject.upper()}")

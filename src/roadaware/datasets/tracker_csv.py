@@ -40,7 +40,7 @@ from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
-VERSION = 1
+VERSION = 2
 PLACES: dict[str, tuple[str, ...]] = {
     "video": ("video", "video_id", "video_name", "sequence", "seq", "clip", "file", "filename", "camera"),
     "frame": ("frame", "frame_id", "frame_number", "frame_index", "frame_no", "image_id", "fn"),
@@ -142,7 +142,7 @@ def read(
     notes: dict[str, str] = {}
 
     def take(name: str, part: Findings) -> None:
-        parts.append(_read_file(source, name, named, facts, notes, predicted=predicted))
+        parts.append(_read_file(source, name, named, facts, notes, part, predicted=predicted))
 
     errors = read_each_file(names, take, findings, progress)
     if not parts:
@@ -415,6 +415,7 @@ def _read_file(
     named: Mapping[str, str],
     facts: Facts,
     notes: dict[str, str],
+    findings: Findings,
     *,
     predicted: bool,
 ) -> pl.DataFrame:
@@ -434,6 +435,7 @@ def _read_file(
     cells = pl.concat([split_cells(part, where, width) for part in lines])
     header, has_names = name_columns(header, named, where)
     cells = cells.slice(int(has_names))
+    findings.warn("files without a row behind their header", name, int(cells.is_empty()))
     found = find_columns(header, named, where)
     # What is not read is not said to be taken for anything: times beside frames, scores of ground truth.
     if "frame" in found:

@@ -408,8 +408,8 @@ def aggregate_counts(pairs: TrackPairs, config: TrackingConfig) -> TrackCounts:
 _COUNTS = ("frames", "truth", "claims", "tracks", "paths")
 TOTALS = ("switches", "fragmentations")
 """Metrics that grow with the number of videos."""
-_SCALES: dict[str, Scale] = {"mota": "to_one", "moda": "to_one", **dict.fromkeys(TOTALS, "positive")}
-"""Of metrics that are no shares."""
+SCALES: dict[str, Scale] = {"mota": "to_one", "moda": "to_one", **dict.fromkeys(TOTALS, "positive")}
+"""What kind of number a metric is that is no share in [0, 1]; see `intervals.RANGES`."""
 _OF_TRACKS = ("mostly_tracked", "partly_tracked", "mostly_lost", "switches", "fragmentations")
 
 
@@ -512,9 +512,18 @@ def resample_rates(counts: TrackCounts, weights: npt.NDArray[Any], units: Units)
     return {name: values * share if name in TOTALS else values for name, values in rates.items()}
 
 
-def scale(metric: str) -> Scale:
+def get_tracking_scale(metric: str) -> Scale:
     """The scale of a metric (share or unbounded), for its interval."""
-    return _SCALES.get(metric, "share")
+    return SCALES.get(metric, "share")
+
+
+def is_fraction(metric: str) -> bool:
+    """Whether tables give the metric in per cent; others are numbers in a unit of their own.
+
+    >>> is_fraction("mota"), is_fraction("switches")
+    (True, False)
+    """
+    return get_tracking_scale(metric) in ("share", "to_one")
 
 
 def build_video_table(counts: TrackCounts) -> pl.DataFrame:
@@ -563,7 +572,7 @@ def _rows(
         valid = not np.isnan(value)
         interval = None
         if drawn is not None and valid:
-            interval = units.interval(float(value), drawn[metric], scale(metric))
+            interval = units.interval(float(value), drawn[metric], get_tracking_scale(metric))
         row = {
             **dict.fromkeys(SUMMARY),
             "group": group,

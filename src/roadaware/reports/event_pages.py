@@ -37,6 +37,7 @@ from roadaware.metrics.detection.evaluate import (
     as_json,
 )
 from roadaware.metrics.detection.matches import Matches, compute_pr_curve
+from roadaware.metrics.tracking import is_fraction
 from roadaware.protocols.tpami22 import SPLITS, match_printed
 from roadaware.reports import runs, terminal
 from roadaware.reports.bars import ClassCurve, Panel, plot_reliability
@@ -220,7 +221,6 @@ def _list_thresholds(found: Mapping[str, Any]) -> list[float]:
 _CLASSES, _INDEX, _STRIPS, _PAGE = runs.EVENT_ROWS, "matches.json", "tubes.json", "report.html"
 _FAULTS = "faults.parquet"
 _BESIDE = ("tracking", "streaming", "calibration", "requirements")
-_COUNTS = ("switches", "fragmentations")
 _MOST_TRUTH = 1 << 40
 """More true boxes than any video has."""
 _FACTS = (
@@ -468,9 +468,9 @@ def build_event_run_json(run: EventRun) -> dict[str, Any]:
     beside = {name: facts[name] for name in _BESIDE if facts.get(name) is not None}
     if "tracking" in beside:
         beside["tracking"] = {
-            metric: row
-            if metric in _COUNTS
-            else row | {key: _times(row[key]) for key in ("value", "low", "high")}
+            metric: row | {key: _times(row[key]) for key in ("value", "low", "high")}
+            if is_fraction(metric)
+            else row
             for metric, row in beside["tracking"].items()
         }
     if "requirements" in beside:

@@ -9,6 +9,7 @@ import polars as pl
 
 from roadaware.analysis import event_results as results
 from roadaware.analysis.event_results import Grid, Value
+from roadaware.metrics.tracking import TOTALS, is_fraction
 from roadaware.reports.page import Block, Mark, Table, TableCell
 from roadaware.reports.text import capitalize_text, format_count, format_interval, format_name, format_number
 
@@ -141,7 +142,7 @@ def build_tracking_table(found: Mapping[str, Mapping[str, Any]], tracked: str = 
     """
     rows: list[tuple[TableCell, ...]] = []
     for name, row in found.items():
-        scale, digits = (1, 0) if name in ("switches", "fragmentations") else (100, 2)
+        scale, digits = 100 if is_fraction(name) else 1, 0 if name in TOTALS else 2
         value, low, high = (row[key] for key in ("value", "low", "high"))
         if value is None:
             rows.append((format_name(name), Mark("undefined", "mute"), "–"))
@@ -149,7 +150,8 @@ def build_tracking_table(found: Mapping[str, Mapping[str, Any]], tracked: str = 
         known = low is not None and high is not None
         ends = format_interval(scale * low, scale * high, 1, row.get("caution")) if known else "–"
         rows.append((format_name(name), format_number(scale * value, digits), ends))
-    caption = "Whatever their labels; switches and fragmentations are counts, all else is in per cent."
+    others = [format_name(name) for name in found if not is_fraction(name)]
+    caption = "Whatever their labels; in per cent" + (f" but for {', '.join(others)}." if others else ".")
     caption = f"{caption} {capitalize_text(tracked)}." if tracked else caption
     return Table(("metric", "value", "interval over videos"), tuple(rows), "lrr", "Paths as tracks", caption)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from roadaware.analysis import event_results as events
 from roadaware.analysis.event_results import select_headline
+from roadaware.metrics.tracking import TOTALS, is_fraction
 from roadaware.reports.event_pages import build_streaming_rows, describe_clock, format_violations
 from roadaware.reports.terminal import (
     format_bullets,
@@ -128,8 +129,9 @@ def format_tracking(found: dict[str, Any] | None, tracked: str = "", *, interval
         return ""
     rows = []
     for name, row in found.items():
-        counted = name in ("switches", "fragmentations")
-        value, low, high = (row[key] if counted else _times(row[key]) for key in ("value", "low", "high"))
+        counted = name in TOTALS
+        held = [row[key] for key in ("value", "low", "high")]
+        value, low, high = map(_times, held) if is_fraction(name) else held
         cells = [name, format_number(value, 0 if counted else 2)]
         ends = format_interval(low, high, 0 if counted else 1, row.get("caution"))
         rows.append([*cells, ends] if intervals else cells)

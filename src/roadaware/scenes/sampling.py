@@ -284,7 +284,26 @@ def get_protocol(name: str, config: Literal["reference", "default"] = "reference
 
 # Which videos a protocol's splits hold, and what to do about a split that holds none.
 
-_SETS = "PIE's splits follow from its folders: set01, 02, 04 are train, set05, 06 val, set03 test"
+_PIE_SETS = "PIE's splits follow from its folders: set01, 02, 04 are train, set05, 06 val, set03 test"
+
+
+def _explain_splits(scenes: Scenes, protocol: EventProtocol, empty: str | None = None) -> str:
+    """Where the splits of a dataset come from.
+
+    Args:
+        scenes, protocol: whose.
+        empty: the split that holds no video (default: there is none at all).
+    """
+    subset = protocol.subset
+    if (scenes.meta.dataset or protocol.dataset).lower() != protocol.dataset:
+        named = ", ".join(f"'{subset}/{split}'" for split in protocol.splits)
+        return f"the column splits of the table videos says which hold a video: {named}"
+    if protocol.dataset == "pie":
+        return _PIE_SETS
+    if empty is not None:
+        return f"complete its list, split_ids/{empty}.txt"
+    files = ", ".join(f"{split}.txt" for split in protocol.splits)
+    return f"the release's folder split_ids/ stands beside annotations/; split_ids/{subset}/ holds {files}"
 
 
 def list_filled_splits(scenes: Scenes, protocol: EventProtocol) -> tuple[str, ...]:
@@ -306,12 +325,9 @@ def list_split_videos(scenes: Scenes, protocol: EventProtocol, split: str) -> li
     if not names:
         raise InputError(
             f"no video of {dataset} is in any split: the split lists were not found",
-            hint=_SETS
-            if protocol.dataset == "pie"
-            else "put the release's folder split_ids/ beside annotations/; "
-            f"split_ids/{protocol.subset}/ holds train.txt, val.txt and test.txt",
+            hint=_explain_splits(scenes, protocol),
         )
-    where = _SETS if protocol.dataset == "pie" else f"complete its list, split_ids/{name}.txt"
+    where = _explain_splits(scenes, protocol, name)
     near = [other for other in names if other.startswith(f"{protocol.subset}/")] or names
     raise InputError(
         f"no video is in split '{name}' of {dataset}; there are videos in {', '.join(near)}",
@@ -752,8 +768,17 @@ class _Part:
 def _check(scenes: Scenes, protocol: EventProtocol) -> None:
     named = scenes.meta.dataset
     # Synthetic scenes are not of any of the published datasets, and say whose rules they are fit for.
-    if named and protocol.dataset not in (named.lower(), *scenes.meta.notes.get("sampled_as", ())):
-        raise UsageError(f"the protocol is for {protocol.dataset} alone, and these scenes are '{named}'")
+    fit = (named.lower(), *scenes.meta.notes.get("sampled_as", ())) if named else ()
+    if named and protocol.dataset not in fit:
+        others = [name for name, each in PROTOCOLS.items() if each.arguments["dataset"] in fit]
+        remedy = (
+            f"theirs are {', '.join(others)}"
+            if others
+            else f"a reader of other data that follow its rules says so, by meta.notes['sampled_as'] = ['{protocol.dataset}']"
+        )
+        raise UsageError(
+            f"the protocol is for {protocol.dataset} alone, and these scenes are '{named}'; {remedy}"
+        )
     needed = {"action": ["crossing"], "risk": ["crossing"]}.get(protocol.task, ["crossing", "intention_prob"])
     missing = [c for c in needed if c not in scenes.tubes.columns]
     if missing:

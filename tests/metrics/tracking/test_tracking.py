@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -116,6 +117,16 @@ def test_every_metric_is_what_trackeval_finds(
         for at, video in enumerate(counts.videos):
             if parts[at]["num_gt_dets"] and parts[at]["num_tracker_dets"]:
                 assert_same({name: values[at] for name, values in each.items()}, found[video], metric)
+
+
+def test_every_metric_has_a_reference_and_a_row_in_the_page() -> None:
+    scenes, claims = track_set(1)
+    made = list(track_rates(track_counts(claims, scenes)))
+    assert set(made) == set(NAMES), "what TrackEval has not needs a plain reference in this file"
+    page = Path(__file__).parents[3] / "docs" / "metrics.md"
+    table = page.read_text(encoding="utf-8").partition("\n## Tracks\n")[2].partition("\n## ")[0]
+    first = " ".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
+    assert [name for name in made if f"`{name}`" not in first] == [], "docs/metrics.md should name them"
 
 
 def one_video(truth: dict[int, Any], claims: dict[int, Any], frames: int = 10) -> tuple[Scenes, Predictions]:

@@ -212,6 +212,13 @@ def test_case_27_a_row_that_stands_twice_is_refused_or_told(native: NativeSet, r
         native.read(root, strict=True)
 
 
+@pytest.mark.parametrize("native", [name for name in CSV if has_header(SETS[name])], indirect=True)
+def test_a_header_without_rows_is_refused_or_told(native: NativeSet, root: Path) -> None:
+    edit(root / native.main, lambda data: data.splitlines(keepends=True)[0])
+    with pytest.raises((FindingsError, InputError), match=re.escape(native.main)):
+        native.read(native.alone(root), strict=True)
+
+
 @EVERY
 def test_case_67_a_formula_is_kept_as_text(native: NativeSet, root: Path) -> None:
     formula = '=HYPERLINK("http://127.0.0.1","x")'
