@@ -323,6 +323,8 @@ def balance(has: Bools, share: float, most: float) -> Floats:
 
     Source: repeat factors of Gupta et al., LVIS, CVPR 2019, section 4.
     """
+    if not len(has):
+        return np.zeros(0)
     held = has.mean(axis=0)
     with np.errstate(divide="ignore"):
         # A label that nothing has asks for nothing.

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from roadaware.arrays import Bools, Floats, Floats32, Ints
+from roadaware.errors import UsageError
 from roadaware.models.event_head.anticipation import (
     BOX,
     HORIZONS_S,
@@ -370,7 +371,12 @@ def fit_anticipation(
         networks: how many.
         epochs: over the rows.
         facts: that the file keeps.
+
+    Raises:
+        UsageError: if there is no row to learn from.
     """
+    if not len(rows.x):
+        raise UsageError("no road user of the scenes is seen for long enough to learn anticipation from")
     places = extrapolate(rows.now, rows.speed)
     shifts = measure_shifts(places, rows.now, rows.box).astype(np.float32)
     seen = (rows.present & rows.known)[..., None]
@@ -419,9 +425,8 @@ def _select_shares(network: SmallNetwork, rows: FutureRows, events: EventHead) -
     where, is taken as it is.
     """
     logits = events.tubes.logits(rows.x)
-    out = network.logits(join_inputs(rows.x.astype(np.float64), logits)).reshape(
-        len(rows.x), len(HORIZONS_S), -1
-    )
+    out = network.logits(join_inputs(rows.x.astype(np.float64), logits))
+    out = out.reshape(len(rows.x), len(HORIZONS_S), out.shape[1] // len(HORIZONS_S))
     shares = np.ones(out.shape[1:])
     true = np.concatenate([rows.action, rows.location], axis=2)
     for k in range(len(HORIZONS_S)):
