@@ -235,13 +235,7 @@ def compare(
 
 
 def compare_released(found: Reproduction, *, draws: int, seed: int = 0) -> list[tuple[str, Comparison]]:
-    """Each baseline of a reproduction against the released scores, by protocol.
-
-    Args:
-        found: what came of it, with baselines.
-        draws: bootstrap resamples.
-        seed: of the resamples.
-    """
+    """Each baseline of a reproduction against the released scores, by protocol."""
     pairs = []
     for name, question in found.questions.items():
         config = from_dict(PedestrianConfig, question.metrics.config)

@@ -266,10 +266,6 @@ def _run(
 def find_due_parts(order: Order, folder: Path) -> list[int]:
     """Numbers of the parts that are not done, are damaged, or left out images whose files have changed.
 
-    Args:
-        order: what is asked for.
-        folder: of the parts.
-
     Raises:
         UsageError: if the file of an image that was proposed for has changed.
     """
@@ -299,11 +295,6 @@ def build_part_digests(order: Order, number: int, left: Collection[Moment]) -> d
 
 def make_part(order: Order, folder: Path, number: int) -> None:
     """Propose for the images of one part; one that cannot be opened is reported and left out.
-
-    Args:
-        order: what is asked for.
-        folder: where to.
-        number: of the part.
 
     Raises:
         DiskError: if the disk refuses.
@@ -410,9 +401,6 @@ def load_run_inputs(order: Order) -> Held:
 
     Cameras of one sweep stand beside each other, so that its geometry is found once.
 
-    Args:
-        order: what is asked for.
-
     Raises:
         InputError: if the set cannot be read.
     """
@@ -433,11 +421,7 @@ def load_run_inputs(order: Order) -> Held:
 
 
 def split_parts(order: Order) -> list[range]:
-    """Places of the images of each part.
-
-    Args:
-        order: what is asked for.
-    """
+    """Places of the images of each part."""
     count = len(load_run_inputs(order).moments)
     return [range(first, min(first + order.part, count)) for first in range(0, count, order.part)]
 

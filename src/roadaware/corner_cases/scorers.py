@@ -397,10 +397,6 @@ def hash_videos(scenes: Scenes, videos: Iterable[str]) -> Prints | None:
 
     A name alone tells no video: synthetic scenes of two seeds share theirs.
 
-    Args:
-        scenes: the set that they are of.
-        videos: their names.
-
     Returns:
         None where the set says nothing of its source; none at all where its videos are single images, which
         are recognised by their own fingerprints.
@@ -488,10 +484,6 @@ def _refuse(fitted: Fitted, what: str, why: str) -> NoReturn:
 def save_fitted(path: Path, fitted: Fitted) -> None:
     """Write a re-scorer as one file of arrays and facts.
 
-    Args:
-        path: where to.
-        fitted: the re-scorer.
-
     Raises:
         DiskError: if it cannot be written.
     """
@@ -508,9 +500,6 @@ def save_fitted(path: Path, fitted: Fitted) -> None:
 
 def open_fitted(path: Path) -> Fitted:
     """The re-scorer that `save_fitted` wrote.
-
-    Args:
-        path: of the file.
 
     Raises:
         InputError: if there is no such file.

@@ -72,10 +72,6 @@ def build_box_scenes(found: BoxSource, digest: str) -> Scenes:
 
     A row is refused for what its reader says, a frame outside its video, corners that are no finite numbers or upside
     down, and a track that has a box in the frame already.
-
-    Args:
-        found: what a reader found.
-        digest: of the source's files.
     """
     tables, meta = _build_tables(found, digest)
     boxes, labels = tables["boxes"].drop("score"), tables["labels"].drop("score")

@@ -92,10 +92,6 @@ def parse_calibration(lines: Sequence[str], where: str) -> Calibration:
 
     Points of the LiDAR come to camera 2 by Tr_velo_to_cam, R0_rect and the shift that is in P2.
 
-    Args:
-        lines: of the file.
-        where: names it in errors.
-
     Raises:
         InputError: if a matrix is missing, has another number of numbers, or is no pose.
     """

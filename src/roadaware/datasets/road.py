@@ -244,12 +244,7 @@ class _Found:
 
 
 def build_road_tables(raw: RawVideo, terms: Terms) -> tuple[Tables, Findings]:
-    """The tables of one video, boxes and tubes numbered from 0, and what was met.
-
-    Args:
-        raw: the video.
-        terms: the labels of its file.
-    """
+    """The tables of one video, boxes and tubes numbered from 0, and what was met."""
     findings = Findings()
     findings.merge(raw.findings)
     # Width and height of the video's image; ROAD's own where the file says none

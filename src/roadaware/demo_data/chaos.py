@@ -114,12 +114,7 @@ class Crowd:
 
 
 def generate_crowds(videos: int, rng: np.random.Generator) -> list[Crowd]:
-    """Several videos; each has one or two pairs of people who deal with each other, and others who do not.
-
-    Args:
-        videos: how many.
-        rng: where chance comes from.
-    """
+    """Several videos; each has one or two pairs of people who deal with each other, and others who do not."""
     return [_crowd(f"crowd-{number:02d}", rng) for number in range(1, videos + 1)]
 
 

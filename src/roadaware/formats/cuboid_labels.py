@@ -272,9 +272,6 @@ class SentCuboids:
 def read_sent_cuboids(folder: Path) -> SentCuboids:
     """What `write_cuboids` wrote into a folder.
 
-    Args:
-        folder: the same.
-
     Raises:
         DatasetNotFoundError: if it has no `sent.json`.
         InputError: if that is damaged: numbers of a cuboid that are none or beyond `MOST_M`, ways and poses that are none,
@@ -510,10 +507,6 @@ def _are_turns_relative(objects: list[Any], sent: pl.DataFrame) -> bool:
 
     Degrees go from 0 to 360 there, radians from -pi to pi. Where all would do for either, it is what leaves the turns
     nearer to those of the nearest cuboids that were sent.
-
-    Args:
-        objects: of one image.
-        sent: the rows of the same image.
     """
     try:
         turns = np.array([float(each["rotations"]["z"]) for each in objects if "vertices" not in each])
@@ -562,10 +555,6 @@ def compare_cuboids(sent: SentCuboids, edited: EditedCuboids) -> pl.DataFrame:
 
     Cuboids belong to the proposal whose number they have; where a file has lost all numbers, proposals and cuboids are
     paired so that middles, sizes and turns differ least, with middles no farther than 2 m apart.
-
-    Args:
-        sent: what was written.
-        edited: what came back.
 
     Returns:
         video, frame, proposal (null: added), fate (of `EDIT_FATES`), name, `moved_m`, `resized_m` (the most of a size),

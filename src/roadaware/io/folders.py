@@ -117,12 +117,7 @@ def digest(data: bytes) -> str:
 
 
 def read_marker(path: Path, form: str) -> dict[str, Any] | None:
-    """What a marker says; None where there is none, or one of somebody else.
-
-    Args:
-        path: of the marker.
-        form: its format.
-    """
+    """What a marker says; None where there is none, or one of somebody else."""
     with suppress(RoadawareError, OSError, ValueError, RecursionError):
         found = json.loads(read_regular(path, limit=_LIMIT))
         if isinstance(found, dict) and found.get("format") == form:

@@ -190,9 +190,6 @@ def write_calibration(path: Path, sensors: pl.DataFrame) -> None:
 def read_calibration(path: Path) -> pl.DataFrame:
     """Rows of the `sensors` table that `write_calibration` wrote.
 
-    Args:
-        path: of the file.
-
     Raises:
         InputError: if it cannot be read or holds something else.
     """

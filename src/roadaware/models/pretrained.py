@@ -83,9 +83,6 @@ def list_image_types() -> tuple[str, ...]:
 def parse_folder_json(path: Path) -> dict[str, Any]:
     """A file of a folder of transformers that holds an object in JSON.
 
-    Args:
-        path: the file.
-
     Raises:
         InputError: if it cannot be read, is none, or reaches out of its folder.
     """

@@ -231,9 +231,6 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
 def read_checkpoint_facts(path: Path) -> dict[str, Any]:
     """Facts of a file of ours, as `open_network` returns them; empty for other files.
 
-    Args:
-        path: of a checkpoint of any form.
-
     Raises:
         DamagedError: if it is not whole.
     """
@@ -397,9 +394,6 @@ def trunk_names(names: Iterable[str]) -> dict[str, str]:
     """Name of a file to that of our trunk, without `backbone.`; empty where it is spelt in no known way.
 
     Names that no layer of the trunk stands for, such as those of the head for 400 actions, are left out.
-
-    Args:
-        names: of the tensors of a file.
 
     Source: PySlowFast (`s2.pathway0_res0.branch2.a.weight`), PyTorchVideo
         (`blocks.1.res_blocks.0.branch2.conv_a.weight`) and MMAction2 (`backbone.layer1.0.conv1.conv.weight`);

@@ -356,11 +356,6 @@ def _run(
 def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
     """Propose for the images of one part; one that cannot be opened is reported and left out.
 
-    Args:
-        order: what is asked for.
-        folder: where to.
-        number: of the part.
-
     Raises:
         DiskError: if the disk refuses.
     """
@@ -535,11 +530,7 @@ def build_cells(
 
 
 def collect_variants(rows: Sequence[Cell]) -> tuple[tuple[Variant, ...], list[int]]:
-    """What is proposed by, each once, and for each row the place of its own.
-
-    Args:
-        rows: of all tables.
-    """
+    """What is proposed by, each once, and for each row the place of its own."""
     places: dict[Variant, int] = {}
     numbers = [places.setdefault(row.variant, len(places)) for row in rows]
     return tuple(places), numbers
@@ -696,12 +687,7 @@ def match_corner_cases(predictions: Claims, truth: Objects) -> JudgedCorners:
 
 
 def compute_trivial_states(scenes: Scenes, seed: int = 0) -> dict[str, JudgedCorners]:
-    """The same of answers without a detector: the whole image, and a hundred random boxes.
-
-    Args:
-        scenes: with sizes of images.
-        seed: of the boxes.
-    """
+    """The same of answers without a detector: the whole image, and a hundred random boxes."""
     truth = extract_objects(scenes, area=JUDGED_BY.area)
     most = JUDGED_BY.max_detections[-1]
     answers = {WHOLE: propose_whole_images(truth), RANDOM: sample_random_boxes(truth, most, seed)}
@@ -725,12 +711,7 @@ def compute_score(state: JudgedCorners, draws: int = 0, seed: int = 0) -> Score:
 
 
 def rename_videos(state: JudgedCorners, prefix: str) -> JudgedCorners:
-    """The same with other names of videos, so that states of sets that use the same names merge.
-
-    Args:
-        state: what was met.
-        prefix: before each name.
-    """
+    """The same with other names of videos, so that states of sets that use the same names merge."""
     names = pl.lit(prefix) + pl.col("video").cast(pl.String)
     return replace(state, items=state.items.with_columns(video=names))
 

@@ -478,9 +478,6 @@ class Answerer:
     def ask(self, number: int) -> VideoAnswers:
         """Everything about a video; its map before the dynamic layers is made once for all tasks that see it.
 
-        Args:
-            number: of the video.
-
         Raises:
             InputError: if the film cannot be read.
         """

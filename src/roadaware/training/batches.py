@@ -418,12 +418,7 @@ class ClipSet(Dataset[Sample]):
         return self.clip(int(self._pass[1][place]), draw)
 
     def clip(self, row: int, draw: int) -> Sample:
-        """One clip as a draw has it.
-
-        Args:
-            row: of the table.
-            draw: seeds what is left to chance.
-        """
+        """One clip as a draw has it."""
         clips, rng = self.recipe.clips, np.random.default_rng([self.recipe.seed, _SAMPLE, draw])
         film, start = int(self.table.film[row]), int(self.table.start[row])
         truth, n = self.truth[film], self._length(film)

@@ -180,10 +180,6 @@ def _ensure_parameters(network: nn.Module, beginnings: Iterable[str], where: str
 def build_optimizer(network: nn.Module, schedule: ScheduleRecipe) -> torch.optim.Optimizer:
     """Build the optimizer; `times` of each parameter group multiplies its learning rate.
 
-    Args:
-        network: its parameters that learn.
-        schedule: which, and how.
-
     Raises:
         UsageError: if no parameter has a name that `part_lr` gives.
     """

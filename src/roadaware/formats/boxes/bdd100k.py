@@ -18,9 +18,6 @@ from roadaware.formats.boxes.flat import Files, FlatBoxes, format_corner, format
 def write_bdd100k(held: FlatBoxes) -> Files:
     """Names and contents of the files.
 
-    Args:
-        held: the boxes.
-
     Raises:
         InputError: if a video is no name of a file.
     """

@@ -17,11 +17,7 @@ from roadaware.formats.boxes.flat import Files, FlatBoxes, name_file
 
 
 def write_fiftyone(held: FlatBoxes) -> Files:
-    """Names and contents of the files of a set, or of predictions.
-
-    Args:
-        held: the boxes.
-    """
+    """Names and contents of the files of a set, or of predictions."""
     return build_dataset(held, {PREDICTED if held.scored else TRUTH: held})
 
 

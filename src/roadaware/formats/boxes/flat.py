@@ -471,12 +471,7 @@ def name_file(video: str, ending: str = "") -> str:
 
 
 def format_facts(held: Videos, *names: str) -> bytes | None:
-    """The lines of `dataset.toml` for what all videos share; None where that is nothing.
-
-    Args:
-        held: the set.
-        names: fps, size.
-    """
+    """The lines of `dataset.toml` for what all videos share; None where that is nothing."""
     lines = []
     for name in names:
         column = ["fps"] if name == "fps" else ["width_px", "height_px"]

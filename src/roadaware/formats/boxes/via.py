@@ -21,11 +21,7 @@ CLASS = "class"
 
 
 def write_via(held: FlatBoxes) -> Files:
-    """Names and contents of the files of a project.
-
-    Args:
-        held: the boxes.
-    """
+    """Names and contents of the files of a project."""
     regions = _list_regions(held)
     line = pl.concat_str(
         pl.lit('{"shape_attributes": '), "shape", pl.lit(', "region_attributes": '), "attributes", pl.lit("}")
@@ -58,11 +54,7 @@ def write_via(held: FlatBoxes) -> Files:
 
 
 def write_via_csv(held: FlatBoxes) -> Files:
-    """Names and contents of the files of annotations in csv.
-
-    Args:
-        held: the boxes.
-    """
+    """Names and contents of the files of annotations in csv."""
     place = pl.int_range(pl.len()).over("v", "frame")
     rows = held.frames.select("v", "video", "frame").join(
         _list_regions(held).with_columns(region_id=place, count=pl.len().over("v", "frame")),

@@ -18,12 +18,7 @@ from roadaware.io.sources import to_printable
 
 
 def adapt_regions(held: FlatBoxes, lost: Counter[str]) -> FlatBoxes:
-    """Boxes with an area, and tracks of several boxes; what that loses is counted.
-
-    Args:
-        held: the boxes.
-        lost: takes what is lost.
-    """
+    """Boxes with an area, and tracks of several boxes; what that loses is counted."""
     empty = (pl.col("x2_px") <= pl.col("x1_px")) | (pl.col("y2_px") <= pl.col("y1_px"))
     lost["boxes without an area, left out"] += held.boxes.select(empty.sum()).item()
     boxes = held.boxes.filter(~empty)
@@ -42,9 +37,6 @@ def adapt_regions(held: FlatBoxes, lost: Counter[str]) -> FlatBoxes:
 
 def write_vott(held: FlatBoxes) -> Files:
     """Names and contents of the files.
-
-    Args:
-        held: boxes with classes.
 
     Raises:
         InputError: if a video is no name of a file, or a class cannot stand in VoTT's list of tags.

@@ -74,22 +74,12 @@ def describe_cell(cell: Cell) -> str:
 
 
 def is_done(cell: Cell, out: Path) -> bool:
-    """Whether a cell's scores were judged; its metrics are written last.
-
-    Args:
-        cell: which.
-        out: folder of the study.
-    """
+    """Whether a cell's scores were judged; its metrics are written last."""
     return (out / cell.place / METRICS).is_file()
 
 
 def is_covered(cell: Cell, out: Path) -> bool:
-    """Whether a cell is done and its sets were judged too, which folders of earlier versions lack.
-
-    Args:
-        cell: which.
-        out: folder of the study.
-    """
+    """Whether a cell is done and its sets were judged too, which folders of earlier versions lack."""
     return is_done(cell, out) and (out / cell.place / COVERED).is_file()
 
 
@@ -105,11 +95,6 @@ def run_single_threaded(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, s
 
 def run_unit(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
     """Make a fit and ask it for its cells, as far as they are not done.
-
-    Args:
-        unit: fit and cells.
-        study: says how.
-        out: folder of the study.
 
     Returns:
         cells that failed, and why; none if all is well.
@@ -166,11 +151,6 @@ def _collect_failed(fit: Fit, due: Sequence[Cell], out: Path, error: Exception) 
 def join(joined: Joined, study: AwayStudy, out: Path) -> None:
     """Put a cell together of others: the mean of their probabilities.
 
-    Args:
-        joined: which, and of which.
-        study: says how cells are judged.
-        out: folder of the study.
-
     Raises:
         InputError: if a part is missing.
     """
@@ -226,22 +206,12 @@ def _state(cell: Cell, probability: Floats, out: Path) -> SampleScores:
 
 
 def read_cell_scores(cell: Cell, out: Path) -> Floats:
-    """(n,) probabilities of crossing that a cell keeps.
-
-    Args:
-        cell: that is done.
-        out: folder of the study.
-    """
+    """(n,) probabilities of crossing that a cell keeps."""
     return np.asarray(read_parquet(out / cell.place / SCORES)["probability"].to_numpy())
 
 
 def write_table(done: Sequence[Cell], out: Path) -> None:
-    """Put the rows of cells together as the study's table.
-
-    Args:
-        done: in order.
-        out: folder of the study.
-    """
+    """Put the rows of cells together as the study's table."""
     frame = pl.DataFrame(list(_rows(done, out)), schema=RESULTS, orient="row")
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
@@ -389,12 +359,7 @@ def encode_sets(promise: Conformal, rows: list[Row]) -> bytes:
 
 
 def read_sets(folder: Path, cell: Cell) -> Conformal | None:
-    """The sets that a cell was judged by; None where it keeps none.
-
-    Args:
-        folder: of the study.
-        cell: of it.
-    """
+    """The sets that a cell was judged by; None where it keeps none."""
     path = folder / cell.place / COVERED
     if not path.is_file():
         return None

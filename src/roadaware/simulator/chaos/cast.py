@@ -20,13 +20,7 @@ _GUARD_MODEL = "adult_a"
 
 
 def make_players(n: int, guards: int, rng: np.random.Generator) -> list[Player]:
-    """People of all ages; the last ones are police in high-visibility vests.
-
-    Args:
-        n: people.
-        guards: how many of them are police.
-        rng: where chance comes from.
-    """
+    """People of all ages; the last ones are police in high-visibility vests."""
     shares = np.array([_SHARES.get(model.name, model.weight) for model in PEOPLE_MODELS])
     models = rng.choice(len(shares), size=n, p=shares / shares.sum())
     found = []

@@ -45,11 +45,7 @@ FRAMES = ((0.3, 0.02, 0.02), (0.02, 0.05, 0.2), (0.02, 0.02, 0.022), (0.45, 0.45
 
 
 def sample_frame_paint(rng: np.random.Generator) -> Paint:
-    """A coat for the frame of a bicycle.
-
-    Args:
-        rng: makes the choice.
-    """
+    """A coat for the frame of a bicycle."""
     return gloss(FRAMES[int(rng.integers(len(FRAMES)))])
 
 

@@ -167,14 +167,7 @@ def _lay_build_outs(pile: Pile, lane: Lane, road: Road, palette: Palette, span: 
 
 
 def add_junction_ground(pile: Pile, layout: Layout, junction: Junction, palette: Palette) -> None:
-    """The ground of a junction and of the pavements round its corners.
-
-    Args:
-        pile: gets it.
-        layout: it lies in.
-        junction: of the layout.
-        palette: of the town.
-    """
+    """The ground of a junction and of the pavements round its corners."""
     pile.flat(triangulate_polygon(junction.outline), 0.0, palette.asphalt)
     for kerb, width in junction_kerbs(layout, junction):
         _lay_pavement(pile, kerb, -1, width, palette)

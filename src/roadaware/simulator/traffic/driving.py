@@ -382,13 +382,7 @@ def stopping_acceleration(vehicle: Vehicle, gap: float) -> float:
 
 
 def find_blocker_beyond(vehicle: Vehicle, event: Event, others: Sequence[Vehicle]) -> Vehicle | None:
-    """Who stands right behind a junction, so that one could not leave it again; None where nobody does.
-
-    Args:
-        vehicle: that drives.
-        event: the line of the junction.
-        others: all vehicles.
-    """
+    """Who stands right behind a junction, so that one could not leave it again; None where nobody does."""
     end = vehicle.path.legs[event.leg].end
     x, y, heading = vehicle.path.at(end + 0.5 * vehicle.length + 1.5)
     c, s = float(np.cos(heading)), float(np.sin(heading))

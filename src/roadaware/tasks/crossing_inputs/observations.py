@@ -189,12 +189,7 @@ def convert_column(column: pl.Series, words: Sequence[str] | None = None) -> Flo
 
 
 def has_values(table: pl.DataFrame, column: str) -> bool:
-    """Whether a table has a column with any value.
-
-    Args:
-        table: any.
-        column: its name.
-    """
+    """Whether a table has a column with any value."""
     return column in table.columns and table[column].null_count() < len(table)
 
 

@@ -409,12 +409,7 @@ class CrowdLearner:
 
 
 def judge_predictions(predictions: Mapping[Task, Predictions], scenes: Scenes) -> dict[str, float]:
-    """`task/metric` to its value, of the metrics over everything; a task without ground truth is left out.
-
-    Args:
-        predictions: by task.
-        scenes: the ground truth.
-    """
+    """`task/metric` to its value, of the metrics over everything; a task without ground truth is left out."""
     found: dict[str, float] = {}
     for task, predicted in predictions.items():
         metric = importlib.import_module(f"roadaware.metrics.{task}")

@@ -333,14 +333,7 @@ class Question:
 def build_question(
     items: Sequence[CrowdItem], config: CrowdConfig, reader: WordReader | None, device: torch.device
 ) -> Question:
-    """Questions of one task as tensors; clips of other sizes and lengths are padded to the right, below and behind.
-
-    Args:
-        items: of one task.
-        config: of the network.
-        reader: of sentences.
-        device: where to.
-    """
+    """Questions of one task as tensors; clips of other sizes and lengths are padded to the right, below and behind."""
     task: Task = items[0].asked[0].sample.task
     images = items[0].seen.dtype == torch.uint8
     frames = max(item.seen.shape[0 if images else 1] for item in items)

@@ -295,10 +295,6 @@ def add_counterfactuals(rows: DecisionRows, *, seed: int = 0) -> DecisionRows:
     Where the driver model says that it would go on without the culprits, and one of them is among the tubes, the frame comes
     once more without them: it drives on, now and in a second. And they are put among the tubes of `_TRANSPLANTS` frames
     in which it drives, of the same scene if there are some: there it stands. So all but the culprits is alike on both sides.
-
-    Args:
-        rows: frames.
-        seed: of the frames that are chosen.
     """
     stop, moves = AV_ACTIONS.index("AV-Stop"), AV_ACTIONS.index("AV-Mov")
     stands = (rows.action == stop).any(axis=1)
@@ -573,9 +569,6 @@ def stack_images(held: MindedScene) -> Bytes:
     """(m, 6, h, w) uint8 of each row of the scene: its image in three colours, and grey ones of the moments of `PAST_S`.
 
     Before the first image stands the first.
-
-    Args:
-        held: a scene with images.
     """
     now = np.moveaxis(held.image, 3, 1)
     # The weights of luma, in 256ths, so that whole numbers do.

@@ -430,10 +430,6 @@ class ContinualLearner:
     def load_state(cls, data: bytes, where: str = "state") -> Self:
         """The learner that `dump_state` wrote.
 
-        Args:
-            data: content of the file.
-            where: what it is called in messages.
-
         Raises:
             DamagedError: if it is no such file, or one of other features.
         """

@@ -184,10 +184,6 @@ _log = logging.getLogger("roadaware")
 def refuse_other(recipe: PedestrianRecipe, out: Path) -> None:
     """Make a folder, unless it holds what was fitted by another recipe; nothing is written into it.
 
-    Args:
-        recipe: that is to be run.
-        out: folder of the run.
-
     Raises:
         UsageError: if the folder holds a run of another recipe.
         DiskError: if it cannot be made.
@@ -245,12 +241,7 @@ def refuse_other_data(recipe: PedestrianRecipe, out: Path, data: str) -> None:
 
 
 def is_same_recipe(text: str, recipe: PedestrianRecipe) -> bool:
-    """Whether a file says this recipe; a field that is younger than the file has its default.
-
-    Args:
-        text: of the file.
-        recipe: which.
-    """
+    """Whether a file says this recipe; a field that is younger than the file has its default."""
     usual = configs.to_dict(PedestrianRecipe(samples=SamplesRecipe(root="any")))
     try:
         said = json.loads(text)
@@ -441,11 +432,6 @@ def read_finished_results(
     folder: Path, recipe: PedestrianRecipe, seeds: tuple[int, ...]
 ) -> pl.DataFrame | None:
     """The rows that a folder holds of a recipe that came to an end; None where it has to be run.
-
-    Args:
-        folder: of the run.
-        recipe: that is wanted.
-        seeds: that must be among the rows.
 
     Raises:
         DamagedError: if the table is there and not whole.
