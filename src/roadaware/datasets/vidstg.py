@@ -31,6 +31,7 @@ from roadaware.datasets.sentences import (
     build_sentence_tables,
     parse_frame_field,
     parse_frame_name,
+    parse_id,
 )
 from roadaware.errors import InputError
 from roadaware.io.json import (
@@ -171,9 +172,9 @@ def _sentence(
     """Video, sentence and target of a place of the processed list."""
     if not isinstance(each, dict):
         raise RowError(f"should be an object and is {describe_type(each)}")
-    native = _id(each, "original_video_id")
+    native = parse_id(each.get("original_video_id"), "original_video_id")
     video = to_printable(native, 255)
-    name = _id(each, "video_id")
+    name = parse_id(each.get("video_id"), "video_id")
     start, end = parse_frame_field(each, "tube_start_frame"), parse_frame_field(each, "tube_end_frame")
     if end < start:
         raise RowError(f"the end {end} lies before the start {start}")
@@ -207,7 +208,7 @@ def _sentence(
         segment,
         escape_surrogates(target) if isinstance(target, str) else None,
     )
-    return clip, sentence, (native, _id(each, "target_id"))
+    return clip, sentence, (native, parse_id(each.get("target_id"), "target_id"))
 
 
 def _clip(each: Mapping[str, Any], video: str, grounded: Grounded) -> Clip:
@@ -227,15 +228,6 @@ def _clip(each: Mapping[str, Any], video: str, grounded: Grounded) -> Clip:
     path = each.get("video_path")
     held = to_printable(escape_surrogates(path), 255) if isinstance(path, str) else None
     return Clip(video, found["width"], found["height"], found["frame_count"], fps, held)
-
-
-def _id(each: Mapping[str, Any], key: str) -> str:
-    value = each.get(key)
-    if type(value) is int and abs(value) < 1 << 63:
-        return str(value)
-    if isinstance(value, str) and value:
-        return escape_surrogates(value)
-    raise RowError(f"'{key}' should be a number or a text and is {format_value(value)}")
 
 
 def _trajectory(

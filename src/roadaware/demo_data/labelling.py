@@ -29,7 +29,7 @@ from roadaware.formats.proposal_tasks import (
     select_task_proposals,
 )
 from roadaware.geometry.boxes import iou
-from roadaware.io.files import build_disk_error, write_atomically
+from roadaware.io.folders import write_bytes
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Predictions, Scenes
@@ -341,13 +341,13 @@ def write_labelling_demo(root: Path, *, seed: int = 0) -> LabellingFacts:
         Image.fromarray(image).save(stream, "PNG")
         found.append((path, stream.getvalue()))
     for name, data in found:
-        _write(root / name, data)
+        write_bytes(root / name, data)
     save(truth, root / SCENES, overwrite=True)
     save(predictions, root / PROPOSALS, overwrite=True)
-    _write(root / EXPORT, label_studio_export(truth, sent, people))
+    write_bytes(root / EXPORT, label_studio_export(truth, sent, people))
     places = truth.boxes.select("video", "frame").unique()
     facts = LabellingFacts(len(truth.frames), len(places), len(truth.boxes), len(predictions.boxes), people)
-    _write(root / PLANTED, (json.dumps(asdict(facts), indent=1, sort_keys=True) + "\n").encode())
+    write_bytes(root / PLANTED, (json.dumps(asdict(facts), indent=1, sort_keys=True) + "\n").encode())
     return facts
 
 
@@ -370,11 +370,3 @@ def _proposals(rows: list[tuple[str, int, float, int, *tuple[float, ...]]]) -> P
         labels=named.select("box", "label", "score", kind=pl.lit(KIND)),
         meta=Meta(dataset="synthetic streets", vocabularies={KIND: CLASSES}),
     )
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise build_disk_error(path, len(data), error) from error
-    write_atomically(path, data)

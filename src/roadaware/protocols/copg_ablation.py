@@ -19,7 +19,6 @@ from roadaware.arrays import Bools, Floats
 from roadaware.config import to_dict
 from roadaware.corner_cases import checkpointed_parts
 from roadaware.corner_cases.captures import Capture
-from roadaware.corner_cases.checkpointed_parts import describe_sources, format_moment
 from roadaware.corner_cases.config import PRESETS, CopgConfig, complete_saved_config
 from roadaware.corner_cases.copg import (
     Geometry,
@@ -44,16 +43,17 @@ from roadaware.corner_cases.proposal_tables import SCHEMA, build_proposal_rows, 
 from roadaware.corner_cases.range_image import Boxes
 from roadaware.corner_cases.runner import (
     Order,
+    build_head,
     build_part_digests,
-    find_due_parts,
     iterate_captures,
     load_run_inputs,
+    run_due_parts,
     split_parts,
 )
 from roadaware.datasets.loading import parse_json_or_word
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folders
-from roadaware.io.parallel import HERE, Workers, run_parts
+from roadaware.io.parallel import HERE, Workers
 from roadaware.metrics.corner_cases.evaluate import (
     RANDOM,
     WHOLE,
@@ -329,27 +329,12 @@ def _run(
     *,
     overwrite: bool,
 ) -> GridFound:
-    held = load_run_inputs(order.source)
-    places = split_parts(order.source)
+    head = build_head(FORMAT, FORMAT_VERSION, order, load_run_inputs(order.source))
     checkpointed_parts.prepare_result_folder(
-        folder, MAIN, _head(order), "an ablation", overwrite=overwrite, complete=_complete_head
+        folder, MAIN, head, "an ablation", overwrite=overwrite, complete=_complete_head
     )
-    due = find_due_parts(order.source, folder)
-    done = len(held.moments) - sum(len(places[number]) for number in due)
-    if progress is not None:
-        progress(done, len(held.moments))
-
-    def count(number: int, _: object) -> None:
-        nonlocal done
-        done += len(places[number])
-        if progress is not None:
-            progress(done, len(held.moments))
-
-    def name(number: int) -> str:
-        return f"part {number}, from {format_moment(held.moments[places[number].start])} on"
-
-    work, before = partial(make_grid_part, order, folder), len(places) - len(due)
-    seconds = run_parts(work, due, workers, what="parts", name=name, done=count, folder=folder, before=before)
+    work = partial(make_grid_part, order, folder)
+    due, seconds = run_due_parts(order.source, folder, work, workers, progress)
     return _gather_parts(order, folder, due, seconds)
 
 
@@ -386,19 +371,6 @@ def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
         **build_part_digests(order.source, number, left),
     }
     checkpointed_parts.write_part(folder, number, table, record)
-
-
-def _head(order: GridOrder) -> dict[str, Any]:
-    """The request as kept in the folder."""
-    held = load_run_inputs(order.source)
-    return {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
-        "order": to_dict(order),
-        "source_digest": held.scenes.meta.source_digest,
-        "pictures": len(held.moments),
-        **describe_sources(held.semantics, held.detections),
-    }
 
 
 def _complete_head(known: Any) -> Any:

@@ -25,6 +25,7 @@ from roadaware.models.event_head.head import FEATURES, SCENE_FEATURES, EventHead
 from roadaware.models.object_labels import ROAD_AGENTS
 from roadaware.simulator.actors import AV_ACTIONS, CROSSES
 from roadaware.simulator.minds import GOES_MPS2
+from roadaware.training.events.fit import build_layers
 from roadaware.training.events.rows import AV_SIDES, iterate_linked_frames, simulate_inputs
 from roadaware.training.events.scenes import EVERY_S, MindedScene, count_step
 
@@ -139,12 +140,7 @@ def fit_small_network(
     for k in range(chances, due.shape[1]):
         if known[:, k].any():
             middle[k], width[k] = np.nanmean(held[:, k]), np.nanstd(held[:, k]) + 1e-3
-    parts: list[nn.Module] = []
-    inputs = x.shape[1]
-    for size in MIND_WIDTHS:
-        parts += [nn.Linear(inputs, size), nn.ReLU(), nn.Dropout(0.2)]
-        inputs = size
-    network = nn.Sequential(*parts, nn.Linear(inputs, due.shape[1]))
+    network = build_layers(x.shape[1], MIND_WIDTHS, due.shape[1], 0.2)
     given = torch.from_numpy(np.clip((x - mean) / spread, -6, 6))
     target = torch.from_numpy(np.where(known, (due - middle) / width, 0.0).astype(np.float32))
     counts = torch.from_numpy(known.astype(np.float32))

@@ -137,12 +137,7 @@ def _train(
 ) -> list[tuple[Floats32, Floats32]]:
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
-    parts: list[nn.Module] = []
-    inputs = x.shape[1]
-    for width in widths:
-        parts += [nn.Linear(inputs, width), nn.ReLU(), nn.Dropout(0.15)]
-        inputs = width
-    network = nn.Sequential(*parts, nn.Linear(inputs, y.shape[1]))
+    network = build_layers(x.shape[1], widths, y.shape[1], 0.15)
     steps = max(1, len(x) // _BATCH)
     optimiser = torch.optim.AdamW(network.parameters(), 2e-3, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=epochs * steps + 1)
@@ -160,14 +155,28 @@ def _train(
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
-    linear = [part for part in network if isinstance(part, nn.Linear)]
-    return [
+    return list(extract_layers(network))
+
+
+def build_layers(inputs: int, widths: Sequence[int], outputs: int, dropout: float) -> nn.Sequential:
+    """Linear layers with rectifiers and dropout behind each but the last."""
+    parts: list[nn.Module] = []
+    for width in widths:
+        parts += [nn.Linear(inputs, width), nn.ReLU(), nn.Dropout(dropout)]
+        inputs = width
+    return nn.Sequential(*parts, nn.Linear(inputs, outputs))
+
+
+def extract_layers(network: nn.Sequential) -> tuple[tuple[Floats32, Floats32], ...]:
+    """(inputs, outputs) weights and (outputs,) bias of each linear layer, as `SmallNetwork` takes them."""
+    return tuple(
         (
             part.weight.detach().numpy().T.astype(np.float32).copy(),
             part.bias.detach().numpy().astype(np.float32),
         )
-        for part in linear
-    ]
+        for part in network
+        if isinstance(part, nn.Linear)
+    )
 
 
 def _losses(logits: torch.Tensor, y: torch.Tensor, one: bool) -> torch.Tensor:
@@ -284,13 +293,7 @@ def make_future_rows(
     """The rows of one scene.
 
     Args:
-        truth: of the scene.
-        number: what it is called in the rows.
-        seed: of chance.
-        errors: of the detector; drawn where None.
-        noise: of the estimate of the own motion; the measured one where None.
-        pixels: whether the own motion is estimated from images; three times of four where None.
-        every: only every so many-th frame becomes rows.
+        truth, number, seed, errors, noise, pixels, every: as of `make_rows`.
     """
     found, motions, focal = simulate_inputs(truth, number, seed, errors=errors, noise=noise, pixels=pixels)
     velocity = ConstantVelocity()
@@ -448,16 +451,10 @@ def _train_anticipation(
 ) -> tuple[tuple[Floats32, Floats32], ...]:
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
-    parts: list[nn.Module] = []
-    inputs = x.shape[1]
-    for width in ANTICIPATION_WIDTHS:
-        parts += [nn.Linear(inputs, width), nn.ReLU(), nn.Dropout(0.15)]
-        inputs = width
-    last = nn.Linear(inputs, y.shape[1])
+    network = build_layers(x.shape[1], ANTICIPATION_WIDTHS, y.shape[1], 0.15)
     # It begins at 0: what is goes on, until something else is learnt.
-    nn.init.zeros_(last.weight)
-    nn.init.zeros_(last.bias)
-    network = nn.Sequential(*parts, last)
+    for last in network[-1].parameters():
+        nn.init.zeros_(last)
     steps = max(1, len(x) // _ANTICIPATION_BATCH)
     optimiser = torch.optim.AdamW(network.parameters(), 2e-3, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=epochs * steps + 1)
@@ -477,14 +474,7 @@ def _train_anticipation(
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
-    linear = [part for part in network if isinstance(part, nn.Linear)]
-    return tuple(
-        (
-            part.weight.detach().numpy().T.astype(np.float32).copy(),
-            part.bias.detach().numpy().astype(np.float32),
-        )
-        for part in linear
-    )
+    return extract_layers(network)
 
 
 __all__ = ["PRESENT", "FutureRows", "fit_anticipation", "join_future_rows", "make_future_rows"]
