@@ -374,11 +374,7 @@ class Fitted:
 
 
 def hash_arrays(*parts: npt.NDArray[Any]) -> int:
-    """64 bits of the bytes of some arrays.
-
-    Args:
-        parts: of any shape.
-    """
+    """64 bits of the bytes of some arrays."""
     whole = hashlib.blake2b(digest_size=8)
     for each in parts:
         # Type and shape too: equal bytes in another shape are another array.

@@ -511,9 +511,6 @@ Preparer = Callable[[Sequence[Pixels]], dict[str, torch.Tensor]]
 def read_model_type(folder: Path) -> str:
     """The type of model that a folder says it holds.
 
-    Args:
-        folder: with config.json.
-
     Raises:
         InputError: if it is no folder of transformers.
     """

@@ -654,12 +654,7 @@ class Stage:
         return self._poured(town, frame, self.range_m, ahead=True)
 
     def around(self, frame: int, range_m: float) -> Soup:
-        """Everything near the own vehicle in a frame, also behind it.
-
-        Args:
-            frame: of the scene.
-            range_m: how far.
-        """
+        """Everything near the own vehicle in a frame, also behind it."""
         ego = self.episode.ego
         town = self.town.near(ego.position[frame], float(ego.heading[frame]), range_m, behind_m=range_m)
         return self._poured(town, frame, range_m, ahead=False)

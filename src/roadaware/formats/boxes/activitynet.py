@@ -148,11 +148,7 @@ def list_segments(tables: Scenes | Predictions, kind: str | None) -> tuple[Segme
 
 
 def write_activitynet(held: Segments) -> Files:
-    """Name and content of the file.
-
-    Args:
-        held: the segments.
-    """
+    """Name and content of the file."""
     listed: dict[str, list[str]] = {}
     for video, start, end, label, score in held.segments.select(
         "video", "start", "end", "label", "score"

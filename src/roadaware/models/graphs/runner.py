@@ -94,9 +94,6 @@ _SAME_NAME = {"add": "Add", "sub": "Sub", "mul": "Mul", "relu": "Relu", "sigmoid
 def encode_onnx(graph: Graph) -> bytes:
     """The file: `picture` (n, 3, h, w) goes in, the outputs by what they mean come out, all of any size.
 
-    Args:
-        graph: that it holds.
-
     Raises:
         ModuleNotFoundError: if onnx is not installed.
     """

@@ -96,11 +96,7 @@ def _tooth(tip: tuple[float, float], base: tuple[float, float], width: float) ->
 
 @cache
 def build_arrow_symbol(turn: Turn) -> Floats:
-    """(n, 4, 2) an arrow, 4 m long.
-
-    Args:
-        turn: where it leads.
-    """
+    """(n, 4, 2) an arrow, 4 m long."""
     if turn == "straight":
         return np.concatenate([bar(2.6, 0.16, -0.7), _tooth((2.0, 0.0), (0.6, 0.0), 0.7)])
     side = 1.0 if turn == "left" else -1.0

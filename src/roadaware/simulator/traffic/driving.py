@@ -254,12 +254,7 @@ class Rules:
         self.crossings = {c.number: c for c in zebras.crossings}
 
     def coming(self, vehicles: Sequence[Vehicle], time_s: float) -> Coming:
-        """Vehicles that approach each junction and are not stopped by a light.
-
-        Args:
-            vehicles: that move.
-            time_s: now.
-        """
+        """Vehicles that approach each junction and are not stopped by a light."""
         found: Coming = {}
         for vehicle in vehicles:
             junctions = (e for e in vehicle.path.events if e.kind == "junction")

@@ -202,11 +202,6 @@ def compute_projected_boxes(camera: Camera, soups: Sequence[Soup], count: int) -
     """(n, 9) x1, y1, x2, y2 of each instance's shape and of its pixels in the image, and their number.
 
     Zeros for those not before the camera.
-
-    Args:
-        camera: that looks.
-        soups: triangles marked by instance.
-        count: number of instances.
     """
     corners = np.concatenate([soup.corners[soup.instance > 0] for soup in soups])
     instance = np.concatenate([soup.instance[soup.instance > 0] for soup in soups])
@@ -288,12 +283,7 @@ def _block(size: tuple[float, float, float], position: npt.ArrayLike, heading: f
 
 
 def render_triangle_ids(camera: Camera, soup: Soup) -> Ints32:
-    """(h, w) int32 whose triangle is nearest in each pixel, 0 for none.
-
-    Args:
-        camera: that looks.
-        soup: triangles marked by instance.
-    """
+    """(h, w) int32 whose triangle is nearest in each pixel, 0 for none."""
     size = (camera.height_px, camera.width_px)
     mask, inverse = np.zeros(size, np.int32), np.zeros(size, np.float32)
     pose, lens = get_camera_parameters(camera)

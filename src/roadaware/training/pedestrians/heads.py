@@ -46,11 +46,7 @@ class Fold:
 
 
 def load_sequences(fold: Fold) -> dict[str, Tensor]:
-    """The sequences of a fold as tensors, at once: they are small.
-
-    Args:
-        fold: of n samples.
-    """
+    """The sequences of a fold as tensors, at once: they are small."""
     rows = np.arange(len(fold))
     return {
         name: as_tensor(column.take(rows))
@@ -210,9 +206,6 @@ _TURNS: dict[str, Callable[[Tensor], Tensor]] = {
 
 def ensure_flippable(names: Mapping[str, object]) -> None:
     """Refuse inputs whose mirror image is not known.
-
-    Args:
-        names: of inputs.
 
     Raises:
         UsageError: names those.
