@@ -25,7 +25,8 @@ class Reader:
 
     Args:
         module: holds `VERSION`, `find(path)`, `inputs(source, **options)` and
-            `read(source, *, processes, progress, **options)`.
+            `read(source, *, processes, progress, **options)`: of what `find` gave, by so many workers where files are read
+            one by one (most readers use one), `progress` called with how much is done, of how much, of what.
         datasets: what its tables call the dataset, in `meta.dataset`.
         title: the dataset's full name.
         licence: the terms of its annotations.

@@ -74,9 +74,6 @@ def read(
     """All files as Scenes: a tube without boxes for each segment; what was refused is in `rejected`.
 
     Args:
-        source: see `find`.
-        processes: not used.
-        progress: called with the number of files read and the total.
         fps: frames a second of every video; without it segments have no frames.
         predicted: read `results`, whose segments have scores, as Predictions.
 

@@ -641,11 +641,8 @@ def read(
     Labels stand in the order of the files. Boxes in excluded moments are kept; `frames.annotated` is false.
 
     Args:
-        source: see `find`.
         labels: a label map that lies elsewhere.
         excluded: excluded moments that lie elsewhere.
-        processes: not used: files are read by one process.
-        progress: called with the number of files read and the total.
 
     Raises:
         InputError: if there are several label maps, one cannot be read, or no file of annotations can.

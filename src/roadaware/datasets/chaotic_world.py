@@ -711,15 +711,12 @@ def read(
     its boxes; the published code uses the first.
 
     Args:
-        source: see `find`.
         pictures: `picked`, those of `chaos_*_1fps.csv`, or `all`, those of `annotation/` (default: whichever are
             there).
         sounds: `group` or `frame`, the folder of the csv of sounds (default: what is there).
         first_frame: number of a video's first frame: 1, or 0 (default: 1), and 0 where a file names it.
         labels: a list of the actions that are read, with their names (default: all fifty by their official names).
             Its numbers may run from 1, those of the csv files run from 0.
-        processes: not used: files are read by one process.
-        progress: called with the number of files read and the total.
 
     Raises:
         UsageError: if an option is none.

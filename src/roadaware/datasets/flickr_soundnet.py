@@ -51,11 +51,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
     An annotator is called by the block's attribute or name, else by its place from 1.
 
-    Args:
-        source: see `find`.
-        processes: not used: files are small.
-        progress: called with the number of files read and the total.
-
     Raises:
         InputError: if no file can be read.
     """

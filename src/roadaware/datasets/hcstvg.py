@@ -257,11 +257,8 @@ def read(
     """All files as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
 
     Args:
-        source: see `find`.
         first_frame: the number that the files give a video's first frame; default: 1, or 0 where a frame 0 is
             named. `meta.notes["first_frame"]` says which it was.
-        processes: not used: files are small.
-        progress: called with the number of files read and the total.
 
     Raises:
         UsageError: if `first_frame` is neither 0 nor 1.

@@ -476,7 +476,6 @@ def read(
         source: the repository, see `find`.
         appearance: also read the 24 appearance flags of every box.
         processes: workers for files that need the slow way (default: as many as there are cores).
-        progress: called with the number of videos done and the total.
 
     Raises:
         InputError: if no video can be read.

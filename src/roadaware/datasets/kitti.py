@@ -361,9 +361,6 @@ def read(
     whose own file is damaged no size.
 
     Args:
-        source: see `find`.
-        processes: not used: files are small.
-        progress: called with the number of images done and the total.
         predicted: read results, whose lines have a score behind the 15 fields.
 
     Raises:

@@ -529,13 +529,10 @@ def read(
     1 x 1, so that corners are shares of it, which `meta.notes["unit_pictures"]` says.
 
     Args:
-        source: see `find`.
         kinds: control, or `label` for those that rectangles in videos carry themselves, to a kind of label;
             a control that is not named is a kind of its own.
         fps: frames per second of all videos (default: what the export says).
         size: width and height in pixels where the export does not say them.
-        processes: not used: files are small.
-        progress: called with the number of files read and the total.
 
     Raises:
         UsageError: if an option is none.

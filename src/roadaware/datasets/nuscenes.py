@@ -637,8 +637,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     A damaged keyframe is refused, the others are read; a damaged table is an error.
 
     Args:
-        source: see `find`.
-        processes: not used: one process reads all.
         progress: called with the number of scenes or keyframes done and the total.
 
     Raises:

@@ -298,11 +298,6 @@ def inputs(source: Source) -> list[str]:
 def read(source: Source, *, processes: int | None = None, progress: Progress | None = None) -> Scenes:
     """All sequences as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
 
-    Args:
-        source: see `find`.
-        processes: not used: one process reads all.
-        progress: called with the number of sequences done and the total.
-
     Raises:
         InputError: if no sequence can be read.
     """

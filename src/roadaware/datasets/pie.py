@@ -515,9 +515,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     """All of PIE as Scenes; what could not be taken is in `rejected`, oddities in `meta.notes["warnings"]`.
 
     Args:
-        source: see `find`.
         processes: workers for files that need the slow way (default: as many as there are cores).
-        progress: called with the number of videos done and the total.
 
     Raises:
         InputError: if no video can be read.

@@ -506,8 +506,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     """All videos of the files; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
 
     Args:
-        source: see `find`.
-        processes: not used: one file is read by one process.
         progress: called with the number of hundredths of the files' text read and the total.
 
     Raises:

@@ -427,11 +427,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
     Every frame counts as annotated, also those without action: their `av_action` is `Non_action`.
 
-    Args:
-        source: see `find`.
-        processes: not used: one file is read by one process.
-        progress: called with the number of videos done and the total.
-
     Raises:
         InputError: if the file is damaged, holds anything but arrays and plain containers, or no video in it
             can be read.

@@ -62,11 +62,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
     A box that is upside down is refused, its item kept: to the published evaluator such a box is empty.
 
-    Args:
-        source: see `find`.
-        processes: not used: files are small.
-        progress: called with the number of files read and the total.
-
     Raises:
         InputError: if no file, no item, or no box can be read.
     """

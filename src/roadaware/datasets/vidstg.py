@@ -381,11 +381,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     speak of it, and owns its boxes also where no sentence does. Sentences are called by their number in the
     file that the published preprocessing makes: for each raw annotation questions first, then captions.
 
-    Args:
-        source: see `find`.
-        processes: not used: a file is read by one process.
-        progress: called with the number of files read and the total.
-
     Raises:
         InputError: if no file, or nothing in it, can be read.
     """

@@ -423,11 +423,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     listed, that end before they begin, or with a frame in which one of the two has no box. The name of the
     tracker behind a box is not read.
 
-    Args:
-        source: see `find`.
-        processes: not used: files are read by one process.
-        progress: called with the number of files read and the total.
-
     Raises:
         InputError: if no file can be read.
     """

@@ -529,12 +529,9 @@ def read(
     """All files as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
 
     Args:
-        source: see `find`.
         kinds: kind of label to its tags, in class order; tags of none of them are of the kind `tag`.
         first_frame: the number that version 1 gives a video's first frame.
         track: the field that names a track; a name counts if two frames have it and none has it twice.
-        processes: not used: files are small.
-        progress: called with the number of files read and the total.
 
     Raises:
         UsageError: if an option is none.

@@ -306,6 +306,8 @@ def _outwards(vertices: Floats, triangles: Ints, part: Ints) -> Solid:
 
 
 Size = tuple[float, float, float]
+"""Length, width and height in metres. What builds a figure takes it, a random generator for colours and details, and
+`coarse`: whether a few triangles are enough, as for what is far away."""
 Kind = TypeVar("Kind")
 TAIL_SHARE = 0.035
 """Light of a brake lamp that shines as tail lamp only, so that braking stands out at night."""
