@@ -77,20 +77,13 @@ class Annotator:
             raise UsageError("chances lie from 0 to 1, pixels and numbers of boxes from 0 to 100")
 
 
-def label_studio_export(
-    truth: Scenes,
-    sent: Predictions,
-    annotators: Mapping[int, Annotator],
-    *,
-    images: Mapping[int, Sequence[tuple[str, int]]] | None = None,
-) -> bytes:
+def label_studio_export(truth: Scenes, sent: Predictions, annotators: Mapping[int, Annotator]) -> bytes:
     """A Label Studio export of proposals corrected by simulated annotators.
 
     Args:
         truth: with `boxes.corner_case`, and labels of the kind `corner`.
         sent: what was sent out.
         annotators: by their number.
-        images: which of them each annotator gets (default: all).
     """
     true, proposed = _true(truth), _group_proposals(sent)
     words = sent.meta.vocabularies[KIND]
@@ -99,12 +92,11 @@ def label_studio_export(
         place = (row["video"], row["frame"])
         annotations: list[dict[str, Any]] = []
         for number, model in annotators.items():
-            if images is None or place in images.get(number, ()):
-                # By image and annotator, so that one more image changes no other; crc32, since
-                # hash() of a text differs from process to process.
-                rng = np.random.default_rng([model.seed, number, zlib.crc32(place[0].encode()), place[1]])
-                here = (true.get(place, []), proposed.get(place, []))
-                annotations.append(_annotation(*here, words, row, number, model, rng))
+            # By image and annotator, so that one more image changes no other; crc32, since
+            # hash() of a text differs from process to process.
+            rng = np.random.default_rng([model.seed, number, zlib.crc32(place[0].encode()), place[1]])
+            here = (true.get(place, []), proposed.get(place, []))
+            annotations.append(_annotation(*here, words, row, number, model, rng))
         data = {
             IMAGE: f"/data/local-files/?d={row['picture']}",
             VIDEO_NAME: format_task_name(*place),

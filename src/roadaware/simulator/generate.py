@@ -93,16 +93,13 @@ class _Reel:
     sweeps: list[Sweep] = field(default_factory=list)
 
 
-def render_scene(
-    episode: Episode, folder: Path, *, kept: Kept | None = None, progress: Callable[[int], None] | None = None
-) -> None:
+def render_scene(episode: Episode, folder: Path, *, kept: Kept | None = None) -> None:
     """Write a scene into a folder that is its alone; memory does not grow with its length.
 
     Args:
         episode: the scene.
         folder: exists and is empty.
         kept: what to write besides tables.
-        progress: called with the number of frames done.
 
     Raises:
         DiskError: if the disk refuses.
@@ -124,8 +121,6 @@ def render_scene(
             _expose(reel, episode, image, frame)
             if episode.config.lidar is not None:
                 reel.sweeps.append(_write_lidar_sweep(stage, episode, episode.config.lidar, folder, frame))
-            if progress is not None:
-                progress(frame + 1)
         while reel.blocks is not None and (block := next(reel.blocks, None)) is not None:
             reel.video.write_sound(block)
     _write_tables(episode, folder, collector.seen(), kept, reel.sweeps)

@@ -419,8 +419,6 @@ def add_cabin(
     roof: tuple[float, float, float],
     halves: tuple[float, float],
     panes: Sequence[tuple[float, float]],
-    *,
-    rear_pane: bool = True,
 ) -> None:
     """The upper part of a car, with windscreen, side and rear windows.
 
@@ -430,7 +428,6 @@ def add_cabin(
         roof: x of the rear, x of the front, and height.
         halves: half widths at the lower edge and at the roof.
         panes: where side windows begin and end, as shares of its length from the front.
-        rear_pane: whether it has a rear window.
     """
     rear, rear_low, front, front_low = foot
     roof_rear, roof_front, top = roof
@@ -451,9 +448,8 @@ def add_cabin(
     screen = np.array([low[1], low[2], high[2], high[1]])
     form.add(patch(screen, window(0.02, 0.98, 0.02, 0.98), 0.006), INK)
     form.add(patch(screen, [(0.05, 0.05), (0.95, 0.05), (0.93, 0.95), (0.07, 0.95)], 0.014), GLASS)
-    if rear_pane:
-        back = np.array([low[3], low[0], high[0], high[3]])
-        form.add(patch(back, [(0.08, 0.22), (0.92, 0.22), (0.9, 0.92), (0.1, 0.92)]), GLASS)
+    back = np.array([low[3], low[0], high[0], high[3]])
+    form.add(patch(back, [(0.08, 0.22), (0.92, 0.22), (0.9, 0.92), (0.1, 0.92)]), GLASS)
     side = np.array([low[2], low[3], high[3], high[2]])
     # Frames between side windows are black, as on most cars; the others have the colour of the body.
     add_mirrored_patch(form, side, window(panes[0][0] + 0.02, panes[-1][1] - 0.02, 0.06, 0.92), INK, 0.006)

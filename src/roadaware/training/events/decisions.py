@@ -69,21 +69,18 @@ class MindRows:
         return MindRows(**{name: getattr(self, name)[chosen] for name in MindRows.__dataclass_fields__})
 
 
-def make_mind_rows(
-    held: MindedScene, number: int, seed: int, events: EventHead, *, every_s: float = 0.25
-) -> MindRows:
-    """The rows of one scene: boxes with errors of a detector, linked as a stream would be.
+def make_mind_rows(held: MindedScene, number: int, seed: int, events: EventHead) -> MindRows:
+    """The rows of one scene, four a second of a tube: boxes with errors of a detector, linked as a stream would be.
 
     Args:
         held: the scene.
         number: what it is called in the rows.
         seed: of chance.
         events: says what tubes do.
-        every_s: seconds from row to row of a tube.
     """
     truth = held.truth
     found, motions, focal = simulate_inputs(truth, number, seed, errors=None, noise=None, pixels=True)
-    every = max(1, round(every_s * truth.fps))
+    every = max(1, round(0.25 * truth.fps))
     xs, sources = [], []
     for frame, linked, _, x, _ in iterate_linked_frames(truth, found, motions, focal):
         if frame % every == 0:

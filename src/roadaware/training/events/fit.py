@@ -253,7 +253,6 @@ class FutureRows:
         tube: (n,) of the linker; each scene has its own numbers.
         frame: (n,) present frame.
         score: (n,) agentness.
-        action_now, location_now: (n, labels) true now.
         real: (n,) of an object that is there, rather than a false detection.
         known: (n, horizons) whether the scene goes on for so long.
         present: (n, horizons) whether the object is seen then.
@@ -269,8 +268,6 @@ class FutureRows:
     tube: Ints
     frame: Ints
     score: Floats32
-    action_now: Bools
-    location_now: Bools
     real: Bools
     known: Bools
     present: Bools
@@ -330,8 +327,6 @@ def make_future_rows(
         tube=tubes.astype(np.int64),
         frame=frame,
         score=found.score[rows],
-        action_now=truth.action[source] & real[:, None],
-        location_now=_encode_locations(np.where(real, truth.location[source], -1)),
         real=real,
         known=later < truth.n_frames,
         present=present,
