@@ -152,14 +152,7 @@ def _build_tables(found: BoxSource, digest: str) -> tuple[dict[str, pl.DataFrame
         "tubes": tubes.select("tube", "video", "start_frame", "end_frame", name="track"),
         "rejected": findings.table(),
     }
-    meta = Meta(
-        dataset=entry.datasets[0],
-        licence=entry.licence,
-        vocabularies={KIND: tuple(words)},
-        source_digest=digest,
-        rows_read=dict(sorted(findings.read.items())),
-        notes={**findings.notes(), **found.notes},
-    )
+    meta = findings.build_meta(entry, {KIND: tuple(words)}, digest, **found.notes)
     return tables, meta
 
 

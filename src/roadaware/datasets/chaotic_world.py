@@ -44,7 +44,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.io.csv import decode, iterate_line_batches, parse_quoted_rows, split_cells
 from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # Lists of actions that choose and name those of a set: numbers brought to those of its files, rows kept.
 
@@ -747,14 +747,7 @@ def read(
     first = lowest if first_frame is None else first_frame
     tables, vocabularies = build_chaotic_tables(held, first, findings)
     notes = {"first_frame": first, "label_ids": {"action": list(held.known.ids)}, "published_box": "first"}
-    meta = Meta(
-        dataset="Chaotic World",
-        licence=READERS["chaotic_world"].licence,
-        vocabularies=vocabularies,
-        source_digest=source.contents(names),
-        rows_read=dict(sorted(findings.read.items())),
-        notes={**findings.notes(), **notes},
-    )
+    meta = findings.build_meta(READERS["chaotic_world"], vocabularies, source.contents(names), **notes)
     return Scenes(**tables, rejected=findings.table(), meta=meta)
 
 

@@ -44,7 +44,7 @@ from roadaware.io.json import (
     pause_garbage_collection,
 )
 from roadaware.io.sources import Source, find_source, to_printable
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # An HC-STVG file in any of its four forms, entry by entry, as sentences and tracks.
 
@@ -282,12 +282,7 @@ def read(
     return Scenes(
         **tables,
         rejected=grounded.findings.table(),
-        meta=Meta(
-            dataset="HC-STVG",
-            licence=READERS["hcstvg"].licence,
-            vocabularies=vocabularies,
-            source_digest=source.contents(names),
-            rows_read=dict(sorted(grounded.findings.read.items())),
-            notes={**grounded.findings.notes(), "first_frame": first},
+        meta=grounded.findings.build_meta(
+            READERS["hcstvg"], vocabularies, source.contents(names), first_frame=first
         ),
     )

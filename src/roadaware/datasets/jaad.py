@@ -38,7 +38,7 @@ from roadaware.datasets.issues import Cells, Findings, select_first_reason
 from roadaware.errors import InputError
 from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.io.xml import Record, Walker, Walkers, count_cores, find_elements, find_text
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # The words and forms of JAAD's files: vocabularies in code order, and how records are written.
 
@@ -504,14 +504,7 @@ def read(
     return Scenes(
         **tables,
         rejected=findings.table(),
-        meta=Meta(
-            dataset="JAAD",
-            licence=READERS["jaad"].licence,
-            vocabularies=VOCABULARIES,
-            source_digest=source.contents(present),
-            rows_read=dict(sorted(findings.read.items())),
-            notes=findings.notes(),
-        ),
+        meta=findings.build_meta(READERS["jaad"], VOCABULARIES, source.contents(present)),
     )
 
 

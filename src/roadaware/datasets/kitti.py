@@ -28,7 +28,7 @@ from roadaware.errors import InputError
 from roadaware.geometry.poses import find_pose_error, invert_pose
 from roadaware.io.sources import Source, find_source
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Predictions, Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 # KITTI's files: the calibration of one image, and one line of its labels.
 
@@ -249,14 +249,7 @@ def build_kitti_tables(reader: str, sensed: Sensed, digest: str, *, predicted: b
     findings, entry = sensed.findings, READERS[reader]
     shared: dict[str, Any] = {
         "rejected": findings.table(),
-        "meta": Meta(
-            dataset=entry.datasets[0],
-            licence=entry.licence,
-            vocabularies={KIND: CLASSES},
-            source_digest=digest,
-            rows_read=dict(sorted(findings.read.items())),
-            notes=findings.notes(),
-        ),
+        "meta": findings.build_meta(entry, {KIND: CLASSES}, digest),
     }
     if not predicted:
         return Scenes(**tables, **shared)

@@ -38,7 +38,7 @@ from roadaware.io.json import (
 )
 from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # The JSON of one sequence of ONCE: calibration, poses, and the boxes of the frames that have some.
 
@@ -323,14 +323,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     return Scenes(
         **tables,
         rejected=findings.table(),
-        meta=Meta(
-            dataset="ONCE",
-            licence=READERS["once"].licence,
-            vocabularies={KIND: CLASSES},
-            source_digest=source.contents(inputs(source)),
-            rows_read=dict(sorted(findings.read.items())),
-            notes=findings.notes(),
-        ),
+        meta=findings.build_meta(READERS["once"], {KIND: CLASSES}, source.contents(inputs(source))),
     )
 
 

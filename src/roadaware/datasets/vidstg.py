@@ -47,7 +47,7 @@ from roadaware.io.json import (
     pause_garbage_collection,
 )
 from roadaware.io.sources import FileSource, FolderSource, Source, find_source, to_printable
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # A VidSTG file, raw with VidOR's trajectories or processed, as sentences and tracks.
 
@@ -405,13 +405,11 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     return Scenes(
         **tables,
         rejected=grounded.findings.table(),
-        meta=Meta(
-            dataset="VidSTG",
-            licence=READERS["vidstg"].licence,
-            vocabularies=vocabularies,
-            source_digest=source.contents([name for name in inputs(source) if name in source.digests]),
-            rows_read=dict(sorted(grounded.findings.read.items())),
-            notes={**grounded.findings.notes(), "first_frame": 0},
+        meta=grounded.findings.build_meta(
+            READERS["vidstg"],
+            vocabularies,
+            source.contents([name for name in inputs(source) if name in source.digests]),
+            first_frame=0,
         ),
     )
 

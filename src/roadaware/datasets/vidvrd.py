@@ -46,7 +46,7 @@ from roadaware.io.json import (
     pause_garbage_collection,
 )
 from roadaware.io.sources import FileSource, Source, find_source, to_printable
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # A file of VidVRD or VidOR as clips: one video each, with its tracks and relations.
 
@@ -467,14 +467,7 @@ def _scenes(clips: list[Clip], source: Source, names: list[str], findings: Findi
         frames=_frames(clips),
         **tables,
         rejected=findings.table(),
-        meta=Meta(
-            dataset="VidVRD",
-            licence=READERS["vidvrd"].licence,
-            vocabularies=vocabularies,
-            source_digest=source.contents(names),
-            rows_read=dict(sorted(findings.read.items())),
-            notes=findings.notes(),
-        ),
+        meta=findings.build_meta(READERS["vidvrd"], vocabularies, source.contents(names)),
     )
 
 

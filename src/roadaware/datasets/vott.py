@@ -31,7 +31,7 @@ from roadaware.io.json import (
 )
 from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # A file of the Visual Object Tagging Tool, version 1 or 2, as shots: one image each, with its regions.
 
@@ -562,14 +562,7 @@ def read(
     return Scenes(
         **tables,
         rejected=findings.table(),
-        meta=Meta(
-            dataset="VoTT",
-            licence=READERS["vott"].licence,
-            vocabularies=vocabularies,
-            source_digest=source.contents(names),
-            rows_read=dict(sorted(findings.read.items())),
-            notes=findings.notes(),
-        ),
+        meta=findings.build_meta(READERS["vott"], vocabularies, source.contents(names)),
     )
 
 
