@@ -22,7 +22,6 @@ from roadaware.metrics.pedestrians import (
     PedestrianCore,
     build_core,
     collect_sample_scores,
-    get_scale,
     is_lower_better,
 )
 from roadaware.metrics.scores import SampleScores, predict_labels
@@ -259,7 +258,7 @@ def _intervals(
     points = one.values(one.once()), two.values(two.once())
     return {
         m: units.interval(
-            float(points[0][m][0] - points[1][m][0]), a[m] - b[m], get_difference_scale(get_scale(m))
+            float(points[0][m][0] - points[1][m][0]), a[m] - b[m], get_difference_scale("share")
         )
         for m in one.names
     }

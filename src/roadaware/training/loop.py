@@ -28,7 +28,7 @@ from roadaware import __version__
 from roadaware.config import digest, to_dict
 from roadaware.errors import DiskError, RoadawareError, UsageError, raise_interrupt
 from roadaware.io.files import write_atomically
-from roadaware.io.folders import hold_folder
+from roadaware.io.folders import hold_folder, make_folder
 from roadaware.io.interrupts import Stop, stop_gracefully
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, Draws, Share, build_loader
@@ -369,10 +369,7 @@ def _train(
 ) -> TrainedDetector:
     if (out / LAST).exists() and not resume:
         raise UsageError(f"{out} holds a run: go on with --resume, or name another folder with --out")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DiskError(f"{out} could not be made: {error.strerror or error}") from error
+    make_folder(out)
     fabric = _fabric(recipe)
     if is_torchrun():
         # Before signals are only noted: who waits here for a process that never comes can be ended.

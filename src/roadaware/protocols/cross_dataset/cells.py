@@ -26,7 +26,7 @@ from roadaware import config as configs
 from roadaware.arrays import Floats
 from roadaware.errors import DamagedError, DiskError, InputError, RoadawareError, UsageError, raise_interrupt
 from roadaware.io.files import write_atomically
-from roadaware.io.folders import hold_folder
+from roadaware.io.folders import hold_folder, make_folder
 from roadaware.io.parallel import HERE, Ledger, Workers, map_parts
 from roadaware.io.parquet import read_parquet
 from roadaware.metrics.calibration import SCALES, CalibrationConfig, CalibrationCore
@@ -185,10 +185,7 @@ def keep(cell: Cell, probability: Floats, study: AwayStudy, out: Path) -> None:
     }
     place, buffer = out / cell.place, io.BytesIO()
     pl.DataFrame({"probability": probability}).write_parquet(buffer)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DiskError(f"{place} could not be made: {error.strerror or error}") from error
+    make_folder(place)
     write_atomically(place / SCORES, buffer.getvalue())
     write_atomically(place / METRICS, (json.dumps(record) + "\n").encode())
 
@@ -410,10 +407,7 @@ def _run(
     wanted = [fits.parse_domain(name, study.roots.get(name), data) for name in study.names]
     fits.refuse_absent(wanted, out)
     # Refuse a folder whose fits were made otherwise
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DiskError(f"{out} could not be made: {error.strerror or error}") from error
+    make_folder(out)
     if (out / STUDY).exists():
         config = read_study_json(out / STUDY).get("config")
         if not isinstance(config, dict):

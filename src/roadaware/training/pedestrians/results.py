@@ -18,8 +18,9 @@ import polars as pl
 from roadaware import config as configs
 from roadaware.arrays import Floats
 from roadaware.config import digest
-from roadaware.errors import DamagedError, DiskError, InputError, UsageError
+from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.files import write_atomically
+from roadaware.io.folders import make_folder
 from roadaware.io.parquet import read_parquet
 from roadaware.io.storage import locate_content
 from roadaware.metrics.multi_seed import AVERAGE, FITS, evaluate_fits
@@ -189,7 +190,7 @@ def refuse_other(recipe: PedestrianRecipe, out: Path) -> None:
         DiskError: if it cannot be made.
     """
     path = out / RECIPE
-    make_run_folder(out)
+    make_folder(out)
     if path.exists() and _fits(out) and not is_same_recipe(path.read_text(encoding="utf-8"), recipe):
         raise UsageError(f"{out} holds a run of another recipe; name another folder with --out")
 
@@ -248,18 +249,6 @@ def is_same_recipe(text: str, recipe: PedestrianRecipe) -> bool:
     except ValueError:
         return False
     return isinstance(said, dict) and _whole(usual, said) == configs.to_dict(recipe)
-
-
-def make_run_folder(folder: Path) -> None:
-    """Make a folder.
-
-    Raises:
-        DiskError: if it cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DiskError(f"{folder} could not be made: {error.strerror or error}") from error
 
 
 def _fits(out: Path) -> bool:
