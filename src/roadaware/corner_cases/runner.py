@@ -202,50 +202,41 @@ def run(
         DiskError: if the disk refuses; finished parts stay.
     """
     with folders.hold_folder(folder):
-        return _run(order, folder, workers, progress, overwrite=overwrite)
-
-
-def _run(
-    order: Order,
-    folder: Path,
-    workers: Workers,
-    progress: Callable[[int, int], None] | None,
-    *,
-    overwrite: bool,
-) -> tuple[Predictions, Tally]:
-    # Files may have changed since an earlier run in the same process.
-    load_run_inputs.cache_clear()
-    held = load_run_inputs(order)
-    places = split_parts(order)
-    checkpointed_parts.prepare_result_folder(
-        folder,
-        MAIN,
-        build_head(FORMAT, FORMAT_VERSION, order, held),
-        "proposals",
-        overwrite=overwrite,
-        complete=_complete_head,
-    )
-    due, seconds = run_due_parts(order, folder, partial(make_part, order, folder), workers, progress)
-    made = sum(len(places[number]) for number in due)
-    records = [checkpointed_parts.read_finished_part(folder, number) or {} for number in range(len(places))]
-    tally = summarize_parts(
-        records, held.scenes, held.captures.skipped, len(held.moments), made=made, seconds=seconds
-    )
-    # All proposals, in the order of the parts.
-    rows = [checkpointed_parts.read_part_table(folder, number) for number in range(len(records))]
-    skipped = [each for part in records for each in part.get("skipped", [])]
-    notes = {
-        "proposals": {
-            "config": to_dict(order.config),
-            "config_digest": digest(order.config),
-            "stage": order.stage,
-            "semantics": order.semantics is not None,
-            "detections": order.detections is not None,
-            "pictures": len(held.moments),
-            "skipped": skipped[:1000],
+        # Files may have changed since an earlier run in the same process.
+        load_run_inputs.cache_clear()
+        held = load_run_inputs(order)
+        places = split_parts(order)
+        checkpointed_parts.prepare_result_folder(
+            folder,
+            MAIN,
+            build_head(FORMAT, FORMAT_VERSION, order, held),
+            "proposals",
+            overwrite=overwrite,
+            complete=_complete_head,
+        )
+        due, seconds = run_due_parts(order, folder, partial(make_part, order, folder), workers, progress)
+        made = sum(len(places[number]) for number in due)
+        records = [
+            checkpointed_parts.read_finished_part(folder, number) or {} for number in range(len(places))
+        ]
+        tally = summarize_parts(
+            records, held.scenes, held.captures.skipped, len(held.moments), made=made, seconds=seconds
+        )
+        # All proposals, in the order of the parts.
+        rows = [checkpointed_parts.read_part_table(folder, number) for number in range(len(records))]
+        skipped = [each for part in records for each in part.get("skipped", [])]
+        notes = {
+            "proposals": {
+                "config": to_dict(order.config),
+                "config_digest": digest(order.config),
+                "stage": order.stage,
+                "semantics": order.semantics is not None,
+                "detections": order.detections is not None,
+                "pictures": len(held.moments),
+                "skipped": skipped[:1000],
+            }
         }
-    }
-    return merge_proposal_rows(rows, Meta(dataset=held.scenes.meta.dataset, notes=notes)), tally
+        return merge_proposal_rows(rows, Meta(dataset=held.scenes.meta.dataset, notes=notes)), tally
 
 
 def find_due_parts(order: Order, folder: Path) -> list[int]:

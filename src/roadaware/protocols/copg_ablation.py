@@ -318,24 +318,13 @@ def run_grid(
         DiskError: if the disk refuses; finished parts stay.
     """
     with folders.hold_folder(folder):
-        return _run(order, folder, workers, progress, overwrite=overwrite)
-
-
-def _run(
-    order: GridOrder,
-    folder: Path,
-    workers: Workers,
-    progress: Callable[[int, int], None] | None,
-    *,
-    overwrite: bool,
-) -> GridFound:
-    head = build_head(FORMAT, FORMAT_VERSION, order, load_run_inputs(order.source))
-    checkpointed_parts.prepare_result_folder(
-        folder, MAIN, head, "an ablation", overwrite=overwrite, complete=_complete_head
-    )
-    work = partial(make_grid_part, order, folder)
-    due, seconds = run_due_parts(order.source, folder, work, workers, progress)
-    return _gather_parts(order, folder, due, seconds)
+        head = build_head(FORMAT, FORMAT_VERSION, order, load_run_inputs(order.source))
+        checkpointed_parts.prepare_result_folder(
+            folder, MAIN, head, "an ablation", overwrite=overwrite, complete=_complete_head
+        )
+        work = partial(make_grid_part, order, folder)
+        due, seconds = run_due_parts(order.source, folder, work, workers, progress)
+        return _gather_parts(order, folder, due, seconds)
 
 
 def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:

@@ -254,38 +254,41 @@ def generate_scenes(
         FindingsError: if some could not be made, once the others are.
     """
     with hold_folder(folder):
-        return _produce(order, folder, workers, progress)
-
-
-def _produce(
-    order: Order, folder: Path, workers: Workers, progress: Callable[[int, int], None] | None
-) -> int:
-    _claim(order, folder)
-    room = folder / SCENES
-    _sweep(room)
-    due = [n for n, name in enumerate(order.names) if not (room / name).is_dir()]
-    done = order.scenes - len(due)
-    if progress is not None:
-        progress(done, order.scenes)
-
-    def count(number: int, _: object) -> None:
-        nonlocal done
-        done += 1
+        _claim(order, folder)
+        room = folder / SCENES
+        _sweep(room)
+        due = [n for n, name in enumerate(order.names) if not (room / name).is_dir()]
+        done = order.scenes - len(due)
         if progress is not None:
             progress(done, order.scenes)
 
-    try:
-        work = partial(_make, order, folder)
-        names = order.names
-        run_parts(
-            work, due, workers, what="scenes", name=names.__getitem__, done=count, folder=folder, before=done
-        )
-    except DiskError as error:
-        stay = f"{done:,} of {order.scenes:,} scenes are finished and stay; the same command makes the rest"
-        raise DiskError(f"{error}\n  {stay}.") from error
-    finally:
-        _sweep(room)
-    return len(due)
+        def count(number: int, _: object) -> None:
+            nonlocal done
+            done += 1
+            if progress is not None:
+                progress(done, order.scenes)
+
+        try:
+            work = partial(_make, order, folder)
+            names = order.names
+            run_parts(
+                work,
+                due,
+                workers,
+                what="scenes",
+                name=names.__getitem__,
+                done=count,
+                folder=folder,
+                before=done,
+            )
+        except DiskError as error:
+            stay = (
+                f"{done:,} of {order.scenes:,} scenes are finished and stay; the same command makes the rest"
+            )
+            raise DiskError(f"{error}\n  {stay}.") from error
+        finally:
+            _sweep(room)
+        return len(due)
 
 
 def _make(order: Order, folder: Path, number: int) -> None:

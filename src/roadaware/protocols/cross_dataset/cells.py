@@ -398,33 +398,27 @@ def run(
         DiskError: if the folder cannot be written to.
     """
     with hold_folder(out):
-        return _run(study, out, data, workers, progress)
-
-
-def _run(
-    study: AwayStudy, out: Path, data: Path | None, workers: Workers, progress: Progress | None
-) -> CrossResults:
-    wanted = [fits.parse_domain(name, study.roots.get(name), data) for name in study.names]
-    fits.refuse_absent(wanted, out)
-    # Refuse a folder whose fits were made otherwise
-    make_folder(out)
-    if (out / STUDY).exists():
-        config = read_study_json(out / STUDY).get("config")
-        if not isinstance(config, dict):
-            raise DamagedError("not whole: it says no config", where=str(out / STUDY), hint=AGAIN)
-        differ = [key for key, value in study.fixed.items() if config.get(key) != value]
-        if differ:
-            raise UsageError(
-                f"{out} holds a study with another {', '.join(differ)}; name another folder with --out"
-            )
-    facts, skipped = _prepare_domains(study, out, wanted, workers, progress)
-    kept = _Kept(study, out, build_plan(study, tuple(facts)), facts, skipped)
-    try:
-        _run_units(kept, workers, progress)
-        _join_ensembles(kept)
-    finally:
-        kept.write()
-    return CrossResults.open(out)
+        wanted = [fits.parse_domain(name, study.roots.get(name), data) for name in study.names]
+        fits.refuse_absent(wanted, out)
+        # Refuse a folder whose fits were made otherwise
+        make_folder(out)
+        if (out / STUDY).exists():
+            config = read_study_json(out / STUDY).get("config")
+            if not isinstance(config, dict):
+                raise DamagedError("not whole: it says no config", where=str(out / STUDY), hint=AGAIN)
+            differ = [key for key, value in study.fixed.items() if config.get(key) != value]
+            if differ:
+                raise UsageError(
+                    f"{out} holds a study with another {', '.join(differ)}; name another folder with --out"
+                )
+        facts, skipped = _prepare_domains(study, out, wanted, workers, progress)
+        kept = _Kept(study, out, build_plan(study, tuple(facts)), facts, skipped)
+        try:
+            _run_units(kept, workers, progress)
+            _join_ensembles(kept)
+        finally:
+            kept.write()
+        return CrossResults.open(out)
 
 
 def _prepare_domains(
