@@ -388,7 +388,15 @@ def compare_detections(
         UsageError: if `draws` is below 1, or the configs differ in more than composite scores.
     """
     check_draws(draws)
-    differs = _differing(config, config_b or config, names)
+    one, two = to_dict(config), to_dict(config_b or config)
+    differs = {name: (one[name], two[name]) for name in one if one[name] != two[name]}
+    # These only state which scores were predicted.
+    others = [f"{name} ({x} and {y})" for name, (x, y) in differs.items() if name != "composite_scores"]
+    if others:
+        raise UsageError(
+            f"{names[0]} and {names[1]} were judged by different configs, {', '.join(others)}; evaluate both "
+            "with the same"
+        )
     rows = [
         row for level in a if level in b for row in _level(level, a[level], b[level], config, draws, seed)
     ]
@@ -400,23 +408,6 @@ def compare_detections(
         )
     table = pl.DataFrame(rows, schema=_DETECTION_COLUMNS)
     return DetectionComparison(table, names, to_dict(config), draws, seed, differs)
-
-
-def _differing(a: DetectionConfig, b: DetectionConfig, names: tuple[str, str]) -> dict[str, tuple[Any, Any]]:
-    """The fields in which two configs differ.
-
-    Raises:
-        UsageError: if one is another than `composite_scores`, which only states which scores were predicted.
-    """
-    one, two = to_dict(a), to_dict(b)
-    differs = {name: (one[name], two[name]) for name in one if one[name] != two[name]}
-    others = [f"{name} ({x} and {y})" for name, (x, y) in differs.items() if name != "composite_scores"]
-    if others:
-        raise UsageError(
-            f"{names[0]} and {names[1]} were judged by different configs, {', '.join(others)}; evaluate both "
-            "with the same"
-        )
-    return differs
 
 
 def _level(

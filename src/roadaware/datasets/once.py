@@ -99,30 +99,18 @@ def add_sequence(content: Any, name: str, file: str, where: str, sensed: Sensed,
         sensed.sensors.append(
             {**at, "intrinsics": flatten_pose(lens), "ego_SE3_sensor": flatten_pose(ego_camera)}
         )
-        _take_video(name, camera, folder, frames, poses, sensed, sizes)
+        video = f"{name}/{camera}"
+        paths = [f"{folder}/{camera}/{frame['frame_id']}.jpg" for frame in frames]
+        width, height = sizes(paths[0]) or (None, None)
+        size = {"width_px": width, "height_px": height, "n_frames": len(frames), "fps": FPS}
+        sensed.videos.append({"video": video, "scene": name, "sensor": camera, **size})
+        for number, (frame, pose, path) in enumerate(zip(frames, poses, paths, strict=True)):
+            row = {"video": video, "frame": number, "t_s": _since(frame, frames[0]), "path": path}
+            sensed.frames.append({**row, "annotated": "annos" in frame, "world_SE3_ego": flatten_pose(pose)})
     meta = held.get("meta_info")
     _take_boxes(frames, name, file, tuple(cameras), sensed)
     for row in sensed.videos[-len(cameras) :]:
         row |= {key: _word(meta, key) for key in ("weather", "period")}
-
-
-def _take_video(
-    name: str,
-    camera: str,
-    folder: str,
-    frames: list[dict[str, Any]],
-    poses: list[Floats | None],
-    sensed: Sensed,
-    sizes: Sizes,
-) -> None:
-    video = f"{name}/{camera}"
-    paths = [f"{folder}/{camera}/{frame['frame_id']}.jpg" for frame in frames]
-    width, height = sizes(paths[0]) or (None, None)
-    size = {"width_px": width, "height_px": height, "n_frames": len(frames), "fps": FPS}
-    sensed.videos.append({"video": video, "scene": name, "sensor": camera, **size})
-    for number, (frame, pose, path) in enumerate(zip(frames, poses, paths, strict=True)):
-        row = {"video": video, "frame": number, "t_s": _since(frame, frames[0]), "path": path}
-        sensed.frames.append({**row, "annotated": "annos" in frame, "world_SE3_ego": flatten_pose(pose)})
 
 
 def _take_boxes(
