@@ -226,11 +226,7 @@ _places: dict[str, str] = {}
 
 
 def keep_secret(text: str) -> None:
-    """Let `mask_secrets` hide what is secret in an address, be it well written or not.
-
-    Args:
-        text: what may be an address.
-    """
+    """Let `mask_secrets` hide what is secret in an address, be it well written or not."""
     found = _secrets_in(text)
     with _lock:
         if not found <= _secrets:

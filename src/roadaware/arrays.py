@@ -51,10 +51,6 @@ def allocate(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[
     kept, up to 64 MiB a thread. An array stays whole as long as it, or a view of it, is held: its memory is taken again once
     nothing refers to it.
 
-    Args:
-        shape: of the array.
-        dtype: of its elements.
-
     >>> first = allocate((400, 300), np.float32)
     >>> second = allocate((400, 300), np.float32)
     >>> np.shares_memory(first, second)

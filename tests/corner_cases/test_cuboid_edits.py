@@ -179,6 +179,59 @@ def test_vertices_of_labelcloud_are_read(tmp_path):
     assert found.select(pl.max_horizontal("moved_m", "resized_m", "turned_rad").max()).item() < 1e-9
 
 
+@pytest.mark.parametrize("any_below_zero", [True, False])
+def test_turns_of_labelcloud_in_radians_are_read_as_such(tmp_path, any_below_zero):
+    """`centroid_rel`, as labelCloud 1.1.1 writes it: turns from -pi to pi, all else as in `centroid_abs`."""
+    table = planted(tmp_path)
+    for video, frame in PLACES[:2]:
+        file = tmp_path / f"labelcloud/{video}/{frame:06d}.json"
+        content = json.loads(file.read_text())
+        for each in content["objects"]:
+            turn = np.radians(each["rotations"]["z"])
+            # The same cuboid half a turn round has none below zero: either form would do by its range.
+            each["rotations"]["z"] = turn - 2 * np.pi * (turn > np.pi) if any_below_zero else turn % np.pi
+        file.write_text(json.dumps(content))
+    sent = read_sent_cuboids(tmp_path)
+    found = compare_cuboids(sent, read_edited_cuboids(tmp_path / "labelcloud", sent))
+    assert found["fate"].to_list() == ["kept"] * len(table)
+
+
+def test_turns_of_a_few_degrees_are_no_radians(tmp_path):
+    rows = {"box": [1, 2], "video": "a", "frame": 0, **dict.fromkeys(CORNERS, 5.0), "score": 0.5}
+    table = pl.DataFrame({**rows, **dict.fromkeys(CUBOID, 1.0), "x_m": [0.0, 9.0], "yaw_rad": [0.0, 0.035]})
+    write_cuboids(Predictions(boxes=table), tmp_path, ("labelcloud",), cameras={("a", 0): TILTED}, poses={})
+    sent = read_sent_cuboids(tmp_path)
+    read = read_edited_cuboids(tmp_path / "labelcloud", sent)
+    assert set(compare_cuboids(sent, read)["fate"]) == {"kept"}
+
+
+def test_of_two_cuboids_with_one_number_the_second_is_refused_by_name(tmp_path):
+    table = planted(tmp_path)
+    file = tmp_path / "xtreme1/a/b/result/000000.json"
+    content = json.loads(file.read_text())
+    objects = content[0]["objects"]
+    objects.append({**objects[0], "className": "Dog"})
+    file.write_text(json.dumps(content))
+    sent = read_sent_cuboids(tmp_path)
+    edited = read_edited_cuboids(tmp_path / "xtreme1", sent)
+    (reason,) = edited.refused
+    assert reason == f"a/b/result/000000.json: {objects[0]['id']} stands again; the first counts"
+    assert compare_cuboids(sent, edited)["fate"].to_list() == ["kept"] * len(table)
+
+
+@pytest.mark.parametrize("form", ["kitti", "xtreme1", "labelcloud"])
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_links_lead_out_of_no_folder_of_edits(tmp_path, form, what):
+    planted(tmp_path / "ours")
+    sent = read_sent_cuboids(tmp_path / "ours")
+    moved = Path("c") if what == "folder" else next((tmp_path / "ours" / form / "c").rglob("000000.*"))
+    moved = (tmp_path / "ours" / form / moved).rename(tmp_path / "elsewhere")
+    place = {"xtreme1": "c/result/000000.json", "kitti": "c/000000.txt", "labelcloud": "c/000000.json"}[form]
+    (tmp_path / "ours" / form / ("c" if what == "folder" else place)).symlink_to(moved)
+    with pytest.raises(InputError, match="link leads out"):
+        read_edited_cuboids(tmp_path / "ours" / form, sent)
+
+
 def test_things_side_by_side_without_numbers_are_told_apart(tmp_path):
     rows = pl.DataFrame(
         {

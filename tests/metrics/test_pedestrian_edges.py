@@ -16,7 +16,6 @@ from roadaware.metrics.pedestrians import (
     SampleScores,
     build_core,
     evaluate_samples,
-    get_scale,
     sample_weights,
 )
 from roadaware.statistics.cautions import FEW
@@ -180,7 +179,7 @@ def test_intervals_hold_the_value_and_count_their_draws():
         assert row["low_video"] < row["high_video"]
         assert (row["valid_draws_pedestrian"], row["valid_draws_video"]) == (40, 12)
         assert (row["units_pedestrian"], row["units_video"]) == (40, 12)
-        few = [units < get_caution_limit(get_scale(row["metric"])) for units in (40, 12)]
+        few = [units < get_caution_limit("share") for units in (40, 12)]
         assert [row[f"caution_{unit}"] for unit in UNITS] == [FEW if each else None for each in few]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from roadaware.errors import InputError, UsageError
 from roadaware.io.images import MaskWriter
-from roadaware.io.point_clouds import Sweep, read_calibration, read_sweep, write_calibration, write_sweep
+from roadaware.io.point_clouds import Sweep, read_sweep, write_sweep
 from roadaware.io.video import VideoWriter
 from roadaware.scenes.sensors import MEDIA, open_depth, open_frame, open_masks, open_sound, open_sweep
 from roadaware.scenes.tables import Scenes
@@ -151,34 +151,3 @@ def test_broken_sweeps_are_refused(tmp_path) -> None:
     path.write_bytes(wrong.tobytes())
     with pytest.raises(InputError, match="point 7 is not finite"):
         read_sweep(path)
-
-
-def test_calibration_comes_back_and_other_json_is_refused(tmp_path) -> None:
-    rows = pl.DataFrame(
-        {
-            "scene": ["s0", "s0"],
-            "sensor": ["camera", "lidar"],
-            "from_frame": [0, 0],
-            "intrinsics": [[500.0, 0, 320, 0, 500, 240, 0, 0, 1], None],
-            "ego_SE3_sensor": [np.eye(4).ravel().tolist()] * 2,
-            "layout": [None, "64 rings x 900 columns"],
-        },
-        schema_overrides={"intrinsics": pl.List(pl.Float32), "ego_SE3_sensor": pl.List(pl.Float32)},
-    )
-    path = tmp_path / MEDIA["calibration"]
-    write_calibration(path, rows)
-    assert read_calibration(path).equals(rows)
-    Scenes(sensors=read_calibration(path))
-    good = path.read_text()
-    for wrong in (
-        "",
-        "[]",
-        "{",
-        "[" * 100_000,
-        good.replace("1.0", "NaN", 1),
-        good.replace("1.0,", "", 1),
-        "{}",
-    ):
-        path.write_text(wrong)
-        with pytest.raises(InputError, match=r"JSON|expected a roadaware calibration"):
-            read_calibration(path)

@@ -26,6 +26,7 @@ from roadaware.training.batches import (
     FramesOfClip,
     Mirror,
     Share,
+    balance,
     build_colour_matrix,
     build_mirror,
     prepare_batch,
@@ -84,6 +85,11 @@ def test_every_pass_takes_every_clip_once_in_another_order() -> None:
     assert len({tuple(each) for each in passes}) == 3
     assert (sample_clips(table([1.0] * 50), 7, 1) == passes[1]).all()
     assert (sample_clips(table([1.0] * 50), 8, 1) != passes[1]).any()
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_clips_have_no_weights() -> None:
+    assert balance(np.zeros((0, 3), dtype=np.bool_), 0.1, 8.0).shape == (0,)
 
 
 def test_balanced_passes_take_a_clip_as_often_as_its_weight_says() -> None:

@@ -22,7 +22,6 @@ from roadaware.metrics.pedestrians import (
     PedestrianCore,
     build_core,
     collect_sample_scores,
-    get_scale,
     is_lower_better,
 )
 from roadaware.metrics.scores import SampleScores, predict_labels
@@ -235,13 +234,7 @@ def compare(
 
 
 def compare_released(found: Reproduction, *, draws: int, seed: int = 0) -> list[tuple[str, Comparison]]:
-    """Each baseline of a reproduction against the released scores, by protocol.
-
-    Args:
-        found: what came of it, with baselines.
-        draws: bootstrap resamples.
-        seed: of the resamples.
-    """
+    """Each baseline of a reproduction against the released scores, by protocol."""
     pairs = []
     for name, question in found.questions.items():
         config = from_dict(PedestrianConfig, question.metrics.config)
@@ -265,7 +258,7 @@ def _intervals(
     points = one.values(one.once()), two.values(two.once())
     return {
         m: units.interval(
-            float(points[0][m][0] - points[1][m][0]), a[m] - b[m], get_difference_scale(get_scale(m))
+            float(points[0][m][0] - points[1][m][0]), a[m] - b[m], get_difference_scale("share")
         )
         for m in one.names
     }
@@ -395,7 +388,15 @@ def compare_detections(
         UsageError: if `draws` is below 1, or the configs differ in more than composite scores.
     """
     check_draws(draws)
-    differs = _differing(config, config_b or config, names)
+    one, two = to_dict(config), to_dict(config_b or config)
+    differs = {name: (one[name], two[name]) for name in one if one[name] != two[name]}
+    # These only state which scores were predicted.
+    others = [f"{name} ({x} and {y})" for name, (x, y) in differs.items() if name != "composite_scores"]
+    if others:
+        raise UsageError(
+            f"{names[0]} and {names[1]} were judged by different configs, {', '.join(others)}; evaluate both "
+            "with the same"
+        )
     rows = [
         row for level in a if level in b for row in _level(level, a[level], b[level], config, draws, seed)
     ]
@@ -407,23 +408,6 @@ def compare_detections(
         )
     table = pl.DataFrame(rows, schema=_DETECTION_COLUMNS)
     return DetectionComparison(table, names, to_dict(config), draws, seed, differs)
-
-
-def _differing(a: DetectionConfig, b: DetectionConfig, names: tuple[str, str]) -> dict[str, tuple[Any, Any]]:
-    """The fields in which two configs differ.
-
-    Raises:
-        UsageError: if one is another than `composite_scores`, which only states which scores were predicted.
-    """
-    one, two = to_dict(a), to_dict(b)
-    differs = {name: (one[name], two[name]) for name in one if one[name] != two[name]}
-    others = [f"{name} ({x} and {y})" for name, (x, y) in differs.items() if name != "composite_scores"]
-    if others:
-        raise UsageError(
-            f"{names[0]} and {names[1]} were judged by different configs, {', '.join(others)}; evaluate both "
-            "with the same"
-        )
-    return differs
 
 
 def _level(

@@ -118,11 +118,6 @@ def select_known_videos(
 def find_unread(path: Path, videos: Sequence[str], known: Iterable[str]) -> LeftOut:
     """The videos of a folder of detections that are not read.
 
-    Args:
-        path: the folder.
-        videos: those that are judged.
-        known: all videos of the truth.
-
     Raises:
         InputError: if there are videos, and none of them is to be read.
     """

@@ -91,15 +91,14 @@ def select_means(
     return _grid(rows, "kind")
 
 
-def select_classes(summary: pl.DataFrame, kind: str, group: str | None = None) -> Grid:
+def select_classes(summary: pl.DataFrame, kind: str) -> Grid:
     """The average precision of each class of a kind, in the order of the vocabulary.
 
     Args:
         summary: of a `MetricResult` of road events.
         kind: such as `agent`.
-        group: which of its groups; the whole set where None.
     """
-    rows = _of_group(summary, group).filter(pl.col("label").is_not_null(), pl.col("kind") == kind)
+    rows = _of_group(summary, None).filter(pl.col("label").is_not_null(), pl.col("kind") == kind)
     return _grid(rows, "label")
 
 

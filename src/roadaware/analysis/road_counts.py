@@ -40,9 +40,6 @@ def count(scenes: Scenes) -> pl.DataFrame:
     classes come in the order of the vocabularies; a class that does not occur has zeros. A box or frame
     counts once for each of its labels. The boxes and tubes of agentness are all boxes and their tracks. Kinds
     that label nothing of these are left out.
-
-    Args:
-        scenes: of any dataset.
     """
     found = [
         _boxes(scenes),

@@ -162,12 +162,6 @@ def check_predictions(
 ) -> tuple[str, ...]:
     """Refuse predictions of another task or another set, and say what one side lacks where they share a part.
 
-    Args:
-        task: what is asked.
-        predictions: as read.
-        scenes: the truth.
-        where: names the predictions in errors.
-
     Raises:
         InputError: if predictions and truth share no video, frame, thing or name of a class, or the predictions have no
             label of the kind that is asked for.

@@ -208,9 +208,6 @@ def find_peaks(drive: Drive) -> pl.DataFrame:
     """The peaks of all reasons in one video, in the columns of `PEAKS`; those of `rare` still lack the prior of the set.
 
     A value at a frame follows from this frame and earlier ones alone; `start_s` and `end_s`, the stretch to show, do not.
-
-    Args:
-        drive: the video.
     """
     scene = _Scene(drive)
     parts = []
@@ -224,11 +221,7 @@ def find_peaks(drive: Drive) -> pl.DataFrame:
 
 
 def list_values(drive: Drive) -> dict[str, pl.DataFrame]:
-    """What each reason says at each box or frame: `tube`, `frame`, `t_s`, `value` and what its sentence needs.
-
-    Args:
-        drive: the video.
-    """
+    """What each reason says at each box or frame: `tube`, `frame`, `t_s`, `value` and what its sentence needs."""
     return dict(_list_values(_Scene(drive)))
 
 
@@ -236,9 +229,6 @@ def count_labels(drive: Drive) -> pl.DataFrame:
     """In how many tubes of a video each label is held with a mean score of a half: `kind`, `label`, `tubes`, `of`.
 
     Counts of several drives add up, and give the prior that `rank_moments` holds rare labels against.
-
-    Args:
-        drive: the video.
     """
     scene = _Scene(drive)
     best = scene.tube_means()

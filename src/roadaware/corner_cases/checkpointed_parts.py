@@ -103,12 +103,7 @@ def _difference(known: Mapping[str, Any], head: Mapping[str, Any]) -> str:
 
 
 def read_finished_part(folder: Path, number: int) -> dict[str, Any] | None:
-    """The notes of a finished part; None where it is not finished or damaged.
-
-    Args:
-        folder: of all parts.
-        number: of the part.
-    """
+    """The notes of a finished part; None where it is not finished or damaged."""
     path = _path(folder, number).with_suffix(".json")
     record = _parse_json(path) if path.exists() else None
     if not isinstance(record, dict) or not isinstance(record.get("blake2b"), str):
@@ -128,14 +123,7 @@ def read_finished_part(folder: Path, number: int) -> dict[str, Any] | None:
 
 
 def read_beside(folder: Path, number: int, name: str, facts: Mapping[str, Any]) -> pl.DataFrame | None:
-    """A further table of a part; None where it was not kept, or is not the one that was written.
-
-    Args:
-        folder: of all parts.
-        number: of the part.
-        name: of the table.
-        facts: notes of the part.
-    """
+    """A further table of a part; None where it was not kept, or is not the one that was written."""
     digests = facts.get(BESIDE)
     if not isinstance(digests, dict) or name not in digests:
         return None
@@ -186,12 +174,7 @@ def _beside(path: Path, name: str) -> Path:
 
 
 def read_part_table(folder: Path, number: int) -> pl.DataFrame:
-    """The rows of a part that is done.
-
-    Args:
-        folder: of all parts.
-        number: of the part.
-    """
+    """The rows of a part that is done."""
     return read_parquet(_path(folder, number))
 
 
@@ -253,12 +236,6 @@ def is_part_current(
 ) -> bool:
     """Whether a finished part needs not be made again: no file of an image that was left out has changed.
 
-    Args:
-        facts: notes of the part.
-        captures: of the set.
-        semantics: of the same.
-        moments: of the part.
-
     Raises:
         UsageError: if the sweep, image or mask of something that was proposed for has changed.
     """
@@ -274,11 +251,7 @@ def is_part_current(
 
 
 def format_moment(moment: Moment) -> str:
-    """How an image is called in messages.
-
-    Args:
-        moment: its.
-    """
+    """How an image is called in messages."""
     return f"{sources.to_printable(moment.video)}, frame {moment.frame}"
 
 

@@ -633,14 +633,7 @@ def build_geometry(
 
 
 def estimate_local_ground(ground: Ground, checked: PointCheck, grid: Grid, config: CopgConfig) -> Ground:
-    """The ground as it rises and falls away from the plane, where that is asked for.
-
-    Args:
-        ground: the plane.
-        checked: which returns are usable.
-        grid: where they lie in the image.
-        config: the parameters.
-    """
+    """The ground as it rises and falls away from the plane, where that is asked for."""
     if config.local_ground_m is None:
         return ground
     return follow_ground(

@@ -180,10 +180,6 @@ class Trees:
 def parse_trees(data: bytes, where: str = MODEL) -> dict[str, Trees]:
     """Trees of a JSON file: the `score`, and one of each of `EDGES`.
 
-    Args:
-        data: its bytes.
-        where: its name, in messages.
-
     Raises:
         InputError: if it holds no such trees, or asks other features.
     """

@@ -322,12 +322,7 @@ _USUAL = (0.3, 0.7)
 
 
 def collect_warnings(capture: Capture, geometry: Geometry) -> list[str]:
-    """Warnings about a capture; equal texts but for numbers for the same problem.
-
-    Args:
-        capture: what was seen.
-        geometry: of its sweep.
-    """
+    """Warnings about a capture; equal texts but for numbers for the same problem."""
     counts = geometry.checked.counts
     found = []
     if not counts.get("usable"):
@@ -360,11 +355,7 @@ def format_lidar_height(height_m: float) -> str:
 
 
 def compute_unnamed_fraction(shown: SemanticMap) -> float:
-    """Share of the pixels of a semantic map whose number has no name.
-
-    Args:
-        shown: of an image.
-    """
+    """Share of the pixels of a semantic map whose number has no name."""
     codes = shown.classes
     outside = np.count_nonzero(codes >= len(shown.names)) + np.count_nonzero(codes < 0)
     return float(outside) / max(codes.size, 1)
@@ -382,9 +373,6 @@ def get_principal_point(camera: Camera) -> tuple[float, float]:
 
 def validate_principal_point(camera: Camera) -> None:
     """Refuse a camera matrix that cannot belong to the image.
-
-    Args:
-        camera: that took it.
 
     Raises:
         InputError: if the middle of the calibration lies outside the image.

@@ -54,12 +54,6 @@ def build_proposal_rows(proposals: Proposals, video: str, frame: int, stage: Sta
     Besides the box: the distance to its nearest return, how many returns it is made of, which share of it is
     background and how much it overlaps a common object (null where that was not asked), and its cuboid in the LiDAR's
     frame, around what was seen.
-
-    Args:
-        proposals: of one image.
-        video: the image's.
-        frame: the image's.
-        stage: after which step.
     """
     places = np.flatnonzero(getattr(proposals, stage))
     # Stable: of equal scores the cluster that was found first.
@@ -91,11 +85,6 @@ def build_dropped_rows(proposals: Proposals, video: str, frame: int) -> pl.DataF
     Clusters of fewer returns than the least are left out: most are leaves and noise. Width and height are along and
     above the ground, null where it is not known; corners are null of what had no box yet. `hypothesis` is the way to
     cluster: 0 the angle, 1 the first reach and so on.
-
-    Args:
-        proposals: of one image.
-        video: the image's.
-        frame: the image's.
     """
     parts = [
         _build_dropped_rows(proposals, video, frame, n) for n in range(len(proposals.geometry.hypotheses))

@@ -202,73 +202,45 @@ def run(
         DiskError: if the disk refuses; finished parts stay.
     """
     with folders.hold_folder(folder):
-        return _run(order, folder, workers, progress, overwrite=overwrite)
-
-
-def _run(
-    order: Order,
-    folder: Path,
-    workers: Workers,
-    progress: Callable[[int, int], None] | None,
-    *,
-    overwrite: bool,
-) -> tuple[Predictions, Tally]:
-    # Files may have changed since an earlier run in the same process.
-    load_run_inputs.cache_clear()
-    held = load_run_inputs(order)
-    places = split_parts(order)
-    checkpointed_parts.prepare_result_folder(
-        folder,
-        MAIN,
-        _head(order, held),
-        "proposals",
-        overwrite=overwrite,
-        complete=_complete_head,
-    )
-    due = find_due_parts(order, folder)
-    made = sum(len(places[number]) for number in due)
-    done = len(held.moments) - made
-    if progress is not None:
-        progress(done, len(held.moments))
-
-    def count(number: int, _: object) -> None:
-        nonlocal done
-        done += len(places[number])
-        if progress is not None:
-            progress(done, len(held.moments))
-
-    def name(number: int) -> str:
-        return f"part {number}, from {format_moment(held.moments[places[number].start])} on"
-
-    work, before = partial(make_part, order, folder), len(places) - len(due)
-    seconds = run_parts(work, due, workers, what="parts", name=name, done=count, folder=folder, before=before)
-    records = [checkpointed_parts.read_finished_part(folder, number) or {} for number in range(len(places))]
-    tally = summarize_parts(
-        records, held.scenes, held.captures.skipped, len(held.moments), made=made, seconds=seconds
-    )
-    # All proposals, in the order of the parts.
-    rows = [checkpointed_parts.read_part_table(folder, number) for number in range(len(records))]
-    skipped = [each for part in records for each in part.get("skipped", [])]
-    notes = {
-        "proposals": {
-            "config": to_dict(order.config),
-            "config_digest": digest(order.config),
-            "stage": order.stage,
-            "semantics": order.semantics is not None,
-            "detections": order.detections is not None,
-            "pictures": len(held.moments),
-            "skipped": skipped[:1000],
+        # Files may have changed since an earlier run in the same process.
+        load_run_inputs.cache_clear()
+        held = load_run_inputs(order)
+        places = split_parts(order)
+        checkpointed_parts.prepare_result_folder(
+            folder,
+            MAIN,
+            build_head(FORMAT, FORMAT_VERSION, order, held),
+            "proposals",
+            overwrite=overwrite,
+            complete=_complete_head,
+        )
+        due, seconds = run_due_parts(order, folder, partial(make_part, order, folder), workers, progress)
+        made = sum(len(places[number]) for number in due)
+        records = [
+            checkpointed_parts.read_finished_part(folder, number) or {} for number in range(len(places))
+        ]
+        tally = summarize_parts(
+            records, held.scenes, held.captures.skipped, len(held.moments), made=made, seconds=seconds
+        )
+        # All proposals, in the order of the parts.
+        rows = [checkpointed_parts.read_part_table(folder, number) for number in range(len(records))]
+        skipped = [each for part in records for each in part.get("skipped", [])]
+        notes = {
+            "proposals": {
+                "config": to_dict(order.config),
+                "config_digest": digest(order.config),
+                "stage": order.stage,
+                "semantics": order.semantics is not None,
+                "detections": order.detections is not None,
+                "pictures": len(held.moments),
+                "skipped": skipped[:1000],
+            }
         }
-    }
-    return merge_proposal_rows(rows, Meta(dataset=held.scenes.meta.dataset, notes=notes)), tally
+        return merge_proposal_rows(rows, Meta(dataset=held.scenes.meta.dataset, notes=notes)), tally
 
 
 def find_due_parts(order: Order, folder: Path) -> list[int]:
     """Numbers of the parts that are not done, are damaged, or left out images whose files have changed.
-
-    Args:
-        order: what is asked for.
-        folder: of the parts.
 
     Raises:
         UsageError: if the file of an image that was proposed for has changed.
@@ -281,6 +253,45 @@ def find_due_parts(order: Order, folder: Path) -> list[int]:
         if record is None or not is_part_current(record, held.captures, held.semantics, moments):
             due.append(number)
     return due
+
+
+def run_due_parts(
+    order: Order,
+    folder: Path,
+    work: Callable[[int], None],
+    workers: Workers,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[list[int], float]:
+    """Do the parts of a folder that are due; their numbers, and the seconds it took.
+
+    Args:
+        order: whose parts.
+        folder: of the parts.
+        work: does the part of a number.
+        workers: where, and how many at a time.
+        progress: called with the number of images done and the total.
+
+    Raises:
+        UsageError: if the file of an image that was proposed for has changed, or a process died.
+        DiskError: if the disk refuses; finished parts stay.
+    """
+    moments, places, due = load_run_inputs(order).moments, split_parts(order), find_due_parts(order, folder)
+    done = len(moments) - sum(len(places[number]) for number in due)
+    if progress is not None:
+        progress(done, len(moments))
+
+    def count(number: int, _: object) -> None:
+        nonlocal done
+        done += len(places[number])
+        if progress is not None:
+            progress(done, len(moments))
+
+    def name(number: int) -> str:
+        return f"part {number}, from {format_moment(moments[places[number].start])} on"
+
+    before = len(places) - len(due)
+    seconds = run_parts(work, due, workers, what="parts", name=name, done=count, folder=folder, before=before)
+    return due, seconds
 
 
 def build_part_digests(order: Order, number: int, left: Collection[Moment]) -> dict[str, Any]:
@@ -299,11 +310,6 @@ def build_part_digests(order: Order, number: int, left: Collection[Moment]) -> d
 
 def make_part(order: Order, folder: Path, number: int) -> None:
     """Propose for the images of one part; one that cannot be opened is reported and left out.
-
-    Args:
-        order: what is asked for.
-        folder: where to.
-        number: of the part.
 
     Raises:
         DiskError: if the disk refuses.
@@ -410,9 +416,6 @@ def load_run_inputs(order: Order) -> Held:
 
     Cameras of one sweep stand beside each other, so that its geometry is found once.
 
-    Args:
-        order: what is asked for.
-
     Raises:
         InputError: if the set cannot be read.
     """
@@ -433,20 +436,22 @@ def load_run_inputs(order: Order) -> Held:
 
 
 def split_parts(order: Order) -> list[range]:
-    """Places of the images of each part.
-
-    Args:
-        order: what is asked for.
-    """
+    """Places of the images of each part."""
     count = len(load_run_inputs(order).moments)
     return [range(first, min(first + order.part, count)) for first in range(0, count, order.part)]
 
 
-def _head(order: Order, held: Held) -> dict[str, Any]:
-    """The request as kept in the folder."""
+def build_head(form: str, version: int, order: Any, held: Held) -> dict[str, Any]:
+    """A request as kept in its folder.
+
+    Args:
+        form, version: of the folder.
+        order: the request, a dataclass.
+        held: what it is about.
+    """
     return {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
+        "format": form,
+        "version": version,
         "order": to_dict(order),
         "source_digest": held.scenes.meta.source_digest,
         "pictures": len(held.moments),

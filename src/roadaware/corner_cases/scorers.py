@@ -374,11 +374,7 @@ class Fitted:
 
 
 def hash_arrays(*parts: npt.NDArray[Any]) -> int:
-    """64 bits of the bytes of some arrays.
-
-    Args:
-        parts: of any shape.
-    """
+    """64 bits of the bytes of some arrays."""
     whole = hashlib.blake2b(digest_size=8)
     for each in parts:
         # Type and shape too: equal bytes in another shape are another array.
@@ -396,10 +392,6 @@ def hash_videos(scenes: Scenes, videos: Iterable[str]) -> Prints | None:
     """Fingerprints of videos: of the digest of what they were read from, and their names.
 
     A name alone tells no video: synthetic scenes of two seeds share theirs.
-
-    Args:
-        scenes: the set that they are of.
-        videos: their names.
 
     Returns:
         None where the set says nothing of its source; none at all where its videos are single images, which
@@ -488,10 +480,6 @@ def _refuse(fitted: Fitted, what: str, why: str) -> NoReturn:
 def save_fitted(path: Path, fitted: Fitted) -> None:
     """Write a re-scorer as one file of arrays and facts.
 
-    Args:
-        path: where to.
-        fitted: the re-scorer.
-
     Raises:
         DiskError: if it cannot be written.
     """
@@ -508,9 +496,6 @@ def save_fitted(path: Path, fitted: Fitted) -> None:
 
 def open_fitted(path: Path) -> Fitted:
     """The re-scorer that `save_fitted` wrote.
-
-    Args:
-        path: of the file.
 
     Raises:
         InputError: if there is no such file.

@@ -25,7 +25,8 @@ class Reader:
 
     Args:
         module: holds `VERSION`, `find(path)`, `inputs(source, **options)` and
-            `read(source, *, processes, progress, **options)`.
+            `read(source, *, processes, progress, **options)`: of what `find` gave, by so many workers where files are read
+            one by one (most readers use one), `progress` called with how much is done, of how much, of what.
         datasets: what its tables call the dataset, in `meta.dataset`.
         title: the dataset's full name.
         licence: the terms of its annotations.
@@ -384,11 +385,7 @@ def read(
         FindingsError: under `strict`, if rows were rejected or something is odd.
     """
     reader = get_reader(name)
-    unknown = sorted(set(options) - set(reader.options))
-    if unknown:
-        has = ", ".join(reader.options) or "none"
-        raise UsageError(f"the reader of {name} has no option {', '.join(unknown)}; it has {has}")
-    module = importlib.import_module(reader.module)
+    module = _import_reader(name, reader, options)
     rename = options.pop("rename", None)
     with module.find(Path(root)) as source:
 
@@ -443,11 +440,7 @@ def read_predictions(
     if not reader.predicted:
         listed = ", ".join(each for each, held in READERS.items() if held.predicted)
         raise UsageError(f"no predictions are read from {name}; they are from {listed}")
-    unknown = sorted(set(options) - set(reader.options))
-    if unknown:
-        has = ", ".join(reader.options) or "none"
-        raise UsageError(f"the reader of {name} has no option {', '.join(unknown)}; it has {has}")
-    module = importlib.import_module(reader.module)
+    module = _import_reader(name, reader, options)
     rename = options.pop("rename", None)
     with module.find(Path(root)) as source:
         found: Predictions = module.read(
@@ -458,6 +451,18 @@ def read_predictions(
 
             found = rename_classes(found, source, rename)
     return found
+
+
+def _import_reader(name: str, reader: Reader, options: dict[str, Any]) -> Any:
+    """The module of a reader, once it is known to have all options.
+
+    Raises:
+        UsageError: if it lacks one.
+    """
+    if unknown := sorted(set(options) - set(reader.options)):
+        has = ", ".join(reader.options) or "none"
+        raise UsageError(f"the reader of {name} has no option {', '.join(unknown)}; it has {has}")
+    return importlib.import_module(reader.module)
 
 
 def get_reader(name: str) -> Reader:

@@ -34,7 +34,7 @@ from roadaware.io.json import (
     parse_int,
 )
 from roadaware.io.sources import Source, find_source, to_printable
-from roadaware.scenes.tables import Meta, Predictions, Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 VERSION = 1
 KIND = "action"
@@ -74,9 +74,6 @@ def read(
     """All files as Scenes: a tube without boxes for each segment; what was refused is in `rejected`.
 
     Args:
-        source: see `find`.
-        processes: not used.
-        progress: called with the number of files read and the total.
         fps: frames a second of every video; without it segments have no frames.
         predicted: read `results`, whose segments have scores, as Predictions.
 
@@ -130,13 +127,8 @@ def read(
     shared: dict[str, Any] = {
         "videos": _build_videos(videos),
         "rejected": findings.table(),
-        "meta": Meta(
-            dataset="ActivityNet",
-            licence=READERS["activitynet"].licence,
-            vocabularies={KIND: tuple(words)},
-            source_digest=source.contents(inputs(source)),
-            rows_read=dict(sorted(findings.read.items())),
-            notes=findings.notes(),
+        "meta": findings.build_meta(
+            READERS["activitynet"], {KIND: tuple(words)}, source.contents(inputs(source))
         ),
     }
     if predicted:

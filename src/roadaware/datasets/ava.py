@@ -38,7 +38,7 @@ from roadaware.errors import InputError
 from roadaware.io.csv import decode, is_blank, iterate_line_batches, parse_quoted_rows, split_cells
 from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # Label maps: which number stands for which action, as protocol text or csv, read line by line.
 
@@ -641,11 +641,8 @@ def read(
     Labels stand in the order of the files. Boxes in excluded moments are kept; `frames.annotated` is false.
 
     Args:
-        source: see `find`.
         labels: a label map that lies elsewhere.
         excluded: excluded moments that lie elsewhere.
-        processes: not used: files are read by one process.
-        progress: called with the number of files read and the total.
 
     Raises:
         InputError: if there are several label maps, one cannot be read, or no file of annotations can.
@@ -669,18 +666,9 @@ def read(
     for name in ("boxes", "labels", "tubes", "frames"):
         findings.read[name] += len(tables[name])
     names = [*parts.truth, *parts.labels, *parts.excluded]
-    return Scenes(**tables, rejected=findings.table(), meta=_meta(source.contents(names), known, findings))
-
-
-def _meta(contents: str, known: LabelMap, findings: Findings) -> Meta:
-    return Meta(
-        dataset="AVA",
-        licence=READERS["ava"].licence,
-        vocabularies={KIND: known.names},
-        source_digest=contents,
-        rows_read=dict(sorted(findings.read.items())),
-        notes={**findings.notes(), "unit_pictures": True, "label_ids": {KIND: list(known.ids)}},
-    )
+    notes = {"unit_pictures": True, "label_ids": {KIND: list(known.ids)}}
+    meta = findings.build_meta(READERS["ava"], {KIND: known.names}, source.contents(names), **notes)
+    return Scenes(**tables, rejected=findings.table(), meta=meta)
 
 
 def _parts(source: Source, labels: str | Path | None = None, excluded: str | Path | None = None) -> _Parts:

@@ -86,9 +86,6 @@ def read(
     """All files as Scenes; what was refused is in `rejected`.
 
     Args:
-        source: see `find`.
-        processes: not used.
-        progress: called with the number of files read and the total.
         fps: frames a second of every video: 5 for box tracking 2020.
         size: of every image whose frame does not say it, such as 1280x720.
         pixels: `inside` where the last pixel of a box is inside, or `edges`.

@@ -72,10 +72,6 @@ def build_box_scenes(found: BoxSource, digest: str) -> Scenes:
 
     A row is refused for what its reader says, a frame outside its video, corners that are no finite numbers or upside
     down, and a track that has a box in the frame already.
-
-    Args:
-        found: what a reader found.
-        digest: of the source's files.
     """
     tables, meta = _build_tables(found, digest)
     boxes, labels = tables["boxes"].drop("score"), tables["labels"].drop("score")
@@ -156,14 +152,7 @@ def _build_tables(found: BoxSource, digest: str) -> tuple[dict[str, pl.DataFrame
         "tubes": tubes.select("tube", "video", "start_frame", "end_frame", name="track"),
         "rejected": findings.table(),
     }
-    meta = Meta(
-        dataset=entry.datasets[0],
-        licence=entry.licence,
-        vocabularies={KIND: tuple(words)},
-        source_digest=digest,
-        rows_read=dict(sorted(findings.read.items())),
-        notes={**findings.notes(), **found.notes},
-    )
+    meta = findings.build_meta(entry, {KIND: tuple(words)}, digest, **found.notes)
     return tables, meta
 
 

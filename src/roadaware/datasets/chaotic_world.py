@@ -44,7 +44,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.io.csv import decode, iterate_line_batches, parse_quoted_rows, split_cells
 from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # Lists of actions that choose and name those of a set: numbers brought to those of its files, rows kept.
 
@@ -711,15 +711,12 @@ def read(
     its boxes; the published code uses the first.
 
     Args:
-        source: see `find`.
         pictures: `picked`, those of `chaos_*_1fps.csv`, or `all`, those of `annotation/` (default: whichever are
             there).
         sounds: `group` or `frame`, the folder of the csv of sounds (default: what is there).
         first_frame: number of a video's first frame: 1, or 0 (default: 1), and 0 where a file names it.
         labels: a list of the actions that are read, with their names (default: all fifty by their official names).
             Its numbers may run from 1, those of the csv files run from 0.
-        processes: not used: files are read by one process.
-        progress: called with the number of files read and the total.
 
     Raises:
         UsageError: if an option is none.
@@ -750,14 +747,7 @@ def read(
     first = lowest if first_frame is None else first_frame
     tables, vocabularies = build_chaotic_tables(held, first, findings)
     notes = {"first_frame": first, "label_ids": {"action": list(held.known.ids)}, "published_box": "first"}
-    meta = Meta(
-        dataset="Chaotic World",
-        licence=READERS["chaotic_world"].licence,
-        vocabularies=vocabularies,
-        source_digest=source.contents(names),
-        rows_read=dict(sorted(findings.read.items())),
-        notes={**findings.notes(), **notes},
-    )
+    meta = findings.build_meta(READERS["chaotic_world"], vocabularies, source.contents(names), **notes)
     return Scenes(**tables, rejected=findings.table(), meta=meta)
 
 

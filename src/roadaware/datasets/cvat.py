@@ -143,24 +143,21 @@ def check_frame_records(raw: str, frame: str, record: str, owner: str) -> list[t
     ]
 
 
-def parse_frame_rows(
-    sheet: Sheet, lengths: pl.DataFrame, findings: Findings, raw: str = "id"
-) -> pl.DataFrame:
+def parse_frame_rows(sheet: Sheet, lengths: pl.DataFrame, findings: Findings) -> pl.DataFrame:
     """The rows of a file with one record per frame, `frame` being their number; the others are refused.
 
     Args:
-        sheet: its records carry the frame number in the column `raw`.
+        sheet: its records carry the frame number in the column `id`.
         lengths: `document` and `n_frames` of every video.
         findings: takes what is refused, as rows of `frames`.
-        raw: name of that column.
     """
     rows = sheet.rows.join(lengths, on="document", how="inner", maintain_order="left")
-    rows = rows.with_columns(pl.col(raw).cast(pl.Int64, strict=False).alias("frame"))
-    reasons = check_frame_records(raw, "frame", sheet.record.element, sheet.record.owner)
+    rows = rows.with_columns(pl.col("id").cast(pl.Int64, strict=False).alias("frame"))
+    reasons = check_frame_records("id", "frame", sheet.record.element, sheet.record.owner)
     rows = rows.with_columns(select_first_reason(*reasons))
     good, bad = split_rejected(rows, ["document", "frame"], "a second record for this frame")
     findings.read["frames"] += len(bad)
-    item = pl.format("frame {}", pl.col(raw).fill_null("?"))
+    item = pl.format("frame {}", pl.col("id").fill_null("?"))
     sheet.refuse("frames", bad.with_columns(item=item), findings)
     return good
 

@@ -65,9 +65,6 @@ def read(
     """All tasks as Scenes; what was refused is in `rejected`.
 
     Args:
-        source: see `find`.
-        processes: not used.
-        progress: called with the number of files read and the total.
         fps: frames a second of every video: the files do not say it.
 
     Raises:

@@ -312,10 +312,6 @@ def _opens(name: str, path: Path) -> bool:
 def find_root(name: str, path: Path) -> Path:
     """The folder that paths in the tables start at.
 
-    Args:
-        name: of a reader.
-        path: where the dataset lies.
-
     Raises:
         UsageError: if it is an archive.
     """

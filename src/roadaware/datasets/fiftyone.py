@@ -91,9 +91,6 @@ def read(
     """All samples as Scenes; what was refused is in `rejected`.
 
     Args:
-        source: see `find`.
-        processes: not used.
-        progress: called with the number of samples read and the total.
         field: of samples or frames that holds the boxes (default: see above).
         fps: frames a second of every video whose sample does not say it.
         size: of every image or video whose sample does not say it, such as 1920x1080.

@@ -20,7 +20,7 @@ from roadaware.errors import InputError
 from roadaware.io.json import escape_surrogates, parse_corners
 from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.io.xml import get_local_name, parse
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 VERSION = 1
 GRID = 256
@@ -51,11 +51,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
     An annotator is called by the block's attribute or name, else by its place from 1.
 
-    Args:
-        source: see `find`.
-        processes: not used: files are small.
-        progress: called with the number of files read and the total.
-
     Raises:
         InputError: if no file can be read.
     """
@@ -76,14 +71,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     return Scenes(
         **tables,
         rejected=findings.table(),
-        meta=Meta(
-            dataset="Flickr-SoundNet",
-            licence=READERS["flickr_soundnet"].licence,
-            vocabularies=vocabularies,
-            source_digest=source.contents(names),
-            rows_read=dict(sorted(findings.read.items())),
-            notes=findings.notes(),
-        ),
+        meta=findings.build_meta(READERS["flickr_soundnet"], vocabularies, source.contents(names)),
     )
 
 

@@ -30,6 +30,7 @@ from roadaware.datasets.sentences import (
     build_sentence_tables,
     parse_frame_field,
     parse_frame_name,
+    parse_id,
 )
 from roadaware.errors import InputError, UsageError
 from roadaware.io.json import (
@@ -43,7 +44,7 @@ from roadaware.io.json import (
     pause_garbage_collection,
 )
 from roadaware.io.sources import Source, find_source, to_printable
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # An HC-STVG file in any of its four forms, entry by entry, as sentences and tracks.
 
@@ -184,8 +185,8 @@ def _parse_processed_entry(each: Any, grounded: Grounded) -> _Entry:
     """A place of the processed list."""
     if not isinstance(each, dict):
         raise RowError(f"should be an object and is {describe_type(each)}")
-    name = _id(each.get("video_id"), "video_id")
-    video = _id(each.get("original_video_id", each.get("video_id")), "original_video_id")
+    name = parse_id(each.get("video_id"), "video_id")
+    video = parse_id(each.get("original_video_id", each.get("video_id")), "original_video_id")
     start, end = parse_frame_field(each, "tube_start_frame"), parse_frame_field(each, "tube_end_frame")
     if end < start:
         raise RowError(f"the end {end} lies before the start {start}")
@@ -209,14 +210,6 @@ def _clip(name: str, each: Mapping[str, Any], count: str, path: Any, grounded: G
             grounded.findings.warn(what, f"{name}: {format_value(each.get(key))}")
     held = to_printable(escape_surrogates(path), 255) if isinstance(path, str) else None
     return Clip(to_printable(name, 255), found["width"], found["height"], found[count], path=held)
-
-
-def _id(value: Any, key: str) -> str:
-    if type(value) is int and abs(value) < 1 << 63:
-        return str(value)
-    if isinstance(value, str) and value:
-        return escape_surrogates(value)
-    raise RowError(f"'{key}' should be a number or a text and is {format_value(value)}")
 
 
 def _text(each: Mapping[str, Any]) -> str:
@@ -264,11 +257,8 @@ def read(
     """All files as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
 
     Args:
-        source: see `find`.
         first_frame: the number that the files give a video's first frame; default: 1, or 0 where a frame 0 is
             named. `meta.notes["first_frame"]` says which it was.
-        processes: not used: files are small.
-        progress: called with the number of files read and the total.
 
     Raises:
         UsageError: if `first_frame` is neither 0 nor 1.
@@ -292,12 +282,7 @@ def read(
     return Scenes(
         **tables,
         rejected=grounded.findings.table(),
-        meta=Meta(
-            dataset="HC-STVG",
-            licence=READERS["hcstvg"].licence,
-            vocabularies=vocabularies,
-            source_digest=source.contents(names),
-            rows_read=dict(sorted(grounded.findings.read.items())),
-            notes={**grounded.findings.notes(), "first_frame": first},
+        meta=grounded.findings.build_meta(
+            READERS["hcstvg"], vocabularies, source.contents(names), first_frame=first
         ),
     )

@@ -13,9 +13,10 @@ import polars as pl
 from roadaware.errors import InputError
 from roadaware.io.sources import to_printable
 from roadaware.scenes.schema import create_empty_table
+from roadaware.scenes.tables import Meta
 
 if TYPE_CHECKING:
-    from roadaware.datasets import Progress
+    from roadaware.datasets import Progress, Reader
 
 _SCHEMA = {"table": pl.String, "file": pl.String, "line": pl.Int64, "item": pl.String, "reason": pl.String}
 # Names and numbers of single rows, without which equal reasons are counted together.
@@ -85,6 +86,26 @@ class Findings:
         if count:
             known = self.warnings.setdefault(what, Warnings(0, to_printable(example)))
             known.count += count
+
+    def build_meta(
+        self, reader: Reader, vocabularies: dict[str, tuple[str, ...]], digest: str, /, **notes: Any
+    ) -> Meta:
+        """The facts of a reader's tables, with what was met while reading.
+
+        Args:
+            reader: which.
+            vocabularies: kind to its labels in order.
+            digest: of the contents of the files.
+            notes: what else is to be said.
+        """
+        return Meta(
+            dataset=reader.datasets[0],
+            licence=reader.licence,
+            vocabularies=vocabularies,
+            source_digest=digest,
+            rows_read=dict(sorted(self.read.items())),
+            notes={**self.notes(), **notes},
+        )
 
     def merge(self, other: Findings) -> None:
         """Merge the issues of a later part."""

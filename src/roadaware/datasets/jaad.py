@@ -38,7 +38,7 @@ from roadaware.datasets.issues import Cells, Findings, select_first_reason
 from roadaware.errors import InputError
 from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.io.xml import Record, Walker, Walkers, count_cores, find_elements, find_text
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # The words and forms of JAAD's files: vocabularies in code order, and how records are written.
 
@@ -476,7 +476,6 @@ def read(
         source: the repository, see `find`.
         appearance: also read the 24 appearance flags of every box.
         processes: workers for files that need the slow way (default: as many as there are cores).
-        progress: called with the number of videos done and the total.
 
     Raises:
         InputError: if no video can be read.
@@ -505,14 +504,7 @@ def read(
     return Scenes(
         **tables,
         rejected=findings.table(),
-        meta=Meta(
-            dataset="JAAD",
-            licence=READERS["jaad"].licence,
-            vocabularies=VOCABULARIES,
-            source_digest=source.contents(present),
-            rows_read=dict(sorted(findings.read.items())),
-            notes=findings.notes(),
-        ),
+        meta=findings.build_meta(READERS["jaad"], VOCABULARIES, source.contents(present)),
     )
 
 

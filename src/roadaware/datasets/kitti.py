@@ -28,7 +28,7 @@ from roadaware.errors import InputError
 from roadaware.geometry.poses import find_pose_error, invert_pose
 from roadaware.io.sources import Source, find_source
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Predictions, Scenes
+from roadaware.scenes.tables import Predictions, Scenes
 
 # KITTI's files: the calibration of one image, and one line of its labels.
 
@@ -91,10 +91,6 @@ def parse_calibration(lines: Sequence[str], where: str) -> Calibration:
     """Parse a calibration file.
 
     Points of the LiDAR come to camera 2 by Tr_velo_to_cam, R0_rect and the shift that is in P2.
-
-    Args:
-        lines: of the file.
-        where: names it in errors.
 
     Raises:
         InputError: if a matrix is missing, has another number of numbers, or is no pose.
@@ -253,14 +249,7 @@ def build_kitti_tables(reader: str, sensed: Sensed, digest: str, *, predicted: b
     findings, entry = sensed.findings, READERS[reader]
     shared: dict[str, Any] = {
         "rejected": findings.table(),
-        "meta": Meta(
-            dataset=entry.datasets[0],
-            licence=entry.licence,
-            vocabularies={KIND: CLASSES},
-            source_digest=digest,
-            rows_read=dict(sorted(findings.read.items())),
-            notes=findings.notes(),
-        ),
+        "meta": findings.build_meta(entry, {KIND: CLASSES}, digest),
     }
     if not predicted:
         return Scenes(**tables, **shared)
@@ -365,9 +354,6 @@ def read(
     whose own file is damaged no size.
 
     Args:
-        source: see `find`.
-        processes: not used: files are small.
-        progress: called with the number of images done and the total.
         predicted: read results, whose lines have a score behind the 15 fields.
 
     Raises:

@@ -76,9 +76,6 @@ def read(
     the bottom in the camera's frame, and `rotation_y_rad`.
 
     Args:
-        source: see `find`.
-        processes: not used: files are small.
-        progress: called with the number of drives done and the total.
         predicted: read results, whose lines have a score behind the 17 fields.
 
     Raises:

@@ -35,7 +35,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.io.json import decode, parse, pause_garbage_collection
 from roadaware.io.sources import Source, find_source
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # What one annotator says of a video in Label Studio, as rows: tubes, boxes, queries, relations, sounds.
 
@@ -529,13 +529,10 @@ def read(
     1 x 1, so that corners are shares of it, which `meta.notes["unit_pictures"]` says.
 
     Args:
-        source: see `find`.
         kinds: control, or `label` for those that rectangles in videos carry themselves, to a kind of label;
             a control that is not named is a kind of its own.
         fps: frames per second of all videos (default: what the export says).
         size: width and height in pixels where the export does not say them.
-        processes: not used: files are small.
-        progress: called with the number of files read and the total.
 
     Raises:
         UsageError: if an option is none.
@@ -550,13 +547,8 @@ def read(
     return Scenes(
         **tables,
         rejected=findings.table(),
-        meta=Meta(
-            dataset="Label Studio",
-            licence=READERS["label_studio"].licence,
-            vocabularies=vocabularies,
-            source_digest=source.contents(names),
-            rows_read=dict(sorted(findings.read.items())),
-            notes={**findings.notes(), **_units(clips)},
+        meta=findings.build_meta(
+            READERS["label_studio"], vocabularies, source.contents(names), **_units(clips)
         ),
     )
 

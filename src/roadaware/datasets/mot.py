@@ -87,9 +87,6 @@ def read(
     """All sequences as Scenes; what was refused is in `rejected`, with its line.
 
     Args:
-        source: see `find`.
-        processes: not used: lines are split all at once.
-        progress: called with the number of sequences read and the total.
         classes: names of classes 1, 2, ... where no `labels.txt` has them; default: those of MOT17.
 
     Raises:

@@ -40,7 +40,7 @@ from roadaware.io.json import (
 )
 from roadaware.io.sources import FileSource, Source, find_source, is_outside, to_printable
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # A keyframe of nuScenes in one JSON file: images, sweep, poses and boxes of one moment.
 
@@ -637,8 +637,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     A damaged keyframe is refused, the others are read; a damaged table is an error.
 
     Args:
-        source: see `find`.
-        processes: not used: one process reads all.
         progress: called with the number of scenes or keyframes done and the total.
 
     Raises:
@@ -655,14 +653,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     return Scenes(
         **tables,
         rejected=sensed.findings.table(),
-        meta=Meta(
-            dataset="nuScenes",
-            licence=READERS["nuscenes"].licence,
-            vocabularies={KIND: labels},
-            source_digest=source.contents(inputs(source)),
-            rows_read=dict(sorted(sensed.findings.read.items())),
-            notes=sensed.findings.notes(),
-        ),
+        meta=sensed.findings.build_meta(READERS["nuscenes"], {KIND: labels}, source.contents(inputs(source))),
     )
 
 

@@ -38,7 +38,7 @@ from roadaware.io.json import (
 )
 from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # The JSON of one sequence of ONCE: calibration, poses, and the boxes of the frames that have some.
 
@@ -99,30 +99,18 @@ def add_sequence(content: Any, name: str, file: str, where: str, sensed: Sensed,
         sensed.sensors.append(
             {**at, "intrinsics": flatten_pose(lens), "ego_SE3_sensor": flatten_pose(ego_camera)}
         )
-        _take_video(name, camera, folder, frames, poses, sensed, sizes)
+        video = f"{name}/{camera}"
+        paths = [f"{folder}/{camera}/{frame['frame_id']}.jpg" for frame in frames]
+        width, height = sizes(paths[0]) or (None, None)
+        size = {"width_px": width, "height_px": height, "n_frames": len(frames), "fps": FPS}
+        sensed.videos.append({"video": video, "scene": name, "sensor": camera, **size})
+        for number, (frame, pose, path) in enumerate(zip(frames, poses, paths, strict=True)):
+            row = {"video": video, "frame": number, "t_s": _since(frame, frames[0]), "path": path}
+            sensed.frames.append({**row, "annotated": "annos" in frame, "world_SE3_ego": flatten_pose(pose)})
     meta = held.get("meta_info")
     _take_boxes(frames, name, file, tuple(cameras), sensed)
     for row in sensed.videos[-len(cameras) :]:
         row |= {key: _word(meta, key) for key in ("weather", "period")}
-
-
-def _take_video(
-    name: str,
-    camera: str,
-    folder: str,
-    frames: list[dict[str, Any]],
-    poses: list[Floats | None],
-    sensed: Sensed,
-    sizes: Sizes,
-) -> None:
-    video = f"{name}/{camera}"
-    paths = [f"{folder}/{camera}/{frame['frame_id']}.jpg" for frame in frames]
-    width, height = sizes(paths[0]) or (None, None)
-    size = {"width_px": width, "height_px": height, "n_frames": len(frames), "fps": FPS}
-    sensed.videos.append({"video": video, "scene": name, "sensor": camera, **size})
-    for number, (frame, pose, path) in enumerate(zip(frames, poses, paths, strict=True)):
-        row = {"video": video, "frame": number, "t_s": _since(frame, frames[0]), "path": path}
-        sensed.frames.append({**row, "annotated": "annos" in frame, "world_SE3_ego": flatten_pose(pose)})
 
 
 def _take_boxes(
@@ -298,11 +286,6 @@ def inputs(source: Source) -> list[str]:
 def read(source: Source, *, processes: int | None = None, progress: Progress | None = None) -> Scenes:
     """All sequences as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
 
-    Args:
-        source: see `find`.
-        processes: not used: one process reads all.
-        progress: called with the number of sequences done and the total.
-
     Raises:
         InputError: if no sequence can be read.
     """
@@ -328,14 +311,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     return Scenes(
         **tables,
         rejected=findings.table(),
-        meta=Meta(
-            dataset="ONCE",
-            licence=READERS["once"].licence,
-            vocabularies={KIND: CLASSES},
-            source_digest=source.contents(inputs(source)),
-            rows_read=dict(sorted(findings.read.items())),
-            notes=findings.notes(),
-        ),
+        meta=findings.build_meta(READERS["once"], {KIND: CLASSES}, source.contents(inputs(source))),
     )
 
 

@@ -73,9 +73,6 @@ def read(
     """All files as Scenes; what was refused is in `rejected`.
 
     Args:
-        source: see `find`.
-        processes: not used.
-        progress: called with the number of files read and the total.
         fps: frames a second of every video: the files do not say it.
         size: of images whose stream does not say it, such as 1920x1080.
 

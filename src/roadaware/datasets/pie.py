@@ -44,7 +44,7 @@ from roadaware.io.sources import (
     to_printable,
 )
 from roadaware.io.xml import Document, Record, Walked, Walker, Walkers, count_cores
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # The words and forms of PIE's files: vocabularies in the dataset's code order, how records are written.
 
@@ -515,9 +515,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     """All of PIE as Scenes; what could not be taken is in `rejected`, oddities in `meta.notes["warnings"]`.
 
     Args:
-        source: see `find`.
         processes: workers for files that need the slow way (default: as many as there are cores).
-        progress: called with the number of videos done and the total.
 
     Raises:
         InputError: if no video can be read.
@@ -542,14 +540,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     return Scenes(
         **_concat_video_tables([part.tables for part in parts if part.tables]),
         rejected=findings.table(),
-        meta=Meta(
-            dataset="PIE",
-            licence=READERS["pie"].licence,
-            vocabularies=VOCABULARIES,
-            source_digest=source.contents(present),
-            rows_read=dict(sorted(findings.read.items())),
-            notes=findings.notes(),
-        ),
+        meta=findings.build_meta(READERS["pie"], VOCABULARIES, source.contents(present)),
     )
 
 

@@ -386,9 +386,6 @@ def merge_overlapping_tracks(held: Tracks) -> Tracks:
     Predictions give each relation the boxes of its own duration, so that one person of a detector comes in pieces
     that overlap. Which predictions are about the same pair in a frame can be decided for whole tracks only. Pieces
     that would give their track two boxes in a frame stay apart.
-
-    Args:
-        held: tracks of one video.
     """
     if len(held.tracks) < 2:
         return held

@@ -43,6 +43,7 @@ from roadaware.io.json import (
     pause_garbage_collection,
 )
 from roadaware.io.sources import FileSource, Source, find_source, to_printable
+from roadaware.scenes.factors import run_spans
 from roadaware.scenes.tables import Meta, Scenes
 
 # The labels of a ROAD file: its kinds, which labels count, and what composite labels are made of.
@@ -244,12 +245,7 @@ class _Found:
 
 
 def build_road_tables(raw: RawVideo, terms: Terms) -> tuple[Tables, Findings]:
-    """The tables of one video, boxes and tubes numbered from 0, and what was met.
-
-    Args:
-        raw: the video.
-        terms: the labels of its file.
-    """
+    """The tables of one video, boxes and tubes numbered from 0, and what was met."""
     findings = Findings()
     findings.merge(raw.findings)
     # Width and height of the video's image; ROAD's own where the file says none
@@ -412,7 +408,7 @@ def _tubes(
     tube = np.concatenate([part.tube + start for part, start in zip(parts, starts, strict=False)])
     parent = pl.Series(np.concatenate([part.parent for part in parts]), dtype=pl.Int64)
     kinds = [part.kind for part, count in zip(parts, counts, strict=True) for _ in range(count)]
-    times = compute_tube_spans(tube, np.concatenate([part.frame for part in parts]))
+    times = run_spans(tube, np.concatenate([part.frame for part in parts]))
     number = pl.Series(np.arange(starts[-1], dtype=np.int64))
     kind = pl.Series(kinds, dtype=pl.String)
     tubes = pl.DataFrame(
@@ -449,25 +445,6 @@ def _build_derived_tubes(raw: RawVideo, kind: Labels, tracks: Tracks, findings: 
     parent[box >= 0] = tracks.track[box[box >= 0]]
     names = [tubes.name[tube] for tube in found.row.tolist()]
     return _Part(kind.kind, names, parent, found.label, number[tubes.tube[held]], tubes.frame[held])
-
-
-def compute_tube_spans(tube: Ints, frame: Ints) -> pl.DataFrame:
-    """For each tube its first frame, the one behind its last, and its stretches without hole.
-
-    Args:
-        tube: (members,) the tube each frame belongs to, from 0, none left out; in order.
-        frame: (members,) increasing in a tube.
-    """
-    broken = np.ones(len(tube), dtype=bool)
-    broken[1:] = (np.diff(tube) != 0) | (np.diff(frame) != 1)
-    first = np.flatnonzero(broken)
-    last = np.append(first, len(tube))[1:] - 1
-    pieces = pl.DataFrame({"tube": tube[first], "low": frame[first], "high": frame[last] + 1})
-    return pieces.group_by("tube", maintain_order=True).agg(
-        start_frame=pl.col("low").first(),
-        end_frame=pl.col("high").last(),
-        spans=pl.concat_list("low", "high"),
-    )
 
 
 VERSION = 1
@@ -511,8 +488,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     """All videos of the files; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
 
     Args:
-        source: see `find`.
-        processes: not used: one file is read by one process.
         progress: called with the number of hundredths of the files' text read and the total.
 
     Raises:

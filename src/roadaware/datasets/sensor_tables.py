@@ -96,11 +96,7 @@ class Sensed:
         self.boxes.append({"label": label, **row})
 
     def tables(self, labels: tuple[str, ...]) -> dict[str, pl.DataFrame]:
-        """The tables of Scenes.
-
-        Args:
-            labels: the vocabulary of what boxes are.
-        """
+        """The tables of Scenes."""
         places = {label: place for place, label in enumerate(labels)}
         kinds = {"label": pl.String, **_BOXES, **self.own}
         if self.box_table is None:
@@ -164,12 +160,7 @@ def read_picture_size(source: Source, name: str, findings: Findings) -> tuple[in
 
 
 def parse_picture_size(source: Source, name: str) -> tuple[int, int] | str:
-    """Width and height of an image, or the reason why they are unknown.
-
-    Args:
-        source: where the set lies.
-        name: of the image's file.
-    """
+    """Width and height of an image, or the reason why they are unknown."""
     try:
         head = source.beginning(name, HEAD_BYTES)
     except InputError as error:

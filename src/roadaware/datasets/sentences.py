@@ -13,7 +13,7 @@ import polars as pl
 from roadaware.arrays import Floats, Ints
 from roadaware.datasets.issues import Findings, build_unreadable_error
 from roadaware.errors import InputError
-from roadaware.io.json import format_value, parse_int
+from roadaware.io.json import escape_surrogates, format_value, parse_int
 from roadaware.scenes.schema import CORNERS
 
 MOST_FRAMES = 10_000_000
@@ -141,6 +141,19 @@ class Grounded:
         return min(
             starts + [int(track.frames.min()) for track in self.tracks if len(track.frames)], default=1
         )
+
+
+def parse_id(value: Any, key: str) -> str:
+    """A number or text as the text that names something.
+
+    Raises:
+        RowError: if it is neither; says the key.
+    """
+    if type(value) is int and abs(value) < 1 << 63:
+        return str(value)
+    if isinstance(value, str) and value:
+        return escape_surrogates(value)
+    raise RowError(f"'{key}' should be a number or a text and is {format_value(value)}")
 
 
 def parse_frame_field(each: Mapping[str, Any], key: str) -> int:

@@ -62,11 +62,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     Paths of videos and sweeps are relative to the simulation's folder. `meta.notes["simulation"]` holds its
     configuration and seed, `meta.notes["unfinished"]` how many of its scenes are still to be made.
 
-    Args:
-        source: see `find`.
-        processes: not used: tables are read by one process.
-        progress: called with the number of scenes done and the total.
-
     Raises:
         InputError: if `simulation.json` is damaged or of a later version, or no scene can be read.
     """

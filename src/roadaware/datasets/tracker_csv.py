@@ -113,9 +113,6 @@ def read(
     """All tables as Scenes; what was refused is in `rejected`, with its line.
 
     Args:
-        source: see `find`.
-        processes: not used: lines are split all at once.
-        progress: called with the number of files read and the total.
         columns: what a row holds (a key of `PLACES`) to its column, such as `frame=f,id=who`; default: by the names.
         units: `pixels` or `shares` of the image; default: by the numbers.
         fps: frames a second of every video.

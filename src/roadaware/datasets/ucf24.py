@@ -427,11 +427,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
     Every frame counts as annotated, also those without action: their `av_action` is `Non_action`.
 
-    Args:
-        source: see `find`.
-        processes: not used: one file is read by one process.
-        progress: called with the number of videos done and the total.
-
     Raises:
         InputError: if the file is damaged, holds anything but arrays and plain containers, or no video in it
             can be read.
@@ -465,15 +460,14 @@ def _held(held: Any, where: str) -> dict[str, Any]:
 
 
 def _meta(source: Source, raw: Raw, findings: Findings) -> Meta:
-    return Meta(
-        dataset="UCF101-24",
-        licence=READERS["ucf24"].licence,
-        vocabularies={
+    return findings.build_meta(
+        READERS["ucf24"],
+        {
             "agentness": (_NATIVE["agentness"],),
             "action": raw.classes,
             "av_action": (BACKGROUND, *raw.classes),
         },
-        source_digest=source.contents([raw.file]),
-        rows_read=dict(sorted(findings.read.items())),
-        notes={**findings.notes(), "native_kinds": _NATIVE, "children": {}},
+        source.contents([raw.file]),
+        native_kinds=_NATIVE,
+        children={},
     )

@@ -28,7 +28,7 @@ from roadaware.io.json import (
     pause_garbage_collection,
 )
 from roadaware.io.sources import Source, find_source, to_printable
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 VERSION = 1
 LARGEST = 2.0
@@ -62,11 +62,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
     A box that is upside down is refused, its item kept: to the published evaluator such a box is empty.
 
-    Args:
-        source: see `find`.
-        processes: not used: files are small.
-        progress: called with the number of files read and the total.
-
     Raises:
         InputError: if no file, no item, or no box can be read.
     """
@@ -92,14 +87,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     return Scenes(
         **tables,
         rejected=findings.table(),
-        meta=Meta(
-            dataset="VGG-SS",
-            licence=READERS["vggss"].licence,
-            vocabularies=vocabularies,
-            source_digest=source.contents(names),
-            rows_read=dict(sorted(findings.read.items())),
-            notes={**findings.notes(), "unit_pictures": True},
-        ),
+        meta=findings.build_meta(READERS["vggss"], vocabularies, source.contents(names), unit_pictures=True),
     )
 
 

@@ -147,9 +147,6 @@ def read(
     """All files as Scenes; what was refused is in `rejected`.
 
     Args:
-        source: see `find`.
-        processes: not used.
-        progress: called with the number of files read and the total.
         attribute: of regions that is the class (default: the only one, or the first of `CLASS_NAMES`).
         fps: frames a second of every video.
         size: of every image, such as 1920x1080.

@@ -31,6 +31,7 @@ from roadaware.datasets.sentences import (
     build_sentence_tables,
     parse_frame_field,
     parse_frame_name,
+    parse_id,
 )
 from roadaware.errors import InputError
 from roadaware.io.json import (
@@ -46,7 +47,7 @@ from roadaware.io.json import (
     pause_garbage_collection,
 )
 from roadaware.io.sources import FileSource, FolderSource, Source, find_source, to_printable
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # A VidSTG file, raw with VidOR's trajectories or processed, as sentences and tracks.
 
@@ -171,9 +172,9 @@ def _sentence(
     """Video, sentence and target of a place of the processed list."""
     if not isinstance(each, dict):
         raise RowError(f"should be an object and is {describe_type(each)}")
-    native = _id(each, "original_video_id")
+    native = parse_id(each.get("original_video_id"), "original_video_id")
     video = to_printable(native, 255)
-    name = _id(each, "video_id")
+    name = parse_id(each.get("video_id"), "video_id")
     start, end = parse_frame_field(each, "tube_start_frame"), parse_frame_field(each, "tube_end_frame")
     if end < start:
         raise RowError(f"the end {end} lies before the start {start}")
@@ -207,7 +208,7 @@ def _sentence(
         segment,
         escape_surrogates(target) if isinstance(target, str) else None,
     )
-    return clip, sentence, (native, _id(each, "target_id"))
+    return clip, sentence, (native, parse_id(each.get("target_id"), "target_id"))
 
 
 def _clip(each: Mapping[str, Any], video: str, grounded: Grounded) -> Clip:
@@ -227,15 +228,6 @@ def _clip(each: Mapping[str, Any], video: str, grounded: Grounded) -> Clip:
     path = each.get("video_path")
     held = to_printable(escape_surrogates(path), 255) if isinstance(path, str) else None
     return Clip(video, found["width"], found["height"], found["frame_count"], fps, held)
-
-
-def _id(each: Mapping[str, Any], key: str) -> str:
-    value = each.get(key)
-    if type(value) is int and abs(value) < 1 << 63:
-        return str(value)
-    if isinstance(value, str) and value:
-        return escape_surrogates(value)
-    raise RowError(f"'{key}' should be a number or a text and is {format_value(value)}")
 
 
 def _trajectory(
@@ -389,11 +381,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     speak of it, and owns its boxes also where no sentence does. Sentences are called by their number in the
     file that the published preprocessing makes: for each raw annotation questions first, then captions.
 
-    Args:
-        source: see `find`.
-        processes: not used: a file is read by one process.
-        progress: called with the number of files read and the total.
-
     Raises:
         InputError: if no file, or nothing in it, can be read.
     """
@@ -418,13 +405,11 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     return Scenes(
         **tables,
         rejected=grounded.findings.table(),
-        meta=Meta(
-            dataset="VidSTG",
-            licence=READERS["vidstg"].licence,
-            vocabularies=vocabularies,
-            source_digest=source.contents([name for name in inputs(source) if name in source.digests]),
-            rows_read=dict(sorted(grounded.findings.read.items())),
-            notes={**grounded.findings.notes(), "first_frame": 0},
+        meta=grounded.findings.build_meta(
+            READERS["vidstg"],
+            vocabularies,
+            source.contents([name for name in inputs(source) if name in source.digests]),
+            first_frame=0,
         ),
     )
 

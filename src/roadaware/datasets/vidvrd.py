@@ -46,7 +46,7 @@ from roadaware.io.json import (
     pause_garbage_collection,
 )
 from roadaware.io.sources import FileSource, Source, find_source, to_printable
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # A file of VidVRD or VidOR as clips: one video each, with its tracks and relations.
 
@@ -229,34 +229,39 @@ def _parse_annotated_clip(top: Mapping[str, Any], reading: _Reading) -> Clip:
     width, height = (parse_int(top.get(name), 1, MOST_PIXELS) for name in ("width", "height"))
     if width is None or height is None:
         text = f"{format_value(top.get('width'))} x {format_value(top.get('height'))}"
-        reading.findings.warn("sizes of images that are none, kept as null", f"{reading.video}: {text}")
-    size = width, height
-    _fill(objects, frames, n_frames, reading)
+        findings.warn("sizes of images that are none, kept as null", f"{video}: {text}")
+    # Everybody's boxes, frame by frame
+    count = 0
+    for frame, boxes in enumerate(frames):
+        held = ensure_list(boxes, where, f"frame {frame} of {to_printable(video, 60)}")
+        count += len(held)
+        for number, value in enumerate(held):
+            if reason := _add_box(value, objects, frame, n_frames):
+                reading.refuse("boxes", f"frame {frame}, box {number}", reason)
+    findings.read["boxes"] += count
     tracks = [_track(name, each) for name, each in objects.items()]
     findings.warn("objects without a box", video, sum(not len(track.frames) for track in tracks))
     # Warn of boxes that reach out of the image
-    width, height = size
     if not (width is None or height is None):
         limit = np.array([width, height])
         for track in tracks:
             out = (track.boxes[:, :2] < 0).any(axis=1) | (track.boxes[:, 2:] > limit).any(axis=1)
             what = "boxes that reach out of the image, kept as they are"
-            reading.findings.warn(what, f"{reading.video}, 'tid' {track.name}", int(out.sum()))
+            findings.warn(what, f"{video}, 'tid' {track.name}", int(out.sum()))
     # The relations that can be taken, in the file's order
-    found: list[Relation] = []
-    reading.findings.read["relations"] += len(related)
+    relations: list[Relation] = []
+    findings.read["relations"] += len(related)
     for number, value in enumerate(related):
         relation = _relation(value, objects, tracks)
         if isinstance(relation, str):
             reading.refuse("relations", f"relation {number}", relation)
         else:
-            found.append(relation)
-    relations = found
+            relations.append(relation)
     return Clip(
         packed=pack(video, Tracks(tracks, relations)),
         file=reading.file,
         split=reading.split,
-        size=size,
+        size=(width, height),
         fps=_rate(top, reading),
         n_frames=n_frames,
         listed=len(frames) if n_frames is None else min(len(frames), n_frames),
@@ -284,23 +289,6 @@ def _objects(listed: list[Any], reading: _Reading) -> dict[str, _Object]:
         for table in ("tubes", "tube_labels"):
             reading.refuse(table, f"object {number}", reason)
     return found
-
-
-def _fill(objects: Mapping[str, _Object], frames: list[Any], n_frames: int | None, reading: _Reading) -> None:
-    """Give everybody the boxes of all frames.
-
-    Raises:
-        InputError: if a frame is no list.
-    """
-    count = 0
-    for frame, listed in enumerate(frames):
-        held = ensure_list(listed, reading.where, f"frame {frame} of {to_printable(reading.video, 60)}")
-        count += len(held)
-        for number, value in enumerate(held):
-            reason = _add_box(value, objects, frame, n_frames)
-            if reason:
-                reading.refuse("boxes", f"frame {frame}, box {number}", reason)
-    reading.findings.read["boxes"] += count
 
 
 def _add_box(value: Any, objects: Mapping[str, _Object], frame: int, n_frames: int | None) -> str:
@@ -423,11 +411,6 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     listed, that end before they begin, or with a frame in which one of the two has no box. The name of the
     tracker behind a box is not read.
 
-    Args:
-        source: see `find`.
-        processes: not used: files are read by one process.
-        progress: called with the number of files read and the total.
-
     Raises:
         InputError: if no file can be read.
     """
@@ -472,14 +455,7 @@ def _scenes(clips: list[Clip], source: Source, names: list[str], findings: Findi
         frames=_frames(clips),
         **tables,
         rejected=findings.table(),
-        meta=Meta(
-            dataset="VidVRD",
-            licence=READERS["vidvrd"].licence,
-            vocabularies=vocabularies,
-            source_digest=source.contents(names),
-            rows_read=dict(sorted(findings.read.items())),
-            notes=findings.notes(),
-        ),
+        meta=findings.build_meta(READERS["vidvrd"], vocabularies, source.contents(names)),
     )
 
 

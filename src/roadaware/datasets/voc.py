@@ -87,9 +87,6 @@ def read(
     """All images as Scenes; what was refused is in `rejected`.
 
     Args:
-        source: see `find`.
-        processes: not used: files are small.
-        progress: called with the number of files read and the total.
         fps: frames a second of every video.
         first_frame: number of a video's first frame: 1, or 0.
         pixels: `edges`, or `voc` where pixels count from 1 and the last one is inside.

@@ -31,7 +31,7 @@ from roadaware.io.json import (
 )
 from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Scenes
 
 # A file of the Visual Object Tagging Tool, version 1 or 2, as shots: one image each, with its regions.
 
@@ -529,12 +529,9 @@ def read(
     """All files as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
 
     Args:
-        source: see `find`.
         kinds: kind of label to its tags, in class order; tags of none of them are of the kind `tag`.
         first_frame: the number that version 1 gives a video's first frame.
         track: the field that names a track; a name counts if two frames have it and none has it twice.
-        processes: not used: files are small.
-        progress: called with the number of files read and the total.
 
     Raises:
         UsageError: if an option is none.
@@ -565,14 +562,7 @@ def read(
     return Scenes(
         **tables,
         rejected=findings.table(),
-        meta=Meta(
-            dataset="VoTT",
-            licence=READERS["vott"].licence,
-            vocabularies=vocabularies,
-            source_digest=source.contents(names),
-            rows_read=dict(sorted(findings.read.items())),
-            notes=findings.notes(),
-        ),
+        meta=findings.build_meta(READERS["vott"], vocabularies, source.contents(names)),
     )
 
 

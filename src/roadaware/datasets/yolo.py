@@ -113,9 +113,6 @@ def read(
     none is, images count as 1 x 1, and `--media` with the videos brings them to pixels.
 
     Args:
-        source: see `find`.
-        processes: not used: files are small.
-        progress: called with the number of files read and the total.
         fps: frames a second of every video.
         size: of every image, such as 1920x1080.
         classes: names in the order of their numbers, where no file has them.

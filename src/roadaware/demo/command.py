@@ -250,12 +250,7 @@ def _compile_beside(truth: Path) -> Iterator[None]:
 
 
 def _compile_kernels(truth: Path, folder: Path) -> None:
-    """Ask the predictors of nobody, and judge the truth as if it was predicted, so that the kernels lie in the cache.
-
-    Args:
-        truth: the videos.
-        folder: for what nobody keeps.
-    """
+    """Ask the predictors of nobody, and judge the truth as if it was predicted, so that the kernels lie in the cache."""
     stop_with_parent()
     logging.getLogger("roadaware").setLevel(logging.ERROR)
     with suppress(ImportError, InputError, UsageError):

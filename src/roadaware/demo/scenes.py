@@ -267,11 +267,6 @@ BOX_OVERLAP, _OVERLAPS = "0.5", ("0.2", "0.5")
 def run_events(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any], list[Section]]:
     """Simulate a detector that sees the videos badly; link, score, compare.
 
-    Args:
-        demo: under way.
-        truth: where the videos lie.
-        scenes: what is true of them.
-
     Returns:
         What was found, JSON-ready, and its sections of the report.
     """

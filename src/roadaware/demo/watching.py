@@ -56,11 +56,6 @@ _MOST_BYTES = 2 << 20
 def watch_scenes(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any], list[Section]]:
     """Watch videos with the bundled detector, and score what was seen.
 
-    Args:
-        demo: under way.
-        truth: where the videos lie.
-        scenes: what is true of them.
-
     Returns:
         What was found, JSON-ready, and its sections of the report; where nothing can watch, why.
     """
@@ -126,10 +121,6 @@ def watch_crowd_film(demo: Demo, truth: Path, scenes: Scenes) -> dict[str, Any]:
 
 def find_films(scenes: Scenes, truth: Path) -> dict[str, Path]:
     """Video to its file, below `truth` as that was named.
-
-    Args:
-        scenes: of the videos.
-        truth: where they lie.
 
     Raises:
         InputError: if a file is missing.

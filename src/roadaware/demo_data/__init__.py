@@ -18,7 +18,8 @@ from roadaware.demo_data.jaad import (
     simulate_drive,
     simulate_passer_by,
 )
-from roadaware.io.files import build_disk_error, write_atomically
+from roadaware.io.files import write_atomically
+from roadaware.io.folders import write_text
 
 _SPLITS = {"train": range(16), "val": range(16, 21), "test": range(21, 30)}
 _MIN_FRAMES = 110
@@ -83,7 +84,7 @@ def write_demo(root: Path, *, seed: int = 0, progress: Callable[[int, int], None
             f"annotations_vehicle/{video.name}_vehicle.xml": jaad.format_vehicle_xml(video.car),
         }
         for name, text in texts.items():
-            _write(root / name, text)
+            write_text(root / name, text)
         if progress is not None:
             progress(done, len(videos) + 1)
     # The three subsets of JAAD; `default` and `high_visibility` leave a video out, as there.
@@ -92,7 +93,7 @@ def write_demo(root: Path, *, seed: int = 0, progress: Callable[[int, int], None
             names = [videos[k].name for k in numbers if k != left_out]
             # In training alone: what is evaluated must not depend on a file that cannot be read whole.
             names += [damaged.name] if split == "train" else []
-            _write(root / "split_ids" / subset / f"{split}.txt", "".join(f"{name}\n" for name in names))
+            write_text(root / "split_ids" / subset / f"{split}.txt", "".join(f"{name}\n" for name in names))
     facts = _facts(videos, {**planted, "truncated_file": (f"annotations/{damaged.name}.xml",)})
     write_atomically(
         root / "facts.json", (json.dumps(asdict(facts), indent=2, sort_keys=True) + "\n").encode()
@@ -118,15 +119,6 @@ def _walker(rng: np.random.Generator, name: str, car: Drive, crosses: bool) -> W
         walker = simulate_crosser(rng, name, car) if crosses else simulate_passer_by(rng, name, car)
         if len(walker.frames) >= _MIN_FRAMES and (walker.crossing == 1) == crosses:
             return walker
-
-
-def _write(path: Path, text: str) -> None:
-    data = text.encode()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise build_disk_error(path, len(data), error) from error
-    write_atomically(path, data)
 
 
 def _facts(videos: list[_Video], planted: dict[str, tuple[str, ...]]) -> DemoFacts:

@@ -13,7 +13,7 @@ import numpy as np
 
 from roadaware.arrays import Floats
 from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL
-from roadaware.io.files import build_disk_error, write_atomically
+from roadaware.io.folders import write_bytes, write_text
 
 # A seeded crowd in trouble: who is where, does what, to whom, and is heard; one world behind four tasks.
 
@@ -114,12 +114,7 @@ class Crowd:
 
 
 def generate_crowds(videos: int, rng: np.random.Generator) -> list[Crowd]:
-    """Several videos; each has one or two pairs of people who deal with each other, and others who do not.
-
-    Args:
-        videos: how many.
-        rng: where chance comes from.
-    """
+    """Several videos; each has one or two pairs of people who deal with each other, and others who do not."""
     return [_crowd(f"crowd-{number:02d}", rng) for number in range(1, videos + 1)]
 
 
@@ -320,12 +315,12 @@ def write_chaos(root: Path, *, seed: int = 0, videos: int = 12, watcher: Watcher
     of = {crowd.video: crowd.category for crowd in world}
     names = [item["file"] for item in json.loads((root / "sound" / "vggss.json").read_text())]
     rows = [*of.items(), *((name, of[name.rpartition("_")[0]]) for name in names)]
-    _write(
+    write_text(
         root / "categories.csv",
         "video,category\n" + "".join(f"{video},{category}\n" for video, category in rows),
     )
     facts = ChaosFacts(videos, sum(len(crowd.persons) for crowd in world), **counts)
-    _write(root / FACTS, json.dumps(asdict(facts), indent=2) + "\n")
+    write_text(root / FACTS, json.dumps(asdict(facts), indent=2) + "\n")
     return facts
 
 
@@ -350,11 +345,11 @@ def _actions(root: Path, world: list[Crowd], rng: np.random.Generator, watcher: 
                 x, y = rng.uniform(0, 0.7, 2)
                 corners = f"{x:.4f},{y:.4f},{x + 0.12:.4f},{y + 0.3:.4f}"
                 found.append(f"{at},{corners},{rng.choice(usual)},{sample_predicted_score(False, rng)}")
-    _write(root / "gt.csv", "".join(f"{row}\n" for row in truth))
-    _write(root / "pred.csv", "".join(f"{row}\n" for row in found))
-    _write(root / "excluded.csv", f"{world[0].video},{FIRST_SECOND + 3:04d}\n")
+    write_text(root / "gt.csv", "".join(f"{row}\n" for row in truth))
+    write_text(root / "pred.csv", "".join(f"{row}\n" for row in found))
+    write_text(root / "excluded.csv", f"{world[0].video},{FIRST_SECOND + 3:04d}\n")
     items = (f'item {{\n  name: "{name}"\n  id: {number}\n}}\n' for name, number in known.items())
-    _write(root / "action_list.pbtxt", "".join(items))
+    write_text(root / "action_list.pbtxt", "".join(items))
     return len(truth)
 
 
@@ -386,7 +381,7 @@ def _relations(root: Path, world: list[Crowd], rng: np.random.Generator, watcher
                 frames[frame].append(
                     {"tid": person.number, "bbox": corners, "generated": 0, "tracker": "none"}
                 )
-        _write(
+        write_text(
             root / "truth" / f"{crowd.video}.json",
             json.dumps(
                 {
@@ -425,7 +420,7 @@ def _relations(root: Path, world: list[Crowd], rng: np.random.Generator, watcher
                     "obj_traj": _trajectory(other, claim.start, claim.end, rng, watcher),
                 }
             )
-    _write(root / "pred.json", json.dumps({"results": found}))
+    write_text(root / "pred.json", json.dumps({"results": found}))
     return sum(len(crowd.bonds) for crowd in world)
 
 
@@ -474,8 +469,8 @@ def _grounding(root: Path, world: list[Crowd], rng: np.random.Generator, watcher
             found["predictions"].update(
                 {f"{number}_{frame}": {"boxes": [box]} for frame, box in enumerate(boxes)}
             )
-    _write(root / "test_proc.json", json.dumps(sentences))
-    _write(root / "pred.json", json.dumps(found))
+    write_text(root / "test_proc.json", json.dumps(sentences))
+    write_text(root / "pred.json", json.dumps(found))
     return len(sentences)
 
 
@@ -492,7 +487,7 @@ def _write_sound_maps(root: Path, world: list[Crowd], rng: np.random.Generator, 
             box = person.at(frame) / np.array([WIDTH, HEIGHT, WIDTH, HEIGHT])
             items.append({"file": name, "class": label, "bbox": [np.round(box, _DIGITS).tolist()]})
             maps[name] = simulate_sound_map(person, frame, rng, watcher)
-    _write(root / "vggss.json", json.dumps(items))
+    write_text(root / "vggss.json", json.dumps(items))
     # The arrays as numpy's archive, with the same bytes whenever it is made
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w") as archive:
@@ -500,17 +495,5 @@ def _write_sound_maps(root: Path, world: list[Crowd], rng: np.random.Generator, 
             member = io.BytesIO()
             np.lib.format.write_array(member, values, allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
-    _write_bytes(root / "maps.npz", whole.getvalue())
+    write_bytes(root / "maps.npz", whole.getvalue())
     return len(items)
-
-
-def _write(path: Path, text: str) -> None:
-    _write_bytes(path, text.encode())
-
-
-def _write_bytes(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise build_disk_error(path, len(data), error) from error
-    write_atomically(path, data)

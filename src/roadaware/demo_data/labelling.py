@@ -29,7 +29,7 @@ from roadaware.formats.proposal_tasks import (
     select_task_proposals,
 )
 from roadaware.geometry.boxes import iou
-from roadaware.io.files import build_disk_error, write_atomically
+from roadaware.io.folders import write_bytes
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Predictions, Scenes
@@ -77,20 +77,13 @@ class Annotator:
             raise UsageError("chances lie from 0 to 1, pixels and numbers of boxes from 0 to 100")
 
 
-def label_studio_export(
-    truth: Scenes,
-    sent: Predictions,
-    annotators: Mapping[int, Annotator],
-    *,
-    images: Mapping[int, Sequence[tuple[str, int]]] | None = None,
-) -> bytes:
+def label_studio_export(truth: Scenes, sent: Predictions, annotators: Mapping[int, Annotator]) -> bytes:
     """A Label Studio export of proposals corrected by simulated annotators.
 
     Args:
         truth: with `boxes.corner_case`, and labels of the kind `corner`.
         sent: what was sent out.
         annotators: by their number.
-        images: which of them each annotator gets (default: all).
     """
     true, proposed = _true(truth), _group_proposals(sent)
     words = sent.meta.vocabularies[KIND]
@@ -99,12 +92,11 @@ def label_studio_export(
         place = (row["video"], row["frame"])
         annotations: list[dict[str, Any]] = []
         for number, model in annotators.items():
-            if images is None or place in images.get(number, ()):
-                # By image and annotator, so that one more image changes no other; crc32, since
-                # hash() of a text differs from process to process.
-                rng = np.random.default_rng([model.seed, number, zlib.crc32(place[0].encode()), place[1]])
-                here = (true.get(place, []), proposed.get(place, []))
-                annotations.append(_annotation(*here, words, row, number, model, rng))
+            # By image and annotator, so that one more image changes no other; crc32, since
+            # hash() of a text differs from process to process.
+            rng = np.random.default_rng([model.seed, number, zlib.crc32(place[0].encode()), place[1]])
+            here = (true.get(place, []), proposed.get(place, []))
+            annotations.append(_annotation(*here, words, row, number, model, rng))
         data = {
             IMAGE: f"/data/local-files/?d={row['picture']}",
             VIDEO_NAME: format_task_name(*place),
@@ -341,13 +333,13 @@ def write_labelling_demo(root: Path, *, seed: int = 0) -> LabellingFacts:
         Image.fromarray(image).save(stream, "PNG")
         found.append((path, stream.getvalue()))
     for name, data in found:
-        _write(root / name, data)
+        write_bytes(root / name, data)
     save(truth, root / SCENES, overwrite=True)
     save(predictions, root / PROPOSALS, overwrite=True)
-    _write(root / EXPORT, label_studio_export(truth, sent, people))
+    write_bytes(root / EXPORT, label_studio_export(truth, sent, people))
     places = truth.boxes.select("video", "frame").unique()
     facts = LabellingFacts(len(truth.frames), len(places), len(truth.boxes), len(predictions.boxes), people)
-    _write(root / PLANTED, (json.dumps(asdict(facts), indent=1, sort_keys=True) + "\n").encode())
+    write_bytes(root / PLANTED, (json.dumps(asdict(facts), indent=1, sort_keys=True) + "\n").encode())
     return facts
 
 
@@ -370,11 +362,3 @@ def _proposals(rows: list[tuple[str, int, float, int, *tuple[float, ...]]]) -> P
         labels=named.select("box", "label", "score", kind=pl.lit(KIND)),
         meta=Meta(dataset="synthetic streets", vocabularies={KIND: CLASSES}),
     )
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise build_disk_error(path, len(data), error) from error
-    write_atomically(path, data)

@@ -18,6 +18,7 @@ from roadaware.demo_data.detector import Detector, simulate_detections
 from roadaware.errors import UsageError
 from roadaware.formats.road_detections import write_detections
 from roadaware.io.files import build_disk_error, write_atomically
+from roadaware.scenes.factors import run_spans
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -118,9 +119,6 @@ def build_road_json(scenes: Scenes) -> dict[str, Any]:
 
     Ids point into the `all_*` lists, which hold labels that are never used, so ids and places in the used
     lists differ; frames count from 1; boxes are shares of the image; frames without boxes have no `annos`.
-
-    Args:
-        scenes: with the kinds of ROAD.
     """
     every = {kind: _with_unused(kind, labels) for kind, labels in scenes.meta.vocabularies.items()}
     numbers = {
@@ -304,7 +302,7 @@ def build_tube_tables(
         names: of the videos.
     """
     bases = (
-        _spans(tracks.track, tracks.frame)
+        run_spans(tracks.track, tracks.frame)
         .sort("run")
         .with_columns(
             parent=pl.lit(None, pl.Int64),
@@ -335,26 +333,13 @@ def _extract_label_tubes(tracks: Tracks, kind: str, hot: Bools) -> pl.DataFrame:
     begins = hot & (~before | new_track[:, None])
     label, box = np.nonzero(hot.T)
     run = np.cumsum(begins.T[label, box]) - 1
-    tubes = _spans(run, tracks.frame[box])
+    tubes = run_spans(run, tracks.frame[box])
     first = np.flatnonzero(np.diff(run, prepend=-1))
     of = pl.DataFrame({"run": run[first], "track": tracks.track[box[first]], "label": label[first]})
     return (
         tubes.join(of, on="run")
         .sort("track", "label", "run")
         .with_columns(parent=pl.col("track"), kind=pl.lit(kind))
-    )
-
-
-def _spans(run: Ints, frame: Ints) -> pl.DataFrame:
-    """Per run its first frame, the one after its last, and its stretches without hole; runs lie in order."""
-    broken = (np.diff(run, prepend=-1) != 0) | (np.diff(frame, prepend=-2) != 1)
-    first = np.flatnonzero(broken)
-    last = np.append(first[1:], len(run))[: len(first)] - 1
-    pieces = pl.DataFrame({"run": run[first], "low": frame[first], "high": frame[last] + 1})
-    return pieces.group_by("run").agg(
-        start_frame=pl.col("low").min(),
-        end_frame=pl.col("high").max(),
-        spans=pl.concat_list("low", "high"),
     )
 
 

@@ -17,8 +17,8 @@ import polars as pl
 
 from roadaware.arrays import Ints
 from roadaware.datasets.issues import Findings
-from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, UsageError
-from roadaware.formats.known_scenes import refuse_findings
+from roadaware.errors import FindingsError, InputError, UsageError
+from roadaware.formats.known_scenes import build_absent_error, refuse_findings
 from roadaware.io.files import read_regular, write_atomically
 from roadaware.io.json import (
     decode,
@@ -114,13 +114,7 @@ def read_json_document(path: Path) -> Any:
     try:
         data = read_regular(path, limit=_LIMIT)
     except FileNotFoundError:
-        near = path.absolute().parent
-        held = sorted(p.name for p in near.iterdir())[:5] if near.is_dir() else []
-        raise DatasetNotFoundError(
-            f"expected a COCO file, found none; beside it lie {', '.join(map(to_printable, held)) or 'no files'}",
-            where=where,
-            hint="check the path",
-        ) from None
+        raise build_absent_error(path, "a COCO file, found none") from None
     return parse(decode(data, where), where)
 
 
@@ -849,10 +843,6 @@ def write_results(predictions: Predictions, path: Path, index: CocoIndex, *, min
 
 def build_scenes_index(scenes: Scenes, kind: str = "agent") -> CocoIndex:
     """An index of the annotated frames of some scenes, numbered from 1, with the labels of a kind.
-
-    Args:
-        scenes: with frames, and the vocabulary of the kind.
-        kind: of labels.
 
     Raises:
         UsageError: if there is no such vocabulary.

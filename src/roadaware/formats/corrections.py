@@ -173,10 +173,6 @@ def read_corrections(path: Path, sent: Predictions) -> Answers:
     Refused and counted: images that were not sent out, boxes that are turned, have no width or height, or
     lie outside their image. A later annotation of an image by the same person replaces an earlier one.
 
-    Args:
-        path: of the file.
-        sent: what was sent out.
-
     Raises:
         DatasetNotFoundError: if there is no such file.
         InputError: if it is damaged, or none of these.

@@ -5,6 +5,7 @@ detections of nuScenes, one JSON, results of Xtreme1 and labels of labelCloud, a
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from roadaware.formats.coco import read_json_document
 from roadaware.geometry.poses import find_pose_error
 from roadaware.io.files import read_regular, write_atomically
 from roadaware.io.folders import make_folder
-from roadaware.io.sources import is_outside
+from roadaware.io.sources import is_outside, resolve_inside, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions
 
@@ -271,9 +272,6 @@ class SentCuboids:
 def read_sent_cuboids(folder: Path) -> SentCuboids:
     """What `write_cuboids` wrote into a folder.
 
-    Args:
-        folder: the same.
-
     Raises:
         DatasetNotFoundError: if it has no `sent.json`.
         InputError: if that is damaged: numbers of a cuboid that are none or beyond `MOST_M`, ways and poses that are none,
@@ -344,7 +342,8 @@ class EditedCuboids:
 def read_edited_cuboids(path: Path, sent: SentCuboids) -> EditedCuboids:
     """What annotators made of cuboids: a file of nuScenes' form, or a folder of any other form as it was written.
 
-    An image without a file was not done; one whose file has no object has lost all. labelCloud's vertices are read, too.
+    An image without a file was not done; one whose file has no object has lost all. labelCloud's vertices and its
+    `centroid_rel` are read, too. Of two objects with one number the first has it, and the other is refused.
 
     Args:
         path: the file, or the folder `kitti`, `xtreme1` or `labelcloud`.
@@ -352,7 +351,7 @@ def read_edited_cuboids(path: Path, sent: SentCuboids) -> EditedCuboids:
 
     Raises:
         DatasetNotFoundError: if there is no such file.
-        InputError: if it holds no file of an image that was written, or one is damaged.
+        InputError: if it holds no file of an image that was written, or one is damaged or a link out of the folder.
     """
     refused: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
@@ -371,11 +370,13 @@ def read_edited_cuboids(path: Path, sent: SentCuboids) -> EditedCuboids:
             done.append(place)
             _take(rows, refused, place, (_parse_nuscenes(each, sent.poses[place]) for each in objects))
         return EditedCuboids("nuscenes", pl.DataFrame(rows, schema=EDITED), tuple(done), dict(refused))
+    root = path.resolve()
     for form, pattern in FILES.items():
         for place, way in sent.cameras.items():
-            file = path / pattern.format(video=place[0], frame=place[1])
-            if not file.is_file():
+            name = pattern.format(video=place[0], frame=place[1])
+            if not os.path.lexists(root / name):
                 continue
+            file = resolve_inside(root, name)
             done.append(place)
             if form == "kitti":
                 lines = read_regular(file, limit=MOST_BYTES).decode("utf-8", errors="replace").splitlines()
@@ -385,9 +386,11 @@ def read_edited_cuboids(path: Path, sent: SentCuboids) -> EditedCuboids:
             if form == "xtreme1":
                 results = content if isinstance(content, list) else [content]
                 objects = [one for each in results for one in _list(each, "objects", file)]
-                _take(rows, refused, place, map(_parse_xtreme1, objects))
+                _take(rows, refused, place, map(_parse_xtreme1, objects), name)
             else:
-                _take(rows, refused, place, map(_parse_labelcloud, _list(content, "objects", file)))
+                objects = _list(content, "objects", file)
+                relative = _are_turns_relative(objects, sent.cuboids.filter(video=place[0], frame=place[1]))
+                _take(rows, refused, place, (_parse_labelcloud(each, relative) for each in objects))
         if done:
             return EditedCuboids(form, pl.DataFrame(rows, schema=EDITED), tuple(done), dict(refused))
     raise InputError(
@@ -415,9 +418,14 @@ _Parsed = tuple[str, int | None, list[float]] | str | None
 
 
 def _take(
-    rows: list[dict[str, Any]], refused: Counter[str], place: tuple[str, int], parsed: Iterator[_Parsed]
+    rows: list[dict[str, Any]],
+    refused: Counter[str],
+    place: tuple[str, int],
+    parsed: Iterator[_Parsed],
+    file: str = "",
 ) -> None:
-    """Add the objects of an image to the rows, or count why not."""
+    """Add the objects of an image to the rows, or count why not; `file` is where they stand, if they have numbers."""
+    numbers: set[int] = set()
     # Absurd numbers overflow on their way and are refused after it.
     with np.errstate(over="ignore", invalid="ignore"):
         for each in parsed:
@@ -430,6 +438,11 @@ def _take(
             if not (np.abs(cuboid).max() < MOST_M and min(cuboid[3:6]) > 0):
                 refused[f"a cuboid without positive sizes, or with numbers beyond {MOST_M:,.0f}"] += 1
                 continue
+            if proposal is not None:
+                if proposal in numbers:
+                    refused[f"{to_printable(file)}: {NUMBER}{proposal} stands again; the first counts"] += 1
+                    continue
+                numbers.add(proposal)
             known = dict(zip(CUBOID, map(float, cuboid), strict=True))
             rows.append({"video": place[0], "frame": place[1], "proposal": proposal, "name": name, **known})
 
@@ -489,8 +502,37 @@ def _parse_xtreme1(each: Any) -> _Parsed:
     return name, int(digits) if own else None, values
 
 
-def _parse_labelcloud(each: Any) -> _Parsed:
-    """One object of a label, in either of labelCloud's forms for JSON: centroid in degrees, or eight vertices."""
+def _are_turns_relative(objects: list[Any], sent: pl.DataFrame) -> bool:
+    """Whether a label is of labelCloud's form `centroid_rel`, which looks as `centroid_abs` does but has turns in radians.
+
+    Degrees go from 0 to 360 there, radians from -pi to pi. Where all would do for either, it is what leaves the turns
+    nearer to those of the nearest cuboids that were sent.
+    """
+    try:
+        turns = np.array([float(each["rotations"]["z"]) for each in objects if "vertices" not in each])
+        middles = np.array(
+            [[float(each["centroid"][axis]) for axis in "xyz"] for each in objects if "vertices" not in each]
+        )
+    except _NO_FIELDS:
+        return False
+    # As many digits as labelCloud may be told to round to.
+    if not (len(turns) and np.abs(turns).max() < np.pi + 0.01):
+        return False
+    if len(sent) and turns.min() >= 0:
+        known = sent.select(CUBOID).to_numpy()
+        nearest = np.linalg.norm(middles[:, None] - known[None, :, :3], axis=-1).argmin(axis=1)
+        degrees, radians = (
+            np.abs((turns * unit - known[nearest, 6] + np.pi / 2) % np.pi - np.pi / 2).sum()
+            for unit in (np.pi / 180, 1.0)
+        )
+        return bool(radians < degrees)
+    return bool(turns.min() < 0)
+
+
+def _parse_labelcloud(each: Any, relative: bool) -> _Parsed:
+    """One object of a label, in one of labelCloud's forms for JSON: eight vertices, or a centroid with its turn in degrees,
+    or in radians where it is `relative`.
+    """
     try:
         name = str(each["name"])
         if "vertices" in each:
@@ -501,7 +543,8 @@ def _parse_labelcloud(each: Any) -> _Parsed:
             return name, None, [*corners.mean(axis=0), *sizes, float(np.arctan2(along[1], along[0]))]
         values = [float(each["centroid"][axis]) for axis in "xyz"]
         values += [float(each["dimensions"][side]) for side in ("length", "width", "height")]
-        values.append(float(np.radians(float(each["rotations"]["z"]))))
+        turn = float(each["rotations"]["z"])
+        values.append(turn if relative else float(np.radians(turn)))
     except _NO_FIELDS:
         return _UNREADABLE
     return name, None, values
@@ -512,10 +555,6 @@ def compare_cuboids(sent: SentCuboids, edited: EditedCuboids) -> pl.DataFrame:
 
     Cuboids belong to the proposal whose number they have; where a file has lost all numbers, proposals and cuboids are
     paired so that middles, sizes and turns differ least, with middles no farther than 2 m apart.
-
-    Args:
-        sent: what was written.
-        edited: what came back.
 
     Returns:
         video, frame, proposal (null: added), fate (of `EDIT_FATES`), name, `moved_m`, `resized_m` (the most of a size),
@@ -533,8 +572,7 @@ def compare_cuboids(sent: SentCuboids, edited: EditedCuboids) -> pl.DataFrame:
         numbers = ours["proposal"].to_list()
         named = [numbers.index(n) if n in numbers else -1 for n in theirs["proposal"].to_list()]
         if any(each >= 0 for each in named):
-            # The first of two with one number; the other is a copy that a person made.
-            pairs = {ours_at: at for at, ours_at in reversed(list(enumerate(named))) if ours_at >= 0}
+            pairs = {ours_at: at for at, ours_at in enumerate(named) if ours_at >= 0}
         else:
             far = differences[..., 0] > NEAR_M
             # A pair that is too far costs more than all others together, and is taken apart again.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,9 +12,8 @@ import numpy as np
 import polars as pl
 
 from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, build_all_rejected_error, find_common_reason
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import InputError
 from roadaware.formats.known_scenes import refuse_findings
-from roadaware.io.files import write_atomically
 from roadaware.io.json import (
     decode,
     describe_type,
@@ -277,52 +275,6 @@ def _not_one(predictions: _Claims, where: str) -> InputError:
         return predictions.sentences.nothing(predictions.places, where)
     hint = "spans are numbers of frames: multiply seconds by the frames per second of the video, and round"
     return build_all_rejected_error(predictions.findings, where, "claims", hint)
-
-
-def write_grounding_claims(
-    predictions: Predictions, scenes: Scenes, path: Path, *, form: Form = "tubedetr"
-) -> int:
-    """Write predictions in one of the published forms.
-
-    Args:
-        predictions: with `queries` and the boxes of their tubes.
-        scenes: the ground truth, which has the names.
-        path: where to; replaced in one step.
-        form: tubedetr, or hcstvg for the form of its evaluation.
-
-    Returns:
-        The number of sentences.
-
-    Raises:
-        UsageError: if a sentence is unknown to the scenes or predicted without a span, or the form is none.
-        DiskError: if the disk refuses.
-    """
-    if form not in ("tubedetr", "hcstvg"):
-        raise UsageError(f"'{form}' is no form of predictions; there are tubedetr and hcstvg")
-    sentences, first = Sentences(scenes), _first_frame(scenes)
-    place = {query: n for n, query in enumerate(sentences.query)}
-    boxes = predictions.boxes.sort("tube", "frame") if "tube" in predictions.boxes.columns else pl.DataFrame()
-    held: dict[int, list[tuple[int, list[float]]]] = {}
-    for tube, frame, *corners in boxes.select("tube", "frame", *CORNERS).iter_rows() if len(boxes) else ():
-        held.setdefault(tube, []).append((frame, corners))
-    found: dict[str, Any] = {_BOXES: {}, _SPANS: {}} if form == "tubedetr" else {}
-    for row in predictions.queries.iter_rows(named=True):
-        start, end = row.get("start_frame"), row.get("end_frame")
-        if row["query"] not in place or start is None or end is None:
-            raise UsageError(
-                f"sentence {row['query']} is not one of the scenes, or is predicted without a span"
-            )
-        n = place[row["query"]]
-        name = sentences.names[n] or sentences.videos[n]
-        drawn = held.get(row.get("tube", -1), [])
-        if form == "tubedetr":
-            found[_SPANS][name] = {"sted": [float(start), float(end)], "qtype": sentences.kinds[n] or "none"}
-            found[_BOXES].update({f"{name}_{frame}": {"boxes": [corners]} for frame, corners in drawn})
-        else:
-            shifted = {str(frame + first): corners for frame, corners in drawn}
-            found[name] = {"st_frame": start + first, "ed_frame": end - 1 + first, "bbox": shifted}
-    write_atomically(Path(path), json.dumps(found, allow_nan=False).encode())
-    return len(predictions.queries)
 
 
 def _first_frame(scenes: Scenes) -> int:

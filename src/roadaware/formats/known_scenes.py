@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import polars as pl
 
 from roadaware.datasets.issues import Findings
-from roadaware.errors import FindingsError
+from roadaware.errors import DatasetNotFoundError, FindingsError
 from roadaware.formats.detection_folders import FrameFile
+from roadaware.io.sources import to_printable
 from roadaware.scenes.tables import Predictions, Scenes
 
 _SHOWN = 10
@@ -70,6 +72,22 @@ class Known:
         table = pl.DataFrame(refused, schema=["file", "item", "reason"], orient="row")
         findings.reject_rows("files", table.with_columns(line=pl.lit(None, pl.Int64)))
         return kept
+
+
+def build_absent_error(path: Path, expected: str) -> DatasetNotFoundError:
+    """The error for a file that is not there, which says what lies beside it.
+
+    Args:
+        path: of the file.
+        expected: what it should be and what was found, as the message says it.
+    """
+    near = path.absolute().parent
+    held = sorted(p.name for p in near.iterdir())[:5] if near.is_dir() else []
+    return DatasetNotFoundError(
+        f"expected {expected}; beside it lie {', '.join(map(to_printable, held)) or 'no files'}",
+        where=to_printable(str(path)),
+        hint="check the path",
+    )
 
 
 def refuse_findings(where: str, predictions: Predictions) -> None:

@@ -123,14 +123,7 @@ def get_video_categories(tables: Scenes | Predictions) -> dict[str, str]:
 
 
 def format_control(control: str, name: str, over: str, labels: Sequence[str]) -> list[str]:
-    """The lines of a control with its labels, each in a colour of its own.
-
-    Args:
-        control: its element, such as Labels.
-        name: of the control.
-        over: name of what it labels.
-        labels: in their order.
-    """
+    """The lines of a control with its labels, each in a colour of its own."""
     colours = [colorsys.hls_to_rgb(n / max(len(labels), 1), 0.5, 0.7) for n in range(len(labels))]
     shades = ["#" + "".join(f"{round(255 * part):02x}" for part in colour) for colour in colours]
     inner = [
@@ -141,12 +134,7 @@ def format_control(control: str, name: str, over: str, labels: Sequence[str]) ->
 
 
 def format_empty_tag(element: str, **attributes: str) -> str:
-    """An element without content.
-
-    Args:
-        element: its name.
-        attributes: of it, quoted here.
-    """
+    """An element without content."""
     return f"{_format_opening_tag(element, **attributes)[:-1]}/>"
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from roadaware.datasets.issues import Findings
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, UsageError
-from roadaware.formats.known_scenes import Known, refuse_findings
+from roadaware.formats.known_scenes import Known, build_absent_error, refuse_findings
 from roadaware.formats.road_detections import write_folder
 from roadaware.io.files import read_regular
 from roadaware.io.folders import make_folder
@@ -290,13 +290,7 @@ def _text(path: Path) -> str:
     try:
         return read_regular(path, limit=_LIMIT).decode("utf-8-sig")
     except FileNotFoundError:
-        near = path.absolute().parent
-        held = sorted(p.name for p in near.iterdir())[:5] if near.is_dir() else []
-        raise DatasetNotFoundError(
-            f"expected MOT text, found no file; beside it lie {', '.join(map(to_printable, held)) or 'no files'}",
-            where=where,
-            hint="check the path",
-        ) from None
+        raise build_absent_error(path, "MOT text, found no file") from None
     except UnicodeDecodeError as error:
         raise InputError(
             f"expected text, found the byte {error.start} that is not UTF-8", where=where

@@ -333,9 +333,6 @@ def write_tasks(sent: Predictions, out: Path, forms: Sequence[Form]) -> list[str
 def open_sent_proposals(path: Path) -> Predictions:
     """What an export sent out.
 
-    Args:
-        path: its folder.
-
     Raises:
         UsageError: if the folder is no export.
         InputError: if it is damaged.

@@ -14,7 +14,7 @@ import polars as pl
 from PIL import Image
 
 from roadaware.errors import InputError, UsageError
-from roadaware.io.files import build_disk_error, write_atomically
+from roadaware.io.folders import write_bytes
 from roadaware.io.images import HEAD_BYTES, parse_image_size, read_orientation, strip_image_metadata
 from roadaware.io.sources import is_outside, read_file, read_file_head, resolve_inside, to_printable
 from roadaware.io.video import VideoReader
@@ -132,7 +132,7 @@ def _file(films: _Films, place: Place, still: str | None, folder: Path, *, copy:
         image = films.frame(video, frame)
         stream = io.BytesIO()
         Image.fromarray(image).save(stream, "JPEG", quality=QUALITY)
-        _put(path, stream.getvalue())
+        write_bytes(path, stream.getvalue())
     return Path(os.path.realpath(path))
 
 
@@ -159,16 +159,8 @@ def _copy_image(path: Path, folder: Path, video: str, frame: int) -> Path:
     target = folder / FOLDER / video / f"{frame:06d}{path.suffix.lower()}"
     if not target.is_file():
         data, where = read_file(path), to_printable(str(path))
-        _put(target, data if read_orientation(data, where) == 1 else strip_image_metadata(data, where))
+        write_bytes(target, data if read_orientation(data, where) == 1 else strip_image_metadata(data, where))
     return Path(os.path.realpath(target))
-
-
-def _put(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise build_disk_error(path, len(data), error) from error
-    write_atomically(path, data)
 
 
 def _below(path: Path, base: Path) -> str:

@@ -272,9 +272,6 @@ def escape_formulas(column: pl.Expr) -> pl.Expr:
     Names of letters, digits, `_`, `.` and `-` stay as they are. What has apostrophes before such a sign gets
     one more, so that `from_sheets` gives back what was written.
 
-    Args:
-        column: of text.
-
     >>> pl.DataFrame({"a": ["=1+1", "-5KQ66", "'=1", "it's"]}).select(escape_formulas(pl.col("a")))["a"].to_list()
     ["'=1+1", '-5KQ66', "''=1", "it's"]
     """
@@ -284,9 +281,5 @@ def escape_formulas(column: pl.Expr) -> pl.Expr:
 
 
 def from_sheets(column: pl.Expr) -> pl.Expr:
-    """The inverse of `escape_formulas`.
-
-    Args:
-        column: of text.
-    """
+    """The inverse of `escape_formulas`."""
     return column.cast(pl.String).str.replace(r"^'('*[=+@\t\r-])", "$1").alias(column.meta.output_name())

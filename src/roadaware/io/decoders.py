@@ -70,10 +70,6 @@ class PictureParts(NamedTuple):
 def parse_image_parts(data: bytes, most_pixels: int) -> PictureParts:
     """The parts of a JPEG, PNG, WebP or TIFF file; any other is plain as it is.
 
-    Args:
-        data: the file.
-        most_pixels: of a tile.
-
     Raises:
         ValueError: if it promises more than it holds, or has more parts than any image needs.
     """
@@ -286,9 +282,6 @@ with suppress(AttributeError, OSError):
 def read_media_head(path: Path) -> bytes:
     """The first bytes of a video or sound file, none of an empty one; never waits on a pipe or device.
 
-    Args:
-        path: the file.
-
     Raises:
         InputError: if it cannot be read, is no regular file, or is mostly holes that nobody wrote.
     """
@@ -372,20 +365,12 @@ def open_stream(
 
 
 def open_mp4_writer(sink: Any) -> Any:
-    """A container of PyAV that writes an mp4.
-
-    Args:
-        sink: what takes its bytes.
-    """
+    """A container of PyAV that writes an mp4."""
     return av.open(sink, "w", format="mp4")
 
 
 def prepare_decoder(stream: Any) -> str:
-    """Make a stream of PyAV ready to be decoded by one thread; why it cannot be, or nothing.
-
-    Args:
-        stream: of images or sound.
-    """
+    """Make a stream of PyAV ready to be decoded by one thread; why it cannot be, or nothing."""
     context = stream.codec_context
     if context is None:
         return "no decoder knows its codec; it is encrypted, or of a kind that this build of FFmpeg lacks"

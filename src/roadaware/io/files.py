@@ -352,11 +352,7 @@ def _free(path: Path) -> str:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process of this machine still runs; not one that ended and that its parent has not asked about.
-
-    Args:
-        process: its number.
-    """
+    """Whether a process of this machine still runs; not one that ended and that its parent has not asked about."""
     try:
         os.kill(process, 0)  # sends nothing
     # OverflowError: a number that no process can have.

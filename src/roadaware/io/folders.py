@@ -58,9 +58,18 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         DiskError: if it cannot be written.
     """
+    write_bytes(path, text.encode("utf-8", errors="backslashreplace"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """As `write_text`, of bytes.
+
+    Raises:
+        DiskError: if it cannot be written.
+    """
     if not path.parent.is_dir():
         make_folder(path.absolute().parent)
-    write_atomically(path, text.encode("utf-8", errors="backslashreplace"))
+    write_atomically(path, data)
 
 
 def make_folder(path: Path) -> None:
@@ -117,12 +126,7 @@ def digest(data: bytes) -> str:
 
 
 def read_marker(path: Path, form: str) -> dict[str, Any] | None:
-    """What a marker says; None where there is none, or one of somebody else.
-
-    Args:
-        path: of the marker.
-        form: its format.
-    """
+    """What a marker says; None where there is none, or one of somebody else."""
     with suppress(RoadawareError, OSError, ValueError, RecursionError):
         found = json.loads(read_regular(path, limit=_LIMIT))
         if isinstance(found, dict) and found.get("format") == form:

@@ -43,9 +43,6 @@ def read_still(path: Path) -> Pixels:
 
     Boxes of datasets are of these pixels; `parse_image_size` tells their size, too.
 
-    Args:
-        path: the file.
-
     Raises:
         InputError: if it cannot be read, is no such image, is damaged, or is too large.
     """
@@ -100,10 +97,6 @@ def read_orientation(head: bytes, where: str) -> int:
 
 def strip_image_metadata(data: bytes, where: str) -> bytes:
     """A PNG or JPEG file that shows its pixels as they lie, without EXIF and whatever else they do not need.
-
-    Args:
-        data: the file.
-        where: names it in errors.
 
     Raises:
         InputError: if it is damaged.
@@ -370,10 +363,6 @@ def encode_png(mask: Numbers, bits: int) -> bytes:
 
 def decode_mask(data: bytes, where: str) -> Numbers:
     """(H, W) uint8 or uint16 of a grey PNG.
-
-    Args:
-        data: the file.
-        where: names it in errors.
 
     Raises:
         InputError: if it is damaged, too large, or has colours.

@@ -257,10 +257,6 @@ class Ledger:
     def note(self, name: str, failure: str | None = None) -> None:
         """Take note of a part that is done, or has failed; the file follows a little later.
 
-        Args:
-            name: of the part.
-            failure: why it failed.
-
         Raises:
             DiskError: if the disk refuses.
         """

@@ -592,10 +592,6 @@ def load(data: bytes, where: str) -> Any:
     scalar, and stand-ins that check their arguments answer for them. Numbers of numpy become those of
     Python. Text of Python 2 is taken as latin-1. Memory stays below 64 MB and 16 times the pickle.
 
-    Args:
-        data: the whole pickle.
-        where: the file, for messages.
-
     Raises:
         InputError: if it is damaged, or asks for anything else: other names, objects, persistent ids,
             extension codes, buffers outside it, containers within themselves or many times over.

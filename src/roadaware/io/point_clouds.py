@@ -1,16 +1,12 @@
-"""LiDAR sweeps in files, of this project and of other datasets, and the calibration of sensors."""
+"""LiDAR sweeps in files, of this project and of other datasets."""
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import write_atomically
@@ -82,21 +78,11 @@ def _rings(numbers: npt.NDArray[np.float32], where: str) -> npt.NDArray[np.int32
     return numbers.astype(np.int32)
 
 
-# Sweeps of a LiDAR and the calibration of sensors, in files.
+# Sweeps of a LiDAR in files.
 
 POINT_BYTES = 20
 MAX_SWEEP_POINTS = 256 * 8192
 """The most rays that a sweep has."""
-_MAX_JSON = 1 << 20
-_FORMAT = "roadaware calibration"
-_SENSORS: dict[str, Any] = {
-    "scene": pl.String,
-    "sensor": pl.String,
-    "from_frame": pl.Int64,
-    "intrinsics": pl.List(pl.Float32),
-    "ego_SE3_sensor": pl.List(pl.Float32),
-    "layout": pl.String,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,64 +156,3 @@ def _label_bytes(path: Path, points: int) -> bytes:
         message = f"{len(data)} bytes for {points} points, each of which has a label of 4"
         raise InputError(message, where=to_printable(str(path)), hint="both files of a sweep belong together")
     return data
-
-
-def write_calibration(path: Path, sensors: pl.DataFrame) -> None:
-    """Write where the sensors of one scene sit and how they see, as JSON.
-
-    Args:
-        path: where to.
-        sensors: rows of the `sensors` table.
-
-    Raises:
-        DiskError: if the file cannot be written.
-    """
-    rows = sensors.select(list(_SENSORS)).to_dicts()
-    text = json.dumps({"format": _FORMAT, "version": 1, "sensors": rows}, indent=1, allow_nan=False)
-    write_atomically(path, text.encode() + b"\n")
-
-
-def read_calibration(path: Path) -> pl.DataFrame:
-    """Rows of the `sensors` table that `write_calibration` wrote.
-
-    Args:
-        path: of the file.
-
-    Raises:
-        InputError: if it cannot be read or holds something else.
-    """
-    where = to_printable(str(path))
-    try:
-        found = json.loads(read_file(path, most=_MAX_JSON))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not JSON: {to_printable(str(error))}", where=where) from error
-    rows = found.get("sensors") if isinstance(found, dict) and found.get("format") == _FORMAT else None
-    if not isinstance(rows, list) or not all(_fits(row) for row in rows):
-        message = f"expected a {_FORMAT} with poses of 16 numbers and intrinsics of 9"
-        raise InputError(message, where=where, hint="write it again with write_calibration")
-    return pl.DataFrame(rows, schema=_SENSORS)
-
-
-def _fits(row: Any) -> bool:
-    if not isinstance(row, dict) or not set(row) <= set(_SENSORS):
-        return False
-    texts = (row.get("scene"), row.get("sensor"))
-    whole = row.get("from_frame")
-    return (
-        all(isinstance(text, str) for text in texts)
-        and type(whole) is int
-        # Beyond 2**53 numbers of JSON are not exact for every reader.
-        and 0 <= whole < 1 << 53
-        and _numbers(row.get("ego_SE3_sensor"), 16)
-        and (row.get("intrinsics") is None or _numbers(row["intrinsics"], 9))
-        and isinstance(row.get("layout"), str | None)
-    )
-
-
-def _numbers(found: Any, count: int) -> bool:
-    return (
-        isinstance(found, list)
-        and len(found) == count
-        # nan and infinity are no JSON, but Python's parser takes them; 1e30 is still finite in float32.
-        and all(type(n) in (int, float) and math.isfinite(n) and abs(n) < 1e30 for n in found)
-    )

@@ -811,9 +811,6 @@ def _read_stand_in(path: Path) -> tuple[str, _Entry] | None:
 def locate_content(path: Path) -> Path:
     """Where the content of a file lies: the file itself, or of a stand-in the copy in the pool, which is fetched.
 
-    Args:
-        path: any file.
-
     Raises:
         InputError: if it cannot be fetched.
         DiskError: if there is no room for it.
@@ -1451,9 +1448,6 @@ def send_written(written: Collection[Path]) -> None:
     """Put files that lie in the mirror of a place which is written to into its store; others are left alone.
 
     The process that writes to the place hears of it by notes beside the mirror, and puts what they do not name itself.
-
-    Args:
-        written: files, and folders that are whole.
     """
     if not written or not (urls := _read_setting()):
         return

@@ -116,10 +116,6 @@ def open_container(path: Path, formats: str = FILMS) -> Any:
 def open_video_stream(file: Any, where: str) -> Any:
     """The first stream of images of a container, ready to be decoded by one thread.
 
-    Args:
-        file: a container of PyAV.
-        where: names it in errors.
-
     Raises:
         NoVideoError: if there is none (`OnlySoundError` if there is sound).
         CodecError: if its codec is not known, or what it needs is damaged.
@@ -140,10 +136,6 @@ def open_video_stream(file: Any, where: str) -> Any:
 def open_audio_stream(file: Any, where: str) -> Any:
     """The first stream of sound of a container, ready to be decoded.
 
-    Args:
-        file: a container of PyAV.
-        where: names it in errors.
-
     Raises:
         NoSoundError: if there is none.
         CodecError: if its codec is not known, or what it needs is damaged.
@@ -158,11 +150,6 @@ def read_frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str
     """Times of all frames in order, how many have one, and what broke the file before its end, if anything.
 
     They are those of the packets; nothing is decoded.
-
-    Args:
-        file: a container of PyAV.
-        stream: of its images.
-        where: names it in errors.
 
     Raises:
         MediaError: if there are more than ten million.
@@ -187,10 +174,6 @@ def read_frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str
 
 def get_time_base(stream: Any, where: str) -> float:
     """Time base of a stream, in seconds.
-
-    Args:
-        stream: of PyAV.
-        where: names it in errors.
 
     Raises:
         MediaError: if it does not say.

@@ -379,10 +379,6 @@ class _Taken:
 def refuse_crowded(document: Document, record: Record) -> None:
     """Refuse a large file with more tags than its size can fill: its tree would be many times its size.
 
-    Args:
-        document: the file.
-        record: what it should be full of.
-
     Raises:
         InputError: if tags or records are closer together than in any annotation.
     """

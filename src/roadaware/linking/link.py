@@ -169,11 +169,6 @@ def build_closed_paths(paths: Sequence[Path], config: LinkerConfig, kinds: Layou
     Close them as they end, or all at once: the outcome is the same, but where `tube_nms` is set. It compares
     the tubes of the paths that are given together; give it those of a whole video.
 
-    Args:
-        paths: of one video.
-        config: of the linker.
-        kinds: what the class scores stand for.
-
     Raises:
         UsageError: if the paths have another number of class scores than `kinds`.
 

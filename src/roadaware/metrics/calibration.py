@@ -14,8 +14,8 @@ import polars as pl
 from roadaware.arrays import Floats, Ints, Ints32
 from roadaware.config import check_words, to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.metric_state import SUMMARY, MetricResult, build_interval_columns
-from roadaware.metrics.pedestrians import UNITS
+from roadaware.metrics.metric_state import SUMMARY, MetricResult
+from roadaware.metrics.pedestrians import UNITS, build_metric_row
 from roadaware.metrics.scores import SampleScores, Texts, compute_confidences, group_labels
 from roadaware.statistics.calibration import (
     AdaptiveBins,
@@ -73,7 +73,7 @@ SCALES: dict[str, Scale] = {
     **dict.fromkeys(("accuracy", "confidence"), "share"),
     "overconfidence": "signed",
 }
-"""What kind of number each metric is, for its interval."""
+"""What kind of number each metric with an interval is."""
 _NO_ENDS = (None, None, None)
 
 
@@ -393,23 +393,9 @@ def _summary(group: str | None, core: CalibrationCore, draws: int, seed: int) ->
     units = {unit: core.units(unit, draws, seed) for unit in UNITS}
     point["ece_if_calibrated"] = core.expected_if_calibrated(draws, seed)
     for metric in METRIC_NAMES:
-        value = point[metric]
-        valid = not np.isnan(value)
-        row = {
-            "group": group,
-            "metric": metric,
-            "value": value if valid else None,
-            "valid": valid,
-            "n": len(core.state),
-            "reason": None if valid else core.why_undefined(metric),
-        }
-        for unit in UNITS:
-            values, of = (drawn[unit] or {}).get(metric), units[unit]
-            found = None
-            if values is not None and of is not None and valid:
-                found = of.interval(value, values, SCALES[metric])
-            row |= build_interval_columns(found, unit)
-        yield row
+        row = build_metric_row(metric, point[metric], drawn, units, SCALES.get(metric, "error"))
+        why = core.why_undefined(metric) if np.isnan(point[metric]) else None
+        yield {"group": group, **row, "n": len(core.state), "reason": why}
 
 
 def _counts(group: str | None, core: CalibrationCore) -> pl.DataFrame:

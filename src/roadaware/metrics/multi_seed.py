@@ -10,7 +10,7 @@ import polars as pl
 
 from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.pedestrians import UNITS, PedestrianConfig, build_core, get_scale
+from roadaware.metrics.pedestrians import UNITS, PedestrianConfig, build_core
 from roadaware.metrics.scores import SampleScores
 from roadaware.statistics.intervals import Units
 
@@ -94,7 +94,7 @@ def _row(
     row: dict[str, Any] = {"metric": metric, "value": None if np.isnan(value) else value}
     for unit, values in drawn.items():
         of = units[unit]
-        found = of.interval(value, values[metric], get_scale(metric)) if of is not None and values else None
+        found = of.interval(value, values[metric], "share") if of is not None and values else None
         row |= {f"low_{unit}": found.low, f"high_{unit}": found.high} if found else {}
         row |= {f"caution_{unit}": found.caution} if found else {}
     return {**dict.fromkeys(FITS), **row}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -300,19 +300,7 @@ METRIC_NAMES = (
     *(f"{prefix}_{rate}" for prefix in PREFIXES for rate in RATES),
     *DELTAS,
 )
-SCALES: dict[str, Scale] = {}
-"""What kind of number a metric is that is no share in [0, 1], by its name without a prefix; see `intervals.RANGES`."""
 UNITS = ("pedestrian", "video")
-
-
-def get_scale(metric: str) -> Scale:
-    """What kind of number a metric is, which its intervals go by.
-
-    >>> get_scale("auc"), get_scale("soft_f1")
-    ('share', 'share')
-    """
-    prefix, _, rate = metric.partition("_")
-    return SCALES.get(rate if prefix in PREFIXES else metric, "share")
 
 
 def is_lower_better(metric: str) -> bool:
@@ -854,20 +842,34 @@ def _summary(group: str | None, core: PedestrianCore, draws: int, seed: int) -> 
     units = {unit: core.units(unit, draws, seed) for unit in UNITS}
     for metric in core.names:
         value = float(point[metric][0])
-        valid = not np.isnan(value)
-        row = {
-            "group": group,
-            "metric": metric,
-            "value": value if valid else None,
-            "valid": valid,
-            "n": _size(metric, core),
-            "reason": None if valid else describe_undefined(metric, core),
-        }
-        for unit in UNITS:
-            values, of = drawn[unit], units[unit]
-            found = of.interval(value, values[metric], get_scale(metric)) if values and of and valid else None
-            row |= build_interval_columns(found, unit)
-        yield row
+        why = describe_undefined(metric, core) if np.isnan(value) else None
+        row = build_metric_row(metric, value, drawn, units, "share")
+        yield {"group": group, **row, "n": _size(metric, core), "reason": why}
+
+
+def build_metric_row(
+    metric: str,
+    value: float,
+    drawn: Mapping[str, dict[str, Floats] | None],
+    units: Mapping[str, Units | None],
+    scale: Scale,
+) -> dict[str, Any]:
+    """A metric with its intervals over pedestrians and over videos, in columns of SUMMARY; none where it is undefined.
+
+    Args:
+        metric: its name.
+        value: NaN where it is undefined.
+        drawn: unit to the (draws,) values of each metric.
+        units: unit to what is drawn.
+        scale: of the metric.
+    """
+    valid = not np.isnan(value)
+    row = {"metric": metric, "value": value if valid else None, "valid": valid}
+    for unit in UNITS:
+        values, of = (drawn[unit] or {}).get(metric), units[unit]
+        found = of.interval(value, values, scale) if of is not None and values is not None and valid else None
+        row |= build_interval_columns(found, unit)
+    return row
 
 
 def _size(metric: str, core: PedestrianCore) -> int:

@@ -156,10 +156,6 @@ def integrate_brier(terms: Floats, horizon_s: Floats) -> Floats:
 def calibration_in_time(moments: TimedMoments, bins: int = 10) -> Floats:
     """(m, bins, 3) at each horizon, of moments sorted by the predicted probability of the event by then, and cut into parts
     of equal size: mean prediction, what Kaplan and Meier find of them, and how many they are.
-
-    Args:
-        moments: predicted and true.
-        bins: parts.
     """
     found = np.full((len(moments.horizon_s), bins, 3), np.nan)
     for place, horizon in enumerate(moments.horizon_s.tolist()):

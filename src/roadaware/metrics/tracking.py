@@ -45,10 +45,6 @@ def clear_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floats]
     of its last assigned box is a switch; each time after the first that a track is found again is a
     fragmentation. Frames in which one side has no box are passed over, so that they break nothing.
 
-    Args:
-        pairs: tracks and paths.
-        config: with the threshold.
-
     Returns:
         (V,) `clear_tp`, `overlap` (sum over them), `switches`, `fragmentations`, and how many tracks are
         `mostly_tracked` (found in more than 80 % of their boxes), `partly_tracked` and `mostly_lost`
@@ -275,10 +271,6 @@ def identity_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floa
     Tracks and paths are paired one to one so that the number of frames in which the boxes of a pair
     overlap by at least the threshold is greatest; that number is IDTP. The other ground-truth boxes are IDFN, the
     other predictions IDFP.
-
-    Args:
-        pairs: tracks and paths.
-        config: with the threshold.
 
     Returns:
         (V,) `id_tp`.

@@ -73,9 +73,6 @@ MOST_TEXTS = 2000
 def validate_texts(texts: Sequence[str]) -> tuple[str, ...]:
     """Texts without spaces around them, in their order.
 
-    Args:
-        texts: what is asked for.
-
     Raises:
         UsageError: if there is none, one is empty, or two are the same but for case and spaces.
 

@@ -112,11 +112,7 @@ _LONGEST = 120
 
 
 def read_notes(path: Path | str) -> dict[str, Any]:
-    """The notes that `save_detector` was given; empty for a file or folder that is none of ours.
-
-    Args:
-        path: of a detector.
-    """
+    """The notes that `save_detector` was given; empty for a file or folder that is none of ours."""
     from roadaware.models.tensor_files import parse_facts, read_about
 
     if not Path(path).is_file():
@@ -264,10 +260,6 @@ class VideoDetector:
 
     def detections(self, images: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
         """Detections in all frames of a video, in order.
-
-        Args:
-            images: of the frames.
-            n_frames: as many as there are.
 
         Raises:
             InputError: if images differ in size, or are fewer than `n_frames`.

@@ -76,9 +76,6 @@ def get_class_labels(model: Any) -> list[str]:
 def load_preparation(folder: Path) -> Preparation:
     """Height and width of images, mean and deviation, as the folder says, else as published.
 
-    Args:
-        folder: of a model.
-
     Raises:
         InputError: if what it says is not understood.
     """
@@ -103,10 +100,6 @@ def load_preparation(folder: Path) -> Preparation:
 
 def read_folder_facts(folder: Path, labels: Sequence[str]) -> dict[str, Any] | None:
     """Facts of a folder of ours: `kind` and `labels`, `version` and `notes`; None of a folder of others.
-
-    Args:
-        folder: of a model.
-        labels: that the model distinguishes.
 
     Raises:
         InputError: if these are not the labels it says, or it is of another format.
@@ -440,11 +433,7 @@ def prepare_finetuning(
 
 
 def extract_plain_config(model: Any) -> dict[str, Any]:
-    """The config of a model without labels and versions, as plain data: what decides its shapes.
-
-    Args:
-        model: of transformers.
-    """
+    """The config of a model without labels and versions, as plain data: what decides its shapes."""
     usual = {*transformers.PreTrainedConfig().to_dict(), *_OWN} - {"model_type"}
     said = json.loads(model.config.to_json_string())
     return {name: value for name, value in said.items() if name not in usual}

@@ -53,9 +53,6 @@ def block_network(where: str) -> Iterator[None]:
     Environment variables are read when libraries are imported, which may be long before; so the switch that
     they set is set here, and what is asked nevertheless ends at the interpreter's own audit of sockets.
 
-    Args:
-        where: names the folder in errors.
-
     Raises:
         InputError: if anything within opens a socket or looks up an address.
     """

@@ -220,11 +220,7 @@ class ZeroShotDetector(VideoDetector):
         raise NotImplementedError
 
     def sides(self, height: int, width: int) -> tuple[int, int]:
-        """Height and width in pixels that boxes are shares of.
-
-        Args:
-            height, width: of the image.
-        """
+        """Height and width in pixels that boxes are shares of."""
         return height, width
 
     def follow(self, images: Sequence[Pixels]) -> list[FrameDetections]:

@@ -83,9 +83,6 @@ def list_image_types() -> tuple[str, ...]:
 def parse_folder_json(path: Path) -> dict[str, Any]:
     """A file of a folder of transformers that holds an object in JSON.
 
-    Args:
-        path: the file.
-
     Raises:
         InputError: if it cannot be read, is none, or reaches out of its folder.
     """
@@ -513,9 +510,6 @@ Preparer = Callable[[Sequence[Pixels]], dict[str, torch.Tensor]]
 
 def read_model_type(folder: Path) -> str:
     """The type of model that a folder says it holds.
-
-    Args:
-        folder: with config.json.
 
     Raises:
         InputError: if it is no folder of transformers.

@@ -231,10 +231,6 @@ def read_pickled(path: Path) -> Any:
 def check_finite(tensors: Mapping[str, Tensor], where: str) -> None:
     """Refuse weights that are no numbers, and tensors that are larger than what is stored of them.
 
-    Args:
-        tensors: by name.
-        where: names the file in errors.
-
     Raises:
         InputError: naming some.
     """
@@ -387,10 +383,6 @@ def _state(held: object) -> dict[str, Tensor]:
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write tensors as one file of safetensors, each with memory of its own.
-
-    Args:
-        path: of the file.
-        tensors: by name.
 
     Raises:
         DiskError: if it cannot be written.

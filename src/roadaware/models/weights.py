@@ -23,7 +23,7 @@ from roadaware.io.files import write_atomically
 from roadaware.io.sources import to_printable
 from roadaware.models.detector import FACTS
 from roadaware.models.retinanet3d.config import DetectRule, RetinaNetConfig
-from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
+from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector, check_label_counts
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.tensor_files import (
     ARITHMETIC,
@@ -146,12 +146,7 @@ def save_detector(
         UsageError: if the labels are not as many as the network has.
         DiskError: if the file cannot be written; what stood there before still stands.
     """
-    labels = sum(len(names) for names in kinds.values())
-    if labels + 1 != network.n_classes or len(av_labels) != network.n_av:
-        raise UsageError(
-            f"the network tells {network.n_classes - 1} labels and {network.n_av} actions of the own "
-            f"vehicle; named are {labels} and {len(av_labels)}"
-        )
+    check_label_counts(network.n_classes, network.n_av, kinds, av_labels)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
     facts = {
         "format": _FORMAT,
@@ -230,9 +225,6 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
 
 def read_checkpoint_facts(path: Path) -> dict[str, Any]:
     """Facts of a file of ours, as `open_network` returns them; empty for other files.
-
-    Args:
-        path: of a checkpoint of any form.
 
     Raises:
         DamagedError: if it is not whole.
@@ -397,9 +389,6 @@ def trunk_names(names: Iterable[str]) -> dict[str, str]:
     """Name of a file to that of our trunk, without `backbone.`; empty where it is spelt in no known way.
 
     Names that no layer of the trunk stands for, such as those of the head for 400 actions, are left out.
-
-    Args:
-        names: of the tensors of a file.
 
     Source: PySlowFast (`s2.pathway0_res0.branch2.a.weight`), PyTorchVideo
         (`blocks.1.res_blocks.0.branch2.conv_a.weight`) and MMAction2 (`backbone.layer1.0.conv1.conv.weight`);

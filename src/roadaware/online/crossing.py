@@ -201,12 +201,7 @@ class CrossingAnnotator:
         self._unknown = dict.fromkeys(UNKNOWN, 0)
 
     def __call__(self, tubes: Sequence[LiveTube], frame: SourceFrame) -> list[tuple[LiveTube, str]]:
-        """Give each pedestrian of a frame an outlook; the tubes of which there is news, and what it is.
-
-        Args:
-            tubes: found in the frame.
-            frame: with its image.
-        """
+        """Give each pedestrian of a frame an outlook; the tubes of which there is news, and what it is."""
         begin_s = self._clock.now_s()
         people = [tube for tube in tubes if self._is_pedestrian(tube)]
         height, width = frame.picture.shape[:2]

@@ -152,10 +152,6 @@ class OutlookRule:
     def probable(self, crossing: float, before: bool) -> bool:
         """Whether crossing is reported.
 
-        Args:
-            crossing: its smoothed probability.
-            before: whether it was.
-
         >>> rule = OutlookRule(on=0.5, off=0.35)
         >>> rule.probable(0.4, before=False), rule.probable(0.4, before=True)
         (False, True)

@@ -299,12 +299,7 @@ class Sparing:
         self._said: dict[str, tuple[int, float, int]] = {}
 
     def words(self, happening: Happening, now_s: float) -> str | None:
-        """The message for an incident; None where it is not shown.
-
-        Args:
-            happening: the news.
-            now_s: on any clock that goes on.
-        """
+        """The message for an incident; None where it is not shown."""
         times, last_s, unsaid = self._said.get(happening.what, (0, now_s, 0))
         if times >= self.FEW and now_s - last_s < self.EVERY_S:
             self._said[happening.what] = (times, last_s, unsaid + 1)

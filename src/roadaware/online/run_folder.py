@@ -443,9 +443,6 @@ class OutlookTable:
     def finish(self, target: Path) -> None:
         """Write the file and remove the parts.
 
-        Args:
-            target: of the file.
-
         Raises:
             DiskError: if the disk refuses; the parts are still there.
         """

@@ -93,10 +93,6 @@ class Parts:
 def write_rows(rows: pl.LazyFrame, target: Path) -> None:
     """Write rows as one file, whole or not at all, in little memory.
 
-    Args:
-        rows: of parts.
-        target: of the file.
-
     Raises:
         DiskError: if the disk refuses; what stood there still stands.
     """
@@ -439,9 +435,6 @@ _SCHEMAS: dict[str, Any] = {
 
 def load_interrupted_run(folder: Path) -> Predictions:
     """The linked tables out of the parts that a watch left behind that was killed.
-
-    Args:
-        folder: of the parts.
 
     Raises:
         InputError: if there are no parts.

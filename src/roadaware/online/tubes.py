@@ -454,11 +454,6 @@ class LiveTubes:
     ) -> tuple[list[tuple[LiveTube, bool]], list[LiveTube]]:
         """The tubes that a frame began, changed and ended.
 
-        Args:
-            frame: with its number and time.
-            found: its detections.
-            update: what the linker made of them.
-
         Returns:
             The tubes found in it by their numbers, each with whether its labels changed;
             and those that ended.

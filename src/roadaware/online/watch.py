@@ -79,7 +79,6 @@ class Progress:
         size: (height, width) of the first.
         last_number: of the newest.
         spent_s: since the watch began.
-        busy_s: of those in the detector and behind it.
         latency: of its frames.
         tubes: the reported ones that were found in the newest frame.
         begun: tubes that were reported.
@@ -93,7 +92,6 @@ class Progress:
     size: tuple[int, int] | None = None
     last_number: int = -1
     spent_s: float = 0.0
-    busy_s: float = 0.0
     latency: Latency = field(default_factory=Latency)
     tubes: int = 0
     begun: int = 0
@@ -245,7 +243,6 @@ class _Run:
         self._notice_fisheye(frame.picture)
         # A moving mean: one slow frame must not have the next ones dropped.
         self._usual_s = spent_s if not self.progress.frames else 0.8 * self._usual_s + 0.2 * spent_s
-        self.progress.busy_s += spent_s
         self.progress.frames += 1
         self.progress.t_s, self.progress.last_number = frame.t_s, frame.number
         return None

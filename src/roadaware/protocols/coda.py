@@ -364,9 +364,6 @@ def map_training_sets(label: str) -> dict[str, bool]:
     """Which training sets have a class for a class of CODA, by any of its names.
 
     A set that calls all vehicles `vehicle` has one for those that are common in 2022.
-
-    Args:
-        label: of the class.
     """
     known = next((c for c in load_object_classes() if _plain(label) in map(_plain, (c.label, *c.also))), None)
     words = {_plain(label)} | ({_plain(w) for w in (known.label, *known.also)} if known else set())

@@ -19,7 +19,6 @@ from roadaware.arrays import Bools, Floats
 from roadaware.config import to_dict
 from roadaware.corner_cases import checkpointed_parts
 from roadaware.corner_cases.captures import Capture
-from roadaware.corner_cases.checkpointed_parts import describe_sources, format_moment
 from roadaware.corner_cases.config import PRESETS, CopgConfig, complete_saved_config
 from roadaware.corner_cases.copg import (
     Geometry,
@@ -44,16 +43,17 @@ from roadaware.corner_cases.proposal_tables import SCHEMA, build_proposal_rows, 
 from roadaware.corner_cases.range_image import Boxes
 from roadaware.corner_cases.runner import (
     Order,
+    build_head,
     build_part_digests,
-    find_due_parts,
     iterate_captures,
     load_run_inputs,
+    run_due_parts,
     split_parts,
 )
 from roadaware.datasets.loading import parse_json_or_word
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folders
-from roadaware.io.parallel import HERE, Workers, run_parts
+from roadaware.io.parallel import HERE, Workers
 from roadaware.metrics.corner_cases.evaluate import (
     RANDOM,
     WHOLE,
@@ -318,48 +318,17 @@ def run_grid(
         DiskError: if the disk refuses; finished parts stay.
     """
     with folders.hold_folder(folder):
-        return _run(order, folder, workers, progress, overwrite=overwrite)
-
-
-def _run(
-    order: GridOrder,
-    folder: Path,
-    workers: Workers,
-    progress: Callable[[int, int], None] | None,
-    *,
-    overwrite: bool,
-) -> GridFound:
-    held = load_run_inputs(order.source)
-    places = split_parts(order.source)
-    checkpointed_parts.prepare_result_folder(
-        folder, MAIN, _head(order), "an ablation", overwrite=overwrite, complete=_complete_head
-    )
-    due = find_due_parts(order.source, folder)
-    done = len(held.moments) - sum(len(places[number]) for number in due)
-    if progress is not None:
-        progress(done, len(held.moments))
-
-    def count(number: int, _: object) -> None:
-        nonlocal done
-        done += len(places[number])
-        if progress is not None:
-            progress(done, len(held.moments))
-
-    def name(number: int) -> str:
-        return f"part {number}, from {format_moment(held.moments[places[number].start])} on"
-
-    work, before = partial(make_grid_part, order, folder), len(places) - len(due)
-    seconds = run_parts(work, due, workers, what="parts", name=name, done=count, folder=folder, before=before)
-    return _gather_parts(order, folder, due, seconds)
+        head = build_head(FORMAT, FORMAT_VERSION, order, load_run_inputs(order.source))
+        checkpointed_parts.prepare_result_folder(
+            folder, MAIN, head, "an ablation", overwrite=overwrite, complete=_complete_head
+        )
+        work = partial(make_grid_part, order, folder)
+        due, seconds = run_due_parts(order.source, folder, work, workers, progress)
+        return _gather_parts(order, folder, due, seconds)
 
 
 def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
     """Propose for the images of one part; one that cannot be opened is reported and left out.
-
-    Args:
-        order: what is asked for.
-        folder: where to.
-        number: of the part.
 
     Raises:
         DiskError: if the disk refuses.
@@ -391,19 +360,6 @@ def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
         **build_part_digests(order.source, number, left),
     }
     checkpointed_parts.write_part(folder, number, table, record)
-
-
-def _head(order: GridOrder) -> dict[str, Any]:
-    """The request as kept in the folder."""
-    held = load_run_inputs(order.source)
-    return {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
-        "order": to_dict(order),
-        "source_digest": held.scenes.meta.source_digest,
-        "pictures": len(held.moments),
-        **describe_sources(held.semantics, held.detections),
-    }
 
 
 def _complete_head(known: Any) -> Any:
@@ -535,11 +491,7 @@ def build_cells(
 
 
 def collect_variants(rows: Sequence[Cell]) -> tuple[tuple[Variant, ...], list[int]]:
-    """What is proposed by, each once, and for each row the place of its own.
-
-    Args:
-        rows: of all tables.
-    """
+    """What is proposed by, each once, and for each row the place of its own."""
     places: dict[Variant, int] = {}
     numbers = [places.setdefault(row.variant, len(places)) for row in rows]
     return tuple(places), numbers
@@ -696,12 +648,7 @@ def match_corner_cases(predictions: Claims, truth: Objects) -> JudgedCorners:
 
 
 def compute_trivial_states(scenes: Scenes, seed: int = 0) -> dict[str, JudgedCorners]:
-    """The same of answers without a detector: the whole image, and a hundred random boxes.
-
-    Args:
-        scenes: with sizes of images.
-        seed: of the boxes.
-    """
+    """The same of answers without a detector: the whole image, and a hundred random boxes."""
     truth = extract_objects(scenes, area=JUDGED_BY.area)
     most = JUDGED_BY.max_detections[-1]
     answers = {WHOLE: propose_whole_images(truth), RANDOM: sample_random_boxes(truth, most, seed)}
@@ -725,12 +672,7 @@ def compute_score(state: JudgedCorners, draws: int = 0, seed: int = 0) -> Score:
 
 
 def rename_videos(state: JudgedCorners, prefix: str) -> JudgedCorners:
-    """The same with other names of videos, so that states of sets that use the same names merge.
-
-    Args:
-        state: what was met.
-        prefix: before each name.
-    """
+    """The same with other names of videos, so that states of sets that use the same names merge."""
     names = pl.lit(prefix) + pl.col("video").cast(pl.String)
     return replace(state, items=state.items.with_columns(video=names))
 

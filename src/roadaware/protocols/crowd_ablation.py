@@ -169,12 +169,7 @@ class Cell:
 
 
 def list_cells(study: CrowdStudy, tasks: Sequence[Task] = TASKS) -> list[Cell]:
-    """The runs of a study, seed by seed, so that an unfinished study has whole rows.
-
-    Args:
-        study: which.
-        tasks: of the recipe.
-    """
+    """The runs of a study, seed by seed, so that an unfinished study has whole rows."""
     found = []
     for seed in range(study.seeds):
         for row in ROWS:
@@ -560,11 +555,6 @@ class _Clock:
 
 def judge(task: Task, predictions: Predictions, scenes: Scenes) -> Judged:
     """The state of a task's evaluator; of relations on the true tubes.
-
-    Args:
-        task: which.
-        predictions: of it.
-        scenes: the ground truth.
 
     Raises:
         InputError: if there is no ground truth.

@@ -74,12 +74,7 @@ class Town:
     noise: MotionNoise | None = None
 
     def build_config(self, seed: int, number: int) -> SceneConfig:
-        """The configuration of a scene.
-
-        Args:
-            seed: of the set.
-            number: of the scene.
-        """
+        """The configuration of a scene."""
         if self.domain is None:
             config = draw_config(seed, number, "usual")
         else:
@@ -135,11 +130,7 @@ class EventDomain:
         return self._make(self.train * rounds, first, _TRAIN_ERRORS, every, change)
 
     def make_test_rows(self, first: int = 0) -> tuple[TubeRows, TubeRows]:
-        """The boxes that are judged, and the own vehicle in the frames that are, of all test scenes.
-
-        Args:
-            first: number of the first scene.
-        """
+        """The boxes that are judged, and the own vehicle in the frames that are, of all test scenes."""
         scenes = self._make(self.test, first, _TEST_ERRORS, TEST_EVERY, None)
         return (
             join_tube_rows([boxes for boxes, _ in scenes], self.labels),

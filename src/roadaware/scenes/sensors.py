@@ -26,7 +26,6 @@ MEDIA = MappingProxyType(
         "semantics": "semantics.zip",
         "depth": "depth.zip",
         "sweep": "lidar/{frame:06d}.bin",
-        "calibration": "calibration.json",
     }
 )
 """What a scene's files are called, beside each other in the folder of `videos.path`."""

@@ -182,7 +182,12 @@ def write_table_set(folder: Path, files: dict[str, bytes], content: bytes, *, ov
     needed = len(content) + sum(map(len, files.values()))
     made: list[Path] = []
     try:
-        _make(folder, made)
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"{folder} is a file; name an empty or new folder")
+        missing = [path for path in (folder, *folder.parents) if not path.exists()]
+        for path in reversed(missing):
+            path.mkdir(exist_ok=True)
+            made.append(path)
         with lock_folder(folder) as alone:
             names = _names(folder)
             _refuse_foreign(folder, names, overwrite=overwrite)
@@ -216,21 +221,6 @@ def _stands(folder: Path, content: bytes) -> bool:
         return (folder / _META).read_bytes() == content
     except OSError:
         return False
-
-
-def _make(folder: Path, made: list[Path]) -> None:
-    """Make the folder with its parents, adding each to `made`.
-
-    Raises:
-        UsageError: if a file stands in its place.
-        OSError: if it cannot be made.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; name an empty or new folder")
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    for path in reversed(missing):
-        path.mkdir(exist_ok=True)
-        made.append(path)
 
 
 def _remove(folder: Path, names: list[str]) -> None:

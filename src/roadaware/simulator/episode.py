@@ -154,12 +154,7 @@ class Look:
 
 
 def draw_look(looks: Looks, rng: np.random.Generator) -> Look:
-    """The look of one scene; as many numbers are drawn whatever comes of them.
-
-    Args:
-        looks: how far it may go.
-        rng: of the scene.
-    """
+    """The look of one scene; as many numbers are drawn whatever comes of them."""
     far = looks.picture
     # All at once and first: a setting that leaves one away does not shift what the others draw.
     glass, bonnet, mirror, wires, coarse, sharp = rng.random(6)
@@ -202,12 +197,7 @@ def _rgb(values: np.ndarray) -> Rgb:
 
 
 def draw_config(config: SceneConfig, rng: np.random.Generator) -> SceneConfig:
-    """The configuration of one scene: its camera and its town, where the looks of the set let them differ.
-
-    Args:
-        config: of the set, with looks.
-        rng: of the scene.
-    """
+    """The configuration of one scene: its camera and its town, where the looks of the set let them differ."""
     camera = replace(
         config.camera,
         fov_deg=float(rng.uniform(48.0, 95.0)),

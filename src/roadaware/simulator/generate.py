@@ -93,16 +93,13 @@ class _Reel:
     sweeps: list[Sweep] = field(default_factory=list)
 
 
-def render_scene(
-    episode: Episode, folder: Path, *, kept: Kept | None = None, progress: Callable[[int], None] | None = None
-) -> None:
+def render_scene(episode: Episode, folder: Path, *, kept: Kept | None = None) -> None:
     """Write a scene into a folder that is its alone; memory does not grow with its length.
 
     Args:
         episode: the scene.
         folder: exists and is empty.
         kept: what to write besides tables.
-        progress: called with the number of frames done.
 
     Raises:
         DiskError: if the disk refuses.
@@ -124,8 +121,6 @@ def render_scene(
             _expose(reel, episode, image, frame)
             if episode.config.lidar is not None:
                 reel.sweeps.append(_write_lidar_sweep(stage, episode, episode.config.lidar, folder, frame))
-            if progress is not None:
-                progress(frame + 1)
         while reel.blocks is not None and (block := next(reel.blocks, None)) is not None:
             reel.video.write_sound(block)
     _write_tables(episode, folder, collector.seen(), kept, reel.sweeps)
@@ -259,38 +254,41 @@ def generate_scenes(
         FindingsError: if some could not be made, once the others are.
     """
     with hold_folder(folder):
-        return _produce(order, folder, workers, progress)
-
-
-def _produce(
-    order: Order, folder: Path, workers: Workers, progress: Callable[[int, int], None] | None
-) -> int:
-    _claim(order, folder)
-    room = folder / SCENES
-    _sweep(room)
-    due = [n for n, name in enumerate(order.names) if not (room / name).is_dir()]
-    done = order.scenes - len(due)
-    if progress is not None:
-        progress(done, order.scenes)
-
-    def count(number: int, _: object) -> None:
-        nonlocal done
-        done += 1
+        _claim(order, folder)
+        room = folder / SCENES
+        _sweep(room)
+        due = [n for n, name in enumerate(order.names) if not (room / name).is_dir()]
+        done = order.scenes - len(due)
         if progress is not None:
             progress(done, order.scenes)
 
-    try:
-        work = partial(_make, order, folder)
-        names = order.names
-        run_parts(
-            work, due, workers, what="scenes", name=names.__getitem__, done=count, folder=folder, before=done
-        )
-    except DiskError as error:
-        stay = f"{done:,} of {order.scenes:,} scenes are finished and stay; the same command makes the rest"
-        raise DiskError(f"{error}\n  {stay}.") from error
-    finally:
-        _sweep(room)
-    return len(due)
+        def count(number: int, _: object) -> None:
+            nonlocal done
+            done += 1
+            if progress is not None:
+                progress(done, order.scenes)
+
+        try:
+            work = partial(_make, order, folder)
+            names = order.names
+            run_parts(
+                work,
+                due,
+                workers,
+                what="scenes",
+                name=names.__getitem__,
+                done=count,
+                folder=folder,
+                before=done,
+            )
+        except DiskError as error:
+            stay = (
+                f"{done:,} of {order.scenes:,} scenes are finished and stay; the same command makes the rest"
+            )
+            raise DiskError(f"{error}\n  {stay}.") from error
+        finally:
+            _sweep(room)
+        return len(due)
 
 
 def _make(order: Order, folder: Path, number: int) -> None:

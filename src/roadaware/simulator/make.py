@@ -253,11 +253,7 @@ def renumber_actors(actors: Sequence[Actor], first_number: int) -> tuple[Actor, 
 
 
 def build_own_path(layout: Layout) -> Line:
-    """The way of the own vehicle, lane by lane and through junctions.
-
-    Args:
-        layout: with a route.
-    """
+    """The way of the own vehicle, lane by lane and through junctions."""
     pieces: list[Floats] = []
     ways = {(way.start, way.end): way.line for junction in layout.junctions for way in junction.connectors}
     for place, number in enumerate(layout.route):
@@ -359,15 +355,7 @@ def _size(kind: str) -> tuple[float, float, float]:
 def build_object_actor(
     thing: Thing, regions: Regions, number: int, config: SceneConfig, rng: np.random.Generator
 ) -> Actor:
-    """A thing as an actor of the whole scene.
-
-    Args:
-        thing: with its track.
-        regions: the ground.
-        number: of the actor.
-        config: of the scene.
-        rng: draws its looks.
-    """
+    """A thing as an actor of the whole scene."""
     n, fps = len(thing.heading), config.camera.fps
     where = regions.at(thing.track)
     position = np.concatenate([thing.track, (where.height_m + thing.lift)[:, None]], axis=1)
@@ -471,13 +459,6 @@ def make_kerb(
     others: else the tremor of the camera, which depends on the frame alone, would tell when a sample was cut,
     and so whose it is.
 
-    Args:
-        config: what is simulated.
-        conditions: light and weather.
-        name: of the scene.
-        seed: of the set.
-        rng: draws everything.
-
     Raises:
         UsageError: if the scene is too short to stand and to step out.
     """
@@ -532,13 +513,7 @@ def draw_stands(config: SceneConfig, rng: np.random.Generator) -> list[Stand]:
 
 
 def select_kerb_place(layout: Layout, config: SceneConfig, rng: np.random.Generator) -> tuple[Kerb, Ego]:
-    """The kerb, where fewest things stand in the way, and the own vehicle across the road.
-
-    Args:
-        layout: a town with a straight street.
-        config: of the scene.
-        rng: draws everything.
-    """
+    """The kerb, where fewest things stand in the way, and the own vehicle across the road."""
     lane = layout.lanes[layout.route[0]]
     road = layout.roads[lane.road]
     places = rng.uniform(_BEHIND_M - 25.0, _BEHIND_M + 25.0, 16)
@@ -563,15 +538,7 @@ def select_kerb_place(layout: Layout, config: SceneConfig, rng: np.random.Genera
 
 
 def build_kerb_actor(stand: Stand, kerb: Kerb, regions: Regions, config: SceneConfig, number: int) -> Actor:
-    """Build the actor of a person over the whole scene.
-
-    Args:
-        stand: who, and how they stand.
-        kerb: where.
-        regions: what lies under places.
-        config: of the scene.
-        number: of the actor.
-    """
+    """Build the actor of a person over the whole scene."""
     n, fps, person = config.n_frames, config.camera.fps, stand.person
     begin, way = _way(stand, n, fps)
     after = np.maximum(np.arange(n) - begin, 0) / fps if stand.crosses else np.zeros(n)
@@ -676,11 +643,7 @@ def format_scene_name(config: SceneConfig, number: int) -> str:
 
 
 def sample_conditions(rng: np.random.Generator) -> Conditions:
-    """Light and weather as often as they are met; the sun is low at dusk or by day, not at night.
-
-    Args:
-        rng: where chance comes from.
-    """
+    """Light and weather as often as they are met; the sun is low at dusk or by day, not at night."""
     time = _TIMES[int(rng.choice(len(_TIMES), p=[share for _, share in _TIMES]))][0]
     weather = _WEATHERS[int(rng.choice(len(_WEATHERS), p=[share for _, share in _WEATHERS]))][0]
     # Drawn first and replaced then, so that night keeps its share.

@@ -197,11 +197,7 @@ class Camera:
 
 
 def compute_intrinsics(config: CameraConfig) -> Floats:
-    """(3, 3) of a lens whose axis meets the middle of the image.
-
-    Args:
-        config: of the camera.
-    """
+    """(3, 3) of a lens whose axis meets the middle of the image."""
     focal_px = config.width_px / 2 / np.tan(np.radians(config.fov_deg) / 2)
     return np.array(
         [[focal_px, 0.0, config.width_px / 2], [0.0, focal_px, config.height_px / 2], [0.0, 0.0, 1.0]]

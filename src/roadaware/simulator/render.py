@@ -101,12 +101,7 @@ _GREY = {"day": (0.60, 0.63, 0.67), "dusk": (0.13, 0.13, 0.17), "night": (0.013,
 
 
 def build_air(conditions: Conditions, seed: int) -> Air:
-    """Light and weather of a scene; the sun's place is drawn from the seed.
-
-    Args:
-        conditions: time of day and weather.
-        seed: of the scene.
-    """
+    """Light and weather of a scene; the sun's place is drawn from the seed."""
     air, weather, time = _TIMES[conditions.time], conditions.weather, conditions.time
     if weather in ("overcast", "rain", "snow"):
         air = _apply_overcast(air, _GREY[time])
@@ -120,11 +115,7 @@ def build_air(conditions: Conditions, seed: int) -> Air:
 
 
 def pack_air(air: Air) -> np.record:
-    """The same as a record, whose fields kernels read by name: a tuple they would copy for every pixel.
-
-    Args:
-        air: light and weather.
-    """
+    """The same as a record, whose fields kernels read by name: a tuple they would copy for every pixel."""
     fields = air._asdict()
     kinds = [(name, "f8", (3,) if isinstance(value, tuple) else ()) for name, value in fields.items()]
     record: np.record = np.rec.array([tuple(fields.values())], dtype=kinds)[0]
@@ -132,12 +123,7 @@ def pack_air(air: Air) -> np.record:
 
 
 def compute_sun_direction(conditions: Conditions, seed: int) -> Rgb:
-    """Unit vector towards the sun, or the moon at night; a low sun stands ahead of who drives along x.
-
-    Args:
-        conditions: time of day and weather.
-        seed: of the scene.
-    """
+    """Unit vector towards the sun, or the moon at night; a low sun stands ahead of who drives along x."""
     draw = float(np.random.default_rng([seed, 2]).uniform(-1.0, 1.0))
     low = conditions.weather == "low-sun"
     height = np.radians((9.0 if conditions.time != "dusk" else 4.0) if low else _HEIGHT_DEG[conditions.time])
@@ -662,22 +648,13 @@ class Stage:
         self._kept: dict[int, tuple[tuple[int, bool], Soup]] = {}
 
     def soup(self, frame: int) -> Soup:
-        """Everything that may be seen in a frame.
-
-        Args:
-            frame: of the scene.
-        """
+        """Everything that may be seen in a frame."""
         ego = self.episode.ego
         town = self.town.near(ego.position[frame], float(ego.heading[frame]), self.range_m)
         return self._poured(town, frame, self.range_m, ahead=True)
 
     def around(self, frame: int, range_m: float) -> Soup:
-        """Everything near the own vehicle in a frame, also behind it.
-
-        Args:
-            frame: of the scene.
-            range_m: how far.
-        """
+        """Everything near the own vehicle in a frame, also behind it."""
         ego = self.episode.ego
         town = self.town.near(ego.position[frame], float(ego.heading[frame]), range_m, behind_m=range_m)
         return self._poured(town, frame, range_m, ahead=False)

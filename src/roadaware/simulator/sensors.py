@@ -89,13 +89,7 @@ class Lens:
         return clear[..., None], (look.veil * thrown)[..., None].astype(np.float32)
 
     def taken(self, image: Picture, camera: Camera, frame: int) -> Picture:
-        """The image as the camera has it; the same bytes for the same arguments.
-
-        Args:
-            image: as rendered.
-            camera: that looked.
-            frame: of the scene.
-        """
+        """The image as the camera has it; the same bytes for the same arguments."""
         from scipy.ndimage import gaussian_filter
 
         look = self._look

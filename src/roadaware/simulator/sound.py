@@ -344,12 +344,7 @@ _WORDS = {
 
 
 def build_voice(label: str, rng: Chance) -> Voice:
-    """Build the sound source of a label; an unknown label gives a noise of middle pitch.
-
-    Args:
-        label: of a noise.
-        rng: where chance comes from.
-    """
+    """Build the sound source of a label; an unknown label gives a noise of middle pitch."""
     known = (
         label if label in MAKERS else next((name for word, name in _WORDS.items() if word in label), "noise")
     )
@@ -382,9 +377,6 @@ def render_audio(episode: Episode) -> Iterator[npt.NDArray[np.float32]]:
 
     A noise falls with its distance from 2 m on, is heard on the side where it is (equal power), and reaches
     the nearer ear first. Only noises that last are held, so memory does not grow with the scene.
-
-    Args:
-        episode: the scene.
     """
     total = round(episode.n_frames / episode.config.camera.fps * RATE)
     bed = _Bed(episode)

@@ -16,9 +16,9 @@ _NEAREST = 1e-6
 """Probabilities are kept this far from 0 and 1 before they become log odds."""
 
 
-def _check_probability(value: float, name: str = "a probability") -> float:
+def _check_probability(value: float) -> float:
     if not 0 <= value <= 1:
-        raise ValueError(f"{name} should lie in [0, 1], not be {value}")
+        raise ValueError(f"a probability should lie in [0, 1], not be {value}")
     return float(value)
 
 

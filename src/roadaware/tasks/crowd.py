@@ -955,13 +955,7 @@ class GroundedQuery:
 def build_grounding_predictions(
     scenes: Scenes, of: CrowdSet, answers: Sequence[GroundedQuery]
 ) -> Predictions:
-    """Where and when sentences happen, as `evaluate grounding` takes it; boxes between two looks are interpolated.
-
-    Args:
-        scenes: whose sentences were asked.
-        of: the videos.
-        answers: one for each sentence.
-    """
+    """Where and when sentences happen, as `evaluate grounding` takes it; boxes between two looks are interpolated."""
     rows, boxes = [], []
     sizes = {str(row["video"]): row for row in scenes.videos.iter_rows(named=True)}
     for tube, each in enumerate(answers):

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats32, Ints
-from roadaware.errors import DiskError, InputError
-from roadaware.io.files import write_atomically
+from roadaware.errors import InputError
+from roadaware.io.folders import write_bytes
 from roadaware.io.video import CutOffError, NoSoundError, iterate_sound
 from roadaware.metrics.grounding import decode_span
 from roadaware.models.crowd.config import Task
@@ -328,11 +328,7 @@ class Footing:
     def _write(self, path: Path, array: npt.NDArray[Any]) -> None:
         buffer = io.BytesIO()
         np.save(buffer, array, allow_pickle=False)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DiskError(f"{path.parent} could not be made: {error.strerror or error}") from error
-        write_atomically(path, buffer.getvalue())
+        write_bytes(path, buffer.getvalue())
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but open files: each process opens its own."""
@@ -477,9 +473,6 @@ class Answerer:
 
     def ask(self, number: int) -> VideoAnswers:
         """Everything about a video; its map before the dynamic layers is made once for all tasks that see it.
-
-        Args:
-            number: of the video.
 
         Raises:
             InputError: if the film cannot be read.

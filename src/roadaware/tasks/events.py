@@ -226,12 +226,7 @@ class EventLabeller:
 
 
 def add_head_kinds(head: EventHead, kinds: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """The kinds of a detector with those that the head adds; composites only of labels that there are.
-
-    Args:
-        head: that scores.
-        kinds: of the detector.
-    """
+    """The kinds of a detector with those that the head adds; composites only of labels that there are."""
     found = {kind: tuple(names) for kind, names in kinds.items()}
     for kind, names in (("action", head.actions), ("location", head.locations)):
         held = found.get(kind, ())
@@ -420,10 +415,6 @@ class EventDetector:
 
     def detections(self, images: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
         """Detections of all frames of a video, in order.
-
-        Args:
-            images: of the frames.
-            n_frames: as many as there are.
 
         Raises:
             InputError: as the detector.

@@ -187,11 +187,7 @@ def evaluate_future(said: Mapping[str, Floats], truth: Futures) -> dict[str, flo
 
 
 def evaluate_constant_velocity(truth: Futures) -> dict[str, float | None]:
-    """Evaluate the constant-velocity baseline, which every network has to beat.
-
-    Args:
-        truth: of the samples.
-    """
+    """Evaluate the constant-velocity baseline, which every network has to beat."""
     paths = predict_constant_velocity(truth.observed_px, truth.horizon)
     known = truth.cell != UNKNOWN
     right = assign_grid_number(paths[:, -1], truth.size_px) == truth.cell

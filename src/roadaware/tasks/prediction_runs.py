@@ -26,7 +26,7 @@ from roadaware.io.files import (
     read_regular,
     write_atomically,
 )
-from roadaware.io.folders import Hold
+from roadaware.io.folders import Hold, write_bytes
 from roadaware.io.images import encode_png
 from roadaware.io.parallel import HERE, Ledger, OpenedPerWorker, Workers, map_parts, run_parts
 from roadaware.io.parquet import scan_parquet
@@ -257,11 +257,7 @@ def write_mask(path: Path, mask: npt.NDArray[np.integer[Any]], classes: int) -> 
     """
     if int(mask.max(initial=0)) >= classes:
         raise UsageError(f"class {int(mask.max())} has no name: there are {classes}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DiskError(f"{path.parent} could not be made: {error.strerror or error}") from error
-    write_atomically(path, encode_png(mask, _mask_bits(classes)))
+    write_bytes(path, encode_png(mask, _mask_bits(classes)))
 
 
 def _mask_bits(classes: int) -> int:

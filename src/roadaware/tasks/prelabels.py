@@ -234,10 +234,6 @@ class PrelabelRun:
 def select_films(predictions: Predictions, videos: VideoSet) -> dict[str, Film]:
     """Video to its images.
 
-    Args:
-        predictions: proposals.
-        videos: that are given.
-
     Raises:
         InputError: if none of the proposals' videos is there.
     """

@@ -144,10 +144,6 @@ def build_video_truth(scenes: Scenes, classes: Classes) -> dict[str, VideoTruth]
     Boxes marked `ignore` are left out. A frame counts as annotated where `frames.annotated` says so, and
     everywhere where the set does not say it of any frame.
 
-    Args:
-        scenes: ground truth.
-        classes: the columns.
-
     Raises:
         UsageError: if the scenes have no videos.
     """

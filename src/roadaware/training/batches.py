@@ -323,6 +323,8 @@ def balance(has: Bools, share: float, most: float) -> Floats:
 
     Source: repeat factors of Gupta et al., LVIS, CVPR 2019, section 4.
     """
+    if not len(has):
+        return np.zeros(0)
     held = has.mean(axis=0)
     with np.errstate(divide="ignore"):
         # A label that nothing has asks for nothing.
@@ -416,12 +418,7 @@ class ClipSet(Dataset[Sample]):
         return self.clip(int(self._pass[1][place]), draw)
 
     def clip(self, row: int, draw: int) -> Sample:
-        """One clip as a draw has it.
-
-        Args:
-            row: of the table.
-            draw: seeds what is left to chance.
-        """
+        """One clip as a draw has it."""
         clips, rng = self.recipe.clips, np.random.default_rng([self.recipe.seed, _SAMPLE, draw])
         film, start = int(self.table.film[row]), int(self.table.start[row])
         truth, n = self.truth[film], self._length(film)

@@ -331,10 +331,6 @@ _BASES = {"default": configs.default, "compact": configs.compact, "reference": c
 def build_learner(recipe: Recipe, classes: Classes) -> Learner:
     """Build the learner of a recipe.
 
-    Args:
-        recipe: names it.
-        classes: that it distinguishes.
-
     Raises:
         UsageError: if it cannot be made.
         InputError: if the weights to begin with cannot be read.

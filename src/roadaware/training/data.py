@@ -50,10 +50,6 @@ class Material:
     def clips(self, recipe: Recipe, fit: Fitting) -> ClipSet:
         """The clips to learn from.
 
-        Args:
-            recipe: how videos are cut and varied.
-            fit: the images of the network.
-
         Raises:
             UsageError: if there is no clip, or a kind to balance by is not learnt.
         """
@@ -95,9 +91,6 @@ class Material:
 def load_training_data(recipe: Recipe) -> Material:
     """Read and open the data of a recipe.
 
-    Args:
-        recipe: the run.
-
     Raises:
         UsageError: if a split or kind is unknown.
         InputError: if annotations or videos cannot be read.
@@ -129,9 +122,6 @@ class Sources:
 
 def open_sources(data: SourceRecipe) -> Sources:
     """Read annotations, and find the videos that they speak of; those that cannot be opened are named.
-
-    Args:
-        data: where they lie.
 
     Raises:
         UsageError: if a split is unknown.

@@ -28,7 +28,7 @@ from roadaware import __version__
 from roadaware.config import digest, to_dict
 from roadaware.errors import DiskError, RoadawareError, UsageError, raise_interrupt
 from roadaware.io.files import write_atomically
-from roadaware.io.folders import hold_folder
+from roadaware.io.folders import hold_folder, make_folder
 from roadaware.io.interrupts import Stop, stop_gracefully
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, Draws, Share, build_loader
@@ -145,10 +145,6 @@ def compute_learning_rate(schedule: ScheduleRecipe, step: int, steps: int) -> fl
 def freeze(network: nn.Module, recipe: Recipe | CrowdRecipe) -> list[nn.Module]:
     """Stop parameters that stay as they are, and answer the batch norms that are not to be trained.
 
-    Args:
-        network: is changed.
-        recipe: says which.
-
     Raises:
         UsageError: if no parameter has a name that is given.
     """
@@ -179,10 +175,6 @@ def _ensure_parameters(network: nn.Module, beginnings: Iterable[str], where: str
 
 def build_optimizer(network: nn.Module, schedule: ScheduleRecipe) -> torch.optim.Optimizer:
     """Build the optimizer; `times` of each parameter group multiplies its learning rate.
-
-    Args:
-        network: its parameters that learn.
-        schedule: which, and how.
 
     Raises:
         UsageError: if no parameter has a name that `part_lr` gives.
@@ -377,10 +369,7 @@ def _train(
 ) -> TrainedDetector:
     if (out / LAST).exists() and not resume:
         raise UsageError(f"{out} holds a run: go on with --resume, or name another folder with --out")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DiskError(f"{out} could not be made: {error.strerror or error}") from error
+    make_folder(out)
     fabric = _fabric(recipe)
     if is_torchrun():
         # Before signals are only noted: who waits here for a process that never comes can be ended.

@@ -31,9 +31,6 @@ def find_recipe(given: Path) -> Path:
 
     What exists under the path is meant first. A name is that of a file without its ending.
 
-    Args:
-        given: as it was typed.
-
     Raises:
         UsageError: if it is neither, and looks like a name; names the nearest.
     """

@@ -152,10 +152,6 @@ def build_corrections(
     is gone. Images with a box that is not judged, or of which somebody is unsure, are left out. A verdict on a tube
     is one on each of its boxes.
 
-    Args:
-        source: the predictions.
-        verdicts: on them.
-
     Returns:
         a table with the columns of `corrections.DRAWN`; an image in which nothing stayed is a row without corners.
     """

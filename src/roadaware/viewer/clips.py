@@ -118,10 +118,6 @@ class _CancelledError(Exception):
 def parse_order(given: Any, index: Index) -> ClipOrder:
     """What a page asks for.
 
-    Args:
-        given: as it was sent.
-        index: of what is looked at.
-
     Raises:
         UsageError: if a field lacks or cannot be, or the span is too long.
     """

@@ -133,11 +133,6 @@ def _kind(dtype: pl.DataType) -> str | None:
 def filter_boxes(source: TableSource, rows: pl.LazyFrame, conditions: Sequence[Condition]) -> pl.LazyFrame:
     """The boxes that meet all conditions; what is unknown meets none but `!=`.
 
-    Args:
-        source: the set.
-        rows: boxes of it.
-        conditions: on them, their tubes, videos and frames.
-
     Raises:
         UsageError: if the set has no such column, or its values are of another type.
     """
@@ -217,9 +212,6 @@ class BoxMasks:
     def count(self, conditions: Sequence[Condition]) -> dict[str, int]:
         """Video to how many boxes meet all conditions; videos without any are left out.
 
-        Args:
-            conditions: on boxes, their tubes, videos and frames.
-
         Raises:
             UsageError: if the set has no such column, or its values are of another type.
         """
@@ -283,12 +275,7 @@ class BoxMasks:
 
 
 def count_boxes(source: TableSource, conditions: Sequence[Condition]) -> dict[str, int]:
-    """Video to how many boxes meet all conditions; all boxes are gone through.
-
-    Args:
-        source: the set.
-        conditions: on its boxes.
-    """
+    """Video to how many boxes meet all conditions; all boxes are gone through."""
     found = filter_boxes(source, source.scan("boxes"), conditions).group_by("video").len().collect()
     return dict(found.select(pl.col("video").cast(pl.String), pl.col("len").cast(pl.Int64)).rows())
 

@@ -58,9 +58,6 @@ class Overlays:
         """Of each side the layers that a video has, its sounds, and whether the latency of its frames is known.
 
         A sound is [number, what, start_s, end_s, frame, whether it may have a map]; what is not known is None.
-
-        Args:
-            video: its name.
         """
         record: dict[str, Any] = {}
         for side, source in self._opened.sides.items():
@@ -118,11 +115,6 @@ class Overlays:
         """The localisation map of a sound, row by row, from 0 to 255, as its metrics scale it.
 
         Of a map of more than 64 cells in a row or column, the largest value of each part is given.
-
-        Args:
-            video: its name.
-            side: whose map.
-            sound: its number.
 
         Raises:
             UsageError: if there is no such map.

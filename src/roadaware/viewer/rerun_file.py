@@ -462,12 +462,7 @@ def _build_views(rerun: Any, opened: Opened, sweeps: Sweeps, videos: Sequence[st
 
 
 def format_recording(written: Written, out: Path) -> str:
-    """What is in a recording, and what is not, as text.
-
-    Args:
-        written: what writing gave.
-        out: the file.
-    """
+    """What is in a recording, and what is not, as text."""
     sides = sorted({*written.boxes, *written.tubes, *written.boxes_3d})
     rows = [
         (side, *(f"{held.get(side, 0):,}" for held in (written.boxes, written.tubes, written.boxes_3d)))

@@ -287,9 +287,6 @@ class Sweeps:
     def dropped(self, side: str) -> dict[str, Any]:
         """What a run of `propose` dropped: counts by step over all of it, and the first rows, nearest first.
 
-        Args:
-            side: of the run.
-
         Raises:
             UsageError: if it is none, or kept no table of it.
             InputError: if the table is none.

@@ -12,7 +12,6 @@ from roadaware.errors import DamagedError
 from roadaware.models.event_head.decisions import (
     DecisionNetwork,
     decide_by_rules,
-    explain_decision,
     list_token_columns,
     make_tokens,
     open_decisions,
@@ -70,16 +69,6 @@ def test_the_order_of_tubes_means_nothing_and_what_is_far_from_all_is_cut() -> N
     np.testing.assert_allclose(one.attention[:, order], other.attention, atol=1e-6)
     far = np.sign(tokens) * np.float32(7)
     np.testing.assert_array_equal(network.decide(far).scores, network.decide(far * 1000).scores)
-
-
-def test_a_decision_is_explained_by_taking_each_tube_away() -> None:
-    network, _ = build(False)
-    tokens = np.random.default_rng(2).normal(size=(4, len(COLUMNS))).astype(np.float32)
-    whole, falls = explain_decision(network, tokens, when=1)
-    best = int(whole.scores[1].argmax())
-    for k in range(4):
-        rest = network.decide(tokens[[j for j in range(4) if j != k]])
-        assert falls[k] == pytest.approx(whole.scores[1, best] - rest.scores[1, best], abs=1e-6)
 
 
 def test_a_file_keeps_it_and_others_are_refused(tmp_path: Path) -> None:

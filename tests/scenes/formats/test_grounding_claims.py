@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from roadaware.datasets import read
-from roadaware.errors import FindingsError, InputError, UsageError
-from roadaware.formats.grounding import read_grounding_claims, write_grounding_claims
+from roadaware.errors import FindingsError, InputError
+from roadaware.formats.grounding import read_grounding_claims
 from roadaware.scenes.tables import Predictions, Scenes
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -114,19 +114,6 @@ def test_ids_of_vidstg_and_kinds_of_sentence(tmp_path: Path) -> None:
     assert spans(claims) == [(0, 2, 9), (2, 0, 1)]
     assert warnings(claims)["predictions whose kind of sentence is not that of the truth, which counts"] == 1
     assert "3 sentences of the truth are called so" in claims.rejected["reason"][0]
-
-
-def test_what_is_written_reads_as_it_was(tmp_path: Path, raw: Scenes) -> None:
-    for scenes in (raw, truth(tmp_path, HCSTVG.processed(FILES))):
-        queries = scenes.queries.select("query", "video", "name", "tube", "start_frame", "end_frame")
-        claims = Predictions(queries=queries, tubes=scenes.tubes, boxes=scenes.boxes)
-        for form in ("tubedetr", "hcstvg"):
-            assert write_grounding_claims(claims, scenes, tmp_path / "c.json", form=form) == 2  # type: ignore[arg-type]
-            again = read_grounding_claims(tmp_path / "c.json", scenes, strict=True)
-            assert again.queries.equals(queries)
-            assert again.boxes.equals(scenes.boxes)
-    with pytest.raises(UsageError, match="no form"):
-        write_grounding_claims(claims, scenes, tmp_path / "c.json", form="x")  # type: ignore[arg-type]
 
 
 REFUSED: dict[str, tuple[Any, str]] = {

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from test_event_teaching import NO_ERRORS, a_truth
 
+from roadaware.errors import UsageError
 from roadaware.models.event_head.anticipation import (
     BOX,
     HORIZONS_S,
@@ -98,3 +100,15 @@ def test_each_label_is_trusted_as_far_as_scenes_kept_back_bear_it_out() -> None:
     assert (shares[:, PRESENT + rare] == 0).all()
     assert (shares[:, 0] == 1).all()
     assert (shares[:, -BOX:] == 1).all()
+
+
+def test_without_scenes_kept_back_no_label_is_trusted_and_without_rows_nothing_is_learnt() -> None:
+    rows = rows_of(3)
+    none = FutureRows(**{name: held[:0] for name, held in vars(rows).items()})
+    head = fit_anticipation(rows, none, open_head(), networks=1, epochs=1)
+    labels = slice(PRESENT, -BOX)
+    slope = head.network.slope.reshape(len(HORIZONS_S), -1)
+    assert (slope[:, labels] == 0).all()
+    assert (slope[:, -BOX:] > 0).all()
+    with pytest.raises(UsageError, match="learn anticipation from"):
+        fit_anticipation(none, rows, open_head(), networks=1, epochs=1)

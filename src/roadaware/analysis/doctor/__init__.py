@@ -120,13 +120,8 @@ def check_pedestrian_scores(
     return found
 
 
-def check_scene_folder(scenes: Scenes, missing: Mapping[str, int] | None = None) -> list[Diagnosis]:
-    """Why a folder of annotations may give empty or meaningless results.
-
-    Args:
-        scenes: what was read.
-        missing: split to the number of videos that it names and that were not read.
-    """
+def check_scene_folder(scenes: Scenes) -> list[Diagnosis]:
+    """Why a folder of annotations may give empty or meaningless results."""
     rows = {name: len(frame) for name, frame in scenes.filled().items() if name != "rejected"}
     found = data.check_table_sizes(rows, len(scenes.rejected), sum(scenes.meta.rows_read.values()))
     if scenes.boxes.is_empty():
@@ -161,7 +156,7 @@ def check_scene_folder(scenes: Scenes, missing: Mapping[str, int] | None = None)
         boxes = scenes.boxes.filter(pl.col("video").is_in(videos))
         right, low = (boxes[name].to_numpy().astype(np.float64) for name in ("x2_px", "y2_px"))
         found += data.check_box_scale(right, low, int(str(width)), int(str(height)))
-    return found + data.split_sizes(_split_sizes(scenes), missing or {})
+    return found + data.split_sizes(_split_sizes(scenes))
 
 
 def _against(extraction: Extraction, truth: Floats, pedestrian: tuple[str, ...]) -> list[Diagnosis]:

@@ -78,12 +78,11 @@ def check_box_scale(x2_px: Floats, y2_px: Floats, width_px: int, height_px: int)
     return []
 
 
-def split_sizes(sizes: Mapping[str, int], missing: Mapping[str, int]) -> list[Diagnosis]:
-    """Whether every split has videos, and those it names are there.
+def split_sizes(sizes: Mapping[str, int]) -> list[Diagnosis]:
+    """Whether every split has videos.
 
     Args:
         sizes: split to the number of its videos that were read.
-        missing: split to the number of videos it names that were not read.
     """
     empty = [name for name, count in sizes.items() if count == 0]
     found: list[Diagnosis] = []
@@ -95,11 +94,6 @@ def split_sizes(sizes: Mapping[str, int], missing: Mapping[str, int]) -> list[Di
         found += report_error(
             "empty_split", says, f"{len(empty)} of {len(sizes)} splits", "Check the split lists."
         )
-    absent = {name: count for name, count in missing.items() if count}
-    if absent:
-        evidence = ", ".join(f"{name} {count}" for name, count in absent.items())
-        says = "Splits name videos whose annotations were not read."
-        found += report_suspicion("split_incomplete", says, evidence, "Complete the annotations.")
     return found
 
 

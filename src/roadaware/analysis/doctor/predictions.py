@@ -54,12 +54,7 @@ class Reading:
 
 
 def join_boxes(truth: pl.DataFrame, predictions: pl.DataFrame) -> Beside:
-    """The boxes of both, as text and numbers, the predictions thinned evenly.
-
-    Args:
-        truth: table of boxes.
-        predictions: table of boxes.
-    """
+    """The boxes of both, as text and numbers, the predictions thinned evenly."""
     kept = [
         boxes.select(pl.col("video").cast(pl.String), "frame", *(pl.col(c).cast(pl.Float64) for c in CORNERS))
         for boxes in (truth, predictions)

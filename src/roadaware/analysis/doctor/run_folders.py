@@ -30,9 +30,6 @@ _ANEW = "The file is not the one that was written: give the command again with -
 def check_run_folder(folder: Path) -> list[Diagnosis]:
     """What is the matter with a folder that `evaluate`, `predict`, `train`, `read -o` or another command wrote.
 
-    Args:
-        folder: of one run.
-
     Raises:
         InputError: if it is no folder, or holds nothing that a command wrote.
     """

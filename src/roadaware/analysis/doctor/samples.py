@@ -301,13 +301,7 @@ def check_row_order(pedestrian: Names, tte_frames: Floats) -> list[Diagnosis]:
 
 
 def check_unknown_names(pedestrian: Iterable[str], known: Sequence[str], dataset: str) -> list[Diagnosis]:
-    """Whether the pedestrians are those of the dataset.
-
-    Args:
-        pedestrian: names in the file.
-        known: names in the dataset.
-        dataset: its name.
-    """
+    """Whether the pedestrians are those of the dataset."""
     names = sorted(set(pedestrian))
     everybody = set(known)
     strangers = [name for name in names if name not in everybody]

@@ -101,11 +101,7 @@ def list_videos(path: Path) -> list[Path]:
 
 
 def check_video(path: Path) -> tuple[VideoFacts, list[Diagnosis]]:
-    """What a video is, and what is the matter with it.
-
-    Args:
-        path: of the video.
-    """
+    """What a video is, and what is the matter with it."""
     facts = VideoFacts(str(path))
     try:
         file = open_container(path)

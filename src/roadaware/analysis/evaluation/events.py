@@ -722,12 +722,7 @@ def list_media_videos(media: Path, whole: Scenes, split: str) -> Scenes:
 
 
 def compare_submission(part: Submission, scenes: Scenes) -> list[Remark]:
-    """Frames that are early or late, and boxes in another form, by how they meet the annotations of a split.
-
-    Args:
-        part: what is handed in.
-        scenes: the split, with its boxes.
-    """
+    """Frames that are early or late, and boxes in another form, by how they meet the annotations of a split."""
     sizes = scenes.videos.select(pl.col("video").cast(pl.String), "width_px", "height_px")
     # A path has a tube for each of its labels and kinds, with the same boxes.
     videos = max(part.lists.values(), key=lambda videos: sum(map(len, videos.values())))

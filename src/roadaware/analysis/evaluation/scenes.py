@@ -135,13 +135,7 @@ def evaluate_scene_files(
 
 
 def evaluate_scene_inputs(task: SceneTask, inputs: SceneInputs, request: SceneRequest) -> SceneRun:
-    """Ground truth and predictions that were opened, judged.
-
-    Args:
-        task: what is asked.
-        inputs: of it.
-        request: how they are judged.
-    """
+    """Ground truth and predictions that were opened, judged."""
     path, config = inputs.path, request.build_config(task)
     with log_step("scoring"):
         result = evaluate_predictions(
@@ -186,12 +180,6 @@ def open_scene_inputs(task: SceneTask, truth: Path, predictions: Path, how: Read
 
 def check_inputs(task: SceneTask, scenes: Scenes, predictions: Predictions, path: Path) -> SceneInputs:
     """What was opened, with what ought not to be in it.
-
-    Args:
-        task: what is asked.
-        scenes: the ground truth.
-        predictions: of it.
-        path: where the predictions lie.
 
     Raises:
         InputError: if the predictions are of another task or another set.

@@ -212,10 +212,6 @@ def label_agreement_table(wide: pl.DataFrame, count: int) -> pl.DataFrame:
     a relation which one of them did not see counts. Over the whole and by video, the set of an item's
     labels is compared as one (the usual kappa where an item has one label); by label, whether it was given.
 
-    Args:
-        wide: the aligned items.
-        count: number of files.
-
     Returns:
         level (all, label, video), kind, group, pair, units, equal (share of equal answers, in [0, 1]), kappa
         (Cohen, of the pair) and alpha (Krippendorff, of all annotators; the same in every row of a group).

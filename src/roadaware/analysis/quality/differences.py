@@ -398,15 +398,7 @@ def add_differences(wide: pl.DataFrame, a: int, b: int, config: QualityConfig) -
 
 
 def find_differences(wide: pl.DataFrame, a: int, b: int, stage: str, config: QualityConfig) -> pl.DataFrame:
-    """Find differences of two files beyond the limits.
-
-    Args:
-        wide: with the differences of the pair.
-        a: the earlier file.
-        b: the later file.
-        stage: what the comparison is called.
-        config: the limits.
-    """
+    """Find differences of two files beyond the limits."""
     pair = f"_{a}{b}"
     here, there = pl.col(f"present_{a}"), pl.col(f"present_{b}")
     limit_x = config.edge_px / pl.col(f"scale_x_{a}")

@@ -15,7 +15,14 @@ import polars as pl
 
 from roadaware.datasets.activitynet import DATABASE, KIND, RESULTS, SUBSETS
 from roadaware.datasets.facts import FACTS
-from roadaware.formats.boxes.flat import SPLITS, Files, choose_kind, count_other_tables, format_facts
+from roadaware.formats.boxes.flat import (
+    SPLITS,
+    Files,
+    choose_kind,
+    complete_videos,
+    count_other_tables,
+    format_facts,
+)
 from roadaware.scenes.tables import Predictions, Scenes
 
 MAIN = "activitynet.json"
@@ -78,11 +85,7 @@ def list_segments(tables: Scenes | Predictions, kind: str | None) -> tuple[Segme
         "fps": pl.Float64, "n_frames": pl.Int64, "width_px": pl.Int64, "height_px": pl.Int64, "duration_s": pl.Float64,
         "url": pl.String, "splits": pl.List(pl.String),
     }  # fmt: skip
-    videos = tables.videos.with_columns(pl.col("video").cast(pl.String))
-    videos = videos.with_columns(
-        pl.lit(None, dtype).alias(n) for n, dtype in rates.items() if n not in videos.columns
-    )
-    videos = videos.with_columns(fps=pl.col("fps").cast(pl.Float32).cast(pl.String).cast(pl.Float64))
+    videos = complete_videos(tables.videos, rates)
     held = [[each.rpartition("/")[2] for each in splits or ()] for splits in videos["splits"].to_list()]
     lost["further splits of videos"] += sum(max(0, len(words) - 1) for words in held)
     lost["splits of videos other than train, val and test"] += sum(
@@ -145,11 +148,7 @@ def list_segments(tables: Scenes | Predictions, kind: str | None) -> tuple[Segme
 
 
 def write_activitynet(held: Segments) -> Files:
-    """Name and content of the file.
-
-    Args:
-        held: the segments.
-    """
+    """Name and content of the file."""
     listed: dict[str, list[str]] = {}
     for video, start, end, label, score in held.segments.select(
         "video", "start", "end", "label", "score"

@@ -12,28 +12,24 @@ import json
 import polars as pl
 
 from roadaware.datasets.facts import FACTS
-from roadaware.formats.boxes.flat import Files, FlatBoxes, format_corner, format_facts, name_file
+from roadaware.formats.boxes.flat import (
+    Files,
+    FlatBoxes,
+    encode_classes,
+    encode_tracks,
+    format_corner,
+    format_facts,
+    join_lines,
+    name_file,
+)
 
 
 def write_bdd100k(held: FlatBoxes) -> Files:
     """Names and contents of the files.
 
-    Args:
-        held: the boxes.
-
     Raises:
         InputError: if a video is no name of a file.
     """
-    classes = {n: json.dumps(name) for n, name in enumerate(held.classes)}
-    category = (
-        pl.col("label").replace_strict(classes, return_dtype=pl.String)
-        if classes
-        else pl.lit(None, pl.String)
-    )
-    names = held.boxes["name"].drop_nulls().unique()
-    called = pl.col("name").replace_strict(
-        names, [json.dumps(name) for name in names], default='""', return_dtype=pl.String
-    )
     edges = (pl.col("x1_px"), pl.col("y1_px"), pl.col("x2_px") - 1, pl.col("y2_px") - 1)
     corners = [
         part
@@ -45,14 +41,13 @@ def write_bdd100k(held: FlatBoxes) -> Files:
         return pl.when(flag.fill_null(value=False)).then(pl.lit("true")).otherwise(pl.lit("false"))
 
     line = pl.concat_str(
-        pl.lit('{"id": '), called, pl.lit(', "category": '), category.fill_null("null"),
+        pl.lit('{"id": '), encode_tracks(held.boxes).fill_null('""'), pl.lit(', "category": '),
+        encode_classes(held.classes).fill_null("null"),
         pl.lit(', "attributes": {"occluded": '), say(pl.col("occlusion") == "part"), pl.lit(', "crowd": '),
         say(pl.col("ignore")), pl.lit('}, "box2d": {'), *corners, pl.lit("}"),
         *((pl.lit(', "score": '), pl.col("score").cast(pl.String)) if held.scored else ()), pl.lit("}"),
     )  # fmt: skip
-    lines = held.boxes.select("v", "frame", line=line)
-    texts = lines.group_by("v", "frame", maintain_order=True).agg(pl.col("line").str.join(",\n"))
-    frames = held.frames.join(texts, on=["v", "frame"], how="left", maintain_order="left")
+    frames = join_lines(held, held.boxes, line)
     videos = {row["v"]: row for row in held.videos.iter_rows(named=True)}
     for (v,), own in frames.group_by("v", maintain_order=True):
         row = videos.pop(v)

@@ -56,10 +56,6 @@ def count_differences(given: Scenes, back: Scenes) -> Counter[str]:
 
     Rows are named by video, frame and track, whatever their order; of boxes of one name the first is the first. Paths are not
     compared, and numbers up to a ten-thousandth.
-
-    Args:
-        given: the set.
-        back: the same set after it was written and read.
     """
     lost: Counter[str] = Counter()
     ours, theirs = _name_rows(given), _name_rows(back)

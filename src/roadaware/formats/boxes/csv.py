@@ -17,11 +17,7 @@ MAIN = "boxes.csv"
 
 
 def write_csv(held: FlatBoxes) -> Files:
-    """Names and contents of the files.
-
-    Args:
-        held: the boxes.
-    """
+    """Names and contents of the files."""
     names = dict(enumerate(held.classes))
     label = (
         pl.col("label").replace_strict(names, return_dtype=pl.String) if names else pl.lit(None, pl.String)

@@ -13,15 +13,11 @@ from collections.abc import Mapping
 import polars as pl
 
 from roadaware.datasets.fiftyone import METADATA, PREDICTED, SAMPLES, TRUTH
-from roadaware.formats.boxes.flat import Files, FlatBoxes, name_file
+from roadaware.formats.boxes.flat import Files, FlatBoxes, encode_classes, name_file
 
 
 def write_fiftyone(held: FlatBoxes) -> Files:
-    """Names and contents of the files of a set, or of predictions.
-
-    Args:
-        held: the boxes.
-    """
+    """Names and contents of the files of a set, or of predictions."""
     return build_dataset(held, {PREDICTED if held.scored else TRUTH: held})
 
 
@@ -80,16 +76,12 @@ def _list_texts(held: FlatBoxes, side: FlatBoxes) -> dict[str, list[tuple[int, s
     x1, y1, x2, y2 = (pl.col(f"{corner}_px").cast(pl.Float64) for corner in ("x1", "y1", "x2", "y2"))
     shares = (x1 / pl.col("width_px"), y1 / pl.col("height_px"), (x2 - x1) / pl.col("width_px"),
               (y2 - y1) / pl.col("height_px"))  # fmt: skip
-    words = {n: json.dumps(word) for n, word in enumerate(side.classes)}
-    label = (
-        pl.col("label").replace_strict(words, return_dtype=pl.String) if words else pl.lit(None, pl.String)
-    )
     # A part whose value is null is null, and left out.
     parts = (
         pl.lit('{"_cls": "Detection", "tags": [], "attributes": {}'),
         # Ten decimals, as YOLO's: a billionth of a pixel, which comes back as the same digits.
         pl.format('"bounding_box": [{}, {}, {}, {}]', *(share.round(10) for share in shares)),
-        pl.format('"label": {}', label),
+        pl.format('"label": {}', encode_classes(side.classes)),
         pl.format('"index": {}', "track"),
         pl.format('"confidence": {}', pl.col("score").cast(pl.Float64)),
         pl.when(pl.col("ignore").fill_null(value=False)).then(pl.lit('"ignore": true')),

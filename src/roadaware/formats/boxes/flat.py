@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -316,14 +317,24 @@ def _add_occlusion(boxes: pl.DataFrame, form: Form, lost: Counter[str]) -> pl.Da
     )
 
 
-def _list_videos(tables: TableSet, form: Form, lost: Counter[str]) -> pl.DataFrame:
-    kinds = {"width_px": pl.Int64(), "height_px": pl.Int64(), "fps": pl.Float64(), "n_frames": pl.Int64()}
-    videos = tables.videos.with_columns(pl.col("video").cast(pl.String))
+def complete_videos(videos: pl.DataFrame, kinds: Mapping[str, Any]) -> pl.DataFrame:
+    """Videos with all of some columns, `fps` among them, null where they lack them.
+
+    Args:
+        videos: as tables hold them.
+        kinds: column to its type.
+    """
     videos = videos.with_columns(
-        pl.lit(None, kind).alias(n) for n, kind in kinds.items() if n not in videos.columns
+        pl.col("video").cast(pl.String),
+        *(pl.lit(None, kind).alias(n) for n, kind in kinds.items() if n not in videos.columns),
     )
     # A rate in single precision, as its decimal says it: 29.97 and not 29.969999313354492.
-    videos = videos.with_columns(fps=pl.col("fps").cast(pl.Float32).cast(pl.String).cast(pl.Float64))
+    return videos.with_columns(fps=pl.col("fps").cast(pl.Float32).cast(pl.String).cast(pl.Float64))
+
+
+def _list_videos(tables: TableSet, form: Form, lost: Counter[str]) -> pl.DataFrame:
+    kinds = {"width_px": pl.Int64(), "height_px": pl.Int64(), "fps": pl.Float64(), "n_frames": pl.Int64()}
+    videos = complete_videos(tables.videos, kinds)
     splits = videos["splits"].to_list() if "splits" in videos.columns else [None] * len(videos)
     words = [[each.rpartition("/")[2] for each in held or ()] for held in splits]
     kept = [held[0] if held and held[0] in SPLITS and "split" in form.holds else None for held in words]
@@ -445,6 +456,28 @@ def _check_needs(held: FlatBoxes, form: Form) -> None:
             )
 
 
+def encode_classes(classes: Sequence[str], encode: Callable[[str], str] = json.dumps) -> pl.Expr:
+    """The class of each box as JSON; null where it has none."""
+    texts = {n: encode(name) for n, name in enumerate(classes)}
+    if not texts:
+        return pl.lit(None, pl.String)
+    return pl.col("label").replace_strict(texts, return_dtype=pl.String)
+
+
+def encode_tracks(boxes: pl.DataFrame) -> pl.Expr:
+    """The name of the track of each box as JSON; null where it has none."""
+    names = boxes["name"].drop_nulls().unique()
+    texts = [json.dumps(name) for name in names]
+    return pl.col("name").replace_strict(names, texts, default=None, return_dtype=pl.String)
+
+
+def join_lines(held: FlatBoxes, boxes: pl.DataFrame, line: pl.Expr) -> pl.DataFrame:
+    """The frames of a set with `line`: those of their boxes, one below the other; null where there is none."""
+    lines = boxes.select("v", "frame", line=line)
+    texts = lines.group_by("v", "frame", maintain_order=True).agg(pl.col("line").str.join(",\n"))
+    return held.frames.join(texts, on=["v", "frame"], how="left", maintain_order="left")
+
+
 def format_number(value: pl.Expr) -> pl.Expr:
     """A number as text with as many decimals as it needs, up to nine: a billionth of a pixel."""
     return value.round(9).cast(pl.String).str.replace(r"\.0$", "")
@@ -471,12 +504,7 @@ def name_file(video: str, ending: str = "") -> str:
 
 
 def format_facts(held: Videos, *names: str) -> bytes | None:
-    """The lines of `dataset.toml` for what all videos share; None where that is nothing.
-
-    Args:
-        held: the set.
-        names: fps, size.
-    """
+    """The lines of `dataset.toml` for what all videos share; None where that is nothing."""
     lines = []
     for name in names:
         column = ["fps"] if name == "fps" else ["width_px", "height_px"]

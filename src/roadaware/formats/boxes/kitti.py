@@ -28,12 +28,7 @@ _IMAGE, _DRIVE = r"^training/\d{6}$", r"^\d{4}$"
 
 
 def adapt_shots(held: FlatBoxes, lost: Counter[str]) -> FlatBoxes:
-    """Every frame a video of its own, called by six digits; what that loses is counted.
-
-    Args:
-        held: the boxes.
-        lost: takes what is lost.
-    """
+    """Every frame a video of its own, called by six digits; what that loses is counted."""
     held = _adapt_classes(held, lost)
     named = held.videos["video"].str.contains(_IMAGE)
     frames = held.frames.filter(pl.col("v").is_in(held.boxes["v"].implode()))
@@ -58,12 +53,7 @@ def adapt_shots(held: FlatBoxes, lost: Counter[str]) -> FlatBoxes:
 
 
 def adapt_drives(held: FlatBoxes, lost: Counter[str]) -> FlatBoxes:
-    """Videos called by four digits, and boxes with tracks or without a class; what that loses is counted.
-
-    Args:
-        held: the boxes.
-        lost: takes what is lost.
-    """
+    """Videos called by four digits, and boxes with tracks or without a class; what that loses is counted."""
     held = _adapt_classes(held, lost)
     loose = pl.col("track").is_null() & (pl.col("class") != _IGNORED)
     lost["boxes without a track, left out"] += held.boxes.select(loose.sum()).item()

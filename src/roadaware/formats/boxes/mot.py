@@ -15,21 +15,13 @@ from roadaware.formats.boxes.flat import Files, FlatBoxes, format_number, name_f
 
 
 def adapt_results(held: FlatBoxes, lost: Counter[str]) -> FlatBoxes:
-    """The boxes as they are; their classes, of which results say nothing, are counted.
-
-    Args:
-        held: the boxes of predictions.
-        lost: takes what is lost.
-    """
+    """The boxes as they are; their classes, of which results say nothing, are counted."""
     lost["classes of boxes"] += held.boxes["label"].count()
     return held
 
 
 def write_mot_results(held: FlatBoxes) -> Files:
     """Names and contents of the files of a tracker or, where no box has a track, of a detector: `VIDEO.txt`.
-
-    Args:
-        held: the boxes of predictions.
 
     Raises:
         InputError: if a video is no name of a file.
@@ -48,9 +40,6 @@ def write_mot_results(held: FlatBoxes) -> Files:
 
 def write_mot(held: FlatBoxes) -> Files:
     """Names and contents of the files.
-
-    Args:
-        held: the boxes.
 
     Raises:
         InputError: if a video is no name of a folder.

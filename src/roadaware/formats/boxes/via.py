@@ -13,7 +13,16 @@ import polars as pl
 
 from roadaware.datasets.facts import FACTS
 from roadaware.datasets.via import ATTRIBUTES, COLUMNS, IGNORE, PROJECT, SCORE, TRACK
-from roadaware.formats.boxes.flat import Files, FlatBoxes, format_corner, format_facts, format_number
+from roadaware.formats.boxes.flat import (
+    Files,
+    FlatBoxes,
+    encode_classes,
+    encode_tracks,
+    format_corner,
+    format_facts,
+    format_number,
+    join_lines,
+)
 from roadaware.io.csv import format_csv
 
 MAIN, MAIN_CSV = "via.json", "via.csv"
@@ -21,21 +30,12 @@ CLASS = "class"
 
 
 def write_via(held: FlatBoxes) -> Files:
-    """Names and contents of the files of a project.
-
-    Args:
-        held: the boxes.
-    """
+    """Names and contents of the files of a project."""
     regions = _list_regions(held)
     line = pl.concat_str(
         pl.lit('{"shape_attributes": '), "shape", pl.lit(', "region_attributes": '), "attributes", pl.lit("}")
     )
-    texts = (
-        regions.select("v", "frame", line=line)
-        .group_by("v", "frame", maintain_order=True)
-        .agg(pl.col("line").str.join(",\n"))
-    )
-    frames = held.frames.join(texts, on=["v", "frame"], how="left", maintain_order="left")
+    frames = join_lines(held, regions, line)
     shown = []
     for video, frame, text in frames.select("video", "frame", "line").iter_rows():
         name = f"{video}_{frame + 1:06d}.jpg"
@@ -58,11 +58,7 @@ def write_via(held: FlatBoxes) -> Files:
 
 
 def write_via_csv(held: FlatBoxes) -> Files:
-    """Names and contents of the files of annotations in csv.
-
-    Args:
-        held: the boxes.
-    """
+    """Names and contents of the files of annotations in csv."""
     place = pl.int_range(pl.len()).over("v", "frame")
     rows = held.frames.select("v", "video", "frame").join(
         _list_regions(held).with_columns(region_id=place, count=pl.len().over("v", "frame")),
@@ -97,16 +93,7 @@ def _list_regions(held: FlatBoxes) -> pl.DataFrame:
             .otherwise(pl.lit(None, pl.String))
         )
 
-    classes = {n: json.dumps(name) for n, name in enumerate(held.classes)}
-    label = (
-        pl.col("label").replace_strict(classes, return_dtype=pl.String)
-        if classes
-        else pl.lit(None, pl.String)
-    )
-    names = held.boxes["name"].drop_nulls().unique()
-    track = pl.col("name").replace_strict(
-        names, [json.dumps(name) for name in names], default=None, return_dtype=pl.String
-    )
+    label, track = encode_classes(held.classes), encode_tracks(held.boxes)
     ignore = pl.when(pl.col("ignore").fill_null(value=False)).then(pl.lit('"1"'))
     score = pl.concat_str(pl.lit('"'), pl.col("score").cast(pl.String), pl.lit('"'))
     x1, y1, x2, y2 = (pl.col(f"{name}_px").cast(pl.Float64) for name in ("x1", "y1", "x2", "y2"))

@@ -13,17 +13,20 @@ from dataclasses import replace
 import polars as pl
 
 from roadaware.errors import InputError
-from roadaware.formats.boxes.flat import Files, FlatBoxes, format_corner, name_file
+from roadaware.formats.boxes.flat import (
+    Files,
+    FlatBoxes,
+    encode_classes,
+    encode_tracks,
+    format_corner,
+    join_lines,
+    name_file,
+)
 from roadaware.io.sources import to_printable
 
 
 def adapt_regions(held: FlatBoxes, lost: Counter[str]) -> FlatBoxes:
-    """Boxes with an area, and tracks of several boxes; what that loses is counted.
-
-    Args:
-        held: the boxes.
-        lost: takes what is lost.
-    """
+    """Boxes with an area, and tracks of several boxes; what that loses is counted."""
     empty = (pl.col("x2_px") <= pl.col("x1_px")) | (pl.col("y2_px") <= pl.col("y1_px"))
     lost["boxes without an area, left out"] += held.boxes.select(empty.sum()).item()
     boxes = held.boxes.filter(~empty)
@@ -43,9 +46,6 @@ def adapt_regions(held: FlatBoxes, lost: Counter[str]) -> FlatBoxes:
 def write_vott(held: FlatBoxes) -> Files:
     """Names and contents of the files.
 
-    Args:
-        held: boxes with classes.
-
     Raises:
         InputError: if a video is no name of a file, or a class cannot stand in VoTT's list of tags.
     """
@@ -54,18 +54,9 @@ def write_vott(held: FlatBoxes) -> Files:
             f"the class {to_printable(odd, 60)!r} has a comma or blanks around it; VoTT lists tags with commas between",
             hint="rename the class",
         )
-    classes = {n: json.dumps([name]) for n, name in enumerate(held.classes)}
-    names = held.boxes["name"].drop_nulls().unique()
     # Numbers that no track of the video can have: VoTT takes a name for a track where two frames have it.
     alone = pl.concat_str(pl.lit('"box '), pl.int_range(pl.len()).cast(pl.String), pl.lit('"'))
-    mark = pl.col("name").replace_strict(
-        names, [json.dumps(name) for name in names], default=None, return_dtype=pl.String
-    )
-    tags = (
-        pl.col("label").replace_strict(classes, default="[]", return_dtype=pl.String)
-        if classes
-        else pl.lit("[]")
-    )
+    tags = encode_classes(held.classes, lambda name: json.dumps([name])).fill_null("[]")
     corners = [
         part
         for name in ("x1", "y1", "x2", "y2")
@@ -80,19 +71,14 @@ def write_vott(held: FlatBoxes) -> Files:
     )
     line = pl.concat_str(
         pl.lit('{"id": '),
-        mark.fill_null(alone),
+        encode_tracks(held.boxes).fill_null(alone),
         *corners,
         *sides,
         pl.lit(', "type": "Rectangle", "tags": '),
         tags,
         pl.lit("}"),
     )
-    texts = (
-        boxes.select("v", "frame", line=line)
-        .group_by("v", "frame", maintain_order=True)
-        .agg(pl.col("line").str.join(",\n"))
-    )
-    frames = held.frames.join(texts, on=["v", "frame"], how="left", maintain_order="left")
+    frames = join_lines(held, boxes, line)
     shown = frames.group_by("v", maintain_order=True).agg(
         pl.concat_str(
             pl.lit('"'), pl.col("frame") + 1, pl.lit('": ['), pl.col("line").fill_null(""), pl.lit("]")

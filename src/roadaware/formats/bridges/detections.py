@@ -24,9 +24,7 @@ from roadaware.scenes.tables import Predictions, Scenes
 _NAMES, _IGNORE = "class_name", "ignore"
 
 
-def build_detections(
-    tables: Scenes | Predictions, kind: str | None = None, *, who: str = "to_supervision"
-) -> dict[str, dict[int, Any]]:
+def build_detections(tables: Scenes | Predictions, kind: str | None = None) -> dict[str, dict[int, Any]]:
     """Video to frame to `supervision.Detections`, empty ones of frames without boxes too.
 
     `xyxy` are pixels, `class_id` places in the vocabulary and -1 for none, `tracker_id` numbers in the video and -1 for
@@ -35,12 +33,11 @@ def build_detections(
     Args:
         tables: with boxes.
         kind: of label that becomes the class (default: agent, object, category or action, else the first).
-        who: names the method in errors.
 
     Raises:
         UsageError: if supervision is not installed, or there is no such kind of label.
     """
-    library = import_library("supervision", who)
+    library = import_library("supervision", "to_supervision")
     held = list_boxes(tables, kind)
     corners, label, track, score = get_columns(held)
     names = np.array([*held.classes, ""], dtype=np.str_)[label]

@@ -17,10 +17,6 @@ _INSTALL = {
 def import_library(name: str, who: str) -> Any:
     """A library that a bridge needs.
 
-    Args:
-        name: of its module.
-        who: the method that needs it.
-
     Raises:
         UsageError: if it is not installed, or cannot be imported; says how to install it.
     """

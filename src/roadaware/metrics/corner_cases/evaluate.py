@@ -600,7 +600,7 @@ class Paths:
                 raise UsageError(f"{name} should be a number above 0; got {getattr(self, name)!r}")
 
 
-def add_blocking(scenes: Scenes, paths: Paths | None = None) -> Scenes:
+def add_blocking(scenes: Scenes) -> Scenes:
     """The ground truth with the column `blocks_path`: whether an object stands where a path leads.
 
     An object stands where the lower edge of its box meets the ground, which is taken for flat. It blocks a
@@ -610,14 +610,13 @@ def add_blocking(scenes: Scenes, paths: Paths | None = None) -> Scenes:
     Args:
         scenes: boxes, `sensors` with intrinsics and `ego_SE3_sensor` of a camera (x right, y down, z ahead),
             frames with `ego_speed_kmh`, and the scene of each video.
-        paths: that the vehicle may take.
 
     Raises:
         InputError: if no box has a camera of known geometry and a known speed.
 
     Source: Li et al., ECCV 2022 (CODA), section 4, the criterion of risk, which has no numbers there.
     """
-    paths = paths or Paths()
+    paths = Paths()
     cameras = _cameras(scenes)
     boxes = scenes.boxes.with_columns(pl.col("video").cast(pl.String))
     frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))

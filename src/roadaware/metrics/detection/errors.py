@@ -192,10 +192,6 @@ def compute_error_gains(diagnosis: Diagnosis, config: DetectionConfig) -> pl.Dat
     away where that is met already; duplicates and predictions on the background are taken away; missed ground truth
     is no longer asked for.
 
-    Args:
-        diagnosis: of one kind.
-        config: how average precision is read off.
-
     Returns:
         one row per fault: `fault`, `meaning`, `claims` (or missed ground-truth items), `map` before and after
         (`mended_map`), and `gain`; null where mAP is undefined.

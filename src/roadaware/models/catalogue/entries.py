@@ -166,21 +166,13 @@ def get_models_folder() -> Path:
 
 
 def find_installed_folder(entry: Entry) -> Path | None:
-    """The folder of an installed model; None where it is not installed.
-
-    Args:
-        entry: of the catalogue.
-    """
+    """The folder of an installed model; None where it is not installed."""
     folder = get_models_folder() / entry.name
     return folder if read_record(folder) is not None else None
 
 
 def find_installed_path(entry: Entry) -> Path | None:
-    """Path that commands open for an installed model: a file of ours, or a folder of transformers.
-
-    Args:
-        entry: of the catalogue.
-    """
+    """Path that commands open for an installed model: a file of ours, or a folder of transformers."""
     folder = find_installed_folder(entry)
     if folder is None:
         return None
@@ -188,11 +180,7 @@ def find_installed_path(entry: Entry) -> Path | None:
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """The record of an installed model; None where there is none.
-
-    Args:
-        folder: of the model.
-    """
+    """The record of an installed model; None where there is none."""
     try:
         found = json.loads(read_regular(folder / RECORD, limit=_LIMIT))
     except (InputError, OSError, ValueError, RecursionError):
@@ -242,9 +230,6 @@ def _refuse_typo(given: Path, entries: dict[str, Entry]) -> None:
 def remove_model(name: str) -> int:
     """Remove an installed model, whole; the bytes that it took, 0 where it was not there.
 
-    Args:
-        name: of the catalogue.
-
     Raises:
         UsageError: if there is no such name.
         DiskError: if it cannot be removed.
@@ -263,11 +248,7 @@ def remove_model(name: str) -> int:
 
 
 def measure_folder_size(folder: Path) -> int:
-    """Bytes of the files of an installed model.
-
-    Args:
-        folder: of the model.
-    """
+    """Bytes of the files of an installed model."""
     return sum((folder / name).lstat().st_size for name in list_folder_names(folder))
 
 

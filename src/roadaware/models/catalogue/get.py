@@ -156,10 +156,6 @@ def _build_npm_error(wanted: str, said: str, folder: Path) -> Exception:
 def check_archive(path: Path, source: NpmSource) -> None:
     """Refuse an archive that is not the one whose digest is known.
 
-    Args:
-        path: of the archive.
-        source: says the digest.
-
     Raises:
         InputError: if it cannot be read.
         DamagedError: if it is another.
@@ -510,11 +506,7 @@ def copy_folder(given: Path, made: Path, most: int) -> dict[str, Any]:
 
 
 def hash_file(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal.
-
-    Args:
-        path: of the file.
-    """
+    """SHA-256 of a file, in hexadecimal."""
     whole = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_HUB_CHUNK):
@@ -524,10 +516,6 @@ def hash_file(path: Path) -> str:
 
 def check_model(folder: Path, task: str) -> None:
     """Refuse a folder whose config is that of a model for something else, or asks for code.
-
-    Args:
-        folder: of a model.
-        task: that it is for.
 
     Raises:
         InputError: says which type it is and which are known.

@@ -55,11 +55,7 @@ def enable_dropout(network: nn.Module) -> Iterator[None]:
 
 
 def find_dropout_layers(network: nn.Module) -> list[nn.Module]:
-    """The modules of a network that drop something.
-
-    Args:
-        network: of any sort.
-    """
+    """The modules of a network that drop something."""
     # Private, but the base of all dropout layers of torch.
     kinds = nn.modules.dropout._DropoutNd
     return [module for module in network.modules() if isinstance(module, kinds) and module.p > 0]
@@ -67,9 +63,6 @@ def find_dropout_layers(network: nn.Module) -> list[nn.Module]:
 
 def refuse_without_dropout(network: nn.Module) -> None:
     """Refuse a network every pass of which would be the same.
-
-    Args:
-        network: of any sort.
 
     Raises:
         UsageError: if it drops nothing.
@@ -217,11 +210,7 @@ def replace_last_layer(network: CrossingNet, uncertainty: DoubtConfig) -> Crossi
 
 
 def compute_kl_divergence(network: CrossingNet) -> Tensor | None:
-    """Scalar KL of the network's weights from their prior; None where its weights are numbers.
-
-    Args:
-        network: of any sort.
-    """
+    """Scalar KL of the network's weights from their prior; None where its weights are numbers."""
     return network.last.divergence() if isinstance(network.last, FlipoutLast) else None
 
 
@@ -431,9 +420,6 @@ class Predictor:
     def check(self, given: InputSet) -> None:
         """Refuse samples that do not look like those of training.
 
-        Args:
-            given: samples.
-
         Raises:
             InputError: if an input is missing or has another shape.
         """
@@ -478,9 +464,6 @@ class Predictor:
     def open(cls, path: Path) -> Self:
         """The predictor that `save` wrote.
 
-        Args:
-            path: of the file.
-
         Raises:
             InputError: if there is no such file, or it is none of ours.
             DamagedError: if it is not whole.
@@ -509,11 +492,7 @@ class Predictor:
 
 
 def is_predictor(path: Path) -> bool:
-    """Whether a file holds a predictor of ours.
-
-    Args:
-        path: of any file.
-    """
+    """Whether a file holds a predictor of ours."""
     try:
         return bool(parse_facts(read_about(path), _FACTS, str(path)).get("format") == _FORMAT)
     except (RoadawareError, OSError):

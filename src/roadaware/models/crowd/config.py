@@ -268,10 +268,6 @@ class Vocabulary:
     def check_same(self, other: Vocabulary, where: str) -> None:
         """Refuse weights of another vocabulary.
 
-        Args:
-            other: of the data at hand.
-            where: names the file of the weights.
-
         Raises:
             InputError: names the kind, and some labels that only one of the two has.
         """

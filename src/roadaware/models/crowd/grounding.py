@@ -100,9 +100,6 @@ class WordReader:
 
         Words in letters that were never seen, emoji among them, become the mark for unknown pieces.
 
-        Args:
-            sentences: n of them.
-
         Raises:
             UsageError: if there is none, or one has no word.
         """

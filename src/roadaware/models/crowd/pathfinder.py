@@ -240,9 +240,6 @@ class Pathfinder:
     def pruned(self, task: str) -> nn.Module:
         """A copy of the network with the path of one task alone, named as before the dynamic layers came.
 
-        Args:
-            task: whose.
-
         Raises:
             UsageError: if there is no such task.
         """

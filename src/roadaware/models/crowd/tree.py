@@ -174,12 +174,7 @@ class Forest(NamedTuple):
 
 
 def join(trees: Sequence[Tree], device: torch.device | None = None) -> Forest:
-    """Several trees as one forest; those without nodes take no place in it.
-
-    Args:
-        trees: of the images of a batch.
-        device: where the tensors lie.
-    """
+    """Several trees as one forest; those without nodes take no place in it."""
     tallest = max((len(tree.layers) for tree in trees), default=-1)
     place = [np.full(len(tree.boxes), -1, dtype=np.int64) for tree in trees]
     starts = [0]

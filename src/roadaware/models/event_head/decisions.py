@@ -187,29 +187,6 @@ def _normalize(x: Floats32, t: Mapping[str, Floats32], name: str) -> Floats32:
     return x
 
 
-def explain_decision(
-    network: DecisionNetwork, tokens: Floats32, context: Floats32 | None = None, when: int = 0
-) -> tuple[Decision, Floats32]:
-    """A decision, and by how much the probability of the action decided falls where each tube is taken away.
-
-    Args:
-        network: that decides.
-        tokens: (n, columns).
-        context: of the own motion.
-        when: 0 now, 1 in a second.
-
-    Returns:
-        The decision, and (n,) the fall of the probability of its likeliest action: what the decision depended on.
-    """
-    whole = network.decide(tokens, context)
-    best = int(whole.scores[when].argmax())
-    falls = [
-        whole.scores[when, best] - network.decide(np.delete(tokens, k, axis=0), context).scores[when, best]
-        for k in range(len(tokens))
-    ]
-    return whole, np.array(falls, np.float32)
-
-
 # Rules: what a driver would say of the same tokens, written out. Each gives a probability of having to stop.
 
 NEAR = 0.25

@@ -101,11 +101,6 @@ class Graph:
 def parse_graph(plain: object, weights: Weights, where: str = "") -> Graph:
     """The graph in plain data, as `Graph.as_plain` gave it.
 
-    Args:
-        plain: a mapping.
-        weights: by name.
-        where: names the file in errors.
-
     Raises:
         DamagedError: if it is none, or does not fit the weights.
     """

@@ -55,11 +55,7 @@ def save_graph(path: Path, graph: Graph, facts: Mapping[str, Any]) -> None:
 
 
 def is_graph_file(path: Path) -> bool:
-    """Whether a file says that it holds a graph; False for one that cannot be read.
-
-    Args:
-        path: of any file or folder.
-    """
+    """Whether a file says that it holds a graph; False for one that cannot be read."""
     if not path.is_file() or path.suffix != ".safetensors":
         return False
     try:
@@ -70,9 +66,6 @@ def is_graph_file(path: Path) -> bool:
 
 def open_graph(path: Path) -> tuple[Graph, dict[str, Any]]:
     """The graph in a file, and what the file says of it.
-
-    Args:
-        path: of the file.
 
     Raises:
         InputError: if it cannot be read, or holds something else.
@@ -100,9 +93,6 @@ _SAME_NAME = {"add": "Add", "sub": "Sub", "mul": "Mul", "relu": "Relu", "sigmoid
 
 def encode_onnx(graph: Graph) -> bytes:
     """The file: `picture` (n, 3, h, w) goes in, the outputs by what they mean come out, all of any size.
-
-    Args:
-        graph: that it holds.
 
     Raises:
         ModuleNotFoundError: if onnx is not installed.

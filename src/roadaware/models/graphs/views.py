@@ -50,9 +50,6 @@ class Views:
 
         Tiles have the shape of the image. They lie side by side at half height, where far things are. Small
         images have them, too: the network finds more of what is enlarged.
-
-        Args:
-            width, height: of the image.
         """
         found = [(0, 0, width, height)]
         return [*found, *_tiles(width, height)] if self.tiles else found

@@ -396,14 +396,7 @@ def split_into_clips(frames: int, window: int, rule: DetectRule | None = None) -
     if frames <= window:
         return [Clip(0, range(frames))] if frames else []
     last = frames - window
-    if not rule.backwards:
-        starts = [*range(0, last, step), last]
-        ends = [start + step for start in starts[:-1]] + [frames]
-        return [
-            Clip(start, range(begin, end))
-            for start, begin, end in zip(starts, [0, *ends[:-1]], ends, strict=True)
-        ]
-    starts = sorted({0, *range(last, -1, -step)})
+    starts = sorted({0, *range(last, -1, -step)}) if rule.backwards else [*range(0, last, step), last]
     ends = [start + step for start in starts[:-1]] + [frames]
     return [
         Clip(start, range(begin, end))

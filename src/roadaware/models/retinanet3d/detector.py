@@ -556,12 +556,7 @@ class _NetworkDetector:
         av_labels: tuple[str, ...],
         rule: DetectRule | None,
     ) -> None:
-        labels = sum(len(names) for names in kinds.values())
-        if labels + 1 != network.n_classes or len(av_labels) != network.n_av:
-            raise UsageError(
-                f"the network tells {network.n_classes - 1} labels and {network.n_av} actions of the own "
-                f"vehicle; named are {labels} and {len(av_labels)}"
-            )
+        check_label_counts(network.n_classes, network.n_av, kinds, av_labels)
         self.kinds, self.av_labels = {kind: tuple(names) for kind, names in kinds.items()}, tuple(av_labels)
         self.rule = rule or DetectRule()
         self.fit = Fit.of(network.config)

@@ -26,7 +26,7 @@ from roadaware import config as configs
 from roadaware.arrays import Floats
 from roadaware.errors import DamagedError, DiskError, InputError, RoadawareError, UsageError, raise_interrupt
 from roadaware.io.files import write_atomically
-from roadaware.io.folders import hold_folder
+from roadaware.io.folders import hold_folder, make_folder
 from roadaware.io.parallel import HERE, Ledger, Workers, map_parts
 from roadaware.io.parquet import read_parquet
 from roadaware.metrics.calibration import SCALES, CalibrationConfig, CalibrationCore
@@ -74,22 +74,12 @@ def describe_cell(cell: Cell) -> str:
 
 
 def is_done(cell: Cell, out: Path) -> bool:
-    """Whether a cell's scores were judged; its metrics are written last.
-
-    Args:
-        cell: which.
-        out: folder of the study.
-    """
+    """Whether a cell's scores were judged; its metrics are written last."""
     return (out / cell.place / METRICS).is_file()
 
 
 def is_covered(cell: Cell, out: Path) -> bool:
-    """Whether a cell is done and its sets were judged too, which folders of earlier versions lack.
-
-    Args:
-        cell: which.
-        out: folder of the study.
-    """
+    """Whether a cell is done and its sets were judged too, which folders of earlier versions lack."""
     return is_done(cell, out) and (out / cell.place / COVERED).is_file()
 
 
@@ -105,11 +95,6 @@ def run_single_threaded(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, s
 
 def run_unit(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
     """Make a fit and ask it for its cells, as far as they are not done.
-
-    Args:
-        unit: fit and cells.
-        study: says how.
-        out: folder of the study.
 
     Returns:
         cells that failed, and why; none if all is well.
@@ -166,11 +151,6 @@ def _collect_failed(fit: Fit, due: Sequence[Cell], out: Path, error: Exception) 
 def join(joined: Joined, study: AwayStudy, out: Path) -> None:
     """Put a cell together of others: the mean of their probabilities.
 
-    Args:
-        joined: which, and of which.
-        study: says how cells are judged.
-        out: folder of the study.
-
     Raises:
         InputError: if a part is missing.
     """
@@ -205,10 +185,7 @@ def keep(cell: Cell, probability: Floats, study: AwayStudy, out: Path) -> None:
     }
     place, buffer = out / cell.place, io.BytesIO()
     pl.DataFrame({"probability": probability}).write_parquet(buffer)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DiskError(f"{place} could not be made: {error.strerror or error}") from error
+    make_folder(place)
     write_atomically(place / SCORES, buffer.getvalue())
     write_atomically(place / METRICS, (json.dumps(record) + "\n").encode())
 
@@ -226,22 +203,12 @@ def _state(cell: Cell, probability: Floats, out: Path) -> SampleScores:
 
 
 def read_cell_scores(cell: Cell, out: Path) -> Floats:
-    """(n,) probabilities of crossing that a cell keeps.
-
-    Args:
-        cell: that is done.
-        out: folder of the study.
-    """
+    """(n,) probabilities of crossing that a cell keeps."""
     return np.asarray(read_parquet(out / cell.place / SCORES)["probability"].to_numpy())
 
 
 def write_table(done: Sequence[Cell], out: Path) -> None:
-    """Put the rows of cells together as the study's table.
-
-    Args:
-        done: in order.
-        out: folder of the study.
-    """
+    """Put the rows of cells together as the study's table."""
     frame = pl.DataFrame(list(_rows(done, out)), schema=RESULTS, orient="row")
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
@@ -389,12 +356,7 @@ def encode_sets(promise: Conformal, rows: list[Row]) -> bytes:
 
 
 def read_sets(folder: Path, cell: Cell) -> Conformal | None:
-    """The sets that a cell was judged by; None where it keeps none.
-
-    Args:
-        folder: of the study.
-        cell: of it.
-    """
+    """The sets that a cell was judged by; None where it keeps none."""
     path = folder / cell.place / COVERED
     if not path.is_file():
         return None
@@ -436,36 +398,27 @@ def run(
         DiskError: if the folder cannot be written to.
     """
     with hold_folder(out):
-        return _run(study, out, data, workers, progress)
-
-
-def _run(
-    study: AwayStudy, out: Path, data: Path | None, workers: Workers, progress: Progress | None
-) -> CrossResults:
-    wanted = [fits.parse_domain(name, study.roots.get(name), data) for name in study.names]
-    fits.refuse_absent(wanted, out)
-    # Refuse a folder whose fits were made otherwise
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DiskError(f"{out} could not be made: {error.strerror or error}") from error
-    if (out / STUDY).exists():
-        config = read_study_json(out / STUDY).get("config")
-        if not isinstance(config, dict):
-            raise DamagedError("not whole: it says no config", where=str(out / STUDY), hint=AGAIN)
-        differ = [key for key, value in study.fixed.items() if config.get(key) != value]
-        if differ:
-            raise UsageError(
-                f"{out} holds a study with another {', '.join(differ)}; name another folder with --out"
-            )
-    facts, skipped = _prepare_domains(study, out, wanted, workers, progress)
-    kept = _Kept(study, out, build_plan(study, tuple(facts)), facts, skipped)
-    try:
-        _run_units(kept, workers, progress)
-        _join_ensembles(kept)
-    finally:
-        kept.write()
-    return CrossResults.open(out)
+        wanted = [fits.parse_domain(name, study.roots.get(name), data) for name in study.names]
+        fits.refuse_absent(wanted, out)
+        # Refuse a folder whose fits were made otherwise
+        make_folder(out)
+        if (out / STUDY).exists():
+            config = read_study_json(out / STUDY).get("config")
+            if not isinstance(config, dict):
+                raise DamagedError("not whole: it says no config", where=str(out / STUDY), hint=AGAIN)
+            differ = [key for key, value in study.fixed.items() if config.get(key) != value]
+            if differ:
+                raise UsageError(
+                    f"{out} holds a study with another {', '.join(differ)}; name another folder with --out"
+                )
+        facts, skipped = _prepare_domains(study, out, wanted, workers, progress)
+        kept = _Kept(study, out, build_plan(study, tuple(facts)), facts, skipped)
+        try:
+            _run_units(kept, workers, progress)
+            _join_ensembles(kept)
+        finally:
+            kept.write()
+        return CrossResults.open(out)
 
 
 def _prepare_domains(

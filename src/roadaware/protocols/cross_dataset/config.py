@@ -164,9 +164,6 @@ class CrossResults:
     def scores(self, cell: Cell) -> SampleScores:
         """The probability of crossing of every test sample, beside its ground truth.
 
-        Args:
-            cell: of the study.
-
         Raises:
             InputError: if the study holds no such cell.
         """
@@ -185,9 +182,6 @@ class CrossResults:
 
 def read_study_json(path: Path) -> dict[str, Any]:
     """Content of a file of a study.
-
-    Args:
-        path: of the file.
 
     Raises:
         DamagedError: if it is not there, or no object of strict JSON.
@@ -216,9 +210,6 @@ _ANY_MODEL = ("temperature",)
 
 def check(study: AwayStudy) -> None:
     """Refuse a study that cannot be run, or that says something without effect.
-
-    Args:
-        study: as it was asked for.
 
     Raises:
         UsageError: at the first thing that is wrong; it says what would have to be said instead.

@@ -159,12 +159,7 @@ def prepare(
 
 
 def load_material(out: Path, name: str) -> Material:
-    """The samples of a domain that was prepared, as training takes them; imports torch.
-
-    Args:
-        out: folder of the study.
-        name: of the domain.
-    """
+    """The samples of a domain that was prepared, as training takes them; imports torch."""
     from roadaware.training.pedestrians.samples import Material
 
     cut = open_scenes(out / DOMAINS / name / CUT)
@@ -264,10 +259,6 @@ def _write_tested(cut: Scenes, path: Path) -> None:
 def refuse_absent(wanted: Sequence[Domain], out: Path) -> None:
     """Refuse domains whose path does not exist; those that were cut before need it no more.
 
-    Args:
-        wanted: of a study.
-        out: its folder.
-
     Raises:
         InputError: if there are any; it names all of them.
     """
@@ -306,12 +297,7 @@ _material = lru_cache(maxsize=8)(load_material)
 
 
 def get_model_path(fit: Fit, out: Path) -> Path:
-    """Path of the model of a fit.
-
-    Args:
-        fit: which.
-        out: folder of the study.
-    """
+    """Path of the model of a fit."""
     return out / fit.place / (NETWORK if fit.model in CROSSING else ARRAYS)
 
 
@@ -509,12 +495,7 @@ def _predict_tabular(fit: Fit, uncertainty: str, out: Path) -> Answers:
 
 
 def read_validation_truth(out: Path, domain: str) -> Ints:
-    """(n,) labels of a domain's validation samples, in the order in which models are asked about them.
-
-    Args:
-        out: folder of the study.
-        domain: its name.
-    """
+    """(n,) labels of a domain's validation samples, in the order in which models are asked about them."""
     return _examples(out, domain, "val").truth
 
 

@@ -20,13 +20,7 @@ _GUARD_MODEL = "adult_a"
 
 
 def make_players(n: int, guards: int, rng: np.random.Generator) -> list[Player]:
-    """People of all ages; the last ones are police in high-visibility vests.
-
-    Args:
-        n: people.
-        guards: how many of them are police.
-        rng: where chance comes from.
-    """
+    """People of all ages; the last ones are police in high-visibility vests."""
     shares = np.array([_SHARES.get(model.name, model.weight) for model in PEOPLE_MODELS])
     models = rng.choice(len(shares), size=n, p=shares / shares.sum())
     found = []
@@ -296,13 +290,7 @@ def lie_down(play: Play, who: Player, turn: float | None = None) -> None:
 
 
 def fall_down(play: Play, who: Player, turn: float) -> Script:
-    """Let somebody tumble on the back, and lie there injured.
-
-    Args:
-        play: the scene.
-        who: falls.
-        turn: where their front points.
-    """
+    """Let somebody tumble on the back, and lie there injured."""
     play.halt(who)
     play.bodies.face[who.number] = turn
     play.act(who, Pose.FALL)
@@ -405,13 +393,7 @@ _BONDS = {"watch": "watching", "film": "recording", "shout": "shouting at"}
 
 
 def simulate_onlooker(play: Play, who: Player, idle: Mapping[str, float]) -> Script:
-    """One thing after the other, for ever.
-
-    Args:
-        play: the scene.
-        who: looks on.
-        idle: how often they do what.
-    """
+    """One thing after the other, for ever."""
     chosen = _ON_GUARD if who.guard else idle
     names, shares = list(chosen), np.array(list(chosen.values()), dtype=np.float64)
     while True:

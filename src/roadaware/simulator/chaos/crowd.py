@@ -97,12 +97,7 @@ class Ground:
 
 
 def town_config(config: SceneConfig, rng: np.random.Generator) -> SceneConfig:
-    """The configuration of a town that has a wide street for a crowd.
-
-    Args:
-        config: of the scene.
-        rng: where chance comes from.
-    """
+    """The configuration of a town that has a wide street for a crowd."""
     lanes = max(config.surroundings.lanes, 2 if rng.random() < 0.7 else 3)
     where = replace(
         config.surroundings, lanes=lanes, bends=0.0, junctions=0.0, crossings=0.0, bus_lane=0.0, parking=0.0
@@ -111,13 +106,7 @@ def town_config(config: SceneConfig, rng: np.random.Generator) -> SceneConfig:
 
 
 def make_ground(layout: Layout, config: SceneConfig, rng: np.random.Generator) -> Ground:
-    """The street before an own vehicle that stands, or creeps a little at first.
-
-    Args:
-        layout: a town with a straight street.
-        config: of the scene.
-        rng: where chance comes from.
-    """
+    """The street before an own vehicle that stands, or creeps a little at first."""
     lane = layout.lanes[layout.route[0]]
     road = layout.roads[lane.road]
     ego = _ego(config, lane.line, lane.number, rng)
@@ -382,11 +371,7 @@ def colour_word(colour: tuple[float, float, float]) -> str:
 
 
 def describe_actors(actors: list[Actor]) -> list[str]:
-    """For each person a description, with as few words as tell them from everybody else.
-
-    Args:
-        actors: people.
-    """
+    """For each person a description, with as few words as tell them from everybody else."""
     parts = [_parts(actor) for actor in actors]
     taken = [1] * len(parts)
     texts = [_text(own, n) for own, n in zip(parts, taken, strict=True)]

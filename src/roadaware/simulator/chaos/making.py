@@ -476,12 +476,7 @@ _CURRENT_MPS = 0.5
 
 
 def add_street_things(play: Play, programme: Programme) -> None:
-    """Put everything on the street that a programme asks for.
-
-    Args:
-        play: the scene.
-        programme: of its category.
-    """
+    """Put everything on the street that a programme asks for."""
     side = 1 if play.chance(0.5) else -1
     for k, model in enumerate(programme.vehicles):
         add_emergency_vehicle(play, model, side if k == 0 else -side)
@@ -554,12 +549,7 @@ def _keep_off(play: Play) -> None:
 
 
 def add_disaster(play: Play, category: str) -> None:
-    """Put on the street what makes an event of its kind.
-
-    Args:
-        play: the scene.
-        category: of it.
-    """
+    """Put on the street what makes an event of its kind."""
     ground, middle = play.ground, (play.ground.left_m + play.ground.right_m) / 2
     wide = ground.left_m - ground.right_m
     if category == "hailstorm":
@@ -604,12 +594,7 @@ _SLIDES_S, _GUST_MPS = 4.0, 4.5
 
 
 def update_disaster(play: Play, category: str) -> None:
-    """In this frame, let earth slide, a wave come in, or the wind blow things over the street.
-
-    Args:
-        play: the scene.
-        category: of it.
-    """
+    """In this frame, let earth slide, a wave come in, or the wind blow things over the street."""
     seconds = play.frame / play.fps
     if category == "landslide":
         earth = next(thing for thing in play.things if thing.model == "earth")
@@ -823,11 +808,6 @@ def select_acts(number: int, seed: int, count: int) -> tuple[str, ...]:
     """The acts that a scene shows besides those of its event.
 
     Scenes that follow each other show each act once before any is shown again.
-
-    Args:
-        number: of the scene in its set.
-        seed: of the set.
-        count: acts in a scene.
 
     >>> sorted(name for number in range(20) for name in select_acts(number, 3, 2)) == sorted(ACTS)
     True

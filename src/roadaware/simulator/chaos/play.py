@@ -389,11 +389,7 @@ class Play:
     # Time.
 
     def wait(self, seconds: float) -> Script:
-        """Go on after some time.
-
-        Args:
-            seconds: how long.
-        """
+        """Go on after some time."""
         for _ in range(max(1, round(seconds * self.fps))):
             yield
 

@@ -116,9 +116,6 @@ def build_car(model: str, size: Size, rng: np.random.Generator, coarse: bool) ->
 
     Args:
         model: a key of `SHAPES`.
-        size: length, width and height in metres.
-        rng: of its colours and details.
-        coarse: whether a few triangles are enough.
     """
     paint = WHITE if model == "police_car" else sample_car_paint(rng)
     loaded = model in ("estate", "suv", "hatchback") and rng.random() < 0.1
@@ -269,9 +266,6 @@ def build_van(model: str, size: Size, rng: np.random.Generator, coarse: bool) ->
 
     Args:
         model: van, minibus or ambulance.
-        size: length, width and height in metres.
-        rng: of its colours and details.
-        coarse: whether a few triangles are enough.
     """
     form = Form(Semantic.CAR)
     paint = WHITE if model == "ambulance" or rng.random() < 0.45 else sample_car_paint(rng)
@@ -413,13 +407,7 @@ def _ambulance(form: Form, body: _Van, top: float, coarse: bool) -> None:
 
 
 def build_pickup(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
-    """A pick-up.
-
-    Args:
-        size: length, width and height in metres.
-        rng: of its colours and details.
-        coarse: whether a few triangles are enough.
-    """
+    """A pick-up."""
     form = Form(Semantic.TRUCK)
     paint, (length, width, high) = sample_car_paint(rng), size
     half, radius, low = width / 2, 0.39, 0.34

@@ -45,11 +45,7 @@ FRAMES = ((0.3, 0.02, 0.02), (0.02, 0.05, 0.2), (0.02, 0.02, 0.022), (0.45, 0.45
 
 
 def sample_frame_paint(rng: np.random.Generator) -> Paint:
-    """A coat for the frame of a bicycle.
-
-    Args:
-        rng: makes the choice.
-    """
+    """A coat for the frame of a bicycle."""
     return gloss(FRAMES[int(rng.integers(len(FRAMES)))])
 
 
@@ -58,8 +54,6 @@ def build_far_bicycle(model: str, size: Size, rng: np.random.Generator) -> Form:
 
     Args:
         model: bicycle or cargo_bike.
-        size: length, width and height in metres.
-        rng: of its colours.
     """
     form, contact, paint = Form(Semantic.BICYCLE), scale_saddle(model, size), sample_frame_paint(rng)
     rear_r = 0.34
@@ -101,8 +95,6 @@ def build_far_motorbike(model: str, size: Size, rng: np.random.Generator) -> For
 
     Args:
         model: motorbike or scooter.
-        size: length, width and height in metres.
-        rng: of its colours.
     """
     form, contact, paint = Form(Semantic.MOTORCYCLE), scale_saddle(model, size), sample_car_paint(rng)
     radius = 0.31 if model == "motorbike" else 0.235
@@ -221,9 +213,6 @@ def build_bicycle(model: str, size: Size, rng: np.random.Generator, coarse: bool
 
     Args:
         model: bicycle or cargo_bike.
-        size: length, width and height in metres.
-        rng: of its colours and details.
-        coarse: whether a few triangles are enough.
     """
     if coarse:
         return build_far_bicycle(model, size, rng)
@@ -327,9 +316,6 @@ def build_motorbike(model: str, size: Size, rng: np.random.Generator, coarse: bo
 
     Args:
         model: motorbike or scooter.
-        size: length, width and height in metres.
-        rng: of its colours.
-        coarse: whether a few triangles are enough.
     """
     if coarse:
         return build_far_motorbike(model, size, rng)

@@ -64,11 +64,7 @@ class Solid:
         return Solid(self.vertices * [1.0, -1.0, 1.0], self.triangles[:, ::-1], self.part)
 
     def without(self, *parts: int) -> Solid:
-        """The same without some of its faces, for what nobody can see.
-
-        Args:
-            parts: to leave out.
-        """
+        """The same without some of its faces, for what nobody can see."""
         kept = ~np.isin(self.part, parts)
         return Solid(self.vertices, self.triangles[kept], self.part[kept])
 
@@ -310,6 +306,8 @@ def _outwards(vertices: Floats, triangles: Ints, part: Ints) -> Solid:
 
 
 Size = tuple[float, float, float]
+"""Length, width and height in metres. What builds a figure takes it, a random generator for colours and details, and
+`coarse`: whether a few triangles are enough, as for what is far away."""
 Kind = TypeVar("Kind")
 TAIL_SHARE = 0.035
 """Light of a brake lamp that shines as tail lamp only, so that braking stands out at night."""
@@ -595,11 +593,7 @@ _TURNED: dict[tuple[int, float], tuple[Floats32, Floats32]] = {}
 
 
 def sample_car_paint(rng: np.random.Generator) -> Paint:
-    """A coat of paint as cars have it, sometimes dusty.
-
-    Args:
-        rng: makes the choice.
-    """
+    """A coat of paint as cars have it, sometimes dusty."""
     colour = np.array(CAR_COLOURS[int(rng.choice(len(CAR_COLOURS), p=CAR_WEIGHTS))])
     colour = colour * rng.uniform(0.85, 1.15)
     dust = rng.uniform(0.1, 0.35) if rng.random() < 0.15 else 0.0

@@ -131,9 +131,6 @@ def build_lorry(model: str, size: Size, rng: np.random.Generator, coarse: bool) 
 
     Args:
         model: lorry, tipper, flatbed or articulated.
-        size: length, width and height in metres.
-        rng: of its colours and details.
-        coarse: whether a few triangles are enough.
     """
     form = Form(Semantic.TRUCK)
     paint = sample_car_paint(rng)
@@ -242,13 +239,7 @@ def _deck(form: Form, body: _Lorry, rng: np.random.Generator, coarse: bool) -> N
 
 
 def build_fire_engine(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
-    """A fire engine with lockers and a ladder on its roof.
-
-    Args:
-        size: length, width and height in metres.
-        rng: of its details.
-        coarse: whether a few triangles are enough.
-    """
+    """A fire engine with lockers and a ladder on its roof."""
     form = Form(Semantic.TRUCK)
     coat = gloss(np.array([0.42, 0.02, 0.015]) * rng.uniform(0.9, 1.1))
     light = gloss((0.75, 0.72, 0.05))
@@ -321,9 +312,7 @@ def build_bus(model: str, size: Size, rng: np.random.Generator, coarse: bool) ->
 
     Args:
         model: single_decker, double_decker or coach.
-        size: length, width and height in metres.
         rng: of its livery.
-        coarse: whether a few triangles are enough.
     """
     form = Form(Semantic.BUS)
     livery = np.array(LIVERIES[int(rng.integers(len(LIVERIES)))]) * rng.uniform(0.85, 1.15)

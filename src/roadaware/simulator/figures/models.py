@@ -124,12 +124,7 @@ ELEMENTS: Mapping[str, tuple[Model, ...]] = {
 
 
 def sample_model_size(model: Model, look: int) -> Size:
-    """Length, width and height in metres of one that looks like this, within 3 % of the model's.
-
-    Args:
-        model: of it.
-        look: seed of its details.
-    """
+    """Length, width and height in metres of one that looks like this, within 3 % of the model's."""
     length, width, height = np.random.default_rng([look & 0xFFFFFFFF, 1]).uniform(0.97, 1.03, 3).tolist()
     long, wide, high = model.size_m
     return long * length, wide * width, high * height

@@ -50,9 +50,6 @@ def build_object(kind: str, size: Size, rng: np.random.Generator, coarse: bool) 
 
     Args:
         kind: a key of `MAKERS`.
-        size: length, width and height in metres.
-        rng: of its colours and details.
-        coarse: whether a few triangles are enough.
     """
     form = Form(Semantic.OBJECT)
     MAKERS[kind](form, size, rng, coarse)
@@ -277,9 +274,7 @@ def build_dog(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     """A dog whose legs swing with its gait and whose tail wags.
 
     Args:
-        size: length, width and height in metres.
         rng: of its coat.
-        coarse: whether a few triangles are enough.
     """
     form = Form(Semantic.OBJECT)
     long, wide, high = size
@@ -345,13 +340,7 @@ def _legs(form: Form, size: Size, coat: Paint, pale: Paint, coarse: bool) -> Non
 
 
 def build_stroller(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
-    """A stroller with a hood, whose wheels roll.
-
-    Args:
-        size: length, width and height in metres.
-        rng: of its colours.
-        coarse: whether a few triangles are enough.
-    """
+    """A stroller with a hood, whose wheels roll."""
     form = Form(Semantic.OBJECT)
     long, wide, high = size
     x, y = long / 2, wide / 2
@@ -411,9 +400,7 @@ def build_cart(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     """A shopping cart with sides of wire, or a hand cart with a load.
 
     Args:
-        size: length, width and height in metres.
         rng: decides on which.
-        coarse: whether a few triangles are enough.
     """
     form = Form(Semantic.OBJECT)
     form.wheelbase_m = 0.6 * size[0]
@@ -505,9 +492,7 @@ def build_fire(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     """Tongues of fire that swing with the gait and flicker as beacons do.
 
     Args:
-        size: length, width and height in metres.
         rng: of their places.
-        coarse: whether a few triangles are enough.
     """
     form = Form(Semantic.OBJECT)
     long, wide, high = size
@@ -598,13 +583,7 @@ def build_volcano(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
 
 
 def build_flood(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
-    """A sheet of brown water with ripples of other browns.
-
-    Args:
-        size: length, width and height in metres.
-        rng: of the ripples.
-        coarse: whether a few triangles are enough.
-    """
+    """A sheet of brown water with ripples of other browns."""
     form = Form(Semantic.TERRAIN)
     long, wide, high = size
     x, y = long / 2, wide / 2

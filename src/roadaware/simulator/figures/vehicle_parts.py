@@ -1,4 +1,4 @@
-"""Parts shared by vehicles: a hull with wheel arches and a cabin, wheels, lamps, number plates,
+"""Parts shared by vehicles, each put on a form: a hull with wheel arches and a cabin, wheels, lamps, number plates,
 mirrors, stripes.
 """
 
@@ -137,7 +137,6 @@ def add_mirrored_patch(
     """Put a patch on the left side and its mirror image on the right.
 
     Args:
-        form: to put them on.
         quad: (4, 3) corners on the left.
         outline: as for `patch`.
         paint: of both.
@@ -154,7 +153,6 @@ def add_wheels(
     """A pair of wheels.
 
     Args:
-        form: to put them on.
         x: of their axle.
         outer: y of their outer faces.
         radius: in metres.
@@ -177,7 +175,6 @@ def add_wheel_drum(form: Form, x: float, outer: float, radius: float) -> None:
     """A pair of wheels that others hide from behind: one drum across, with its rims.
 
     Args:
-        form: to put them on.
         x: of their axle.
         outer: y of their outer faces.
         radius: in metres.
@@ -197,7 +194,6 @@ def add_far_wheels(form: Form, x: float, outer: float, radius: float) -> None:
     """A pair of wheels for what is far away: the lower part of one drum across.
 
     Args:
-        form: to put them on.
         x: of their axle.
         outer: y of their outer faces.
         radius: in metres.
@@ -211,7 +207,6 @@ def add_far_beacons(form: Form, x: float, reach: float, low: float, high: float)
     """A light bar for what is far away: two ridges across.
 
     Args:
-        form: to put it on.
         x: of its middle.
         reach: how far it goes to either side.
         low: height of its foot.
@@ -227,7 +222,6 @@ def add_number_plate(form: Form, end: End, low: float) -> None:
     """A number plate with something on it.
 
     Args:
-        form: to put it on.
         end: where.
         low: height of its lower edge in metres.
     """
@@ -241,7 +235,6 @@ def add_mirrors(form: Form, x: float, y: float, low: float, size: tuple[float, f
     """A pair of mirrors; they stick out of the vehicle's size.
 
     Args:
-        form: to put them on.
         x: of their middle.
         y: where they begin.
         low: height of their lower edge.
@@ -265,7 +258,6 @@ def add_lamps(
     """All lamps of a vehicle with four wheels or more.
 
     Args:
-        form: to put them on.
         front: face with head lamps and indicators.
         rear: face with brake, reversing lamps and indicators.
         head: inner and outer edge of head lamps as shares of the face's half width, and their heights.
@@ -297,7 +289,6 @@ def add_far_lamps(
     """The same as flat pieces, for what is far away.
 
     Args:
-        form: to put them on.
         front: face with head lamps and indicators.
         rear: face with brake, reversing lamps and indicators.
         head: heights of the head lamps.
@@ -321,7 +312,6 @@ def add_side_chequers(form: Form, quad: Floats, columns: int, rows: int, dark: P
     """Squares of two paints in turn on both sides, as emergency vehicles have them.
 
     Args:
-        form: to put them on.
         quad: (4, 3) corners on the left side.
         columns: along it.
         rows: above each other.
@@ -340,7 +330,6 @@ def add_face_chequers(form: Form, quad: Floats, columns: int, rows: int, dark: P
     """The same on one face, such as a bonnet or a rear door.
 
     Args:
-        form: to put them on.
         quad: (4, 3) corners, counter-clockwise seen from outside.
         columns: along it.
         rows: above each other.
@@ -414,7 +403,6 @@ def add_underside(form: Form, rear: float, front: float, half: float, low: float
     """The dark block between the wheels, so that nobody looks through the arches.
 
     Args:
-        form: to put it on.
         rear: x where it begins.
         front: x where it ends.
         half: half its width.
@@ -431,19 +419,15 @@ def add_cabin(
     roof: tuple[float, float, float],
     halves: tuple[float, float],
     panes: Sequence[tuple[float, float]],
-    *,
-    rear_pane: bool = True,
 ) -> None:
     """The upper part of a car, with windscreen, side and rear windows.
 
     Args:
-        form: to put it on.
         paint: of pillars and roof.
         foot: x of the rear and its height, x of the front and its height, at the lower edge.
         roof: x of the rear, x of the front, and height.
         halves: half widths at the lower edge and at the roof.
         panes: where side windows begin and end, as shares of its length from the front.
-        rear_pane: whether it has a rear window.
     """
     rear, rear_low, front, front_low = foot
     roof_rear, roof_front, top = roof
@@ -464,9 +448,8 @@ def add_cabin(
     screen = np.array([low[1], low[2], high[2], high[1]])
     form.add(patch(screen, window(0.02, 0.98, 0.02, 0.98), 0.006), INK)
     form.add(patch(screen, [(0.05, 0.05), (0.95, 0.05), (0.93, 0.95), (0.07, 0.95)], 0.014), GLASS)
-    if rear_pane:
-        back = np.array([low[3], low[0], high[0], high[3]])
-        form.add(patch(back, [(0.08, 0.22), (0.92, 0.22), (0.9, 0.92), (0.1, 0.92)]), GLASS)
+    back = np.array([low[3], low[0], high[0], high[3]])
+    form.add(patch(back, [(0.08, 0.22), (0.92, 0.22), (0.9, 0.92), (0.1, 0.92)]), GLASS)
     side = np.array([low[2], low[3], high[3], high[2]])
     # Frames between side windows are black, as on most cars; the others have the colour of the body.
     add_mirrored_patch(form, side, window(panes[0][0] + 0.02, panes[-1][1] - 0.02, 0.06, 0.92), INK, 0.006)
@@ -507,7 +490,6 @@ def add_door_seams(
     """Gaps around doors on both sides, not so dark that pixels of them look like dirt from afar.
 
     Args:
-        form: to put them on.
         paint: of the body.
         places: x of each.
         half: half the width at the shoulders.
@@ -532,7 +514,6 @@ def add_side_windows(
     """Upright windows on both sides, in a black band.
 
     Args:
-        form: to put them on.
         y: of the sides.
         spans: x of the front and the rear of each.
         low: height of their lower edges.
@@ -567,7 +548,6 @@ def add_windscreen(
     """A windscreen across the front, in a black surround that sets it off from any paint.
 
     Args:
-        form: to put it on.
         low: x, half width and z of its lower edge.
         high: of its upper edge.
         rim: share of it that is frame.

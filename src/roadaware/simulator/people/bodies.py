@@ -432,10 +432,6 @@ def build_body_mesh(actor: Actor, frame: int, coarse: bool = False, *, bare: boo
 def prepare_poses(actors: Sequence[Actor], frame: int) -> None:
     """Work out the poses of several people at once, which `build_body_mesh` and `compute_joints` then find done.
 
-    Args:
-        actors: people and riders.
-        frame: of the scene.
-
     Raises:
         UsageError: one of them is not in the scene in this frame.
     """
@@ -447,10 +443,6 @@ def compute_joints(actor: Actor, frame: int) -> Floats:
     """(17, 3) world coordinates in metres: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles.
 
     Of pairs the left one comes first.
-
-    Args:
-        actor: who.
-        frame: of the scene.
 
     Raises:
         UsageError: the actor is not in the scene in this frame.
@@ -637,10 +629,6 @@ _TOP_NAMES = {
 
 def describe_appearance(actor: Actor, frame: int) -> dict[str, str]:
     """Visible attributes of a person; keys that do not apply are left out.
-
-    Args:
-        actor: who.
-        frame: of the scene.
 
     Returns:
         pose, age, top, and where they apply bottom, hat, bag, vest, holds and looks (left or right, from

@@ -113,16 +113,7 @@ SPACING_M = 12.0
 def add_road_ground(
     pile: Pile, layout: Layout, road: Road, track: Track, palette: Palette, span: tuple[float, float]
 ) -> None:
-    """The ground of a stretch of road.
-
-    Args:
-        pile: gets it.
-        layout: it lies in.
-        road: of the layout.
-        track: the road's line.
-        palette: of the town.
-        span: start and end along the road.
-    """
+    """The ground of a stretch of road."""
     piece = track.cut(*span, SPACING_M)
     half = road.half_width_m
     pile.flat(strip(piece, -half, half), 0.0, palette.asphalt)
@@ -167,28 +158,14 @@ def _lay_build_outs(pile: Pile, lane: Lane, road: Road, palette: Palette, span: 
 
 
 def add_junction_ground(pile: Pile, layout: Layout, junction: Junction, palette: Palette) -> None:
-    """The ground of a junction and of the pavements round its corners.
-
-    Args:
-        pile: gets it.
-        layout: it lies in.
-        junction: of the layout.
-        palette: of the town.
-    """
+    """The ground of a junction and of the pavements round its corners."""
     pile.flat(triangulate_polygon(junction.outline), 0.0, palette.asphalt)
     for kerb, width in junction_kerbs(layout, junction):
         _lay_pavement(pile, kerb, -1, width, palette)
 
 
 def add_terrain(pile: Pile, palette: Palette, place: tuple[float, float], far_m: float) -> None:
-    """The ground below everything.
-
-    Args:
-        pile: gets it.
-        palette: of the town.
-        place: its middle.
-        far_m: how far it reaches.
-    """
+    """The ground below everything."""
     x, y = place
     for a, b in ((-1, -1), (0, -1), (-1, 0), (0, 0)):
         low = np.array([x + a * far_m, y + b * far_m])
@@ -495,11 +472,7 @@ _PLATE = {
 
 
 def compute_lamp_position(prop: Prop) -> tuple[float, float, float]:
-    """(x, y, z) of the lamp of a lamp post in the world.
-
-    Args:
-        prop: a lamp post.
-    """
+    """(x, y, z) of the lamp of a lamp post in the world."""
     arm, _, high = prop.size_m
     x, y = prop.position
     return (x + arm * float(np.cos(prop.heading)), y + arm * float(np.sin(prop.heading)), high + KERB_M - 0.1)
@@ -642,12 +615,7 @@ def build_bin(prop: Prop, fine: bool) -> Pile:
 
 
 def build_bollard(prop: Prop, fine: bool) -> Pile:
-    """A bollard with a pale band.
-
-    Args:
-        prop: its size.
-        fine: whether it is round.
-    """
+    """A bollard with a pale band."""
     pile, radius, high = Pile(), prop.size_m[0] / 2, prop.size_m[2] + KERB_M
     coat = BLACK._replace(semantic=Semantic.POLE)
     pile.prism((0.0, 0.0), (radius, radius * 0.9), KERB_M, high, coat, 7 if fine else 4, top=True)

@@ -96,11 +96,7 @@ def _tooth(tip: tuple[float, float], base: tuple[float, float], width: float) ->
 
 @cache
 def build_arrow_symbol(turn: Turn) -> Floats:
-    """(n, 4, 2) an arrow, 4 m long.
-
-    Args:
-        turn: where it leads.
-    """
+    """(n, 4, 2) an arrow, 4 m long."""
     if turn == "straight":
         return np.concatenate([bar(2.6, 0.16, -0.7), _tooth((2.0, 0.0), (0.6, 0.0), 0.7)])
     side = 1.0 if turn == "left" else -1.0
@@ -151,11 +147,7 @@ def dashes_across(width: float, mark: float, gap: float, thick: float) -> Floats
 
 @cache
 def teeth_across(width: float) -> Floats:
-    """(n, 4, 2) triangles across a lane that point at those who give way.
-
-    Args:
-        width: of the lane.
-    """
+    """(n, 4, 2) triangles across a lane that point at those who give way."""
     n = max(1, int(width / 0.75))
     lefts = (np.arange(n) - (n - 1) / 2) * 0.75
     return np.concatenate([_tooth((-0.35, float(left)), (0.35, float(left)), 0.5) for left in lefts])
@@ -239,11 +231,7 @@ class Coat(NamedTuple):
     glow: float = 0.0
 
     def shaded(self, share: float) -> Coat:
-        """The same, darker or brighter.
-
-        Args:
-            share: of its light.
-        """
+        """The same, darker or brighter."""
         red, green, blue = (min(1.0, part * share) for part in self.colour)
         return self._replace(colour=(red, green, blue))
 
@@ -593,11 +581,7 @@ class Regions:
 
 
 def build_ground_patches(layout: Layout) -> list[Patch]:
-    """All pieces of the ground of a layout.
-
-    Args:
-        layout: a town.
-    """
+    """All pieces of the ground of a layout."""
     found: list[Patch] = []
     for road in layout.roads:
         band = build_track(road.line.points).cut(0.0, road.line.length, 10.0)
@@ -617,12 +601,7 @@ def build_ground_patches(layout: Layout) -> list[Patch]:
 
 
 def crossing_triangles(crossing: Crossing, road: Road) -> Floats:
-    """(t, 3, 2) the area of a crossing, from kerb to kerb.
-
-    Args:
-        crossing: of it.
-        road: it lies on.
-    """
+    """(t, 3, 2) the area of a crossing, from kerb to kerb."""
     half = crossing.width_m / 2
     piece = build_track(road.line.points).cut(crossing.s_m - half, crossing.s_m + half)
     return split_quads(strip(piece, -road.half_width_m, road.half_width_m))
@@ -647,21 +626,12 @@ def _lane_patches(lane: Lane, road: Road) -> list[Patch]:
 
 
 def lateral_offset(lane: Lane, road: Road) -> float:
-    """How far left of the road's line the middle of a lane lies, in metres.
-
-    Args:
-        lane: of the road.
-        road: it belongs to.
-    """
+    """How far left of the road's line the middle of a lane lies, in metres."""
     return float(road.line.project(lane.line.at(np.array([lane.line.length / 2])))[1][0])
 
 
 def build_outs(lane: Lane) -> list[Floats]:
-    """(1, 4, 2) each: the pieces of pavement before and after a row of parking bays.
-
-    Args:
-        lane: the row.
-    """
+    """(1, 4, 2) each: the pieces of pavement before and after a row of parking bays."""
     half, length = lane.width_m / 2, lane.line.length
     found = []
     for start, end in ((-BUILD_OUT_M, 0.0), (length, length + BUILD_OUT_M)):
@@ -722,11 +692,7 @@ class Rules:
 
 
 def build_rules(layout: Layout) -> Rules:
-    """The rules of a layout.
-
-    Args:
-        layout: a town.
-    """
+    """The rules of a layout."""
     crossings: dict[int, list[Crossing]] = {road.number: [] for road in layout.roads}
     for crossing in layout.crossings:
         crossings[crossing.road].append(crossing)

@@ -662,12 +662,7 @@ def _on(centre: Floats, arm: Arm, along: float, left: float) -> Floats:
 
 
 def junction_kerbs(layout: Layout, junction: Junction) -> list[tuple[Track, float]]:
-    """The kerbs of a junction between its arms, each with the width of the pavement to its right.
-
-    Args:
-        layout: it lies in.
-        junction: one of its.
-    """
+    """The kerbs of a junction between its arms, each with the width of the pavement to its right."""
     numbers = {layout.lanes[way.start].road for way in junction.connectors}
     numbers |= {layout.lanes[way.end].road for way in junction.connectors}
     roads = [layout.roads[number] for number in sorted(numbers)]
@@ -713,14 +708,7 @@ def stop_distance(street: Street, node: int) -> float:
 def add_crossings(
     streets: list[Street], signalled: list[bool], config: SceneConfig, rng: np.random.Generator
 ) -> None:
-    """Put crossings on streets: on the arms of junctions with lights, and along the way.
-
-    Args:
-        streets: of the town.
-        signalled: which junctions have traffic lights.
-        config: how many crossings there are.
-        rng: of the town.
-    """
+    """Put crossings on streets: on the arms of junctions with lights, and along the way."""
     for street in streets:
         for node, at_start in ((street.start_node, True), (street.end_node, False)):
             if node >= 0 and rng.random() < (0.85 if signalled[node] else 0.15):
@@ -760,12 +748,7 @@ def _ensure(streets: list[Street], rng: np.random.Generator) -> None:
 
 
 def add_bus_stops(street: Street, rng: np.random.Generator) -> None:
-    """Put bus stops on a street of the way, one on a side at most.
-
-    Args:
-        street: with its crossings.
-        rng: of the town.
-    """
+    """Put bus stops on a street of the way, one on a side at most."""
     if not street.on_route:
         return
     for side in (1, -1):
@@ -782,12 +765,7 @@ def add_bus_stops(street: Street, rng: np.random.Generator) -> None:
 
 
 def add_parking_bays(street: Street, rng: np.random.Generator) -> None:
-    """Put rows of parking bays on a street that has room for them.
-
-    Args:
-        street: with its crossings and bus stops.
-        rng: of the town.
-    """
+    """Put rows of parking bays on a street that has room for them."""
     if not street.profile.parking:
         return
     for side in (1, -1):

@@ -88,12 +88,7 @@ def _road_s(brush: Brush, lane: Lane, s: float) -> float:
 
 
 def draw_stop_line(brush: Brush, lane: Lane) -> None:
-    """The line where one stops or gives way before a junction, and an arrow where there are several lanes.
-
-    Args:
-        brush: of a stretch.
-        lane: on it.
-    """
+    """The line where one stops or gives way before a junction, and an arrow where there are several lanes."""
     if lane.number not in brush.rules.stops:
         return
     at, lit = brush.rules.stops[lane.number]
@@ -115,12 +110,7 @@ def draw_stop_line(brush: Brush, lane: Lane) -> None:
 
 
 def draw_lane_symbols(brush: Brush, lane: Lane) -> None:
-    """Words on bus lanes and bicycles on cycle lanes, again and again.
-
-    Args:
-        brush: of a stretch.
-        lane: on it.
-    """
+    """Words on bus lanes and bicycles on cycle lanes, again and again."""
     if lane.kind not in ("bus", "cycle"):
         return
     shape = build_word_symbol("BUS", 2.3, 4.2) if lane.kind == "bus" else build_bicycle_symbol()
@@ -131,12 +121,7 @@ def draw_lane_symbols(brush: Brush, lane: Lane) -> None:
 
 
 def draw_parking_bays(brush: Brush, lane: Lane) -> None:
-    """The boxes of a row of parking bays.
-
-    Args:
-        brush: of a stretch.
-        lane: the row.
-    """
+    """The boxes of a row of parking bays."""
     ends = sorted(_road_s(brush, lane, s) for s in (0.0, lane.line.length))
     left = lateral_offset(lane, brush.road)
     inner = left - lane.side * lane.width_m / 2
@@ -176,12 +161,7 @@ def draw_bus_stops(brush: Brush, lane: Lane) -> None:
 
 
 def draw_crossing(brush: Brush, crossing: Crossing) -> None:
-    """Stripes or studs, the lines before them, and the rough paving at the kerbs.
-
-    Args:
-        brush: of the stretch it lies on.
-        crossing: of the road.
-    """
+    """Stripes or studs, the lines before them, and the rough paving at the kerbs."""
     half, wide = brush.road.half_width_m, crossing.width_m / 2
     piece = brush.track.cut(crossing.s_m - wide, crossing.s_m + wide)
     if crossing.kind == "zebra":
@@ -221,11 +201,7 @@ def _across(brush: Brush, s: float, shape: Floats) -> None:
 
 
 def draw_road_markings(brush: Brush) -> None:
-    """Everything that is painted on a stretch of road.
-
-    Args:
-        brush: of the stretch.
-    """
+    """Everything that is painted on a stretch of road."""
     # Lines along the road: in its middle, between lanes and at the kerbs.
     road, palette = brush.road, brush.palette
     lanes = [brush.layout.lanes[number] for number in road.lanes]
@@ -276,11 +252,7 @@ _PARTS = 6
 
 
 def wire_spans(layout: Layout) -> list[tuple[Floats, Soup]]:
-    """The wires of a town: the (2,) middle and the triangles of each, which hang from posts near each other.
-
-    Args:
-        layout: of the town, with what stands there.
-    """
+    """The wires of a town: the (2,) middle and the triangles of each, which hang from posts near each other."""
     heads = np.array(
         [compute_lamp_position(prop) for prop in layout.props if prop.kind == "lamp_post"]
     ).reshape(-1, 3)
@@ -460,10 +432,6 @@ def collect_street_lamps(layout: Layout, conditions: Conditions) -> Floats:
     """(n, 4) x, y, z and intensity of the street lamps that are lit; none by day.
 
     The same lamps glow in the triangles of `Town`: they are for those who need lamps that they do not see.
-
-    Args:
-        layout: of the town.
-        conditions: of the scene.
     """
     if conditions.time == "day":
         return np.zeros((0, 4))
@@ -498,13 +466,7 @@ def _chunks(layout: Layout) -> list[Chunk]:
 
 
 def add_props(layout: Layout, config: SceneConfig, rng: np.random.Generator) -> Layout:
-    """A layout with everything that stands beside its roads.
-
-    Args:
-        layout: without props.
-        config: height of buildings and greenery.
-        rng: of the town.
-    """
+    """A layout with everything that stands beside its roads."""
     regions = Regions(layout)
     where = config.surroundings
     props = generate_kerbside_props(layout, where, regions, rng)
@@ -631,10 +593,6 @@ def make_layout(config: SceneConfig, rng: np.random.Generator) -> Layout:
     place where it should start. Junctions without traffic lights have `stops` for the lanes that give way
     alone. Traffic lights of a junction form one group for each pair of opposite arms and one for the
     walkers of all its arms; those of a crossing one for vehicles and one for walkers.
-
-    Args:
-        config: of the scene.
-        rng: draws everything.
     """
     # Streets and junctions, through each other.
     pavement = float(rng.uniform(2.3, 3.3))

@@ -86,12 +86,7 @@ class Spawner:
         return lane.kind == "vehicle", bus, cycle
 
     def wanted(self, x: float, y: float) -> int:
-        """How many vehicles should be about.
-
-        Args:
-            x: of the own vehicle.
-            y: of the own vehicle.
-        """
+        """How many vehicles should be about."""
         near = np.hypot(self.places[:, 2] - x, self.places[:, 3] - y) < AROUND_M
         cars = self.places[near & (self.places[:, 5] > 0)]
         # Two directions of one road count once.
@@ -197,12 +192,7 @@ class Spawner:
         return vehicle
 
     def fits(self, vehicle: Vehicle, vehicles: Sequence[Vehicle]) -> bool:
-        """Whether nobody is too near; who follows somebody starts no faster than it could stop.
-
-        Args:
-            vehicle: that would come.
-            vehicles: that are there.
-        """
+        """Whether nobody is too near; who follows somebody starts no faster than it could stop."""
         c, s = float(np.cos(vehicle.heading)), float(np.sin(vehicle.heading))
         if free_m(vehicle, self.things) < 3.0:
             return False
@@ -247,12 +237,7 @@ def compute_approach_speed(free: float) -> float:
 
 
 def is_gone(vehicle: Vehicle, ego: Vehicle) -> bool:
-    """Whether a vehicle has left the scene.
-
-    Args:
-        vehicle: that moves.
-        ego: the own vehicle.
-    """
+    """Whether a vehicle has left the scene."""
     away = float(np.hypot(vehicle.x - ego.x, vehicle.y - ego.y))
     over = vehicle.rear - vehicle.path.end
     return away > GONE_M or (over > -1.0 and away > 60.0) or over > 60.0
@@ -491,11 +476,7 @@ class Cast:
             self.vehicles.append(vehicle)
 
     def renew(self, frame: int) -> list[Vehicle]:
-        """Take away who is far, let others come; returns who went.
-
-        Args:
-            frame: now.
-        """
+        """Take away who is far, let others come; returns who went."""
         gone = [v for v in self.vehicles[1:] if is_gone(v, self.ego)]
         if gone:
             self.vehicles = [v for v in self.vehicles if v not in gone]
@@ -507,12 +488,7 @@ class Cast:
         return gone
 
     def see_parked(self, frame: int, time_s: float) -> None:
-        """Note which parked vehicles are near, and let one leave now and then.
-
-        Args:
-            frame: now.
-            time_s: now.
-        """
+        """Note which parked vehicles are near, and let one leave now and then."""
         c, s = np.cos(self.ego.heading), np.sin(self.ego.heading)
         waiting = sum(v.hold == "kerb" for v in self.vehicles)
         most = AT_ONCE - waiting if self.config.behaviour.vehicles > 0 else 0
@@ -565,11 +541,7 @@ class Cast:
 
 
 def start_m(lane: Lane) -> float:
-    """Metres along its first lane at which the middle of the own vehicle starts.
-
-    Args:
-        lane: its first.
-    """
+    """Metres along its first lane at which the middle of the own vehicle starts."""
     return min(START_M, 0.3 * lane.line.length) + 1.3
 
 

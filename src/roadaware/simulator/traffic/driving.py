@@ -254,12 +254,7 @@ class Rules:
         self.crossings = {c.number: c for c in zebras.crossings}
 
     def coming(self, vehicles: Sequence[Vehicle], time_s: float) -> Coming:
-        """Vehicles that approach each junction and are not stopped by a light.
-
-        Args:
-            vehicles: that move.
-            time_s: now.
-        """
+        """Vehicles that approach each junction and are not stopped by a light."""
         found: Coming = {}
         for vehicle in vehicles:
             junctions = (e for e in vehicle.path.events if e.kind == "junction")
@@ -382,13 +377,7 @@ def stopping_acceleration(vehicle: Vehicle, gap: float) -> float:
 
 
 def find_blocker_beyond(vehicle: Vehicle, event: Event, others: Sequence[Vehicle]) -> Vehicle | None:
-    """Who stands right behind a junction, so that one could not leave it again; None where nobody does.
-
-    Args:
-        vehicle: that drives.
-        event: the line of the junction.
-        others: all vehicles.
-    """
+    """Who stands right behind a junction, so that one could not leave it again; None where nobody does."""
     end = vehicle.path.legs[event.leg].end
     x, y, heading = vehicle.path.at(end + 0.5 * vehicle.length + 1.5)
     c, s = float(np.cos(heading)), float(np.sin(heading))

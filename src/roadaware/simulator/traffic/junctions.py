@@ -86,30 +86,16 @@ class Junctions:
         return float(s[i[0]]), float(s[i[-1]]), float(t[j[0]]), float(t[j[-1]])
 
     def holds(self, vehicle: Vehicle, node: int) -> bool:
-        """Whether a vehicle may drive through.
-
-        Args:
-            vehicle: that asks.
-            node: number of the junction.
-        """
+        """Whether a vehicle may drive through."""
         return any(hold.vehicle is vehicle for hold in self.held[node])
 
     def release(self, gone: Sequence[Vehicle]) -> None:
-        """Let others in where vehicles have left.
-
-        Args:
-            gone: vehicles that are no longer there.
-        """
+        """Let others in where vehicles have left."""
         for holds in self.held.values():
             holds[:] = [h for h in holds if h.vehicle.rear < h.leg.end + 0.5 and h.vehicle not in gone]
 
     def rank(self, vehicle: Vehicle, event: Event) -> int:
-        """Priority: higher goes first.
-
-        Args:
-            vehicle: on its way to the junction.
-            event: its line.
-        """
+        """Priority: higher goes first."""
         leg = vehicle.path.legs[event.leg]
         far = leg.turn == self.net.inwards
         if vehicle.beacon:
@@ -135,11 +121,7 @@ class Junctions:
         return True
 
     def inside(self, vehicle: Vehicle) -> Hold | None:
-        """The hold of a vehicle that waits inside a junction, or is on its way to there.
-
-        Args:
-            vehicle: that drives.
-        """
+        """The hold of a vehicle that waits inside a junction, or is on its way to there."""
         holds = (hold for each in self.held.values() for hold in each)
         return next((hold for hold in holds if hold.vehicle is vehicle and np.isfinite(hold.until)), None)
 
@@ -499,12 +481,7 @@ class Zebras:
         return self._must(vehicle, crossing, strip, gap) or self._will(vehicle, strip, gap)
 
     def find_causes(self, vehicle: Vehicle, crossing: Crossing) -> Floats:
-        """(k, 2) places of those for whom a driver stops at a zebra crossing; decides nothing.
-
-        Args:
-            vehicle: that comes.
-            crossing: that it comes to.
-        """
+        """(k, 2) places of those for whom a driver stops at a zebra crossing; decides nothing."""
         strip = self.strips.get(crossing.number)
         if strip is None:
             return np.zeros((0, 2))

@@ -124,11 +124,7 @@ def simulate(
 
 
 def compute_start_position(layout: Layout) -> float:
-    """Metres along the planned way at which the bumper of the own vehicle starts.
-
-    Args:
-        layout: with a route.
-    """
+    """Metres along the planned way at which the bumper of the own vehicle starts."""
     return start_m(layout.lanes[layout.route[0]]) + EGO_SIZE_M[0] / 2
 
 
@@ -404,12 +400,7 @@ def move_vehicle(vehicle: Vehicle, wanted: float, dt: float) -> None:
 
 
 def to_berth(vehicle: Vehicle, time_s: float) -> float:
-    """m/s2 of one who stops beyond a bay to back into it.
-
-    Args:
-        vehicle: that drives.
-        time_s: now.
-    """
+    """m/s2 of one who stops beyond a bay to back into it."""
     if vehicle.berth is None or vehicle.hold:
         return float(np.inf)
     gap = vehicle.berth.stop_s - vehicle.s

@@ -44,12 +44,7 @@ def compute_berth(vehicle: Vehicle, bay: tuple[float, float]) -> Berth:
 
 
 def find_bays_beside(layout: Layout, lane: Lane) -> list[tuple[float, float]]:
-    """Bays beside a lane that one can back into, metres along and to the left of it.
-
-    Args:
-        layout: roads.
-        lane: of vehicles.
-    """
+    """Bays beside a lane that one can back into, metres along and to the left of it."""
     found: list[tuple[float, float]] = []
     for number in layout.roads[lane.road].lanes:
         row = layout.lanes[number]
@@ -61,11 +56,7 @@ def find_bays_beside(layout: Layout, lane: Lane) -> list[tuple[float, float]]:
 
 
 def compute_bay_centres(row: Lane) -> Floats:
-    """(k, 2) the middles of the bays of a row.
-
-    Args:
-        row: of parking bays.
-    """
+    """(k, 2) the middles of the bays of a row."""
     n = max(round(row.line.length / BAY_M), 1)
     found: Floats = row.line.at((np.arange(n) + 0.5) * row.line.length / n)
     return found

@@ -47,11 +47,7 @@ FACTS = ("turning", "shifting", "overtaking", "signals", "braking")
 
 
 def needs_head_lamps(conditions: Conditions) -> bool:
-    """Whether vehicles drive with head lamps.
-
-    Args:
-        conditions: light and weather.
-    """
+    """Whether vehicles drive with head lamps."""
     return conditions.time != "day" or conditions.weather in ("rain", "snow")
 
 
@@ -130,12 +126,7 @@ class Recorder:
         self.head = Lamp.HEAD if needs_head_lamps(conditions) else Lamp(0)
 
     def write(self, vehicle: Vehicle, time_s: float) -> None:
-        """Write down one vehicle in one frame.
-
-        Args:
-            vehicle: that moves.
-            time_s: now.
-        """
+        """Write down one vehicle in one frame."""
         cyclist = vehicle.kind == "Cyc"
         inwards = self.net.inwards
         signals = (
@@ -188,11 +179,7 @@ class Recorder:
 
 
 def find_next_turn(vehicle: Vehicle) -> int | None:
-    """Where a driver means to go at the junction it is in, or at the next one within `PLANS_M`; None where there is none.
-
-    Args:
-        vehicle: that drives.
-    """
+    """Where a driver means to go at the junction it is in, or at the next one within `PLANS_M`; None where there is none."""
     for leg in vehicle.path.legs[vehicle.leg :]:
         if leg.start - vehicle.front > PLANS_M:
             return None

@@ -334,11 +334,7 @@ class Net:
         return None
 
     def outside_m(self, lane: Lane) -> float:
-        """Metres of lanes of the same direction between a lane and the kerb or parking bays.
-
-        Args:
-            lane: of a road.
-        """
+        """Metres of lanes of the same direction between a lane and the kerb or parking bays."""
         others = [self.layout.lanes[number] for number in self.layout.roads[lane.road].lanes]
         return sum(
             other.width_m

@@ -181,12 +181,7 @@ class Held:
 
 
 def select_labelled_rows(episode: Episode, seen: Seen) -> Seen:
-    """The rows of what gets a box: near, seen well enough, and active, a corner case, or a lit face.
-
-    Args:
-        episode: the scene.
-        seen: all rows.
-    """
+    """The rows of what gets a box: near, seen well enough, and active, a corner case, or a lit face."""
     wanted = np.array(
         [_is_labelled(episode, actor) for actor in episode.actors] + [True] * len(episode.signals)
     )
@@ -214,12 +209,7 @@ def _is_labelled(episode: Episode, actor: Actor) -> bool:
 
 
 def collect_boxed_actors(episode: Episode, seen: Seen) -> list[Held]:
-    """Class of each actor with boxes, in the order of their numbers.
-
-    Args:
-        episode: the scene.
-        seen: rows with a box.
-    """
+    """Class of each actor with boxes, in the order of their numbers."""
     found = []
     for number in np.unique(seen.instance[seen.instance < len(episode.actors)]).tolist():
         actor = episode.actors[number]
@@ -316,10 +306,6 @@ def is_looking(actor: Actor, view: View) -> Bools:
     """(n,) whether somebody looks out for traffic, in each of their rows.
 
     Where their behaviour does not tell: whether their face points at the own vehicle.
-
-    Args:
-        actor: who.
-        view: of them.
     """
     to_us = np.arctan2(-view.sight[:, 1], -view.sight[:, 0])
     turned = (actor.heading + actor.gaze - to_us + np.pi) % (2 * np.pi) - np.pi
@@ -331,13 +317,7 @@ def is_looking(actor: Actor, view: View) -> Bools:
 
 
 def build_agent_labels(episode: Episode, seen: Seen, held: list[Held]) -> pl.DataFrame:
-    """(box, kind, label) of the class of every actor.
-
-    Args:
-        episode: the scene.
-        seen: rows with a box.
-        held: what the actors are.
-    """
+    """(box, kind, label) of the class of every actor."""
     parts = [
         label_rows(each.rows, "agent", AGENTS.index(each.actor.kind))
         for each in held
@@ -357,25 +337,13 @@ def build_agent_labels(episode: Episode, seen: Seen, held: list[Held]) -> pl.Dat
 
 
 def is_relevant_signal(episode: Episode, signal: Signal) -> bool:
-    """Whether a light is for the own vehicle's lane, or one that it will take.
-
-    Args:
-        episode: the scene.
-        signal: of it.
-    """
+    """Whether a light is for the own vehicle's lane, or one that it will take."""
     route = {*episode.layout.route, *np.unique(episode.ego.lane).tolist()}
     return not signal.for_walkers and bool(route & set(signal.lanes))
 
 
 def build_road_labels(episode: Episode, seen: Seen, held: list[Held], places: Places) -> pl.DataFrame:
-    """(box, kind, label) of ROAD's actions and locations.
-
-    Args:
-        episode: the scene.
-        seen: rows with a box.
-        held: what the actors are.
-        places: of the scene.
-    """
+    """(box, kind, label) of ROAD's actions and locations."""
     fps = episode.config.camera.fps
     least = max(1, round(_STEADY_S * fps))
     parts = []
@@ -411,11 +379,7 @@ def label_rows(box: Ints, kind: str, label: npt.ArrayLike) -> pl.DataFrame:
 
 
 def concat_labels(parts: list[pl.DataFrame]) -> pl.DataFrame:
-    """Rows of labels below each other.
-
-    Args:
-        parts: any number.
-    """
+    """Rows of labels below each other."""
     schema = {"box": pl.Int64, "kind": pl.String, "label": pl.Int64}
     return pl.concat([pl.DataFrame(schema=schema), *parts])
 
@@ -428,9 +392,6 @@ def count_labels(scenes: Scenes) -> pl.DataFrame:
 
     Boxes have the label themselves; tubes are tracks with such a box, of kinds of whole frames the
     stretches; frames are those that show it.
-
-    Args:
-        scenes: any.
     """
     owned = scenes.boxes.select("box", "video", "frame", *_column(scenes, "tube"))
     text = pl.col("kind").cast(pl.String)

@@ -69,11 +69,7 @@ class Seen:
         return enough
 
     def near(self, height_px: int) -> npt.NDArray[np.bool_]:
-        """(n,) whether somebody is large enough for a box.
-
-        Args:
-            height_px: of the image.
-        """
+        """(n,) whether somebody is large enough for a box."""
         sides = self.full[:, 2:] - self.full[:, :2]
         return np.asarray(sides.max(axis=1, initial=0) >= LEAST_SIDE * height_px, dtype=np.bool_)
 
@@ -206,11 +202,6 @@ def compute_projected_boxes(camera: Camera, soups: Sequence[Soup], count: int) -
     """(n, 9) x1, y1, x2, y2 of each instance's shape and of its pixels in the image, and their number.
 
     Zeros for those not before the camera.
-
-    Args:
-        camera: that looks.
-        soups: triangles marked by instance.
-        count: number of instances.
     """
     corners = np.concatenate([soup.corners[soup.instance > 0] for soup in soups])
     instance = np.concatenate([soup.instance[soup.instance > 0] for soup in soups])
@@ -232,11 +223,7 @@ def compute_projected_boxes(camera: Camera, soups: Sequence[Soup], count: int) -
 
 
 def get_camera_parameters(camera: Camera) -> tuple[Floats, Floats]:
-    """(3, 4) from the world to the camera, and (4,) focal lengths and the middle in pixels.
-
-    Args:
-        camera: that looks.
-    """
+    """(3, 4) from the world to the camera, and (4,) focal lengths and the middle in pixels."""
     lens = np.array([camera.intrinsics[k] for k in ((0, 0), (1, 1), (0, 2), (1, 2))])
     return np.ascontiguousarray(camera.camera_SE3_world[:3]), lens
 
@@ -266,12 +253,7 @@ def simulate_block_view(episode: Episode, *, joints: bool = True) -> Seen:
 
 
 def build_block_soup(episode: Episode, frame: int) -> Soup:
-    """The blocks of all that is near in a frame.
-
-    Args:
-        episode: the scene.
-        frame: of the scene.
-    """
+    """The blocks of all that is near in a frame."""
     eye = episode.ego.position[frame]
     held: list[tuple[int, Floats32]] = []
     for actor in episode.actors:
@@ -301,12 +283,7 @@ def _block(size: tuple[float, float, float], position: npt.ArrayLike, heading: f
 
 
 def render_triangle_ids(camera: Camera, soup: Soup) -> Ints32:
-    """(h, w) int32 whose triangle is nearest in each pixel, 0 for none.
-
-    Args:
-        camera: that looks.
-        soup: triangles marked by instance.
-    """
+    """(h, w) int32 whose triangle is nearest in each pixel, 0 for none."""
     size = (camera.height_px, camera.width_px)
     mask, inverse = np.zeros(size, np.int32), np.zeros(size, np.float32)
     pose, lens = get_camera_parameters(camera)

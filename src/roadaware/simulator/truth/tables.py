@@ -55,9 +55,6 @@ def build_crowd_labels(held: list[Held]) -> pl.DataFrame:
 
     Facts that are called like an official action, such as `holding flag`, are labels too; those that say
     so, such as `action:holding flag`, stand for all that somebody does, whatever else the pose may show.
-
-    Args:
-        held: what the actors are.
     """
     parts = []
     shown = np.full(len(Pose), -1, dtype=np.int64)
@@ -372,11 +369,7 @@ class Sweep:
 
 
 def ego_poses(ego: Ego) -> npt.NDArray[np.float32]:
-    """(F, 16) poses of the own vehicle in the world, row by row.
-
-    Args:
-        ego: the own vehicle.
-    """
+    """(F, 16) poses of the own vehicle in the world, row by row."""
     poses = np.tile(np.eye(4), (len(ego.heading), 1, 1))
     c, s = np.cos(ego.heading), np.sin(ego.heading)
     poses[:, 0, 0], poses[:, 0, 1], poses[:, 1, 0], poses[:, 1, 1] = c, -s, s, c
@@ -385,11 +378,7 @@ def ego_poses(ego: Ego) -> npt.NDArray[np.float32]:
 
 
 def ego_SE3_camera(episode: Episode) -> Floats:  # noqa: N802, the project's way to name transforms
-    """(4, 4) pose of the camera in the vehicle, without its tremor.
-
-    Args:
-        episode: the scene.
-    """
+    """(4, 4) pose of the camera in the vehicle, without its tremor."""
     zero = np.zeros(1)
     whole = np.zeros(1, dtype=np.int64)
     # The tremor belongs to the pose of each frame, not to how the camera is mounted.
@@ -399,11 +388,7 @@ def ego_SE3_camera(episode: Episode) -> Floats:  # noqa: N802, the project's way
 
 
 def build_sensors_table(episode: Episode) -> pl.DataFrame:
-    """The `sensors` table of a scene.
-
-    Args:
-        episode: the scene.
-    """
+    """The `sensors` table of a scene."""
     lidar = episode.config.lidar
     rows: list[dict[str, Any]] = [
         {
@@ -430,12 +415,7 @@ def build_sensors_table(episode: Episode) -> pl.DataFrame:
 
 
 def build_sweeps_table(episode: Episode, sweeps: Sequence[Sweep]) -> pl.DataFrame:
-    """The `sweeps` table of a scene.
-
-    Args:
-        episode: the scene.
-        sweeps: that were taken.
-    """
+    """The `sweeps` table of a scene."""
     frame = np.array([each.frame for each in sweeps], dtype=np.int64)
     poses = ego_poses(episode.ego)[frame]
     return pl.DataFrame(
@@ -545,9 +525,6 @@ def _videos(episode: Episode, files: Mapping[str, str]) -> pl.DataFrame:
 
 def assign_split(name: str) -> str:
     """The split of a scene, by the number that its name ends with: of five, three for training.
-
-    Args:
-        name: of the scene.
 
     >>> [assign_split(f"road-{number:04d}") for number in range(5)]
     ['train', 'test', 'train', 'val', 'train']

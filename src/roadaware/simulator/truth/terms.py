@@ -162,12 +162,7 @@ class View:
 
 
 def compute_view(actor: Actor, ego: Ego) -> View:
-    """How the own vehicle has an actor.
-
-    Args:
-        actor: of the scene.
-        ego: the own vehicle.
-    """
+    """How the own vehicle has an actor."""
     frame = np.arange(actor.first, actor.end)
     heading = ego.heading[frame]
     front = np.stack([np.cos(heading), np.sin(heading)], axis=1)
@@ -268,12 +263,7 @@ class Way:
 
 
 def find_ego_lanes(ego: Ego, layout: Layout) -> Way:
-    """Where the own vehicle drives; inside a junction the lane that it points along more.
-
-    Args:
-        ego: the own vehicle.
-        layout: its roads.
-    """
+    """Where the own vehicle drives; inside a junction the lane that it points along more."""
     lane = ego.lane.copy()
     known = np.flatnonzero(lane >= 0)
     route = {layout.lanes[number].road: number for number in layout.route}
@@ -322,11 +312,7 @@ class Places:
         self.regions, self.way = Regions(layout), find_ego_lanes(ego, layout)
 
     def ground(self, actor: Actor) -> Ground:
-        """Ground under an actor in each of its rows.
-
-        Args:
-            actor: of the scene.
-        """
+        """Ground under an actor in each of its rows."""
         place = actor.position[:, :2]
         where = self.regions.at(place)
         lane = np.where(actor.lane >= 0, actor.lane, where.lane)
@@ -347,12 +333,7 @@ class Places:
         return Ground(where, lane, lane_heading, road_heading, left)
 
     def flow(self, view: View, ground: Ground) -> Floats:
-        """(n,) direction of the own vehicle's lane, in radians: that of its road where an actor is on it.
-
-        Args:
-            view: of an actor.
-            ground: below it.
-        """
+        """(n,) direction of the own vehicle's lane, in radians: that of its road where an actor is on it."""
         road = ground.where.road
         on_route = np.isin(road, list(self.way.route))
         parallel = np.abs(np.cos(ground.road_heading - view.heading)) > _PARALLEL
@@ -368,13 +349,7 @@ class Places:
         return found
 
     def locations(self, actor: Actor, view: View, ground: Ground) -> Ints:
-        """(n,) index of the location in each row of an actor, `NOWHERE` where it is off everything.
-
-        Args:
-            actor: of the scene.
-            view: of it.
-            ground: below it.
-        """
+        """(n,) index of the location in each row of an actor, `NOWHERE` where it is off everything."""
         found = np.full(len(actor.heading), NOWHERE, dtype=np.int64)
         for row in range(len(found)):
             name = self._one(actor, view, ground, row)

@@ -68,13 +68,7 @@ class Past:
 
 
 def build_intent_record(walker: Walker, part: dict[str, Floats], past: Past) -> Mind | None:
-    """What somebody wanted, and the time in which one would ask; None where one would not.
-
-    Args:
-        walker: somebody.
-        part: what they did in each frame.
-        past: what else happened.
-    """
+    """What somebody wanted, and the time in which one would ask; None where one would not."""
     person = walker.person
     if walker.aimed is None and person.chance > ASKED_ANYWAY:
         return None
@@ -210,11 +204,7 @@ class Records:
         self._rows.append(np.stack([np.asarray(columns[name], dtype=np.float64) for name in COLUMNS], 1))
 
     def of_each(self, n: int) -> list[dict[str, Floats]]:
-        """For each walker the columns over the frames in which they were about, and `frame`.
-
-        Args:
-            n: walkers.
-        """
+        """For each walker the columns over the frames in which they were about, and `frame`."""
         if not self._who:
             return [{"frame": np.zeros(0)} for _ in range(n)]
         who = np.concatenate(self._who)
@@ -255,16 +245,7 @@ def build_walker_actors(
     config: SceneConfig,
     first_number: int,
 ) -> tuple[Actor, ...]:
-    """Everybody who was about in some frame, then what they push and their dogs.
-
-    Args:
-        walkers: everybody.
-        records: of them.
-        layout: a town.
-        ways: its pavements.
-        config: of the scene.
-        first_number: of the first actor.
-    """
+    """Everybody who was about in some frame, then what they push and their dogs."""
     context = Context(layout, ways, config, config.camera.fps)
     past = Past(records.own, records.own_heading, layout, ways, config)
     parts = records.of_each(len(walkers))
@@ -701,12 +682,7 @@ class Strays:
         self._tracks: list[list[tuple[float, float, float]]] = [[] for _ in self.dogs]
 
     def step(self, frame: int, view: TrafficView) -> None:
-        """Live through one frame.
-
-        Args:
-            frame: of the scene.
-            view: the traffic.
-        """
+        """Live through one frame."""
         self.walkers.step(frame, view)
         people, _ = self.walkers.on_road()
         for k, dog in enumerate(self.dogs):

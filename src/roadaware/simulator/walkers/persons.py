@@ -338,12 +338,7 @@ def build_setting(layout: Layout, ways: Ways, config: SceneConfig, own: Floats) 
 
 
 def set_stage(setting: Setting, rng: np.random.Generator) -> list[Start]:
-    """Place all persons of a scene.
-
-    Args:
-        setting: what staging needs to know.
-        rng: draws everything.
-    """
+    """Place all persons of a scene."""
     layout, ways, config = setting.layout, setting.ways, setting.config
     starts: list[Start] = []
     for band in range(len(ways.bands)):

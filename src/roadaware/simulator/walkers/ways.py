@@ -132,11 +132,7 @@ class Ways:
 
 
 def build_route_line(layout: Layout) -> Line:
-    """The middle of the roads that the own vehicle takes, straight through junctions.
-
-    Args:
-        layout: with a route.
-    """
+    """The middle of the roads that the own vehicle takes, straight through junctions."""
     pieces: list[Floats] = []
     before = -1
     for number in layout.route:
@@ -185,12 +181,7 @@ class Place:
 
 
 def collect_marked_places(layout: Layout, ways: Ways) -> tuple[Place, ...]:
-    """Both sides of all zebra and signalled crossings.
-
-    Args:
-        layout: a town.
-        ways: its pavements.
-    """
+    """Both sides of all zebra and signalled crossings."""
     found = []
     for crossing in layout.crossings:
         lights = [layout.signals[number] for number in crossing.signals]
@@ -255,11 +246,7 @@ def kerb_shift(layout: Layout, road: int, side: int, s: float) -> float | None:
 
 
 def stop_places(layout: Layout) -> tuple[tuple[int, float], ...]:
-    """(band, s) of the middle of all bus stops.
-
-    Args:
-        layout: a town.
-    """
+    """(band, s) of the middle of all bus stops."""
     found = []
     for lane in layout.lanes:
         for start, end in lane.bays:

@@ -456,11 +456,7 @@ class Cuttings:
         return len(self._place)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Of one sample: frames, then what the cutter makes.
-
-        Args:
-            name: of the input.
-        """
+        """Of one sample: frames, then what the cutter makes."""
         return (self._place.shape[1], *self._cutters[name].shape)
 
     def take(self, name: str, rows: Ints) -> Bytes:

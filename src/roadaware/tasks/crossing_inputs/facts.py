@@ -293,9 +293,6 @@ def compute_unknown_fractions(given: InputSet) -> dict[str, float]:
 
     Words as one-hots count as unknown where they are zeros alone, a last column that says whether the rest is
     known does not count.
-
-    Args:
-        given: of n samples.
     """
     held = {
         name: column.values

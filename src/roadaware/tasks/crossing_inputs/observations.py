@@ -111,14 +111,9 @@ class Observations:
         names = self.scenes.videos.select(pl.col("video").cast(pl.String))
         return names.with_columns(owner=pl.int_range(pl.len(), dtype=pl.Int64))
 
-    def video_names(self, which: Bools, most: int = 5) -> list[str]:
-        """Names of the videos of some samples, the first few.
-
-        Args:
-            which: (n,) the samples.
-            most: how many names.
-        """
-        rows = np.unique(self.video_row[which])[:most]
+    def video_names(self, which: Bools) -> list[str]:
+        """Names of the videos of some samples ((n,) bool), the first five."""
+        rows = np.unique(self.video_row[which])[:5]
         return [str(self.scenes.videos["video"][int(row)]) for row in rows]
 
     def at_boxes(self, column: str, words: Sequence[str] | None = None) -> Floats:
@@ -189,12 +184,7 @@ def convert_column(column: pl.Series, words: Sequence[str] | None = None) -> Flo
 
 
 def has_values(table: pl.DataFrame, column: str) -> bool:
-    """Whether a table has a column with any value.
-
-    Args:
-        table: any.
-        column: its name.
-    """
+    """Whether a table has a column with any value."""
     return column in table.columns and table[column].null_count() < len(table)
 
 

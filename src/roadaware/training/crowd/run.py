@@ -162,10 +162,10 @@ class CrowdTrainee(nn.Module):
         return loss, count
 
 
-def _draw_view(map: Tensor, share: float = 0.9) -> Tensor:
+def _draw_view(map: Tensor) -> Tensor:
     """A part of a map (B, C, T, h, w) in its old size, mirrored by half the chance; torch's generator draws."""
     height, width = map.shape[-2:]
-    rows, columns = max(1, round(share * height)), max(1, round(share * width))
+    rows, columns = max(1, round(0.9 * height)), max(1, round(0.9 * width))
     top, left = int(torch.randint(height - rows + 1, ())), int(torch.randint(width - columns + 1, ()))
     part = map[..., top : top + rows, left : left + columns]
     part = part.flip(-1) if float(torch.rand(())) < 0.5 else part
@@ -409,12 +409,7 @@ class CrowdLearner:
 
 
 def judge_predictions(predictions: Mapping[Task, Predictions], scenes: Scenes) -> dict[str, float]:
-    """`task/metric` to its value, of the metrics over everything; a task without ground truth is left out.
-
-    Args:
-        predictions: by task.
-        scenes: the ground truth.
-    """
+    """`task/metric` to its value, of the metrics over everything; a task without ground truth is left out."""
     found: dict[str, float] = {}
     for task, predicted in predictions.items():
         metric = importlib.import_module(f"roadaware.metrics.{task}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple
 
@@ -333,14 +333,7 @@ class Question:
 def build_question(
     items: Sequence[CrowdItem], config: CrowdConfig, reader: WordReader | None, device: torch.device
 ) -> Question:
-    """Questions of one task as tensors; clips of other sizes and lengths are padded to the right, below and behind.
-
-    Args:
-        items: of one task.
-        config: of the network.
-        reader: of sentences.
-        device: where to.
-    """
+    """Questions of one task as tensors; clips of other sizes and lengths are padded to the right, below and behind."""
     task: Task = items[0].asked[0].sample.task
     images = items[0].seen.dtype == torch.uint8
     frames = max(item.seen.shape[0 if images else 1] for item in items)
@@ -357,14 +350,17 @@ def build_question(
         rows.append(
             functional.pad(seen, (0, whole[1] - seen.shape[3], 0, whole[0] - seen.shape[2], 0, behind))
         )
-    builders: Mapping[Task, Callable[..., tuple[dict[str, Tensor], dict[str, Tensor]]]] = {
-        "actions": _ask_actions,
-        "relations": _ask_relations,
-        "grounding": _ask_people if config.grounding == "people" else _ask_sentences,
-        "sound": _ask_sounds,
-    }
     questions = [question for item in items for question in item.asked]
-    asked, answer = builders[task](questions, config, reader, size, frames)
+    if task == "actions":
+        asked, answer = _ask_actions(questions)
+    elif task == "relations":
+        asked, answer = _ask_relations(questions, config)
+    elif task == "sound":
+        asked, answer = _ask_sounds(questions, config, size)
+    elif config.grounding == "people":
+        asked, answer = _ask_people(questions, reader, frames)
+    else:
+        asked, answer = _ask_sentences(questions, reader, size, frames)
     clip = [number for number, item in enumerate(items) for _ in item.asked]
     if task == "grounding" and config.grounding == "people":
         # Colours once for all sentences of a clip: the head says itself what belongs to which.
@@ -405,13 +401,7 @@ def _owners(items: Sequence[Asked]) -> Tensor:
     return torch.cat([torch.full((len(item.boxes),), n, dtype=torch.int64) for n, item in enumerate(items)])
 
 
-def _ask_actions(
-    items: Sequence[Asked],
-    config: CrowdConfig,
-    reader: WordReader | None,
-    size: tuple[int, int],
-    frames: int,
-) -> Pair:
+def _ask_actions(items: Sequence[Asked]) -> Pair:
     clip = _owners(items)
     frame = torch.tensor([item.sample.frame for item in items])[clip]
     boxes = torch.from_numpy(np.concatenate([item.boxes for item in items]))
@@ -419,13 +409,7 @@ def _ask_actions(
     return {"boxes": boxes, "clip": clip, "frame": frame}, {"targets": targets.float()}
 
 
-def _ask_relations(
-    items: Sequence[Asked],
-    config: CrowdConfig,
-    reader: WordReader | None,
-    size: tuple[int, int],
-    frames: int,
-) -> Pair:
+def _ask_relations(items: Sequence[Asked], config: CrowdConfig) -> Pair:
     clip = _owners(items)
     frame = torch.tensor([item.sample.frame for item in items])
     boxes = torch.from_numpy(np.concatenate([item.boxes for item in items]))
@@ -442,11 +426,7 @@ def _ask_relations(
 
 
 def _ask_sentences(
-    items: Sequence[Asked],
-    config: CrowdConfig,
-    reader: WordReader | None,
-    size: tuple[int, int],
-    frames: int,
+    items: Sequence[Asked], reader: WordReader | None, size: tuple[int, int], frames: int
 ) -> Pair:
     if reader is None:
         raise InputError("sentences cannot be read: the vocabulary has no words")
@@ -465,13 +445,7 @@ def _ask_sentences(
     return asked, {"target": target.nan_to_num(0.5), "span": span, "mask": mask}
 
 
-def _ask_people(
-    items: Sequence[Asked],
-    config: CrowdConfig,
-    reader: WordReader | None,
-    size: tuple[int, int],
-    frames: int,
-) -> Pair:
+def _ask_people(items: Sequence[Asked], reader: WordReader | None, frames: int) -> Pair:
     if reader is None:
         raise InputError("sentences cannot be read: the vocabulary has no words")
     words = reader.encode([item.sample.sentence for item in items])
@@ -510,17 +484,11 @@ def _build_walks(
     if task == "actions":
         targets = np.concatenate([each.sample.targets for each in asked])
         return {**found, "walk_targets": torch.from_numpy(targets).float()}
-    question, answer = _ask_relations(asked, config, None, (1, 1), 1)
+    question, answer = _ask_relations(asked, config)
     return {**found, "pairs": question["pairs"], "walk_targets": answer["targets"]}
 
 
-def _ask_sounds(
-    items: Sequence[Asked],
-    config: CrowdConfig,
-    reader: WordReader | None,
-    size: tuple[int, int],
-    frames: int,
-) -> Pair:
+def _ask_sounds(items: Sequence[Asked], config: CrowdConfig, size: tuple[int, int]) -> Pair:
     target = torch.stack(
         [cover_cells(item.boxes, size, (config.map_size, config.map_size)) for item in items]
     )

@@ -25,6 +25,7 @@ from roadaware.models.event_head.head import FEATURES, SCENE_FEATURES, EventHead
 from roadaware.models.object_labels import ROAD_AGENTS
 from roadaware.simulator.actors import AV_ACTIONS, CROSSES
 from roadaware.simulator.minds import GOES_MPS2
+from roadaware.training.events.fit import build_layers
 from roadaware.training.events.rows import AV_SIDES, iterate_linked_frames, simulate_inputs
 from roadaware.training.events.scenes import EVERY_S, MindedScene, count_step
 
@@ -68,21 +69,18 @@ class MindRows:
         return MindRows(**{name: getattr(self, name)[chosen] for name in MindRows.__dataclass_fields__})
 
 
-def make_mind_rows(
-    held: MindedScene, number: int, seed: int, events: EventHead, *, every_s: float = 0.25
-) -> MindRows:
-    """The rows of one scene: boxes with errors of a detector, linked as a stream would be.
+def make_mind_rows(held: MindedScene, number: int, seed: int, events: EventHead) -> MindRows:
+    """The rows of one scene, four a second of a tube: boxes with errors of a detector, linked as a stream would be.
 
     Args:
         held: the scene.
         number: what it is called in the rows.
         seed: of chance.
         events: says what tubes do.
-        every_s: seconds from row to row of a tube.
     """
     truth = held.truth
     found, motions, focal = simulate_inputs(truth, number, seed, errors=None, noise=None, pixels=True)
-    every = max(1, round(every_s * truth.fps))
+    every = max(1, round(0.25 * truth.fps))
     xs, sources = [], []
     for frame, linked, _, x, _ in iterate_linked_frames(truth, found, motions, focal):
         if frame % every == 0:
@@ -139,12 +137,7 @@ def fit_small_network(
     for k in range(chances, due.shape[1]):
         if known[:, k].any():
             middle[k], width[k] = np.nanmean(held[:, k]), np.nanstd(held[:, k]) + 1e-3
-    parts: list[nn.Module] = []
-    inputs = x.shape[1]
-    for size in MIND_WIDTHS:
-        parts += [nn.Linear(inputs, size), nn.ReLU(), nn.Dropout(0.2)]
-        inputs = size
-    network = nn.Sequential(*parts, nn.Linear(inputs, due.shape[1]))
+    network = build_layers(x.shape[1], MIND_WIDTHS, due.shape[1], 0.2)
     given = torch.from_numpy(np.clip((x - mean) / spread, -6, 6))
     target = torch.from_numpy(np.where(known, (due - middle) / width, 0.0).astype(np.float32))
     counts = torch.from_numpy(known.astype(np.float32))
@@ -295,10 +288,6 @@ def add_counterfactuals(rows: DecisionRows, *, seed: int = 0) -> DecisionRows:
     Where the driver model says that it would go on without the culprits, and one of them is among the tubes, the frame comes
     once more without them: it drives on, now and in a second. And they are put among the tubes of `_TRANSPLANTS` frames
     in which it drives, of the same scene if there are some: there it stands. So all but the culprits is alike on both sides.
-
-    Args:
-        rows: frames.
-        seed: of the frames that are chosen.
     """
     stop, moves = AV_ACTIONS.index("AV-Stop"), AV_ACTIONS.index("AV-Mov")
     stands = (rows.action == stop).any(axis=1)
@@ -573,9 +562,6 @@ def stack_images(held: MindedScene) -> Bytes:
     """(m, 6, h, w) uint8 of each row of the scene: its image in three colours, and grey ones of the moments of `PAST_S`.
 
     Before the first image stands the first.
-
-    Args:
-        held: a scene with images.
     """
     now = np.moveaxis(held.image, 3, 1)
     # The weights of luma, in 256ths, so that whole numbers do.

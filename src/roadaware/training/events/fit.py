@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from roadaware.arrays import Bools, Floats, Floats32, Ints
+from roadaware.errors import UsageError
 from roadaware.models.event_head.anticipation import (
     BOX,
     HORIZONS_S,
@@ -136,12 +137,7 @@ def _train(
 ) -> list[tuple[Floats32, Floats32]]:
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
-    parts: list[nn.Module] = []
-    inputs = x.shape[1]
-    for width in widths:
-        parts += [nn.Linear(inputs, width), nn.ReLU(), nn.Dropout(0.15)]
-        inputs = width
-    network = nn.Sequential(*parts, nn.Linear(inputs, y.shape[1]))
+    network = build_layers(x.shape[1], widths, y.shape[1], 0.15)
     steps = max(1, len(x) // _BATCH)
     optimiser = torch.optim.AdamW(network.parameters(), 2e-3, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=epochs * steps + 1)
@@ -159,14 +155,28 @@ def _train(
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
-    linear = [part for part in network if isinstance(part, nn.Linear)]
-    return [
+    return list(extract_layers(network))
+
+
+def build_layers(inputs: int, widths: Sequence[int], outputs: int, dropout: float) -> nn.Sequential:
+    """Linear layers with rectifiers and dropout behind each but the last."""
+    parts: list[nn.Module] = []
+    for width in widths:
+        parts += [nn.Linear(inputs, width), nn.ReLU(), nn.Dropout(dropout)]
+        inputs = width
+    return nn.Sequential(*parts, nn.Linear(inputs, outputs))
+
+
+def extract_layers(network: nn.Sequential) -> tuple[tuple[Floats32, Floats32], ...]:
+    """(inputs, outputs) weights and (outputs,) bias of each linear layer, as `SmallNetwork` takes them."""
+    return tuple(
         (
             part.weight.detach().numpy().T.astype(np.float32).copy(),
             part.bias.detach().numpy().astype(np.float32),
         )
-        for part in linear
-    ]
+        for part in network
+        if isinstance(part, nn.Linear)
+    )
 
 
 def _losses(logits: torch.Tensor, y: torch.Tensor, one: bool) -> torch.Tensor:
@@ -243,7 +253,6 @@ class FutureRows:
         tube: (n,) of the linker; each scene has its own numbers.
         frame: (n,) present frame.
         score: (n,) agentness.
-        action_now, location_now: (n, labels) true now.
         real: (n,) of an object that is there, rather than a false detection.
         known: (n, horizons) whether the scene goes on for so long.
         present: (n, horizons) whether the object is seen then.
@@ -259,8 +268,6 @@ class FutureRows:
     tube: Ints
     frame: Ints
     score: Floats32
-    action_now: Bools
-    location_now: Bools
     real: Bools
     known: Bools
     present: Bools
@@ -283,13 +290,7 @@ def make_future_rows(
     """The rows of one scene.
 
     Args:
-        truth: of the scene.
-        number: what it is called in the rows.
-        seed: of chance.
-        errors: of the detector; drawn where None.
-        noise: of the estimate of the own motion; the measured one where None.
-        pixels: whether the own motion is estimated from images; three times of four where None.
-        every: only every so many-th frame becomes rows.
+        truth, number, seed, errors, noise, pixels, every: as of `make_rows`.
     """
     found, motions, focal = simulate_inputs(truth, number, seed, errors=errors, noise=noise, pixels=pixels)
     velocity = ConstantVelocity()
@@ -326,8 +327,6 @@ def make_future_rows(
         tube=tubes.astype(np.int64),
         frame=frame,
         score=found.score[rows],
-        action_now=truth.action[source] & real[:, None],
-        location_now=_encode_locations(np.where(real, truth.location[source], -1)),
         real=real,
         known=later < truth.n_frames,
         present=present,
@@ -370,7 +369,12 @@ def fit_anticipation(
         networks: how many.
         epochs: over the rows.
         facts: that the file keeps.
+
+    Raises:
+        UsageError: if there is no row to learn from.
     """
+    if not len(rows.x):
+        raise UsageError("no road user of the scenes is seen for long enough to learn anticipation from")
     places = extrapolate(rows.now, rows.speed)
     shifts = measure_shifts(places, rows.now, rows.box).astype(np.float32)
     seen = (rows.present & rows.known)[..., None]
@@ -419,9 +423,8 @@ def _select_shares(network: SmallNetwork, rows: FutureRows, events: EventHead) -
     where, is taken as it is.
     """
     logits = events.tubes.logits(rows.x)
-    out = network.logits(join_inputs(rows.x.astype(np.float64), logits)).reshape(
-        len(rows.x), len(HORIZONS_S), -1
-    )
+    out = network.logits(join_inputs(rows.x.astype(np.float64), logits))
+    out = out.reshape(len(rows.x), len(HORIZONS_S), out.shape[1] // len(HORIZONS_S))
     shares = np.ones(out.shape[1:])
     true = np.concatenate([rows.action, rows.location], axis=2)
     for k in range(len(HORIZONS_S)):
@@ -443,16 +446,10 @@ def _train_anticipation(
 ) -> tuple[tuple[Floats32, Floats32], ...]:
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
-    parts: list[nn.Module] = []
-    inputs = x.shape[1]
-    for width in ANTICIPATION_WIDTHS:
-        parts += [nn.Linear(inputs, width), nn.ReLU(), nn.Dropout(0.15)]
-        inputs = width
-    last = nn.Linear(inputs, y.shape[1])
+    network = build_layers(x.shape[1], ANTICIPATION_WIDTHS, y.shape[1], 0.15)
     # It begins at 0: what is goes on, until something else is learnt.
-    nn.init.zeros_(last.weight)
-    nn.init.zeros_(last.bias)
-    network = nn.Sequential(*parts, last)
+    for last in network[-1].parameters():
+        nn.init.zeros_(last)
     steps = max(1, len(x) // _ANTICIPATION_BATCH)
     optimiser = torch.optim.AdamW(network.parameters(), 2e-3, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=epochs * steps + 1)
@@ -472,14 +469,7 @@ def _train_anticipation(
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
-    linear = [part for part in network if isinstance(part, nn.Linear)]
-    return tuple(
-        (
-            part.weight.detach().numpy().T.astype(np.float32).copy(),
-            part.bias.detach().numpy().astype(np.float32),
-        )
-        for part in linear
-    )
+    return extract_layers(network)
 
 
 __all__ = ["PRESENT", "FutureRows", "fit_anticipation", "join_future_rows", "make_future_rows"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, Self
@@ -295,12 +295,7 @@ class ContinualLearner:
 
     def scores(self, x: Floats32, labels: Sequence[str]) -> Floats32:
         """(n, asked) probabilities of labels by name; 0 of one that was never met."""
-        found = np.zeros((len(x), len(labels)), np.float32)
-        known = [k for k, name in enumerate(labels) if name in self.labels]
-        if known and len(x):
-            out = self.logits(x)[:, [self.labels.index(labels[k]) for k in known]]
-            found[:, known] = np.reciprocal(np.float32(1) + np.exp(-out))
-        return found
+        return _score_labels(self.logits, self.labels, x, labels)
 
     def build_head(self, base: EventHead, vehicle: ContinualLearner | None = None) -> EventHead:
         """An event head with the labels of this learner, as `models.event_head.head.save_head` writes it.
@@ -430,10 +425,6 @@ class ContinualLearner:
     def load_state(cls, data: bytes, where: str = "state") -> Self:
         """The learner that `dump_state` wrote.
 
-        Args:
-            data: content of the file.
-            where: what it is called in messages.
-
         Raises:
             DamagedError: if it is no such file, or one of other features.
         """
@@ -521,12 +512,18 @@ class FittedTubes:
 
     def scores(self, x: Floats32, labels: Sequence[str]) -> Floats32:
         """(n, asked) probabilities of labels by name; 0 of one that it did not learn."""
-        found = np.zeros((len(x), len(labels)), np.float32)
-        known = [k for k, name in enumerate(labels) if name in self.labels]
-        if known and len(x):
-            out = self.network.logits(x)[:, [self.labels.index(labels[k]) for k in known]]
-            found[:, known] = np.reciprocal(np.float32(1) + np.exp(-out))
-        return found
+        return _score_labels(self.network.logits, self.labels, x, labels)
+
+
+def _score_labels(
+    logits: Callable[[Floats32], Floats32], known: Sequence[str], x: Floats32, labels: Sequence[str]
+) -> Floats32:
+    found = np.zeros((len(x), len(labels)), np.float32)
+    asked = [k for k, name in enumerate(labels) if name in known]
+    if asked and len(x):
+        out = logits(x)[:, [known.index(labels[k]) for k in asked]]
+        found[:, asked] = np.reciprocal(np.float32(1) + np.exp(-out))
+    return found
 
 
 def fit_tubes(

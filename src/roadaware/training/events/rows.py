@@ -94,13 +94,7 @@ class Found:
 
 
 def apply_detector_errors(truth: SceneTruth, errors: DetectorErrors, rng: np.random.Generator) -> Found:
-    """Simulate a detector's errors on a scene.
-
-    Args:
-        truth: of the scene.
-        errors: of the detector.
-        rng: where chance comes from.
-    """
+    """Simulate a detector's errors on a scene."""
     rows, boxes, scores = [], [], []
     for tube in np.unique(truth.tube).tolist():
         at = np.flatnonzero(truth.tube == tube)

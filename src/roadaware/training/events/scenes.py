@@ -320,11 +320,7 @@ def make_minded_scene(
 
 
 def render_small_images(episode: Episode) -> Bytes:
-    """(m, 64, 112, 3) RGB of every `count_step`-th frame, by the camera of the scene with fewer pixels.
-
-    Args:
-        episode: the scene.
-    """
+    """(m, 64, 112, 3) RGB of every `count_step`-th frame, by the camera of the scene with fewer pixels."""
     camera, (width, height) = episode.config.camera, IMAGE_PX
     shake_px = camera.shake_px * width / camera.width_px
     small = replace(camera, width_px=width, height_px=height, shake_px=shake_px)

@@ -26,11 +26,7 @@ class FailedSeedsError(RoadawareError):
 
 
 def format_error(error: Exception) -> str:
-    """Why something did not work, in one line; another's error with its kind.
-
-    Args:
-        error: what was raised.
-    """
+    """Why something did not work, in one line; another's error with its kind."""
     text = str(error) if isinstance(error, RoadawareError) else f"{type(error).__name__}: {error}"
     return text.replace("\n  ", "; ")
 

@@ -81,9 +81,6 @@ class Keeper:
     def save(self, state: dict[str, Any]) -> None:
         """Write the state of the fit; a full disk is reported, and the previous state is kept.
 
-        Args:
-            state: tensors and plain data.
-
         Raises:
             StoppedFitError: afterwards, if it is to stop.
         """

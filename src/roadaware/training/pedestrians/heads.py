@@ -46,11 +46,7 @@ class Fold:
 
 
 def load_sequences(fold: Fold) -> dict[str, Tensor]:
-    """The sequences of a fold as tensors, at once: they are small.
-
-    Args:
-        fold: of n samples.
-    """
+    """The sequences of a fold as tensors, at once: they are small."""
     rows = np.arange(len(fold))
     return {
         name: as_tensor(column.take(rows))
@@ -211,9 +207,6 @@ _TURNS: dict[str, Callable[[Tensor], Tensor]] = {
 def ensure_flippable(names: Mapping[str, object]) -> None:
     """Refuse inputs whose mirror image is not known.
 
-    Args:
-        names: of inputs.
-
     Raises:
         UsageError: names those.
     """
@@ -262,9 +255,6 @@ _STILL = 1e-6
 def get_task_weights(recipe: PedestrianRecipe) -> dict[str, float]:
     """Task to the weight of its loss, those above 0.
 
-    Args:
-        recipe: says what is learnt.
-
     Raises:
         UsageError: if the network has no head for a task that is asked for.
     """
@@ -292,12 +282,7 @@ def get_horizon(tasks: TasksRecipe, protocol: EventProtocol) -> int:
 
 
 def get_head_sizes(recipe: PedestrianRecipe, protocol: EventProtocol) -> dict[str, int]:
-    """The sizes of the heads as networks take them: frames and cells.
-
-    Args:
-        recipe: says what is learnt.
-        protocol: says how far ahead.
-    """
+    """The sizes of the heads as networks take them: frames and cells."""
     known = {"trajectory": get_horizon(recipe.tasks, protocol), "grid": CELLS}
     return {task: known[task] for task in get_task_weights(recipe)}
 

@@ -188,9 +188,6 @@ and threads, which change no result."""
 def check_network(recipe: PedestrianRecipe) -> None:
     """Refuse a network that there is not, or losses of answers that it does not give.
 
-    Args:
-        recipe: of a network.
-
     Raises:
         UsageError: naming the networks that there are, or those that have what is asked for.
     """
@@ -206,9 +203,6 @@ def check_network(recipe: PedestrianRecipe) -> None:
 
 def list_unused_fields(recipe: PedestrianRecipe) -> tuple[str, ...]:
     """The fields that a recipe of a model on hand features sets and that its model does not look at.
-
-    Args:
-        recipe: of such a model.
 
     Returns:
         Names such as `schedule.lr`, of values other than the usual ones.

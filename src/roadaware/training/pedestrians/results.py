@@ -18,8 +18,9 @@ import polars as pl
 from roadaware import config as configs
 from roadaware.arrays import Floats
 from roadaware.config import digest
-from roadaware.errors import DamagedError, DiskError, InputError, UsageError
+from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.files import write_atomically
+from roadaware.io.folders import make_folder
 from roadaware.io.parquet import read_parquet
 from roadaware.io.storage import locate_content
 from roadaware.metrics.multi_seed import AVERAGE, FITS, evaluate_fits
@@ -184,16 +185,12 @@ _log = logging.getLogger("roadaware")
 def refuse_other(recipe: PedestrianRecipe, out: Path) -> None:
     """Make a folder, unless it holds what was fitted by another recipe; nothing is written into it.
 
-    Args:
-        recipe: that is to be run.
-        out: folder of the run.
-
     Raises:
         UsageError: if the folder holds a run of another recipe.
         DiskError: if it cannot be made.
     """
     path = out / RECIPE
-    make_run_folder(out)
+    make_folder(out)
     if path.exists() and _fits(out) and not is_same_recipe(path.read_text(encoding="utf-8"), recipe):
         raise UsageError(f"{out} holds a run of another recipe; name another folder with --out")
 
@@ -245,30 +242,13 @@ def refuse_other_data(recipe: PedestrianRecipe, out: Path, data: str) -> None:
 
 
 def is_same_recipe(text: str, recipe: PedestrianRecipe) -> bool:
-    """Whether a file says this recipe; a field that is younger than the file has its default.
-
-    Args:
-        text: of the file.
-        recipe: which.
-    """
+    """Whether a file says this recipe; a field that is younger than the file has its default."""
     usual = configs.to_dict(PedestrianRecipe(samples=SamplesRecipe(root="any")))
     try:
         said = json.loads(text)
     except ValueError:
         return False
     return isinstance(said, dict) and _whole(usual, said) == configs.to_dict(recipe)
-
-
-def make_run_folder(folder: Path) -> None:
-    """Make a folder.
-
-    Raises:
-        DiskError: if it cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DiskError(f"{folder} could not be made: {error.strerror or error}") from error
 
 
 def _fits(out: Path) -> bool:
@@ -441,11 +421,6 @@ def read_finished_results(
     folder: Path, recipe: PedestrianRecipe, seeds: tuple[int, ...]
 ) -> pl.DataFrame | None:
     """The rows that a folder holds of a recipe that came to an end; None where it has to be run.
-
-    Args:
-        folder: of the run.
-        recipe: that is wanted.
-        seeds: that must be among the rows.
 
     Raises:
         DamagedError: if the table is there and not whole.

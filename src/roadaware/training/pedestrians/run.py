@@ -18,7 +18,7 @@ from roadaware import config as configs
 from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError, raise_interrupt
 from roadaware.io.files import write_atomically
-from roadaware.io.folders import hold_folder
+from roadaware.io.folders import hold_folder, make_folder
 from roadaware.io.interrupts import Stop, stop_gracefully
 from roadaware.metrics.metric_state import MetricResult
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
@@ -36,7 +36,6 @@ from roadaware.training.pedestrians.heads import Fold, get_head_sizes
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, check_network
 from roadaware.training.pedestrians.results import (
     digest_samples,
-    make_run_folder,
     refuse_missing,
     refuse_other,
     register_run,
@@ -214,7 +213,7 @@ def _fit_seed(
     """Fit a seed and save its predictor, unless it is there; why it failed, or None."""
     if (folder / MODEL).exists():
         return None
-    make_run_folder(folder)
+    make_folder(folder)
     keeper = Keeper(folder / LAST, stop)
     try:
         fitted, network = _fit_network(recipe, material, *folds, seed, epochs, keeper)

@@ -57,10 +57,6 @@ class Material:
 def load_samples(samples: SamplesRecipe, task: Task) -> Material:
     """Read the data of a recipe and cut its samples.
 
-    Args:
-        samples: of the recipe.
-        task: what is asked.
-
     Raises:
         UsageError: if the protocol is unknown, cannot have such fields, or asks for another task.
         InputError: if the annotations cannot be read, or hold no boxes.
@@ -130,11 +126,7 @@ def list_missing_labels(material: Material, split: str) -> tuple[str, ...]:
 
 
 def find_media(samples: SamplesRecipe) -> Media:
-    """Paths of videos, masks and poses; annotations in an archive have none beside them.
-
-    Args:
-        samples: of the recipe.
-    """
+    """Paths of videos, masks and poses; annotations in an archive have none beside them."""
     poses, cache = (Path(said) if said else None for said in (samples.poses, samples.cache))
     root = Path(samples.media or samples.root)
     return Media(
