@@ -70,7 +70,7 @@ class KeyReport:
         return "\n".join([counts, *(f"{what}: {name}" for what, names in named for name in names)])
 
 
-def load_published(network: RetinaNet3D, path: Path | str) -> KeyReport:
+def load_published(network: RetinaNet3D, path: Path | str, take: tuple[str, ...] = ()) -> KeyReport:
     """Fill a network from a released 3D-RetinaNet checkpoint, or its trunk from a Kinetics one.
 
     A file with heads must have all that the network uses, in its shapes; a file without is taken for a
@@ -81,6 +81,8 @@ def load_published(network: RetinaNet3D, path: Path | str) -> KeyReport:
     Args:
         network: is changed in place.
         path: of a `.pth` or `.safetensors` file.
+        take: beginnings of the network's names that are filled, such as `backbone.`, where the others are of other
+            labels or anchors; default: all.
 
     Raises:
         UsageError: if the file is for another number of classes or another architecture; says which.
@@ -96,6 +98,8 @@ def load_published(network: RetinaNet3D, path: Path | str) -> KeyReport:
     whole = any(name.startswith(_HEADS[:2]) for name in held)
     found = {}
     for name in own:
+        if take and not name.startswith(take):
+            continue
         tries = [name]
         if not whole and name.startswith("backbone."):
             bare = name.removeprefix("backbone.")
@@ -117,7 +121,9 @@ def load_published(network: RetinaNet3D, path: Path | str) -> KeyReport:
         inflated += [name] * (grown > 0)
         shortened += [name] * (grown < 0)
     missing = tuple(name for name in own if name not in source)
-    lacking = [name for name in missing if _is_required(name, whole, network)]
+    lacking = [
+        name for name in missing if _is_required(name, whole, network) and (not take or name.startswith(take))
+    ]
     if differ or lacking or not source:
         raise _unfit(path, held, network, differ, lacking)
     network.load_state_dict({**own, **ready})
