@@ -67,7 +67,8 @@ _SOURCE = (
 _WEIGHTS = (
     "The detector: a name of `models list`, a file as `train` writes it (model.safetensors), or the folder "
     "of an object detector of transformers; given several times, networks of the same anchors are averaged. "
-    "[default: of a real video the one of `models list` that is installed, else the bundled one]"
+    "[default: of a real video the one of `models list` that is installed, else the bundled one: compact-road, and of people "
+    "crowd-people with --crowd]"
 )
 _NAME = "Name of the stream in the tables. [default: that of its file]"
 _OUT = "Folder of the run. [default: runs/watch-SOURCE]"
@@ -203,7 +204,9 @@ def watch(
         outputs.WATCH.check(folder, overwrite=overwrite)
         questions = open_questions(crowd, find, listen, opened)
         synthetic = not weights and is_synthetic_film(opened.path)
-        choice = select_detector(weights, synthetic=synthetic, live=opened.live, looks=looks)
+        choice = select_detector(
+            weights, synthetic=synthetic, live=opened.live, looks=looks, crowd=questions is not None
+        )
         detector = load_detector(choice.files, device, precision, threads, choice.views)
         config, said = apply_detector_advice(config, choice.files, iou, threshold)
         if label_threshold is None:  # whoever is told of has a name

@@ -183,8 +183,8 @@ def open_detector(
         path: of the file.
         rule: which boxes are reported.
         device: where it runs.
-        dtype: what it computes with, such as bfloat16 (default: that of the file). Boxes and scores are
-            reported in float32.
+        dtype: what it computes with, such as bfloat16 (default: that of the file, float32 of a file in half
+            precision). Boxes and scores are reported in float32.
 
     Raises:
         InputError: if there is no such file, it is none of ours, or of a later version.
@@ -231,6 +231,9 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
         raise DamagedError(message, where=str(path)) from error
     if not whole:
         raise DamagedError("the weights are not those that were saved", where=str(path), hint="copy it again")
+    # Kept in half precision to be small: CPUs compute in 32 bits, and `dtype` of `open_detector` is for choosing otherwise
+    if any(tensor.dtype == torch.float16 for tensor in tensors.values()):
+        network.float()
     return network.eval(), facts
 
 
