@@ -495,7 +495,8 @@ def build_detector_network(recipe: Recipe, config: RetinaNetConfig, classes: Cla
         if not all(torch.allclose(one, other, rtol=1e-3) for one, other in zip(meant, found, strict=True)):
             raise UsageError(
                 f"{path} was trained with other anchors than the recipe's: take anchor_sizes_px, anchor_scales "
-                "and anchor_ratios of model.fields from the recipe of that file"
+                "and anchor_ratios of model.fields from the recipe of that file, or leave its heads: "
+                "model.take=[backbone.]"
             )
         # Raise where a file of ours tells as many labels apart, but others, or in another order
 
