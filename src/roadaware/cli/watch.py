@@ -207,6 +207,10 @@ def watch(
         choice = select_detector(
             weights, synthetic=synthetic, live=opened.live, looks=looks, crowd=questions is not None
         )
+        if questions is not None and not weights and choice.files == [setup.WEIGHTS / setup.PEOPLE_OF_CROWDS]:
+            # Who asks about a crowd alone is not told what its people do as road users, unless that is asked for, too.
+            events, expect, crossing = bool(events), bool(expect), crossing or ("none",)
+            console.print_note(_PEOPLE_ALONE)
         detector = load_detector(choice.files, device, precision, threads, choice.views)
         config, said = apply_detector_advice(config, choice.files, iou, threshold)
         if label_threshold is None:  # whoever is told of has a name
@@ -395,6 +399,10 @@ def ask_crowd(
     return found
 
 
+_PEOPLE_ALONE = (
+    "looking for people with crowd-people; --weights chooses another detector, --events, --expect and --crossing auto "
+    "add what road users are asked"
+)
 _NOT_ASKED = "The network of crowds has no answers"
 
 

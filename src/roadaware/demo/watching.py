@@ -198,7 +198,8 @@ def watch_videos(
         with closing(open_source(film, clock=clock)) as source:
             prepare(root / name)
             draw = LiveDrawing(detector.kinds.get("agent", ()), "")
-            crossing = build_annotator((), detector, clock)
+            asked = () if questions is None else ("none",)
+            crossing = build_annotator(asked, detector, clock)
             found[name] = watch_source(
                 source, detector, config, root / name, clock, draw, name, crossing, questions=questions
             )
