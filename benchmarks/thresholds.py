@@ -1,6 +1,6 @@
 """The operating threshold of a detector: chosen on scenes that are kept for it, written into its file.
 
-    python -m benchmarks.thresholds WEIGHTS --predictions RUN/predictions --truth SCENES [--write OUT]
+    python -m benchmarks.thresholds WEIGHTS --predictions RUN/predictions --truth SCENES [--write OUT [--half]]
 
 Rule: of the scores 0.05, 0.06, ... 0.80 the one at which the boxes of paths have the greatest F1 (IoU 0.5).
 """
@@ -28,6 +28,7 @@ def main() -> None:
     parser.add_argument("--scenes", default="", help="what these scenes are, in words")
     parser.add_argument("--trained-on", default=None, help="what the detector learnt from, in words")
     parser.add_argument("--write", type=Path, help="file to write the detector with the threshold to")
+    parser.add_argument("--half", action="store_true", help="write its kernels in half precision")
     asked = parser.parse_args()
     table, best = chosen_threshold(asked.weights, asked.predictions, asked.truth)
     with pl.Config(tbl_rows=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):
@@ -37,7 +38,7 @@ def main() -> None:
         calibration = {"rule": RULE, "scenes": asked.scenes, **best}
         trained = {} if asked.trained_on is None else {"trained_on": asked.trained_on}
         notes = {"min_score": best["min_score"], "calibration": calibration, **trained}
-        rewrite_notes(asked.weights, asked.write, notes)
+        rewrite_notes(asked.weights, asked.write, notes, half=asked.half)
 
 
 def chosen_threshold(weights: Path, predictions: Path, truth: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
@@ -64,24 +65,33 @@ def chosen_threshold(weights: Path, predictions: Path, truth: Path) -> tuple[pl.
     return table, {name: round(value, 4) for name, value in row.items()}
 
 
-def rewrite_notes(weights: Path, target: Path, notes: dict[str, Any]) -> None:
+def rewrite_notes(weights: Path, target: Path, notes: dict[str, Any], *, half: bool = False) -> None:
     """Write a detector's file anew with more notes; its tensors keep their bytes.
 
     Args:
         weights: file of ours.
         target: where to; may be the same.
         notes: added to those that it has.
+        half: kernels are written in half precision; norms, biases and anchors stay as they are.
     """
     from safetensors import safe_open
     from safetensors.torch import load, save
 
     from roadaware.io.files import write_atomically
     from roadaware.models.detector import FACTS
+    from roadaware.models.weights import digest_tensors
 
     with safe_open(weights, framework="numpy") as file:
         facts = json.loads(file.metadata()[FACTS])
     facts["notes"] = {**facts["notes"], **notes}
-    write_atomically(target, save(load(weights.read_bytes()), {FACTS: json.dumps(facts)}))
+    tensors = load(weights.read_bytes())
+    if half:
+        tensors = {
+            name: tensor.half() if tensor.dim() > 2 else tensor  # anchors have two dimensions
+            for name, tensor in tensors.items()
+        }
+        facts["digest"] = digest_tensors(tensors)
+    write_atomically(target, save(tensors, {FACTS: json.dumps(facts)}))
 
 
 if __name__ == "__main__":

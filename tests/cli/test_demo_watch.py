@@ -71,7 +71,7 @@ def test_who_knows_the_truth_is_judged_perfect(
 ) -> None:
     pytest.importorskip("torch")
     for module in (setup, watching):
-        monkeypatch.setattr(module, "find_bundled_weights", lambda: tmp_path / "oracle.safetensors")
+        monkeypatch.setattr(module, "find_bundled_weights", lambda **_: tmp_path / "oracle.safetensors")
     monkeypatch.setattr(watching, "load_detector", lambda files: Knowing(scenes))
     said = Said(tmp_path, 20, 0)
     data, (section,) = watch_scenes(said, made_up / "road", scenes)

@@ -43,9 +43,10 @@ def _install(name: str = "street-small") -> Path:
 
 
 def _files(
-    *named: str, synthetic: bool = False, live: bool = False, looks: Looks = AS_IT_SUITS
+    *named: str, synthetic: bool = False, live: bool = False, looks: Looks = AS_IT_SUITS, crowd: bool = False
 ) -> list[Path]:
-    return select_detector([Path(name) for name in named], synthetic=synthetic, live=live, looks=looks).files
+    paths = [Path(name) for name in named]
+    return select_detector(paths, synthetic=synthetic, live=live, looks=looks, crowd=crowd).files
 
 
 def test_a_real_film_is_looked_at_by_a_real_detector_where_one_is_installed() -> None:
@@ -54,6 +55,18 @@ def test_a_real_film_is_looked_at_by_a_real_detector_where_one_is_installed() ->
     assert _files() == [real]
     assert _files(synthetic=True) == [find_bundled_weights()]
     assert _files("street-small", synthetic=True) == [real]
+
+
+def test_a_crowd_is_looked_at_by_the_bundled_detector_of_people() -> None:
+    people = find_bundled_weights(crowd=True)
+    assert (people.name, find_bundled_weights().name) == ("crowd-people.safetensors", "compact-road.safetensors")
+    assert _files(crowd=True) == _files(crowd=True, synthetic=True) == [people]
+    assert _files("compact-road", crowd=True) == [find_bundled_weights()]
+    assert _files("crowd-people") == [people]
+    assert _files() == _files(synthetic=True) == [find_bundled_weights()]
+    real = _install()
+    assert _files(crowd=True) == [real]
+    assert _files(crowd=True, synthetic=True) == [people]
 
 
 def test_of_several_the_best_looks_at_a_video_and_the_cheapest_at_a_camera_without_a_gpu(

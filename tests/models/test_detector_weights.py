@@ -83,6 +83,38 @@ def test_usual_wrappers_and_safetensors_are_read(tmp_path: Path) -> None:
         assert unchanged(target, source.state_dict())
 
 
+def test_parts_of_a_file_fill_a_network_of_other_labels_and_anchors(tmp_path: Path) -> None:
+    source, target = (
+        network_of(seed=1),
+        network_of(seed=2, classes=9, actions=0, anchor_sizes_px=(3, 6, 9, 12, 15)),
+    )
+    path, before = saved(source.state_dict(), tmp_path / "model.pth"), copied(target)
+    with pytest.raises(UsageError, match="of 4 classes|classes"):
+        load_published(target, path)
+    assert unchanged(target, before)
+    report = load_published(target, path, take=("backbone.", "reg_heads."))
+    held = source.state_dict()
+    for name, tensor in target.state_dict().items():
+        taken = name.startswith(("backbone.", "reg_heads."))
+        assert torch.equal(tensor, held[name] if taken else before[name])
+    assert {name.split(".")[0] for name in report.unused} == {"anchors", "cls_heads", "ego_head"}
+
+
+def test_a_file_in_half_precision_is_computed_in_single(tmp_path: Path) -> None:
+    network = network_of(seed=1)
+    save_detector(tmp_path / "whole.safetensors", network, KINDS, AV)
+    for part in network.modules():
+        if not isinstance(part, torch.nn.BatchNorm3d):
+            part._apply(lambda tensor: tensor.half() if tensor.is_floating_point() else tensor, recurse=False)
+    save_detector(tmp_path / "half.safetensors", network, KINDS, AV)
+    half, whole = (open_network(tmp_path / f"{name}.safetensors")[0] for name in ("half", "whole"))
+    held = whole.state_dict()
+    for name, tensor in half.state_dict().items():
+        assert tensor.dtype == held[name].dtype
+        assert torch.equal(tensor, held[name]) or torch.allclose(tensor, held[name], rtol=1e-3, atol=1e-6)
+    assert any(not torch.equal(tensor, held[name]) for name, tensor in half.state_dict().items())
+
+
 def _trunk(network: RetinaNet3D, *, flat: bool) -> State:
     """What a file of Kinetics or ImageNet weights holds of a network: its ResNet and a classifier."""
     state = {}

@@ -84,6 +84,11 @@ def test_weights_of_other_anchors_or_labels_are_refused_though_all_shapes_fit(
     fields = {**recipe.model.fields, "anchor_sizes_px": [20, 40]}
     with pytest.raises(UsageError, match="other anchors than the recipe's"):
         build_learner(made_recipe(made, model={"weights": model, "fields": fields}), CLASSES)
+    fewer = Classes({"agent": KINDS["agent"][:1]}, ())
+    part = {"weights": model, "fields": fields, "take": ["backbone."]}
+    begun = build_learner(made_recipe(made, model=part), fewer).network.state_dict()
+    held = first.network.state_dict()
+    assert all(torch.equal(begun[name], held[name]) for name in held if name.startswith("backbone."))
     for kinds in ({**KINDS, "agent": KINDS["agent"][::-1]}, dict(reversed(KINDS.items()))):
         with pytest.raises(UsageError, match="as many labels apart as are to be learnt, but others"):
             build_learner(made_recipe(made, model={"weights": model}), Classes(kinds, WORDS[AV_ACTION]))

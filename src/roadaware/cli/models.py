@@ -12,7 +12,14 @@ from roadaware.cli import console, outputs
 from roadaware.cli.options import Outcome, Output, Overwrite, Switch, add_commands, create_app
 from roadaware.errors import UsageError
 from roadaware.io.folders import make_folder
-from roadaware.models.catalogue.entries import describe_entry, find_entry, read_catalogue, remove_model
+from roadaware.models.catalogue.entries import (
+    BUNDLED,
+    describe_entry,
+    find_bundled_path,
+    find_entry,
+    read_catalogue,
+    remove_model,
+)
 from roadaware.reports import terminal
 from roadaware.reports.prediction_text import format_export
 
@@ -38,14 +45,22 @@ _FROM = "What was fetched elsewhere: the archive of the package, the folder of t
 
 
 def list_models() -> Outcome:
-    """List the models of the catalogue, what each is for, and which are installed.
+    """List the bundled detectors and the models of the catalogue, what each is for, and which are installed.
 
     For example:
 
         roadaware models list
     """
     found = [describe_entry(entry) for entry in read_catalogue().values()]
+    bundled = [
+        {"name": name, "about": about, "size_mb": path.stat().st_size / 1e6, "path": str(path)}
+        for name, about in BUNDLED.items()
+        if (path := find_bundled_path(name))
+    ]
     rows = [
+        (each["name"], "watch", "bundled", each["about"], f"{each['size_mb']:,.0f}") for each in bundled
+    ]
+    rows += [
         (
             each["name"],
             each["task"],
@@ -57,7 +72,7 @@ def list_models() -> Outcome:
     ]
     table = terminal.format_table(["name", "for", "installed", "what", "MB"], rows, left=4)
     lines = [table, "", "`roadaware models show NAME` says licence, source and scores"]
-    return Outcome("\n".join(lines), {"models": found})
+    return Outcome("\n".join(lines), {"models": found, "bundled": bundled})
 
 
 def get(
@@ -87,12 +102,16 @@ def get(
 
 
 def show(name: Annotated[str, Parameter(help=_NAME)], /) -> Outcome:
-    """Print all that is known of a model: classes, licence, source, digest, scores.
+    """Print all that is known of a model: classes, licence, source, digest, scores; of a bundled one its card.
 
     For example:
 
         roadaware models show street-small
     """
+    path = find_bundled_path(name)
+    if path is not None:
+        card = path.with_suffix(".md").read_text(encoding="utf-8")
+        return Outcome(card, {"name": name, "path": str(path), "card": card})
     facts = describe_entry(find_entry(name))
     rows = [
         (field.replace("_", " "), _cell(value)) for field, value in facts.items() if value not in ("", None)

@@ -188,7 +188,9 @@ class Looks:
 AS_IT_SUITS = Looks()
 
 
-def select_detector(named: Sequence[Path], *, synthetic: bool, live: bool, looks: Looks) -> Choice:
+def select_detector(
+    named: Sequence[Path], *, synthetic: bool, live: bool, looks: Looks, crowd: bool = False
+) -> Choice:
     """The detector that was named, or the one that suits the source; offers to fetch one at a terminal.
 
     Args:
@@ -196,6 +198,7 @@ def select_detector(named: Sequence[Path], *, synthetic: bool, live: bool, looks
         synthetic: whether the source is a video of the simulator.
         live: whether it is a camera.
         looks: what was asked of sizes.
+        crowd: whether a network of crowds is asked about what it finds.
 
     Raises:
         UsageError: if a name is not installed, or a size was asked of a detector that has its own.
@@ -204,6 +207,7 @@ def select_detector(named: Sequence[Path], *, synthetic: bool, live: bool, looks
         named,
         synthetic=synthetic,
         live=live,
+        crowd=crowd,
         size=looks.size,
         tiles=looks.tiles,
         find_real=_find_real_detector,

@@ -67,7 +67,8 @@ _SOURCE = (
 _WEIGHTS = (
     "The detector: a name of `models list`, a file as `train` writes it (model.safetensors), or the folder "
     "of an object detector of transformers; given several times, networks of the same anchors are averaged. "
-    "[default: of a real video the one of `models list` that is installed, else the bundled one]"
+    "[default: of a real video the one of `models list` that is installed, else the bundled one: compact-road, and of people "
+    "crowd-people with --crowd]"
 )
 _NAME = "Name of the stream in the tables. [default: that of its file]"
 _OUT = "Folder of the run. [default: runs/watch-SOURCE]"
@@ -203,7 +204,13 @@ def watch(
         outputs.WATCH.check(folder, overwrite=overwrite)
         questions = open_questions(crowd, find, listen, opened)
         synthetic = not weights and is_synthetic_film(opened.path)
-        choice = select_detector(weights, synthetic=synthetic, live=opened.live, looks=looks)
+        choice = select_detector(
+            weights, synthetic=synthetic, live=opened.live, looks=looks, crowd=questions is not None
+        )
+        if questions is not None and not weights and choice.files == [setup.WEIGHTS / setup.PEOPLE_OF_CROWDS]:
+            # Who asks about a crowd alone is not told what its people do as road users, unless that is asked for, too.
+            events, expect, crossing = bool(events), bool(expect), crossing or ("none",)
+            console.print_note(_PEOPLE_ALONE)
         detector = load_detector(choice.files, device, precision, threads, choice.views)
         config, said = apply_detector_advice(config, choice.files, iou, threshold)
         if label_threshold is None:  # whoever is told of has a name
@@ -392,6 +399,10 @@ def ask_crowd(
     return found
 
 
+_PEOPLE_ALONE = (
+    "looking for people with crowd-people; --weights chooses another detector, --events, --expect and --crossing auto "
+    "add what road users are asked"
+)
 _NOT_ASKED = "The network of crowds has no answers"
 
 

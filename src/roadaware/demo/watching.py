@@ -109,7 +109,7 @@ def watch_crowd_film(demo: Demo, truth: Path, scenes: Scenes) -> dict[str, Any]:
         "Watch a crowd: who does what to whom, when a sentence happens, where a sound comes from", command
     )
     try:
-        weights = find_detector()
+        weights = find_detector(crowd=True)
         questions = open_crowd_questions(None, find, listen)
         watched = watch_videos(root, {name: film}, weights, questions)[name]
     except (InputError, UsageError) as error:
@@ -131,8 +131,11 @@ def find_films(scenes: Scenes, truth: Path) -> dict[str, Path]:
     return {name: truth / path.relative_to(truth.resolve()) for name, path in found.items()}
 
 
-def find_detector() -> Path:
+def find_detector(*, crowd: bool = False) -> Path:
     """The bundled detector, where this installation can use it.
+
+    Args:
+        crowd: whether a network of crowds is asked about what it finds.
 
     Raises:
         UsageError: if a library is missing, or no detector was bundled.
@@ -140,7 +143,7 @@ def find_detector() -> Path:
     for library in ("torch", "safetensors"):
         if find_spec(library) is None:
             raise UsageError(f"{library} is not installed: pip install 'roadaware[models]'")
-    return find_bundled_weights()
+    return find_bundled_weights(crowd=crowd)
 
 
 def format_watched(watched: Mapping[str, Mapping[str, Any]]) -> str:
@@ -186,7 +189,8 @@ def watch_videos(
         with closing(open_source(film, clock=clock)) as source:
             prepare(root / name)
             draw = LiveDrawing(detector.kinds.get("agent", ()), "")
-            crossing = build_annotator((), detector, clock)
+            asked = () if questions is None else ("none",)
+            crossing = build_annotator(asked, detector, clock)
             found[name] = watch_source(
                 source, detector, config, root / name, clock, draw, name, crossing, questions=questions
             )

@@ -70,7 +70,7 @@ class KeyReport:
         return "\n".join([counts, *(f"{what}: {name}" for what, names in named for name in names)])
 
 
-def load_published(network: RetinaNet3D, path: Path | str) -> KeyReport:
+def load_published(network: RetinaNet3D, path: Path | str, take: tuple[str, ...] = ()) -> KeyReport:
     """Fill a network from a released 3D-RetinaNet checkpoint, or its trunk from a Kinetics one.
 
     A file with heads must have all that the network uses, in its shapes; a file without is taken for a
@@ -81,6 +81,8 @@ def load_published(network: RetinaNet3D, path: Path | str) -> KeyReport:
     Args:
         network: is changed in place.
         path: of a `.pth` or `.safetensors` file.
+        take: beginnings of the network's names that are filled, such as `backbone.`, where the others are of other
+            labels or anchors; default: all.
 
     Raises:
         UsageError: if the file is for another number of classes or another architecture; says which.
@@ -96,6 +98,8 @@ def load_published(network: RetinaNet3D, path: Path | str) -> KeyReport:
     whole = any(name.startswith(_HEADS[:2]) for name in held)
     found = {}
     for name in own:
+        if take and not name.startswith(take):
+            continue
         tries = [name]
         if not whole and name.startswith("backbone."):
             bare = name.removeprefix("backbone.")
@@ -117,7 +121,9 @@ def load_published(network: RetinaNet3D, path: Path | str) -> KeyReport:
         inflated += [name] * (grown > 0)
         shortened += [name] * (grown < 0)
     missing = tuple(name for name in own if name not in source)
-    lacking = [name for name in missing if _is_required(name, whole, network)]
+    lacking = [
+        name for name in missing if _is_required(name, whole, network) and (not take or name.startswith(take))
+    ]
     if differ or lacking or not source:
         raise _unfit(path, held, network, differ, lacking)
     network.load_state_dict({**own, **ready})
@@ -172,8 +178,8 @@ def open_detector(
         path: of the file.
         rule: which boxes are reported.
         device: where it runs.
-        dtype: what it computes with, such as bfloat16 (default: that of the file). Boxes and scores are
-            reported in float32.
+        dtype: what it computes with, such as bfloat16 (default: that of the file, float32 of a file in half
+            precision). Boxes and scores are reported in float32.
 
     Raises:
         InputError: if there is no such file, it is none of ours, or of a later version.
@@ -220,6 +226,9 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
         raise DamagedError(message, where=str(path)) from error
     if not whole:
         raise DamagedError("the weights are not those that were saved", where=str(path), hint="copy it again")
+    # Kept in half precision to be small: CPUs compute in 32 bits, and `dtype` of `open_detector` is for choosing otherwise
+    if any(tensor.dtype == torch.float16 for tensor in tensors.values()):
+        network.float()
     return network.eval(), facts
 
 

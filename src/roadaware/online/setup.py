@@ -51,6 +51,8 @@ PREDICTORS = ("crossing-jaad.safetensors", "risk-jaad.safetensors", WHEN)
 """Those among them that say who will cross, where, and when."""
 CROWDS = "crowd.safetensors"
 """The one that answers questions about crowds, where it came along."""
+PEOPLE_OF_CROWDS = "crowd-people.safetensors"
+"""The detector that looks where a network of crowds is asked, since people fill more of such images than of roads."""
 FIRST = "street-small"
 """The model of the catalogue that is offered where no detector of real streets is installed."""
 LIVE_PX, FILM_PX = 640, 1024
@@ -76,13 +78,18 @@ class Choice:
     views: Views | None
 
 
-def find_bundled_weights() -> Path:
+def find_bundled_weights(*, crowd: bool = False) -> Path:
     """The detector that came with roadaware.
+
+    Args:
+        crowd: whether a network of crowds is asked about what it finds: then that of people, where it came along.
 
     Raises:
         UsageError: if none came with it, or there are several.
     """
-    others = (*PREDICTORS, *HEADS, CROWDS)
+    if crowd and (WEIGHTS / PEOPLE_OF_CROWDS).is_file():
+        return WEIGHTS / PEOPLE_OF_CROWDS
+    others = (*PREDICTORS, *HEADS, CROWDS, PEOPLE_OF_CROWDS)
     found = sorted(path for path in WEIGHTS.glob("*.safetensors") if path.name not in others)
     if not found:
         raise UsageError(
@@ -127,6 +134,7 @@ def select_detector(
     *,
     synthetic: bool,
     live: bool,
+    crowd: bool = False,
     size: int | None = None,
     tiles: bool = False,
     find_real: Callable[[bool], Path | None],
@@ -137,6 +145,7 @@ def select_detector(
         named: paths, or names of the catalogue.
         synthetic: whether the source is a video of the simulator, at which the bundled detector looks.
         live: whether it is a camera.
+        crowd: whether a network of crowds is asked about what it finds.
         size: longer side in pixels, of a detector of any size; default: 640 of a camera, 1024 of a video.
         tiles: whether parts of each image are looked at besides the whole, by a detector of any size.
         find_real: finds a detector of real streets where none is named, given `live`.
@@ -149,7 +158,7 @@ def select_detector(
     if named:
         files = [resolve_weights(path, _OBJECTS) for path in named]
     else:
-        files = [(None if synthetic else find_real(live)) or find_bundled_weights()]
+        files = [(None if synthetic else find_real(live)) or find_bundled_weights(crowd=crowd)]
     if len(files) == 1 and is_graph_file(files[0]):
         usual = LIVE_PX if live else FILM_PX
         return Choice(files, Views(usual if size is None else size, tiles))

@@ -473,7 +473,7 @@ def build_detector_network(recipe: Recipe, config: RetinaNetConfig, classes: Cla
         path = recipe.model.weights_path()
         # A checkpoint brings its anchors along, which would take the place of the recipe's in silence.
         meant = [anchors.clone() for anchors in network.anchors.buffers()]
-        report = load_published(network, path)
+        report = load_published(network, path, tuple(recipe.model.take))
         _log.info(
             "%s: %d weights taken (%d inflated over time, %d shortened); %d of the file not used: %s",
             path,
@@ -491,11 +491,12 @@ def build_detector_network(recipe: Recipe, config: RetinaNetConfig, classes: Cla
         if not all(torch.allclose(one, other, rtol=1e-3) for one, other in zip(meant, found, strict=True)):
             raise UsageError(
                 f"{path} was trained with other anchors than the recipe's: take anchor_sizes_px, anchor_scales "
-                "and anchor_ratios of model.fields from the recipe of that file"
+                "and anchor_ratios of model.fields from the recipe of that file, or leave its heads: "
+                "model.take=[backbone.]"
             )
         # Raise where a file of ours tells as many labels apart, but others, or in another order
 
-        facts = read_checkpoint_facts(path)
+        facts = {} if recipe.model.take else read_checkpoint_facts(path)
         if facts:
             kinds = [(kind, tuple(labels)) for kind, labels in facts["kinds"].items()]
             if kinds != list(classes.kinds.items()) or tuple(facts["av_labels"]) != tuple(classes.av_labels):

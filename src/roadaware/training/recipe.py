@@ -28,6 +28,8 @@ class ModelRecipe:
             and `size_px`, the height and width of its images.
         weights: file with weights to begin with: published ones, or a model of ours; the folder of an object
             detector; or a name of the catalogue (default: none).
+        take: beginnings of the names of parameters that are taken from it, such as `backbone.` for a network of other
+            labels or anchors than those of the file; those of an object detector are not chosen (default: all).
         freeze_batch_norm: keep the statistics and factors that batch norms begin with.
         likeliest: classes are learnt at matched anchors and at so many others of each frame, those of most
             agentness, which on a small network is several times faster; 0 for everywhere, as published.
@@ -38,6 +40,7 @@ class ModelRecipe:
     base: Literal["default", "compact", "reference"] = "default"
     fields: dict[str, Any] = field(default_factory=dict)
     weights: str = ""
+    take: tuple[str, ...] = ()
     freeze_batch_norm: bool = False
     likeliest: int = 0
     freeze: tuple[str, ...] = ()

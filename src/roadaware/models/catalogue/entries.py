@@ -18,6 +18,12 @@ from roadaware.places import get_cache_folder
 
 Task = Literal["objects", "zero-shot", "segmentation", "image-text", "pose", "training"]
 TABLE = Path(__file__).with_name("models.toml")
+BUNDLED = {
+    "compact-road": "people and vehicles of synthetic roads, what they do and where; what `watch` takes",
+    "crowd-people": "people of synthetic crowds, a third of the image high; what `watch --crowd` takes",
+}
+"""The detectors that came with roadaware, by name, and what each finds; their cards lie beside them."""
+_BUNDLED_FOLDER = Path(__file__).resolve().parents[2] / "weights"
 
 
 @dataclass(frozen=True)
@@ -188,8 +194,18 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def find_bundled_path(name: str) -> Path | None:
+    """Path of a detector that came with roadaware; None for another name, or where it did not come along.
+
+    Args:
+        name: of `BUNDLED`.
+    """
+    path = _BUNDLED_FOLDER / f"{name}.safetensors"
+    return path if name in BUNDLED and path.is_file() else None
+
+
 def resolve_weights(given: Path, tasks: Sequence[str] = ()) -> Path:
-    """The path of weights that were named on a command line: a path, or a name of the catalogue.
+    """The path of weights that were named on a command line: a path, a name of the catalogue, or of a bundled detector.
 
     What exists under the path is meant first; `./NAME` is never a name of the catalogue.
 
@@ -203,8 +219,10 @@ def resolve_weights(given: Path, tasks: Sequence[str] = ()) -> Path:
     name = str(given)
     entries = read_catalogue()
     if given.exists() or name not in entries:
-        _refuse_typo(given, entries)
-        return given
+        bundled = None if given.exists() else find_bundled_path(name)
+        if bundled is None:
+            _refuse_typo(given, [*entries, *BUNDLED])
+        return bundled or given
     entry = entries[name]
     if tasks and entry.task not in tasks:
         raise UsageError(
@@ -217,7 +235,7 @@ def resolve_weights(given: Path, tasks: Sequence[str] = ()) -> Path:
     return found
 
 
-def _refuse_typo(given: Path, entries: dict[str, Entry]) -> None:
+def _refuse_typo(given: Path, entries: Sequence[str]) -> None:
     """Refuse what is neither there nor a path, and looks like a name of the catalogue."""
     name = str(given)
     if given.exists() or given.suffix or "/" in name:
