@@ -32,7 +32,7 @@ from roadaware.datasets.loading import SYNTHETIC, open_dataset
 from roadaware.errors import UsageError
 from roadaware.io import folders
 from roadaware.online.setup import PREDICTORS, WEIGHTS
-from roadaware.protocols.continual import run_continual_study
+from roadaware.protocols.continual import Learns, run_continual_study
 from roadaware.protocols.countries import run_countries_study
 from roadaware.protocols.crowd_ablation import ROWS, CrowdStudy, run_study
 from roadaware.protocols.event_domains import build_table_domain
@@ -68,7 +68,11 @@ _DOMAINS = (
     "continual, countries: tables in place of simulated towns, NAME=FOLDER with commas between: what `roadaware read` saved, "
     "or `roadaware simulate` made. The stream of continual takes them in this order; countries takes two."
 )
-_MEMORY = "continual: tubes that the reservoir of replay holds."
+_MEMORY = "continual: tubes that the reservoir of replay holds. [default: 400; of the detector 50]"
+_LEARNS = (
+    "continual: what learns: the event head (events), or the last layers of the bundled detector's heads (detector), for which "
+    "simulated towns are rendered."
+)
 _STEPS = "crowd: steps of each task."
 _ROWS = (
     "crowd: rows with commas: alone,shared,blocks-2,blocks-4,random-paths,shuffled. contest: predictors with commas, such as "
@@ -99,7 +103,8 @@ class StudyOptions:
     spread: Spread = LOCAL
     budget: Annotated[int, Parameter(help=_BUDGET, validator=validate_range(1, 10))] = 8
     domains: Annotated[str | None, Parameter(help=_DOMAINS)] = None
-    memory: Annotated[int, Parameter(help=_MEMORY, validator=validate_range(1, 100_000))] = 400
+    memory: Annotated[int | None, Parameter(help=_MEMORY, validator=validate_range(1, 100_000))] = None
+    learns: Annotated[Learns, Parameter(help=_LEARNS)] = "events"
     changes: Annotated[tuple[str, ...], Parameter(parse=False)] = ()
     common: Annotated[Common, Parameter(parse=False)] = USUAL
 
@@ -196,6 +201,7 @@ def reproduce(
 
     `continual` lets the event head learn online from towns, weather, night and new classes one after another, each box once:
     fine-tuning, means of weights, replay by a reservoir, and joint training; average, forgetting, transfer, memory and time.
+    With --learns detector the last layers of the bundled detector's heads learn, from rendered images.
 
     `countries` lets it learn where traffic keeps to one side and tests it where it keeps to the other, both ways: source
     alone, mirrored, a mean teacher without labels of the target, joint. With --domains for ROAD and ROAD-Waymo.
@@ -225,6 +231,8 @@ def reproduce(
         roadaware reproduce abroad --data runs/away --output runs/abroad
 
         roadaware reproduce continual --output runs/continual
+
+        roadaware reproduce continual --learns detector --output runs/continual-detector
 
         roadaware reproduce countries --domains road=road-tables,waymo=waymo-tables --output runs/countries
 
@@ -411,7 +419,9 @@ def _open_domains(asked: StudyOptions) -> list[EventDomain] | None:
 def _study_continual(asked: StudyOptions) -> Shown:
     how: dict[str, Any] = {"domains": _open_domains(asked), "seeds": asked.seeds, "draws": asked.draws}
     with console.show_progress("continual learning") as progress:
-        found = run_continual_study(asked.folder, memory_tubes=asked.memory, progress=progress, **how)
+        found = run_continual_study(
+            asked.folder, learns=asked.learns, memory_tubes=asked.memory, progress=progress, **how
+        )
     names = ", ".join(each.name for each in found.experiences)
     section, text = build_continual_section(found), format_continual_study(found)
     return Shown(text, section, found.as_dict(), "Continual event detection", names)

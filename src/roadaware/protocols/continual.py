@@ -53,12 +53,13 @@ from roadaware.training.events.rows import (
 )
 
 FORMAT = "roadaware-continual"
-MARKER, RESULTS, CELLS, TIMING, SCENES = (
+MARKER, RESULTS, CELLS, TIMING, SCENES, DETECTOR = (
     "study.json",
     "results.json",
     "cells.parquet",
     "timing.json",
     "scenes",
+    "detector.safetensors",
 )
 _MOST_STATE = 1 << 30
 TRAIN_EVERY = 2
@@ -93,7 +94,7 @@ class Plan:
 _LINEAR = LearnerConfig(hidden=(), batch=64)
 PLANS: dict[Learns, Plan] = {
     "events": Plan(LearnerConfig(), LearnerConfig(batch=VEHICLE_BATCH), 400, 12, 8, 3),
-    "detector": Plan(_LINEAR, replace(_LINEAR, batch=VEHICLE_BATCH), 50, 12, 12, 1),
+    "detector": Plan(_LINEAR, replace(_LINEAR, batch=VEHICLE_BATCH), 50, 10, 10, 1),
 }
 """Images do not change from round to round, as errors of a detector do that are drawn."""
 
@@ -268,7 +269,8 @@ def run_continual_study(
     experience the state of every learner is saved; given again, the study goes on there, to the same bits.
 
     Args:
-        out: folder: `scenes/`, `states/`, `results.json`, `cells.parquet`, `timing.json`.
+        out: folder: `scenes/`, `states/`, `results.json`, `cells.parquet`, `timing.json`; of a detector also
+            `detector.safetensors`, with the last layers of distilled replay, first seed.
         domains: experiences in their order, for the event head alone; five simulated towns where None.
         learns: what does.
         seeds: of weights, reservoir and replay: 0, 1, ...
@@ -316,6 +318,7 @@ def run_continual_study(
         boxes, vehicle = _build_streams(held, draws, rounds)
         total = 2 * len(methods) * seeds + 1 if vehicle else len(methods) * seeds + 1
         done = 0
+        first: dict[str, ContinualLearner] = {}
 
         def learn(stream: _Stream, methods: dict[str, LearnerConfig], prefix: str) -> _Learnt:
             nonlocal done
@@ -328,6 +331,7 @@ def run_continual_study(
                     found, learner = _run_learner(stream, config, seed, path)
                     cells[name].append(found)
                     memory[name] = learner.memory_bytes
+                    first.setdefault(prefix + name, learner)
                     done += 1
                     if progress is not None:
                         progress(done, total, f"{prefix}{name}, seed {seed}")
@@ -341,6 +345,8 @@ def run_continual_study(
             few = max(1, kept // VEHICLE_SHARE)
             told = learn(vehicle, build_methods(few, plan.vehicle), "vehicle-")
             of_vehicle = replace(_judge(vehicle, told, few, {}), learns=learns)
+        if isinstance(held[0], DetectorDomain):
+            held[0].heads.write(out / DETECTOR, first[DISTILLED], first.get(f"vehicle-{DISTILLED}"))
         timing = _open_timing(out / TIMING, held, methods)
         if progress is not None:
             progress(total, total, "measured")
@@ -596,7 +602,13 @@ def _time_events(domain: EventDomain) -> _Timed:
         (
             truth,
             make_tube_rows(
-                truth, number, 1, domain.labels, errors=domain.errors, noise=domain.noise, pixels=domain.pixels
+                truth,
+                number,
+                1,
+                domain.labels,
+                errors=domain.errors,
+                noise=domain.noise,
+                pixels=domain.pixels,
             ),
             simulate_inputs(truth, number, 1, errors=domain.errors, noise=domain.noise, pixels=domain.pixels),
         )
@@ -660,7 +672,15 @@ def _time_detector(domain: DetectorDomain) -> _Timed:
             second = np.array([frame / fps], np.int64)
             now = actions[frame : frame + 1]
             vehicle.learn(
-                TubeRows(AV_LABELS, seen.vehicle[None], now, np.ones(1, np.float32), now.any(axis=1), second, second)
+                TubeRows(
+                    AV_LABELS,
+                    seen.vehicle[None],
+                    now,
+                    np.ones(1, np.float32),
+                    now.any(axis=1),
+                    second,
+                    second,
+                )
             )
         return time.process_time() - clock, len(images) / fps
 

@@ -60,7 +60,7 @@ _TRAIN_ERRORS, _TEST_ERRORS = 1, 2
 TEST_EVERY = 4
 """Every so many-th frame of a test scene is judged."""
 DETECTOR_TRAIN_S, DETECTOR_TEST_S = 3.0, 2.0
-"""Lengths of rendered scenes: an image costs a tenth of a second, a town little, and many towns differ more than long scenes."""
+"""Lengths of rendered scenes: an image costs a tenth of a second, a town little, and many short scenes differ more."""
 RENDERED_PX = (320, 240)
 """Size of their images, as the bundled detector was trained on."""
 FEWEST_SCENES = 2
@@ -272,7 +272,9 @@ class DetectorDomain:
     def read(self) -> tuple[Reading, Reading]:
         """Of boxes and of the own vehicle: the detector's own last layers, over what these see."""
         boxes, vehicle = (
-            Reading(np.zeros(len(start.weight), np.float32), np.full(len(start.weight), SPREAD, np.float32), start)
+            Reading(
+                np.zeros(len(start.weight), np.float32), np.full(len(start.weight), SPREAD, np.float32), start
+            )
             for start in self.heads.build_starts(self.known)
         )
         return boxes, vehicle

@@ -155,8 +155,8 @@ _NOTES: dict[Learns, str] = {
         "worst of the training set's, by assumption."
     ),
     "detector": (
-        "Scenes are rendered, and the bundled detector sees every frame once. What learns is a linear layer over its features, "
-        "which begins as its own; trunk, pyramid, boxes and agentness stay as they are. Each box that it keeps has the labels "
+        "Scenes are rendered, and the bundled detector sees every frame once. What learns is a linear layer over its "
+        "features, which begins as its own; trunk, pyramid, boxes and agentness stay. Each box that it keeps has the labels "
         "of the ground-truth box that it overlaps most, from an overlap of 0.5 on; objects that it does not find count "
         "nowhere. Its trunk learnt from the labels that are called new here; the layer did not."
     ),
@@ -305,7 +305,10 @@ def build_continual_section(study: ContinualStudy) -> Section:
         )  # fmt: skip
     of_boxes, stays = {
         "events": ("actions and locations of tubes", "the detector stays as it is"),
-        "detector": ("the last layer of the labels of boxes", "all before it, boxes and agentness stay as they are"),
+        "detector": (
+            "the last layer of the labels of boxes",
+            "all before it, boxes and agentness stay as they are",
+        ),
     }[study.learns]
     learnt = of_boxes + ("" if vehicle is None else ", and the own vehicle's actions")
     return Section(

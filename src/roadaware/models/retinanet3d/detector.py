@@ -410,6 +410,7 @@ class LazyNetwork:
         found = _by_frame(frames, kept, agentness[frames, places], logits.sigmoid(), av.sigmoid())
         return found, build_inputs
 
+
 def select_detections(
     agentness: Tensor, boxes: Callable[[Tensor, Tensor], Tensor], rule: DetectRule
 ) -> tuple[Tensor, Tensor, Tensor]:

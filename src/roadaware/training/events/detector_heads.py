@@ -37,8 +37,8 @@ have it."""
 MATCH_IOU = 0.5
 """Overlap with a ground-truth box from which its labels are those of a detection."""
 SPREAD = 8.0
-"""Of features and logits alike: six of it, where inputs are clipped, lie beyond all of them, so that what is learnt is a layer
-of the detector; a power of two, so that nothing is rounded."""
+"""Of features and logits alike: six of it, where inputs are clipped, lie beyond all of them, so that what is learnt is a
+layer of the detector; a power of two, so that nothing is rounded."""
 _COMPOSITE = ("agent", "action", "location")
 """Kinds of the words of a duplex or an event, such as Car-MovAway-VehLane."""
 
@@ -94,7 +94,8 @@ class DetectorHeads:
         from roadaware.models.retinanet3d.detector import StreamDetector
         from roadaware.models.weights import open_network
 
-        self.network, self.facts = open_network(path or BUNDLED)
+        self.path = path or BUNDLED
+        self.network, self.facts = open_network(self.path)
         self.kinds = {kind: tuple(names) for kind, names in self.facts["kinds"].items()}
         names = tuple(self.facts["av_labels"])
         if not names:
@@ -191,7 +192,10 @@ class DetectorHeads:
         layers = {"cls_heads": (whole, end)}
         if vehicle is not None:
             ego = self.network.ego_head
-            held = ego.weight.detach().numpy().reshape(1, len(self.av_labels), -1), ego.bias.detach().numpy()[None]
+            held = (
+                ego.weight.detach().numpy().reshape(1, len(self.av_labels), -1),
+                ego.bias.detach().numpy()[None],
+            )
             layers["ego_head"] = self._fold(vehicle, self.av_labels, *held, self.av_labels), ego
         for name, ((weight, bias), layer) in layers.items():
             where = f"{name}.{len(self.network.cls_heads) - 1}" if name == "cls_heads" else name
@@ -207,7 +211,12 @@ class DetectorHeads:
         save_detector(path, network, named, tuple(self.facts["av_labels"]), notes)
 
     def _fold(
-        self, learner: ContinualLearner, own: Sequence[str], weight: Floats32, bias: Floats32, labels: Sequence[str]
+        self,
+        learner: ContinualLearner,
+        own: Sequence[str],
+        weight: Floats32,
+        bias: Floats32,
+        labels: Sequence[str],
     ) -> tuple[Floats, Floats]:
         """The layer of some labels: as learnt, or as it was where a label was not learnt.
 
@@ -233,7 +242,10 @@ class DetectorHeads:
         for row, label in enumerate(labels):
             if label in learner.labels:
                 k = learner.labels.index(label)
-                found[0][:, row], found[1][:, row] = through[:, k] + matrix[:inputs, k], shift[:, k] + offset[k]
+                found[0][:, row], found[1][:, row] = (
+                    through[:, k] + matrix[:inputs, k],
+                    shift[:, k] + offset[k],
+                )
             else:
                 found[0][:, row], found[1][:, row] = weight[:, own.index(label)], bias[:, own.index(label)]
         return found
@@ -310,12 +322,18 @@ class SeenScene:
             InputError: if it cannot be read.
             DamagedError: if it is no such file.
         """
-        arrays, facts = open_arrays(path, "what a detector saw of a scene", "remove it, and give the command again")
+        arrays, facts = open_arrays(
+            path, "what a detector saw of a scene", "remove it, and give the command again"
+        )
         try:
             said: dict[str, Any] = {name: facts[name] for name in _FACTS}
-            return cls(**{each.name: arrays[each.name] for each in fields(cls) if each.name not in _FACTS}, **said)
+            return cls(
+                **{each.name: arrays[each.name] for each in fields(cls) if each.name not in _FACTS}, **said
+            )
         except KeyError as error:
-            raise DamagedError(f"expected what a detector saw of a scene, lacks {error}", where=str(path)) from error
+            raise DamagedError(
+                f"expected what a detector saw of a scene, lacks {error}", where=str(path)
+            ) from error
 
 
 _FACTS = ("n_frames", "fps", "digest")

@@ -489,9 +489,7 @@ class ContinualLearner:
         return stream.getvalue()
 
     @classmethod
-    def load_state(
-        cls, data: bytes, where: str = "state", features: tuple[str, ...] | None = None
-    ) -> Self:
+    def load_state(cls, data: bytes, where: str = "state", features: tuple[str, ...] | None = None) -> Self:
         """The learner that `dump_state` wrote.
 
         Args:
