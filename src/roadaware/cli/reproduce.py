@@ -70,8 +70,8 @@ _DOMAINS = (
 )
 _MEMORY = "continual: tubes that the reservoir of replay holds. [default: 400; of the detector 50]"
 _LEARNS = (
-    "continual: what learns: the event head (events), or the last layers of the bundled detector's heads (detector), for which "
-    "simulated towns are rendered."
+    "continual: what learns: the event head (events), or the last layers of the bundled detector's heads (detector), for "
+    "which simulated towns are rendered."
 )
 _STEPS = "crowd: steps of each task."
 _ROWS = (

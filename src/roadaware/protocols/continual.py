@@ -94,7 +94,7 @@ class Plan:
 _LINEAR = LearnerConfig(hidden=(), batch=64)
 PLANS: dict[Learns, Plan] = {
     "events": Plan(LearnerConfig(), LearnerConfig(batch=VEHICLE_BATCH), 400, 12, 8, 3),
-    "detector": Plan(_LINEAR, replace(_LINEAR, batch=VEHICLE_BATCH), 50, 10, 10, 1),
+    "detector": Plan(_LINEAR, replace(_LINEAR, batch=VEHICLE_BATCH), 50, 16, 10, 1),
 }
 """Images do not change from round to round, as errors of a detector do that are drawn."""
 
@@ -118,7 +118,7 @@ TOWNS = (
     Town("new-classes", "harbour: right-hand traffic, three lanes, eight labels more", "harbour"),
 )  # fmt: skip
 
-FINE_TUNING, REPLAY, JOINT = "fine-tuning", "replay", "joint training"
+FINE_TUNING, REPLAY, JOINT, UNLEARNT = "fine-tuning", "replay", "joint training", "no learning"
 AVERAGED, AVERAGED_EXPERIENCES, REPLAY_AVERAGED = (
     "mean over steps", "mean over experiences", "replay, mean over steps",
 )  # fmt: skip
@@ -184,7 +184,7 @@ class MethodResult:
     Args:
         name: of the row.
         matrix: (T + 1, T) mean average precision before the first and after each experience, on the test of each; the mean
-            over seeds. Of joint training one row.
+            over seeds. Of joint training and of no learning one row.
         average, forgetting, backward, forward: see `statistics.adaptation`; None where the row has no such number.
         memory_bytes: of network, optimiser, batch and reservoir at the end; None of joint training, which keeps all.
     """
@@ -196,6 +196,10 @@ class MethodResult:
     backward: Measured | None
     forward: Measured | None
     memory_bytes: int | None
+
+    def find_first_moment(self, experiences: int) -> int:
+        """After how many experiences the first row of the matrix is: joint training has the last alone, no learning the 0th."""
+        return 0 if self.name == UNLEARNT else experiences + 1 - len(self.matrix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +218,7 @@ class ContinualStudy:
         timing: CPU seconds for a minute of stream: `inference` of linker, features and head (or of detector and linker), and
             with learning each row's.
         learns: what does.
+        gains: name of a row to its average less that of no learning, paired; empty of the event head, which begins empty.
         vehicle: the same of the own vehicle's actions, whose `tubes` are stretches of a second; None where an experience
             does not know them.
     """
@@ -229,6 +234,7 @@ class ContinualStudy:
     timing: dict[str, dict[str, float]] = field(default_factory=dict)
     vehicle: ContinualStudy | None = None
     learns: Learns = "events"
+    gains: dict[str, Measured] = field(default_factory=dict)
 
     def get_method(self, name: str) -> MethodResult:
         """The row of a name."""
@@ -244,6 +250,7 @@ class ContinualStudy:
                 for name, held in self.differences.items()
             },
             "half": {name: asdict(each) for name, each in self.half.items()},
+            "gains": {name: asdict(each) for name, each in self.gains.items()},
             "memory_tubes": self.memory_tubes, "tubes": self.tubes, "seeds": self.seeds, "scenes": self.scenes,
             "learns": self.learns,
         } | ({} if self.vehicle is None else {"vehicle": self.vehicle.as_dict()})  # fmt: skip
@@ -263,9 +270,9 @@ def run_continual_study(
 ) -> ContinualStudy:
     """Learn from experiences in their order, each box once, and test on all of them before the first and after each.
 
-    What is learnt of the event head are the network of tubes (actions and locations) and, of simulated towns, that of the own
-    vehicle's actions; the detector, whose tubes these are, stays as it is. Of the detector it is the last layer of its labels
-    and that of the own vehicle's actions, on rendered images; trunk, pyramid, boxes and agentness stay as they are. After each
+    What is learnt of the event head are the network of tubes (actions and locations) and, of simulated towns, that of the
+    own vehicle's actions; the detector, whose tubes these are, stays as it is. Of the detector it is the last layer of its
+    labels and that of the own vehicle's actions, on rendered images; all before, boxes and agentness stay. After each
     experience the state of every learner is saved; given again, the study goes on there, to the same bits.
 
     Args:
@@ -336,6 +343,8 @@ def run_continual_study(
                     if progress is not None:
                         progress(done, total, f"{prefix}{name}, seed {seed}")
             fit = FitConfig(hidden=plan.boxes.hidden, lr=plan.boxes.lr)
+            if stream.reading.start is not None:
+                cells[UNLEARNT] = [found[:1] for found in cells[FINE_TUNING]]
             cells[JOINT] = [_fit_jointly(stream, fit, seed) for seed in range(seeds)]
             return cells, memory
 
@@ -489,7 +498,7 @@ def _judge(
     for name, runs in cells.items():
         held = np.moveaxis(np.stack(runs), -1, 1)  # seeds, weightings, T + 1, T
         mean = tuple(tuple(float(v) for v in row) for row in held[:, 0].mean(axis=0))
-        if name == JOINT:
+        if name in (JOINT, UNLEARNT):
             average = Measured.of(held[:, :, -1].mean(axis=-1), units, "share")
             results.append(MethodResult(name, mean, average, None, None, None, None))
             continue
@@ -511,6 +520,12 @@ def _judge(
         for name, held in numbers.items()
         if name != FINE_TUNING
     }
+    gains: dict[str, Measured] = {}
+    if UNLEARNT in cells:
+        first = np.moveaxis(np.stack(cells[UNLEARNT]), -1, 1)[:, :, -1].mean(axis=-1)
+        gains = {
+            name: Measured.of(held["average"] - first, units, "difference") for name, held in numbers.items()
+        }
     half = {
         name: Measured.of(numbers[name]["forgetting"] - base["forgetting"] / 2, units, "difference")
         for name in WITH_REPLAY
@@ -518,7 +533,7 @@ def _judge(
     tubes = sum(each.tubes for each in stream.experiences)
     return ContinualStudy(
         stream.experiences, tuple(results), differences, half, memory_tubes, tubes, len(cells[REPLAY]),
-        stream.weights.shape[1], timing,
+        stream.weights.shape[1], timing, gains=gains,
     )  # fmt: skip
 
 
@@ -528,14 +543,12 @@ def _list_cells(study: ContinualStudy) -> list[dict[str, Any]]:
     for what, part in (("tubes", study), ("own vehicle", study.vehicle)):
         names = [each.name for each in study.experiences]
         for method in () if part is None else part.methods:
-            # Joint training has the last row alone.
-            first = len(names) + 1 - len(method.matrix)
             found += [
                 {
                     "learns": what, "method": method.name, "after": "" if t == 0 else names[t - 1],
                     "test": names[k], "map": value,
                 }
-                for t, row in enumerate(method.matrix, start=first)
+                for t, row in enumerate(method.matrix, start=method.find_first_moment(len(names)))
                 for k, value in enumerate(row)
             ]  # fmt: skip
     return found
@@ -579,14 +592,13 @@ def measure_time(domain: EventDomain | DetectorDomain, config: LearnerConfig) ->
     seconds = 0.0
     for _ in range(_TIMED_ROUNDS):
         for way, held in taken.items():
-            learners = []
-            for reading, how, labels in zip(
-                domain.read(), (config, few), (domain.labels, AV_LABELS), strict=True
-            ):
-                learner = ContinualLearner(reading.mean, reading.spread, how, start=reading.start)
-                learner.add_labels(labels)
-                learners.append(learner)
-            spent, seconds = run(*learners, way == "with learning")
+            learner, vehicle = (
+                ContinualLearner(reading.mean, reading.spread, how, start=reading.start)
+                for reading, how in zip(domain.read(), (config, few), strict=True)
+            )
+            learner.add_labels(domain.labels)
+            vehicle.add_labels(AV_LABELS)
+            spent, seconds = run(learner, vehicle, way == "with learning")
             held.append(spent)
     least = {way: 60 * min(held) / max(seconds, 1e-9) for way, held in taken.items()}
     return {**least, "ratio": least["with learning"] / max(least["inference"], 1e-9)}

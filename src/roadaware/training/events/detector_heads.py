@@ -37,8 +37,8 @@ have it."""
 MATCH_IOU = 0.5
 """Overlap with a ground-truth box from which its labels are those of a detection."""
 SPREAD = 8.0
-"""Of features and logits alike: six of it, where inputs are clipped, lie beyond all of them, so that what is learnt is a
-layer of the detector; a power of two, so that nothing is rounded."""
+"""Of features and logits alike: six of it, where inputs are clipped, lie beyond all of them (45 at most was measured), so that
+what is learnt is a layer of the detector; a power of two, so that nothing is rounded."""
 _COMPOSITE = ("agent", "action", "location")
 """Kinds of the words of a duplex or an event, such as Car-MovAway-VehLane."""
 
@@ -104,6 +104,7 @@ class DetectorHeads:
         self.av_labels = tuple(f"av_action/{name}" for name in names)
         rule = rule or DetectRule(min_agentness=LEAST_AGENTNESS)
         self.detector = StreamDetector(self.network, self.kinds, names, rule)
+        self._end = f"cls_heads.{len(self.network.cls_heads) - 1}"
         self.linking = apply_advice(LinkerConfig.default(), parse_advice(self.facts.get("notes")))
         self.reset()
 
@@ -116,8 +117,7 @@ class DetectorHeads:
         """Begin a new stream."""
         self.detector.reset()
         self.linker = Linker(self.linking, len(self.labels))
-        layer = self.network.ego_head
-        taps, width = layer.kernel_size[0], layer.in_channels
+        _, width, taps = self.network.state_dict()["ego_head.weight"].shape[:3]
         self._ego: deque[Floats32] = deque([np.zeros(width, np.float32)] * taps, taps)
 
     def step(self, image: Pixels) -> SeenFrame:
@@ -144,19 +144,29 @@ class DetectorHeads:
         Args:
             known: labels that the detector is taken to know; of the others neither output nor logit is used.
         """
-        inputs = self.network.cls_heads.end.weight[0].numel(), self.network.ego_head.weight[0].numel()
-        return tuple(
+        boxes, vehicle = (
             Start(
                 tuple(labels),
                 np.vstack([np.zeros((count, len(labels))), SPREAD * np.eye(len(labels))]).astype(np.float32),
-                np.zeros(len(labels), np.float32), (self.digest, *labels),
+                np.zeros(len(labels), np.float32),
+                (self.digest, *labels),
             )
-            for count, labels in zip(inputs, (known, self.av_labels), strict=True)
-        )  # type: ignore[return-value]  # fmt: skip
+            for count, labels in (
+                (self._read_layer(self._end)[0].shape[2], known),
+                (self._read_layer("ego_head")[0].shape[2], self.av_labels),
+            )
+        )
+        return boxes, vehicle
+
+    def _read_layer(self, name: str) -> tuple[Floats32, Floats32]:
+        """(anchors, rows, inputs) and (anchors, rows) of a last layer; the own vehicle's is one anchor."""
+        state, anchors = self.network.state_dict(), 1 if name == "ego_head" else self.network.config.n_anchors
+        weight, bias = (state[f"{name}.{part}"].numpy() for part in ("weight", "bias"))
+        return weight.reshape(anchors, len(weight) // anchors, -1), bias.reshape(anchors, -1)
 
     def choose_columns(self, known: Sequence[str]) -> Ints:
         """Columns of `SeenFrame.x` that are read where some labels are known: all features, and their logits."""
-        count = self.network.cls_heads.end.weight[0].numel()
+        count = self._read_layer(self._end)[0].shape[2]
         return np.array([*range(count), *(count + self.labels.index(name) for name in known)], np.int64)
 
     def write(self, path: Path, boxes: ContinualLearner, vehicle: ContinualLearner | None = None) -> None:
@@ -183,25 +193,21 @@ class DetectorHeads:
                 kinds[kind].append(name)
         labels = [f"{kind}/{name}" for kind, names in kinds.items() for name in names]
         state = dict(self.network.state_dict())
-        anchors = self.network.config.n_anchors
-        end = self.network.cls_heads.end
-        weight = end.weight.detach().numpy().reshape(anchors, -1, end.weight[0].numel())
-        bias = end.bias.detach().numpy().reshape(anchors, -1)
-        learnt, offset = self._fold(boxes, self.labels, weight[:, 1:], bias[:, 1:], labels)
-        whole = np.concatenate([weight[:, :1], learnt], axis=1), np.concatenate([bias[:, :1], offset], axis=1)
-        layers = {"cls_heads": (whole, end)}
+        weight, bias = self._read_layer(self._end)
+        learnt = self._fold(boxes, self.labels, weight[:, 1:], bias[:, 1:], labels)
+        # Agentness, the first row of each anchor, stays.
+        layers = {
+            self._end: [
+                np.concatenate(p, axis=1) for p in zip((weight[:, :1], bias[:, :1]), learnt, strict=True)
+            ]
+        }
         if vehicle is not None:
-            ego = self.network.ego_head
-            held = (
-                ego.weight.detach().numpy().reshape(1, len(self.av_labels), -1),
-                ego.bias.detach().numpy()[None],
-            )
-            layers["ego_head"] = self._fold(vehicle, self.av_labels, *held, self.av_labels), ego
-        for name, ((weight, bias), layer) in layers.items():
-            where = f"{name}.{len(self.network.cls_heads) - 1}" if name == "cls_heads" else name
-            shape = (-1, *layer.weight.shape[1:])
-            state[f"{where}.weight"] = torch.from_numpy(weight.astype(np.float32).reshape(shape))
-            state[f"{where}.bias"] = torch.from_numpy(bias.astype(np.float32).reshape(-1))
+            own = self._read_layer("ego_head")
+            layers["ego_head"] = list(self._fold(vehicle, self.av_labels, *own, self.av_labels))
+        for name, held in layers.items():
+            for part, values in zip(("weight", "bias"), held, strict=True):
+                shape = (-1, *state[f"{name}.{part}"].shape[1:])
+                state[f"{name}.{part}"] = torch.from_numpy(values.astype(np.float32).reshape(shape))
         network = RetinaNet3D(self.network.config, len(labels) + 1, len(self.av_labels))
         network.load_state_dict(state)
         notes = {
@@ -242,12 +248,10 @@ class DetectorHeads:
         for row, label in enumerate(labels):
             if label in learner.labels:
                 k = learner.labels.index(label)
-                found[0][:, row], found[1][:, row] = (
-                    through[:, k] + matrix[:inputs, k],
-                    shift[:, k] + offset[k],
-                )
+                layer = through[:, k] + matrix[:inputs, k], shift[:, k] + offset[k]
             else:
-                found[0][:, row], found[1][:, row] = weight[:, own.index(label)], bias[:, own.index(label)]
+                layer = weight[:, own.index(label)], bias[:, own.index(label)]
+            found[0][:, row], found[1][:, row] = layer
         return found
 
 
@@ -326,10 +330,10 @@ class SeenScene:
             path, "what a detector saw of a scene", "remove it, and give the command again"
         )
         try:
-            said: dict[str, Any] = {name: facts[name] for name in _FACTS}
-            return cls(
-                **{each.name: arrays[each.name] for each in fields(cls) if each.name not in _FACTS}, **said
-            )
+            held: dict[str, Any] = {
+                each.name: arrays[each.name] for each in fields(cls) if each.name not in _FACTS
+            }
+            return cls(**held, **{name: facts[name] for name in _FACTS})
         except KeyError as error:
             raise DamagedError(
                 f"expected what a detector saw of a scene, lacks {error}", where=str(path)
