@@ -31,7 +31,7 @@ from roadaware.datasets.loading import SYNTHETIC, open_dataset
 from roadaware.errors import UsageError
 from roadaware.io import folders
 from roadaware.online.setup import PREDICTORS, WEIGHTS
-from roadaware.protocols.continual import run_continual_study
+from roadaware.protocols.continual import Learns, run_continual_study
 from roadaware.protocols.countries import run_countries_study
 from roadaware.protocols.crowd_ablation import ROWS, CrowdStudy, run_study
 from roadaware.protocols.event_domains import build_table_domain
@@ -65,6 +65,10 @@ _DOMAINS = (
     "continual, countries: tables in place of simulated towns, NAME=FOLDER with commas between: what `roadaware read` saved, "
     "or `roadaware simulate` made. The stream of continual takes them in this order; countries takes two."
 )
+_LEARNS = (
+    "continual: what learns: the event head (events), or the last layers of the bundled detector's heads (detector), for "
+    "which simulated towns are rendered."
+)
 _ROWS = (
     "crowd: rows with commas: alone,shared,blocks-2,blocks-4,random-paths,shuffled. contest: predictors with commas, such as "
     "'logistic,boosting,hazard trees,steady'. [default: all]"
@@ -72,8 +76,8 @@ _ROWS = (
 _SET = (
     "FIELD=VALUE. iv2024: baselines=false trains no models without pixels to show beside. crowd: steps (800) of each task, "
     "and fields of the recipe configs/crowd/intellicare.yaml, such as model.weights=trunk.safetensors. contest: budget (8), "
-    "configurations that each predictor tries on validation. continual: memory (400), tubes that the reservoir of replay "
-    "holds. decisions, minds: towns (120) to learn from; twice as many judge."
+    "configurations that each predictor tries on validation. continual: memory (400; of the detector 50), tubes that the "
+    "reservoir of replay holds. decisions, minds: towns (120) to learn from; twice as many judge."
 )
 
 
@@ -84,13 +88,13 @@ class StudySettings:
     baselines: bool = True
     steps: int = 800
     budget: int = 8
-    memory: int = 400
+    memory: int | None = None
     towns: int = 120
 
     def __post_init__(self) -> None:
         check_range("steps", self.steps, 1, 10_000_000)
         check_range("budget", self.budget, 1, 10)
-        check_range("memory", self.memory, 1, 100_000)
+        check_range("memory", 1 if self.memory is None else self.memory, 1, 100_000)
         check_range("towns", self.towns, 4, 100_000)
 
 
@@ -109,6 +113,7 @@ class StudyOptions:
     rows: Annotated[str | None, Parameter(help=_ROWS)] = None
     spread: Spread = LOCAL
     domains: Annotated[str | None, Parameter(help=_DOMAINS)] = None
+    learns: Annotated[Learns, Parameter(help=_LEARNS)] = "events"
     settings: Annotated[StudySettings, Parameter(parse=False)] = StudySettings()
     changes: Annotated[tuple[str, ...], Parameter(parse=False)] = ()
     common: Annotated[Common, Parameter(parse=False)] = USUAL
@@ -206,6 +211,7 @@ def reproduce(
 
     `continual` lets the event head learn online from towns, weather, night and new classes one after another, each box once:
     fine-tuning, means of weights, replay by a reservoir, and joint training; average, forgetting, transfer, memory and time.
+    With --learns detector the last layers of the bundled detector's heads learn, from rendered images.
 
     `countries` lets it learn where traffic keeps to one side and tests it where it keeps to the other, both ways: source
     alone, mirrored, a mean teacher without labels of the target, joint. With --domains for ROAD and ROAD-Waymo.
@@ -235,6 +241,8 @@ def reproduce(
         roadaware reproduce abroad --data runs/away --output runs/abroad
 
         roadaware reproduce continual --output runs/continual
+
+        roadaware reproduce continual --learns detector --output runs/continual-detector
 
         roadaware reproduce countries --domains road=road-tables,waymo=waymo-tables --output runs/countries
 
@@ -428,7 +436,7 @@ def _study_continual(asked: StudyOptions) -> Shown:
     how: dict[str, Any] = {"domains": _open_domains(asked), "seeds": asked.seeds, "draws": asked.draws}
     with console.show_progress("continual learning") as progress:
         found = run_continual_study(
-            asked.folder, memory_tubes=asked.settings.memory, progress=progress, **how
+            asked.folder, learns=asked.learns, memory_tubes=asked.settings.memory, progress=progress, **how
         )
     names = ", ".join(each.name for each in found.experiences)
     section, text = build_continual_section(found), format_continual_study(found)

@@ -1,4 +1,6 @@
-"""Continual event detection: the event head learns online from towns, weather and new classes one after another."""
+"""Continual event detection: the event head, or the last layers of a detector's heads, learn online from towns, weather and
+new classes one after another.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from zipfile import BadZipFile
 
 import numpy as np
@@ -19,19 +21,25 @@ from roadaware.config import to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.files import read_regular, write_atomically
 from roadaware.io.folders import encode_json, hold_folder, make_folder
-from roadaware.models.event_head.head import open_head
 from roadaware.protocols.event_domains import (
+    DETECTOR_TRAIN_S,
+    TRAIN_SEED,
+    DetectorDomain,
     EventDomain,
     JudgedBoxes,
     Measured,
     Progress,
+    Reading,
     Town,
     build_weights,
     check_settings,
+    render_domains,
+    render_town,
     simulate_domains,
 )
 from roadaware.statistics.adaptation import average_accuracy, backward_transfer, forgetting, forward_transfer
 from roadaware.statistics.intervals import Units
+from roadaware.training.events.detector_heads import collect_truth, match_labels
 from roadaware.training.events.online import ContinualLearner, FitConfig, LearnerConfig, fit_tubes
 from roadaware.training.events.rows import (
     AV_LABELS,
@@ -45,12 +53,13 @@ from roadaware.training.events.rows import (
 )
 
 FORMAT = "roadaware-continual"
-MARKER, RESULTS, CELLS, TIMING, SCENES = (
+MARKER, RESULTS, CELLS, TIMING, SCENES, DETECTOR = (
     "study.json",
     "results.json",
     "cells.parquet",
     "timing.json",
     "scenes",
+    "detector.safetensors",
 )
 _MOST_STATE = 1 << 30
 TRAIN_EVERY = 2
@@ -59,8 +68,35 @@ VEHICLE_SHARE = 4
 """Seconds of the own vehicle that replay keeps: one for so many tubes, about the same share of the stream."""
 VEHICLE_BATCH = 32
 """There is one own vehicle in a frame, where there are some six boxes: so both take about as many steps in a minute."""
-TRAIN_SCENES, TEST_SCENES, ROUNDS = 12, 8, 3
-"""Simulated scenes of each experience, and how often those that are learnt from are driven through."""
+Learns = Literal["events", "detector"]
+"""What learns: the event head, or the last layers of the bundled detector's heads."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a stream is learnt from.
+
+    Args:
+        boxes, vehicle: how boxes and the own vehicle's actions are.
+        memory_tubes: that the reservoir holds.
+        train_scenes, test_scenes: of each simulated town.
+        rounds: how often the scenes that are learnt from are driven through.
+    """
+
+    boxes: LearnerConfig
+    vehicle: LearnerConfig
+    memory_tubes: int
+    train_scenes: int
+    test_scenes: int
+    rounds: int
+
+
+_LINEAR = LearnerConfig(hidden=(), batch=64)
+PLANS: dict[Learns, Plan] = {
+    "events": Plan(LearnerConfig(), LearnerConfig(batch=VEHICLE_BATCH), 400, 12, 8, 3),
+    "detector": Plan(_LINEAR, replace(_LINEAR, batch=VEHICLE_BATCH), 50, 16, 10, 1),
+}
+"""Images do not change from round to round, as errors of a detector do that are drawn."""
 
 NEW_LABELS = (
     "action/TurLft", "action/TurRht", "action/Wait2X", "action/XingFmLft", "action/XingFmRht",
@@ -82,7 +118,7 @@ TOWNS = (
     Town("new-classes", "harbour: right-hand traffic, three lanes, eight labels more", "harbour"),
 )  # fmt: skip
 
-FINE_TUNING, REPLAY, JOINT = "fine-tuning", "replay", "joint training"
+FINE_TUNING, REPLAY, JOINT, UNLEARNT = "fine-tuning", "replay", "joint training", "no learning"
 AVERAGED, AVERAGED_EXPERIENCES, REPLAY_AVERAGED = (
     "mean over steps", "mean over experiences", "replay, mean over steps",
 )  # fmt: skip
@@ -90,14 +126,14 @@ SINGLE, DISTILLED = "replay, one box of a tube", "replay, one box of a tube, dis
 WITH_REPLAY = (REPLAY, SINGLE, DISTILLED, REPLAY_AVERAGED)
 
 
-def build_methods(memory_tubes: int, batch: int = LearnerConfig().batch) -> dict[str, LearnerConfig]:
+def build_methods(memory_tubes: int, config: LearnerConfig) -> dict[str, LearnerConfig]:
     """The rows that learn online, by name.
 
     Args:
         memory_tubes: that the reservoir of those with replay holds; of rows with one box of a tube as many boxes.
-        batch: boxes of the stream that steps are taken on, and of the memory that join them.
+        config: of fine-tuning; as many boxes of the memory join those of a batch.
     """
-    plain = LearnerConfig(batch=batch, replay=batch)
+    plain = replace(config, replay=config.batch)
     # As many boxes, and so as many bytes, of more tubes: those of one tube are much alike.
     single = replace(plain, memory_tubes=memory_tubes * plain.tube_rows, tube_rows=1)
     return {
@@ -148,7 +184,7 @@ class MethodResult:
     Args:
         name: of the row.
         matrix: (T + 1, T) mean average precision before the first and after each experience, on the test of each; the mean
-            over seeds. Of joint training one row.
+            over seeds. Of joint training and of no learning one row.
         average, forgetting, backward, forward: see `statistics.adaptation`; None where the row has no such number.
         memory_bytes: of network, optimiser, batch and reservoir at the end; None of joint training, which keeps all.
     """
@@ -160,6 +196,10 @@ class MethodResult:
     backward: Measured | None
     forward: Measured | None
     memory_bytes: int | None
+
+    def find_first_moment(self, experiences: int) -> int:
+        """After how many experiences the first row of the matrix is: joint training has the last alone, no learning the 0th."""
+        return 0 if self.name == UNLEARNT else experiences + 1 - len(self.matrix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +215,10 @@ class ContinualStudy:
         tubes: of the whole stream.
         seeds: how many.
         scenes: that intervals are over.
-        timing: CPU seconds for a minute of stream: `inference` of linker, features and head, and with learning each row's.
+        timing: CPU seconds for a minute of stream: `inference` of linker, features and head (or of detector and linker), and
+            with learning each row's.
+        learns: what does.
+        gains: name of a row to its average less that of no learning, paired; empty of the event head, which begins empty.
         vehicle: the same of the own vehicle's actions, whose `tubes` are stretches of a second; None where an experience
             does not know them.
     """
@@ -190,6 +233,8 @@ class ContinualStudy:
     scenes: int
     timing: dict[str, dict[str, float]] = field(default_factory=dict)
     vehicle: ContinualStudy | None = None
+    learns: Learns = "events"
+    gains: dict[str, Measured] = field(default_factory=dict)
 
     def get_method(self, name: str) -> MethodResult:
         """The row of a name."""
@@ -205,7 +250,9 @@ class ContinualStudy:
                 for name, held in self.differences.items()
             },
             "half": {name: asdict(each) for name, each in self.half.items()},
+            "gains": {name: asdict(each) for name, each in self.gains.items()},
             "memory_tubes": self.memory_tubes, "tubes": self.tubes, "seeds": self.seeds, "scenes": self.scenes,
+            "learns": self.learns,
         } | ({} if self.vehicle is None else {"vehicle": self.vehicle.as_dict()})  # fmt: skip
 
 
@@ -213,45 +260,54 @@ def run_continual_study(
     out: Path,
     *,
     domains: Sequence[EventDomain] | None = None,
+    learns: Learns = "events",
     seeds: int = 3,
-    memory_tubes: int = 400,
+    memory_tubes: int | None = None,
     draws: int = 1000,
-    train_scenes: int = TRAIN_SCENES,
-    test_scenes: int = TEST_SCENES,
+    train_scenes: int | None = None,
+    test_scenes: int | None = None,
     progress: Progress | None = None,
 ) -> ContinualStudy:
     """Learn from experiences in their order, each box once, and test on all of them before the first and after each.
 
-    Simulated scenes are driven through `ROUNDS` times, each time with other errors of the detector; tables once. What is
-    learnt are the network of tubes (actions and locations) and, of simulated towns, that of the own vehicle's actions. The
-    detector, whose tubes these are, stays as it is. After each experience the state of every learner is saved; given
-    again, the study goes on there, to the same bits.
+    What is learnt of the event head are the network of tubes (actions and locations) and, of simulated towns, that of the
+    own vehicle's actions; the detector, whose tubes these are, stays as it is. Of the detector it is the last layer of its
+    labels and that of the own vehicle's actions, on rendered images; all before, boxes and agentness stay. After each
+    experience the state of every learner is saved; given again, the study goes on there, to the same bits.
 
     Args:
-        out: folder: `scenes/`, `states/`, `results.json`, `cells.parquet`, `timing.json`.
-        domains: experiences in their order; five simulated towns where None.
+        out: folder: `scenes/`, `states/`, `results.json`, `cells.parquet`, `timing.json`; of a detector also
+            `detector.safetensors`, with the last layers of distilled replay, first seed.
+        domains: experiences in their order, for the event head alone; five simulated towns where None.
+        learns: what does.
         seeds: of weights, reservoir and replay: 0, 1, ...
-        memory_tubes: that the reservoir holds.
+        memory_tubes: that the reservoir holds (default: 400 of the event head, 50 of the detector).
         draws: most weightings of test scenes for intervals; 0 for none.
-        train_scenes, test_scenes: of each simulated town.
+        train_scenes, test_scenes: of each simulated town (default: as `PLANS` has it).
         progress: called with what is done, how much there is, and in words.
 
     Raises:
-        UsageError: if there are fewer than two experiences, two of one name, or the folder holds a study of other settings.
+        UsageError: if there are fewer than two experiences, two of one name, or tables for a detector, which sees images, or
+            if the folder holds a study of other settings.
         InputError: if an experience has nothing to be judged.
     """
+    if domains is not None and learns == "detector":
+        raise UsageError("tables hold no images: the detector's heads learn from simulated towns alone")
     if domains is not None and len(domains) < 2:
         raise UsageError(
             f"a stream has two experiences or more, not {len(domains)}: nothing can be forgotten before"
         )
-    methods = build_methods(memory_tubes)
-    rounds = ROUNDS if domains is None else 1
+    plan = PLANS[learns]
+    kept = memory_tubes or plan.memory_tubes
+    counts = train_scenes or plan.train_scenes, test_scenes or plan.test_scenes
+    methods = build_methods(kept, plan.boxes)
+    rounds = plan.rounds if domains is None else 1
     names = [town.name for town in TOWNS] if domains is None else [d.name for d in domains]
     settings: dict[str, Any] = {
         "experiences": names,
-        "scenes_to_learn_from": train_scenes if domains is None else [len(d.train) for d in domains],
-        "scenes_to_test_on": test_scenes if domains is None else [len(d.test) for d in domains],
-        "memory_tubes": memory_tubes, "learner": to_dict(LearnerConfig()), "seeds": seeds,
+        "scenes_to_learn_from": counts[0] if domains is None else [len(d.train) for d in domains],
+        "scenes_to_test_on": counts[1] if domains is None else [len(d.test) for d in domains],
+        "memory_tubes": kept, "learner": to_dict(plan.boxes), "seeds": seeds,
         "resamples": draws, "every": TRAIN_EVERY, "rounds": rounds,
     }  # fmt: skip
     if len(set(names)) < len(names):
@@ -259,14 +315,17 @@ def run_continual_study(
     check_settings(out / MARKER, FORMAT, settings)
     with hold_folder(out):
         write_atomically(out / MARKER, encode_json({"format": FORMAT, "settings": settings}).encode())
-        held = (
-            simulate_domains(TOWNS, out / SCENES, train_scenes, test_scenes, progress)
-            if domains is None
-            else list(domains)
-        )
+        held: list[EventDomain] | list[DetectorDomain]
+        if domains is not None:
+            held = list(domains)
+        elif learns == "detector":
+            held = render_domains(TOWNS, out / SCENES, *counts, TRAIN_EVERY, progress)
+        else:
+            held = simulate_domains(TOWNS, out / SCENES, *counts, progress)
         boxes, vehicle = _build_streams(held, draws, rounds)
         total = 2 * len(methods) * seeds + 1 if vehicle else len(methods) * seeds + 1
         done = 0
+        first: dict[str, ContinualLearner] = {}
 
         def learn(stream: _Stream, methods: dict[str, LearnerConfig], prefix: str) -> _Learnt:
             nonlocal done
@@ -279,23 +338,28 @@ def run_continual_study(
                     found, learner = _run_learner(stream, config, seed, path)
                     cells[name].append(found)
                     memory[name] = learner.memory_bytes
+                    first.setdefault(prefix + name, learner)
                     done += 1
                     if progress is not None:
                         progress(done, total, f"{prefix}{name}, seed {seed}")
-            cells[JOINT] = [_fit_jointly(stream, seed) for seed in range(seeds)]
+            fit = FitConfig(hidden=plan.boxes.hidden, lr=plan.boxes.lr)
+            if stream.reading.start is not None:
+                cells[UNLEARNT] = [found[:1] for found in cells[FINE_TUNING]]
+            cells[JOINT] = [_fit_jointly(stream, fit, seed) for seed in range(seeds)]
             return cells, memory
 
         learnt = learn(boxes, methods, "")
         of_vehicle = None
         if vehicle is not None:
-            kept = max(1, memory_tubes // VEHICLE_SHARE)
-            of_vehicle = _judge(
-                vehicle, learn(vehicle, build_methods(kept, VEHICLE_BATCH), "vehicle-"), kept, {}
-            )
+            few = max(1, kept // VEHICLE_SHARE)
+            told = learn(vehicle, build_methods(few, plan.vehicle), "vehicle-")
+            of_vehicle = replace(_judge(vehicle, told, few, {}), learns=learns)
+        if isinstance(held[0], DetectorDomain):
+            held[0].heads.write(out / DETECTOR, first[DISTILLED], first.get(f"vehicle-{DISTILLED}"))
         timing = _open_timing(out / TIMING, held, methods)
         if progress is not None:
             progress(total, total, "measured")
-        study = replace(_judge(boxes, learnt, memory_tubes, timing), vehicle=of_vehicle)
+        study = replace(_judge(boxes, learnt, kept, timing), vehicle=of_vehicle, learns=learns)
         table = io.BytesIO()
         pl.DataFrame(_list_cells(study)).write_parquet(table)
         write_atomically(out / CELLS, table.getvalue())
@@ -317,8 +381,7 @@ class _Stream:
     first: tuple[int, ...]
     weights: Ints
     units: Units | None
-    mean: Floats32
-    spread: Floats32
+    reading: Reading
 
     def measure(self, answer: Callable[[Floats32, Sequence[str]], Floats32]) -> Floats:
         """(T, 1 + weightings) mean average precision on the test of each experience."""
@@ -330,11 +393,11 @@ class _Stream:
         )
 
 
-def _build_streams(domains: Sequence[EventDomain], draws: int, rounds: int) -> tuple[_Stream, _Stream | None]:
+def _build_streams(
+    domains: Sequence[EventDomain] | Sequence[DetectorDomain], draws: int, rounds: int
+) -> tuple[_Stream, _Stream | None]:
     """The stream of tubes, and that of the own vehicle where all know what it does."""
     weights, units = build_weights(sum(len(domain.test) for domain in domains), draws)
-    # Scales of the features, of many simulated scenes: a stream's own would move, and with them all that was learnt.
-    head = open_head()
     experiences: tuple[list[Experience], list[Experience]] = ([], [])
     trains: tuple[list[list[TubeRows]], list[list[TubeRows]]] = ([], [])
     tests: tuple[list[JudgedBoxes], list[JudgedBoxes]] = ([], [])
@@ -368,10 +431,9 @@ def _build_streams(domains: Sequence[EventDomain], draws: int, rounds: int) -> t
         test_scene += len(domain.test)
     boxes, vehicle = (
         _Stream(
-            tuple(experiences[which]), tuple(trains[which]), tuple(tests[which]), tuple(first), weights, units,
-            scales.mean, scales.spread,
+            tuple(experiences[which]), tuple(trains[which]), tuple(tests[which]), tuple(first), weights, units, reading,
         )
-        for which, scales in enumerate((head.tubes, head.drive))
+        for which, reading in enumerate(domains[0].read())
     )  # fmt: skip
     told = all(domain.vehicle for domain in domains) and all(test.judged for test in vehicle.tests)
     return boxes, vehicle if told else None
@@ -386,9 +448,10 @@ def _run_learner(
 ) -> tuple[Floats, ContinualLearner]:
     """(T + 1, T, 1 + weightings) accuracy of a learner; it goes on from the experience whose end was saved."""
     if path.is_file():
-        learner, found = _load_run(path)
+        learner, found = _load_run(path, stream.reading)
     else:
-        learner = ContinualLearner(stream.mean, stream.spread, config, seed=seed)
+        reading = stream.reading
+        learner = ContinualLearner(reading.mean, reading.spread, config, seed=seed, start=reading.start)
         # Labels that are not known yet score 0, as do those of a head that learnt nothing.
         found = stream.measure(learner.scores)[None]
     for parts in stream.train[len(found) - 1 :]:
@@ -403,7 +466,7 @@ def _run_learner(
     return found, learner
 
 
-def _load_run(path: Path) -> tuple[ContinualLearner, Floats]:
+def _load_run(path: Path, reading: Reading) -> tuple[ContinualLearner, Floats]:
     data = read_regular(path, limit=_MOST_STATE)
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as held:
@@ -414,13 +477,15 @@ def _load_run(path: Path) -> tuple[ContinualLearner, Floats]:
             where=str(path),
             hint="delete it: it is learnt again",
         ) from error
-    return ContinualLearner.load_state(state, str(path)), found
+    features = None if reading.start is None else reading.start.features
+    return ContinualLearner.load_state(state, str(path), features), found
 
 
-def _fit_jointly(stream: _Stream, seed: int) -> Floats:
+def _fit_jointly(stream: _Stream, config: FitConfig, seed: int) -> Floats:
     """(1, T, 1 + weightings) accuracy of a network that had all experiences at once, shuffled, again and again."""
     parts = [join_tube_rows(parts) for parts in stream.train if parts]
-    fitted = fit_tubes(parts, stream.mean, stream.spread, FitConfig(), seed=seed)
+    reading = stream.reading
+    fitted = fit_tubes(parts, reading.mean, reading.spread, config, seed=seed, start=reading.start)
     return stream.measure(fitted.scores)[None]
 
 
@@ -433,7 +498,7 @@ def _judge(
     for name, runs in cells.items():
         held = np.moveaxis(np.stack(runs), -1, 1)  # seeds, weightings, T + 1, T
         mean = tuple(tuple(float(v) for v in row) for row in held[:, 0].mean(axis=0))
-        if name == JOINT:
+        if name in (JOINT, UNLEARNT):
             average = Measured.of(held[:, :, -1].mean(axis=-1), units, "share")
             results.append(MethodResult(name, mean, average, None, None, None, None))
             continue
@@ -455,6 +520,12 @@ def _judge(
         for name, held in numbers.items()
         if name != FINE_TUNING
     }
+    gains: dict[str, Measured] = {}
+    if UNLEARNT in cells:
+        first = np.moveaxis(np.stack(cells[UNLEARNT]), -1, 1)[:, :, -1].mean(axis=-1)
+        gains = {
+            name: Measured.of(held["average"] - first, units, "difference") for name, held in numbers.items()
+        }
     half = {
         name: Measured.of(numbers[name]["forgetting"] - base["forgetting"] / 2, units, "difference")
         for name in WITH_REPLAY
@@ -462,7 +533,7 @@ def _judge(
     tubes = sum(each.tubes for each in stream.experiences)
     return ContinualStudy(
         stream.experiences, tuple(results), differences, half, memory_tubes, tubes, len(cells[REPLAY]),
-        stream.weights.shape[1], timing,
+        stream.weights.shape[1], timing, gains=gains,
     )  # fmt: skip
 
 
@@ -472,14 +543,12 @@ def _list_cells(study: ContinualStudy) -> list[dict[str, Any]]:
     for what, part in (("tubes", study), ("own vehicle", study.vehicle)):
         names = [each.name for each in study.experiences]
         for method in () if part is None else part.methods:
-            # Joint training has the last row alone.
-            first = len(names) + 1 - len(method.matrix)
             found += [
                 {
                     "learns": what, "method": method.name, "after": "" if t == 0 else names[t - 1],
                     "test": names[k], "map": value,
                 }
-                for t, row in enumerate(method.matrix, start=first)
+                for t, row in enumerate(method.matrix, start=method.find_first_moment(len(names)))
                 for k, value in enumerate(row)
             ]  # fmt: skip
     return found
@@ -491,7 +560,7 @@ _TIMED_SCENES, _TIMED_ROUNDS = 2, 3
 
 
 def _open_timing(
-    path: Path, domains: Sequence[EventDomain], methods: dict[str, LearnerConfig]
+    path: Path, domains: Sequence[EventDomain] | Sequence[DetectorDomain], methods: dict[str, LearnerConfig]
 ) -> dict[str, dict[str, float]]:
     """What was measured when the study was first run; measured now where it was not."""
     if path.is_file():
@@ -503,66 +572,128 @@ def _open_timing(
     return found
 
 
-def measure_time(domain: EventDomain, config: LearnerConfig) -> dict[str, float]:
+def measure_time(domain: EventDomain | DetectorDomain, config: LearnerConfig) -> dict[str, float]:
     """CPU seconds for a minute of stream: `inference` alone, `with learning`, and the `ratio` of both.
 
-    Inference is what comes after the detector: linker, features and scores of every frame. With learning each second frame
-    is learnt from as well, as in the study. Each is the least of three rounds.
+    Inference is what comes after the detector: linker, features and scores of every frame; where the detector's heads learn,
+    it is the detector itself and the linker. With learning each second frame is learnt from as well, as in the study. Each is
+    the least of three rounds.
 
     Args:
-        domain: whose first training scenes are the stream.
+        domain: whose first training scenes are the stream; of a detector's heads one that is rendered for this.
         config: of the learner.
     """
-    head = open_head()
-    names = ("x", "truth", "weight", "judged", "tube", "scene")
+    few = replace(
+        config, memory_tubes=config.memory_tubes // VEHICLE_SHARE,
+        batch=VEHICLE_BATCH, replay=VEHICLE_BATCH * config.replay // config.batch,
+    )  # fmt: skip
+    run = _time_detector(domain) if isinstance(domain, DetectorDomain) else _time_events(domain)
     taken: dict[str, list[float]] = {"inference": [], "with learning": []}
     seconds = 0.0
     for _ in range(_TIMED_ROUNDS):
         for way, held in taken.items():
-            learner = ContinualLearner(head.tubes.mean, head.tubes.spread, config)
+            learner, vehicle = (
+                ContinualLearner(reading.mean, reading.spread, how, start=reading.start)
+                for reading, how in zip(domain.read(), (config, few), strict=True)
+            )
             learner.add_labels(domain.labels)
-            few = replace(
-                config, memory_tubes=config.memory_tubes // VEHICLE_SHARE,
-                batch=VEHICLE_BATCH, replay=VEHICLE_BATCH * config.replay // config.batch,
-            )  # fmt: skip
-            vehicle = ContinualLearner(head.drive.mean, head.drive.spread, few)
             vehicle.add_labels(AV_LABELS)
-            spent, seconds = 0.0, 0.0
-            for number, truth in enumerate(domain.train[:_TIMED_SCENES]):
-                rows, frames = make_tube_rows(
-                    truth,
-                    number,
-                    1,
-                    domain.labels,
-                    errors=domain.errors,
-                    noise=domain.noise,
-                    pixels=domain.pixels,
-                )
-                found, motions, focal = simulate_inputs(
-                    truth, number, 1, errors=domain.errors, noise=domain.noise, pixels=domain.pixels
-                )
-                begin = 0
-                answering, driving = learner.network.build_network(), vehicle.network.build_network()
-                clock = time.process_time()
-                for frame, linked, _, x, drive in iterate_linked_frames(truth, found, motions, focal):
-                    driving.logits(np.asarray(drive, np.float32)[None])
-                    if len(linked):
-                        answering.logits(x)
-                    part = slice(begin, begin + len(linked))
-                    begin += len(linked)
-                    if way == "inference" or frame % TRAIN_EVERY:
-                        continue
-                    if len(linked):
-                        learner.learn(
-                            TubeRows(rows.labels, **{name: getattr(rows, name)[part] for name in names})
-                        )
-                    if domain.vehicle:
-                        now = slice(frame, frame + 1)
-                        vehicle.learn(
-                            TubeRows(AV_LABELS, **{name: getattr(frames, name)[now] for name in names})
-                        )
-                spent += time.process_time() - clock
-                seconds += truth.n_frames / truth.fps
+            spent, seconds = run(learner, vehicle, way == "with learning")
             held.append(spent)
     least = {way: 60 * min(held) / max(seconds, 1e-9) for way, held in taken.items()}
     return {**least, "ratio": least["with learning"] / max(least["inference"], 1e-9)}
+
+
+_Timed = Callable[[ContinualLearner, ContinualLearner, bool], tuple[float, float]]
+"""Learners of boxes and of the own vehicle, and whether they learn, to CPU seconds and seconds of stream."""
+_COLUMNS = ("x", "truth", "weight", "judged", "tube", "scene")
+
+
+def _time_events(domain: EventDomain) -> _Timed:
+    held = [
+        (
+            truth,
+            make_tube_rows(
+                truth,
+                number,
+                1,
+                domain.labels,
+                errors=domain.errors,
+                noise=domain.noise,
+                pixels=domain.pixels,
+            ),
+            simulate_inputs(truth, number, 1, errors=domain.errors, noise=domain.noise, pixels=domain.pixels),
+        )
+        for number, truth in enumerate(domain.train[:_TIMED_SCENES])
+    ]
+
+    def run(learner: ContinualLearner, vehicle: ContinualLearner, learns: bool) -> tuple[float, float]:
+        spent = seconds = 0.0
+        for truth, (rows, frames), (found, motions, focal) in held:
+            begin = 0
+            answering, driving = learner.network.build_network(), vehicle.network.build_network()
+            clock = time.process_time()
+            for frame, linked, _, x, drive in iterate_linked_frames(truth, found, motions, focal):
+                driving.logits(np.asarray(drive, np.float32)[None])
+                if len(linked):
+                    answering.logits(x)
+                part = slice(begin, begin + len(linked))
+                begin += len(linked)
+                if not learns or frame % TRAIN_EVERY:
+                    continue
+                if len(linked):
+                    learner.learn(
+                        TubeRows(rows.labels, **{name: getattr(rows, name)[part] for name in _COLUMNS})
+                    )
+                if domain.vehicle:
+                    now = slice(frame, frame + 1)
+                    vehicle.learn(
+                        TubeRows(AV_LABELS, **{name: getattr(frames, name)[now] for name in _COLUMNS})
+                    )
+            spent += time.process_time() - clock
+            seconds += truth.n_frames / truth.fps
+        return spent, seconds
+
+    return run
+
+
+def _time_detector(domain: DetectorDomain) -> _Timed:
+    heads = domain.heads
+    images, scenes, av = render_town(domain.town, TRAIN_SEED, 0, DETECTOR_TRAIN_S)
+    fps, columns = domain.train[0].fps, heads.choose_columns(domain.known)
+    truth = collect_truth(scenes, domain.labels, len(images))
+    actions = av[:, None] == np.arange(len(AV_LABELS))
+
+    def run(learner: ContinualLearner, vehicle: ContinualLearner, learns: bool) -> tuple[float, float]:
+        heads.reset()
+        clock = time.process_time()
+        for frame, image in enumerate(images):
+            if not learns:
+                heads.link(heads.detector.step(image)[0], frame / fps)
+                continue
+            seen = heads.step(image)
+            tube = heads.link(seen.found, frame / fps)
+            x, one = seen.x[:, columns], np.ones(len(tube), np.float32)
+            learner.scores(x, domain.labels)
+            vehicle.scores(seen.vehicle[None], AV_LABELS)
+            if frame % TRAIN_EVERY:
+                continue
+            known = match_labels(seen.found.boxes, *truth[frame])
+            on = tube >= 0
+            learner.learn(TubeRows(domain.labels, x[on], known[on], one[on], on[on], tube[on], 0 * tube[on]))
+            second = np.array([frame / fps], np.int64)
+            now = actions[frame : frame + 1]
+            vehicle.learn(
+                TubeRows(
+                    AV_LABELS,
+                    seen.vehicle[None],
+                    now,
+                    np.ones(1, np.float32),
+                    now.any(axis=1),
+                    second,
+                    second,
+                )
+            )
+        return time.process_time() - clock, len(images) / fps
+
+    return run

@@ -1,4 +1,6 @@
-"""Domains that the event head learns in and is tested in: simulated towns, or saved tables; and its accuracy there."""
+"""Domains that the event head or a detector's heads learn in and are tested in: simulated towns, or saved tables; and
+accuracy there.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.arrays import Floats, Floats32, Ints
+from roadaware.arrays import Floats, Floats32, Ints, Pixels
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import make_temporary_path
 from roadaware.io.folders import make_folder, read_marker
+from roadaware.models.event_head.head import open_head
 from roadaware.scenes.tables import Scenes
-from roadaware.simulator.config import SceneConfig, build_scene_config
+from roadaware.simulator.config import SceneConfig, adapt_scene_config, build_scene_config
 from roadaware.simulator.make import make_episode
 from roadaware.statistics.classification import Ranking
 from roadaware.statistics.intervals import Interval, Scale, Units
+from roadaware.training.events.detector_heads import (
+    SPREAD,
+    DetectorHeads,
+    SeenScene,
+    list_annotated,
+    render_images,
+    see_scene,
+)
+from roadaware.training.events.online import Start
 from roadaware.training.events.rows import (
     AV_LABELS,
     LABELS,
@@ -47,6 +59,10 @@ _TRAIN_ERRORS, _TEST_ERRORS = 1, 2
 """Of the errors of detectors."""
 TEST_EVERY = 4
 """Every so many-th frame of a test scene is judged."""
+DETECTOR_TRAIN_S, DETECTOR_TEST_S = 3.0, 2.0
+"""Lengths of rendered scenes: an image costs a tenth of a second, a town little, and many short scenes differ more."""
+RENDERED_PX = (320, 240)
+"""Size of their images, as the bundled detector was trained on."""
 FEWEST_SCENES = 2
 """Test scenes in which a label is true at least, or it is not judged: without one of them nothing would be left."""
 
@@ -85,6 +101,20 @@ class Town:
 
 
 @dataclass(frozen=True, eq=False)
+class Reading:
+    """What a learner reads: scales of its features, and what it begins as.
+
+    Args:
+        mean, spread: (inputs,) of the features.
+        start: the layer that it begins as; None for nothing learnt before.
+    """
+
+    mean: Floats32
+    spread: Floats32
+    start: Start | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class EventDomain:
     """Scenes that are alike, to learn from and to be tested on.
 
@@ -110,6 +140,11 @@ class EventDomain:
     pixels: bool | None = None
     vehicle: bool = False
     left_out: tuple[str, ...] = ()
+
+    def read(self) -> tuple[Reading, Reading]:
+        """Of boxes and of the own vehicle: scales of many simulated scenes, since a stream's own would move."""
+        head = open_head()
+        return Reading(head.tubes.mean, head.tubes.spread), Reading(head.drive.mean, head.drive.spread)
 
     def make_train_rows(
         self,
@@ -198,6 +233,121 @@ def _simulate_scene(town: Town, seed: int, number: int, path: Path) -> SceneTrut
     save_truth(truth, part.with_name(f"{part.name}.npz"))
     part.with_name(f"{part.name}.npz").replace(path)
     return truth
+
+
+@dataclass(frozen=True, eq=False)
+class DetectorDomain:
+    """Rendered scenes that are alike, as the last layers of a detector's heads see them.
+
+    Args:
+        name: in tables.
+        about: what it is, in words.
+        train, test: what was seen of their scenes; none is in both.
+        labels: that are annotated, of those of the detector.
+        known: labels that the detector is taken to know at first.
+        heads: of the detector.
+        town: whose scenes they are.
+    """
+
+    name: str
+    about: str
+    train: tuple[SeenScene, ...]
+    test: tuple[SeenScene, ...]
+    labels: tuple[str, ...]
+    known: tuple[str, ...]
+    heads: DetectorHeads
+    town: Town
+    vehicle: bool = True
+    left_out: tuple[str, ...] = ()
+
+    def read(self) -> tuple[Reading, Reading]:
+        """Of boxes and of the own vehicle: the detector's own last layers, over what these see."""
+        boxes, vehicle = (
+            Reading(
+                np.zeros(len(start.weight), np.float32), np.full(len(start.weight), SPREAD, np.float32), start
+            )
+            for start in self.heads.build_starts(self.known)
+        )
+        return boxes, vehicle
+
+    def make_train_rows(self, first: int, *, every: int, rounds: int = 1) -> list[tuple[TubeRows, TubeRows]]:
+        """As of `EventDomain`; a scene that comes again is the same."""
+        return self._make(self.train * rounds, first, every)
+
+    def make_test_rows(self, first: int = 0) -> tuple[TubeRows, TubeRows]:
+        """As of `EventDomain`."""
+        boxes, vehicle = zip(*self._make(self.test, first, TEST_EVERY), strict=True)
+        return join_tube_rows(list(boxes)), join_tube_rows(list(vehicle))
+
+    def _make(self, scenes: Sequence[SeenScene], first: int, every: int) -> list[tuple[TubeRows, TubeRows]]:
+        columns = self.heads.choose_columns(self.known)
+        return [
+            scene.make_rows(first + k, every, self.labels, columns, self.heads.labels)
+            for k, scene in enumerate(scenes)
+        ]
+
+
+def render_domains(
+    towns: Sequence[Town], folder: Path, train: int, test: int, every: int, progress: Progress | None = None
+) -> list[DetectorDomain]:
+    """Towns with rendered scenes, as the bundled detector sees them; scenes that stand in the folder are read.
+
+    What the first town does not annotate, the detector is not taken to know.
+
+    Args:
+        towns: which.
+        folder: of what is seen of the scenes, a file each.
+        train, test: scenes of each town.
+        every: every so many-th frame of those that are learnt from is kept, and of the others those that are judged.
+        progress: called with scenes done, their number, and in words.
+
+    Raises:
+        UsageError: if a file in the folder is of another detector.
+    """
+    heads = DetectorHeads()
+    splits = {
+        "train": (train, TRAIN_SEED, DETECTOR_TRAIN_S, every), "test": (test, TEST_SEED, DETECTOR_TEST_S, TEST_EVERY),
+    }  # fmt: skip
+    total, done = len(towns) * (train + test), 0
+    known = list_annotated(heads.labels, towns[0].hidden)
+    found = []
+    for town in towns:
+        held: dict[str, list[SeenScene]] = {"train": [], "test": []}
+        for split, (count, seed, seconds, step) in splits.items():
+            for number in range(count):
+                path = folder / town.name / f"{split}-{number:04d}.npz"
+                if not path.is_file():
+                    images, scenes, av = render_town(town, seed, number, seconds)
+                    make_folder(path.parent)
+                    see_scene(heads, images, scenes, av, step).save(path)
+                seen = SeenScene.load(path)
+                if seen.digest != heads.digest:
+                    raise UsageError(f"{path} was seen by another detector; name another folder")
+                held[split].append(seen)
+                done += 1
+                if progress is not None:
+                    progress(done, total, f"scenes of {town.name}")
+        labels = list_annotated(heads.labels, town.hidden)
+        found.append(
+            DetectorDomain(
+                town.name, town.about, tuple(held["train"]), tuple(held["test"]), labels, known, heads, town
+            )
+        )  # fmt: skip
+    return found
+
+
+def render_town(town: Town, seed: int, number: int, seconds: float) -> tuple[list[Pixels], Scenes, Ints]:
+    """The images of a scene, its ground truth, and what the own vehicle does in each frame.
+
+    Args:
+        town: whose scene it is.
+        seed: of the set.
+        number: of the scene.
+        seconds: length.
+    """
+    config = adapt_scene_config(town.build_config(seed, number), seconds=seconds, size=RENDERED_PX)
+    episode = make_episode(config, seed, number)
+    return *render_images(episode), episode.ego.action.astype(np.int64)
 
 
 def build_table_domain(name: str, scenes: Scenes, *, hidden: Iterable[str] = ()) -> EventDomain:

@@ -222,6 +222,25 @@ class Read:
             out[mine] = head.at(tower, slots, cells, anchors, slice(1, None))
         return out
 
+    @torch.inference_mode()
+    def class_inputs(self, frames: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+        """What the last convolution of the classes sees at some anchors, in the order of its weights.
+
+        Args:
+            frames, places: (n,) which frame, and which of the N anchors.
+
+        Returns:
+            (n, C taps side side), and (n,) which anchor of its cell each is.
+        """
+        head = self.heads.classes
+        inputs = self.agentness.new_empty(len(frames), head.weight[0].numel())
+        which = places.new_empty(len(frames))
+        for number, mine, cells, anchors in self._by_level(places):
+            slots = self.table[frames[mine]]
+            inputs[mine] = to_at_least_float32(head.patches(self.levels[number].classes, slots, cells))
+            which[mine] = anchors
+        return inputs, which
+
     def _by_level(self, places: Tensor) -> list[tuple[int, Tensor, Tensor, Tensor]]:
         """Of each level that is asked: which, the places among those asked, their cells and anchors."""
         levels = torch.bucketize(places, self.ends, right=True)
@@ -268,6 +287,24 @@ class RawDetections(NamedTuple):
     agentness: Tensor
     scores: Tensor
     av: Tensor
+
+
+class HeadInputs(NamedTuple):
+    """What the last layers of the heads saw of a frame and said of it; rows are those of its detections.
+
+    Args:
+        classes: (n, C taps side side) features under the last convolution of the classes.
+        anchor: (n,) which anchor of its cell each box is of: each has weights of its own.
+        logits: (n, C - 1) of all classes but agentness.
+        ego: (width,) feature of the own vehicle; its layer sees this frame and the two before.
+        av_logits: (V,) of its actions.
+    """
+
+    classes: Tensor
+    anchor: Tensor
+    logits: Tensor
+    ego: Tensor
+    av_logits: Tensor
 
 
 @torch.inference_mode()
@@ -339,6 +376,17 @@ class LazyNetwork:
     @torch.inference_mode()
     def detect(self, x: Tensor, rule: DetectRule) -> list[list[RawDetections]]:
         """The boxes kept in every frame of (B, 3, T, H, W), of each clip; B is 1 in a stream."""
+        return self._detect(x, rule)[0]
+
+    @torch.inference_mode()
+    def detect_with_inputs(self, x: Tensor, rule: DetectRule) -> tuple[RawDetections, HeadInputs]:
+        """The same of one frame (1, 3, 1, H, W), with what the last layers of the heads saw and said."""
+        found, build_inputs = self._detect(x, rule)
+        return found[0][0], build_inputs()
+
+    def _detect(
+        self, x: Tensor, rule: DetectRule
+    ) -> tuple[list[list[RawDetections]], Callable[[], HeadInputs]]:
         if self.trunk is None:
             maps, ego = self.network.features(x)
             read = self.heads.read(maps)
@@ -352,9 +400,15 @@ class LazyNetwork:
 
         agentness = read.agentness.sigmoid()
         frames, places, kept = select_detections(agentness, boxes, rule)
-        scores = read.scores(frames, places).sigmoid()
-        av = to_at_least_float32(self.network.av_logits(ego)).sigmoid()
-        return _by_frame(frames, kept, agentness[frames, places], scores, av)
+        logits = read.scores(frames, places)
+        av = to_at_least_float32(self.network.av_logits(ego))
+
+        def build_inputs() -> HeadInputs:
+            seen = read.class_inputs(frames, places)
+            return HeadInputs(*seen, logits, to_at_least_float32(ego[0, :, 0]), av[0, 0])
+
+        found = _by_frame(frames, kept, agentness[frames, places], logits.sigmoid(), av.sigmoid())
+        return found, build_inputs
 
 
 def select_detections(
@@ -622,6 +676,15 @@ class StreamDetector(_NetworkDetector):
             InputError: if it is no image, or of another size than the one before.
         """
         return [self._answer(self.network.detect(self._fitted(image)[None], self.rule)[0][0])]
+
+    def step_with_inputs(self, image: Pixels) -> tuple[FrameDetections, HeadInputs]:
+        """The frame of this image, and what the last layers of the heads saw and said of it.
+
+        Raises:
+            InputError: as `step`.
+        """
+        found, inputs = self.network.detect_with_inputs(self._fitted(image)[None], self.rule)
+        return self._answer(found), inputs
 
     def finish(self) -> list[FrameDetections]:
         """Nothing is owed; forgets the stream."""

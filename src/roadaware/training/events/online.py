@@ -1,4 +1,4 @@
-"""ContinualLearner: the event head learnt online from a stream, on several sets at once, or without labels."""
+"""ContinualLearner: a head learnt online from a stream; the event head fitted on several sets, or without labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from roadaware.arrays import Floats32, Ints
+from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.config import check_range, from_dict, to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.models.event_head.head import FEATURES, SCENE_FEATURES, EventHead, SmallNetwork
@@ -21,6 +21,7 @@ from roadaware.training.events.rows import TubeRows
 
 FORMAT = "roadaware-continual-state-1"
 Average = Literal["none", "steps", "experiences"]
+_FEATURES = (*FEATURES, *SCENE_FEATURES)
 _FARTHEST = 6.0
 """Spreads that a feature may lie from its mean, as of `SmallNetwork`."""
 _FIRST_BIAS = -3.0
@@ -29,12 +30,28 @@ _BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-8
 """Of Adam, as its authors have them."""
 
 
+@dataclass(frozen=True, eq=False)
+class Start:
+    """The linear layer that a learner begins as, such as the last layer of a detector's head.
+
+    Args:
+        labels: that it knows.
+        weight, bias: (inputs, labels) and (labels,) over standardised features.
+        features: names of these features, or of what makes them: the state of a learner of others is refused.
+    """
+
+    labels: tuple[str, ...]
+    weight: Floats32
+    bias: Floats32
+    features: tuple[str, ...]
+
+
 class TubeNetwork:
     """A small network with rectified units and a sigmoid for each label, and the state of its optimiser.
 
     Args:
         mean, spread: (inputs,) of the features.
-        hidden: units of the layers between.
+        hidden: units of the layers between; none for a linear layer.
         labels: how many outputs.
         rng: of the first weights.
 
@@ -83,6 +100,20 @@ class TubeNetwork:
         for moments in (self.first, self.second):
             moments[-2] = np.hstack([moments[-2], np.zeros((len(weight), labels), np.float32)])
             moments[-1] = np.append(moments[-1], np.zeros(labels, np.float32))
+
+    def begin(self, start: Start) -> None:
+        """Take a layer for the first outputs.
+
+        Raises:
+            UsageError: if there are layers between, or the layer has other inputs.
+        """
+        weight, bias = self.layers[-1]
+        if len(self.layers) > 1 or len(start.weight) != len(weight):
+            raise UsageError(
+                f"a learner that begins as a linear layer of {len(start.weight)} inputs has no hidden layers and as many "
+                f"features; this one has {len(self.layers) - 1} and {len(self.mean)}"
+            )
+        weight[:, : len(start.labels)], bias[: len(start.labels)] = start.weight, start.bias
 
     def standardise(self, x: Floats32) -> Floats32:
         """(n, inputs) features in spreads from their means, within `_FARTHEST`."""
@@ -138,7 +169,7 @@ class LearnerConfig:
     """How a stream is learnt from.
 
     Args:
-        hidden: units of the layers between.
+        hidden: units of the layers between; none for a linear layer.
         lr: rate of learning.
         batch: boxes of the stream that steps are taken on.
         passes: steps on each batch, each with other boxes of the memory.
@@ -175,7 +206,7 @@ class LearnerConfig:
             ("tube_rows", 1, 1024), ("replay", 1, 4096),
         ):  # fmt: skip
             check_range(name, getattr(self, name), least, most)
-        if not self.hidden or any(units < 1 for units in self.hidden):
+        if any(units < 1 for units in self.hidden):
             raise UsageError(f"hidden layers have 1 unit or more each, not {self.hidden}")
 
 
@@ -190,6 +221,10 @@ class ContinualLearner:
         mean, spread: (inputs,) of the features, which stay.
         config: how it learns.
         seed: of weights, reservoir and replay.
+        start: the layer that it begins as, which is its first teacher, too; None for nothing learnt before.
+
+    Raises:
+        UsageError: if `start` does not fit the features or the layers.
 
     Source: replay: Rolnick et al., NeurIPS 2019, and Chaudhry et al., 2019 (arXiv 1902.10486); distillation of the head as
     it was: Li and Hoiem, ECCV 2016, here on the boxes of the memory; the mean over steps: Polyak
@@ -197,9 +232,16 @@ class ContinualLearner:
     """
 
     def __init__(
-        self, mean: Floats32, spread: Floats32, config: LearnerConfig | None = None, *, seed: int = 0
+        self,
+        mean: Floats32,
+        spread: Floats32,
+        config: LearnerConfig | None = None,
+        *,
+        seed: int = 0,
+        start: Start | None = None,
     ) -> None:
         self.config = config or LearnerConfig()
+        self.features = _FEATURES if start is None else start.features
         self.labels: tuple[str, ...] = ()
         self._rng = np.random.default_rng(seed)
         self.network = TubeNetwork(mean, spread, self.config.hidden, 0, self._rng)
@@ -218,6 +260,10 @@ class ContinualLearner:
         self._mean_layers: list[tuple[Floats32, Floats32]] | None = None
         self._teacher: list[tuple[Floats32, Floats32]] | None = None
         self._experiences = 0
+        if start is not None:
+            self.add_labels(start.labels)
+            self.network.begin(start)
+            self._take_teacher()
 
     @property
     def tubes_seen(self) -> int:
@@ -285,6 +331,10 @@ class ContinualLearner:
         self._experiences += 1
         if self.config.average == "experiences":
             self._average(1 / self._experiences)
+        self._take_teacher()
+
+    def _take_teacher(self) -> None:
+        """What distillation asks from now on: the head as it is."""
         if self.config.distil:
             held = self._mean_layers or self.network.layers
             self._teacher = [(weight.copy(), bias.copy()) for weight, bias in held]
@@ -296,6 +346,18 @@ class ContinualLearner:
     def scores(self, x: Floats32, labels: Sequence[str]) -> Floats32:
         """(n, asked) probabilities of labels by name; 0 of one that was never met."""
         return _score_labels(self.logits, self.labels, x, labels)
+
+    def get_linear_layer(self) -> tuple[Floats, Floats]:
+        """(inputs, labels) and (labels,) of what answers, over features as they come, where none is clipped.
+
+        Raises:
+            UsageError: if there are layers between.
+        """
+        if self.config.hidden:
+            raise UsageError(f"a learner with hidden layers of {self.config.hidden} units is no linear layer")
+        weight, bias = (part.astype(np.float64) for part in (self._mean_layers or self.network.layers)[-1])
+        weight /= self.network.spread[:, None]
+        return weight, bias - self.network.mean @ weight
 
     def build_head(self, base: EventHead, vehicle: ContinualLearner | None = None) -> EventHead:
         """An event head with the labels of this learner, as `models.event_head.head.save_head` writes it.
@@ -413,7 +475,7 @@ class ContinualLearner:
             "tubes": self._tubes, "newest": self._newest, "experiences": self._experiences,
             "steps": self.network.steps, "averaged": self._mean_layers is not None,
             "taught": None if self._teacher is None else len(self._teacher[-1][1]),
-            "features": [*FEATURES, *SCENE_FEATURES],
+            "features": list(self.features),
             "rng": self._rng.bit_generator.state,
         }  # fmt: skip
         stream = io.BytesIO()
@@ -422,8 +484,13 @@ class ContinualLearner:
         return stream.getvalue()
 
     @classmethod
-    def load_state(cls, data: bytes, where: str = "state") -> Self:
+    def load_state(cls, data: bytes, where: str = "state", features: tuple[str, ...] | None = None) -> Self:
         """The learner that `dump_state` wrote.
+
+        Args:
+            data: content of the file.
+            where: what it is called in messages.
+            features: of its `Start`; those of the event head where None.
 
         Raises:
             DamagedError: if it is no such file, or one of other features.
@@ -432,10 +499,11 @@ class ContinualLearner:
             with np.load(io.BytesIO(data), allow_pickle=False) as held:
                 arrays = {name: held[name] for name in held.files}
             facts = json.loads(str(arrays.pop("facts")))
-            if facts["format"] != FORMAT or facts["features"] != [*FEATURES, *SCENE_FEATURES]:
+            if facts["format"] != FORMAT or facts["features"] != list(features or _FEATURES):
                 raise ValueError("another format, or other features than this version makes")
             settings = {**facts["config"], "hidden": tuple(facts["config"]["hidden"])}
             found = cls(arrays["mean"], arrays["spread"], from_dict(LearnerConfig, settings))
+            found.features = tuple(facts["features"])
             found.add_labels(facts["labels"])
             if facts["averaged"]:
                 found._average(1.0)
@@ -534,6 +602,7 @@ def fit_tubes(
     *,
     seed: int = 0,
     unlabelled: Sequence[TubeRows] = (),
+    start: Start | None = None,
 ) -> FittedTubes:
     """A network that learnt from all sets with labels, in shuffled order, and agrees with its teacher on those without.
 
@@ -547,20 +616,24 @@ def fit_tubes(
         config: how.
         seed: of weights, order and noise.
         unlabelled: sets of which the features alone are looked at.
+        start: the layer that it begins as; None for nothing learnt before.
 
     Raises:
-        UsageError: if there is no box to learn from, or none in a set without labels.
+        UsageError: if there is no box to learn from, or none in a set without labels; if `start` does not fit.
 
     Source: Tarvainen and Valpola, NeurIPS 2017; the teacher's probabilities are targets of cross-entropy here, since each
     label has a sigmoid of its own.
     """
     how = config or FitConfig()
-    labels = tuple(dict.fromkeys(name for part in parts for name in part.labels))
+    known = () if start is None else start.labels
+    labels = tuple(dict.fromkeys([*known, *(name for part in parts for name in part.labels)]))
     count = sum(len(part) for part in parts)
     if not count or not labels:
         raise UsageError("there is no box with labels to learn from")
     rng = np.random.default_rng(seed)
     student = TubeNetwork(mean, spread, how.hidden, len(labels), rng)
+    if start is not None:
+        student.begin(start)
     x = np.concatenate([student.standardise(part.x) for part in parts])
     truth = np.zeros((count, len(labels)), np.float32)
     weight = np.zeros((count, len(labels)), np.float32)

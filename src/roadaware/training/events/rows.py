@@ -449,7 +449,7 @@ PARKED_WEIGHT = 0.3
 """Weight of a parked vehicle: there are many, and ROAD does not label them."""
 _USUAL_FPS = 12.0
 _OCCLUDED = {"none": 0, "part": 1, "full": 2}
-_MOST_TUBES = 1_000_000
+MOST_TUBES = 1_000_000
 """Of a scene: numbers of tubes are those of the linker, from so many times the number of the scene on."""
 
 
@@ -533,7 +533,7 @@ def make_tube_rows(
         whole[:, columns],
         np.where(parked, PARKED_WEIGHT, 1.0).astype(np.float32),
         ~parked,
-        number * _MOST_TUBES + tube,
+        number * MOST_TUBES + tube,
         np.full(len(rows), number),
     )
     frames = np.arange(0, truth.n_frames, every)
@@ -543,7 +543,7 @@ def make_tube_rows(
         truth.av[frames, None] == np.arange(len(AV_LABELS)),
         np.ones(len(frames), np.float32),
         np.ones(len(frames), bool),
-        number * _MOST_TUBES + (frames / truth.fps).astype(np.int64),
+        number * MOST_TUBES + (frames / truth.fps).astype(np.int64),
         np.full(len(frames), number),
     )
     return boxes, vehicle
