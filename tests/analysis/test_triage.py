@@ -184,7 +184,7 @@ def test_a_box_near_the_edge_may_be_cut_and_is_no_collision() -> None:
         rows.append((frame, 1, [inner, foot - 750 / ahead, min(outer, 620.0), foot], "Car"))
     middle = [(box[0] + box[2] - 640) / 2 / (box[3] - box[1]) * 1.5 for _, _, box, _ in rows]
     assert middle[10] > 2.2
-    assert middle[-1] < 1.5
+    assert middle[-1] < 1.6
     assert list_values(drive(rows))["collision"]["value"].max() < 0.15
 
 
@@ -524,3 +524,18 @@ def test_weak_boxes_of_a_detector_do_not_count() -> None:
     )
     (found,) = build_drives(Predictions(videos=pl.DataFrame({"video": ["a"]}), boxes=boxes))
     assert found.boxes["score"].to_list() == pytest.approx([0.5, 1.0])
+
+
+def test_what_a_linker_put_into_a_gap_does_not_count() -> None:
+    boxes = pl.DataFrame(
+        {
+            "box": [0, 1, 2],
+            "video": ["a"] * 3,
+            "frame": [0, 1, 2],
+            "tube": [4] * 3,
+            **{name: [1.0 + k] * 3 for k, name in enumerate(("x1_px", "y1_px", "x2_px", "y2_px"))},
+            "interpolated": [False, True, None],
+        }
+    )
+    (found,) = build_drives(Predictions(videos=pl.DataFrame({"video": ["a"]}), boxes=boxes))
+    assert found.boxes["frame"].to_list() == [0, 2]
