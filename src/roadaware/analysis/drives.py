@@ -181,8 +181,9 @@ def _open_tables(path: Path) -> Scenes | Predictions:
 def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Iterator[Drive]:
     """Each video of some tables as a drive.
 
-    Boxes of predictions weaker than two thirds of the detector's threshold (0.2 where it advises none) are left out; scores
-    count fully from twice the threshold on. An agent is the label with the highest mean score of its tube until then.
+    Boxes of predictions weaker than two thirds of the detector's threshold (0.2 where it advises none) are left out, and so
+    are those that a linker put into gaps, which rest on later frames. Scores count fully from twice the threshold on. An
+    agent is the label with the highest mean score of its tube until then.
 
     Args:
         tables: ground truth, or predictions with tubes.
@@ -295,6 +296,11 @@ def _prepare_boxes(
         else pl.lit(value=False)
     )
     ignored = pl.col("ignore").fill_null(value=False) if "ignore" in boxes.columns else pl.lit(value=False)
+    filled = (
+        pl.col("interpolated").fill_null(value=False)
+        if "interpolated" in boxes.columns
+        else pl.lit(value=False)
+    )
     found = boxes.select(
         pl.col("video").cast(pl.String),
         "frame",
@@ -303,11 +309,12 @@ def _prepare_boxes(
         score.alias("score"),
         (unknown.cast(pl.Float64) * score).alias("unknown"),
         ignored.alias("ignored"),
+        filled.alias("filled"),
     ).with_row_index("row")
     if isinstance(tables, Predictions):
         least = get_advice(tables.meta).min_score or _LEAST_SCORE
         # A proposal has a scale of its own, on which no detector advises.
-        found = found.filter((pl.col("score") >= least * 2 / 3) | (pl.col("unknown") > 0))
+        found = found.filter((pl.col("score") >= least * 2 / 3) | (pl.col("unknown") > 0), ~pl.col("filled"))
         found = found.with_columns(score=(pl.col("score") / (2 * least)).clip(0.0, 1.0))
     found = found.filter(~pl.col("ignored")).sort("video", "tube", "frame", maintain_order=True)
     return found.with_columns(agent=pl.Series(_name_agents(found, names, labels, tables), dtype=pl.String))

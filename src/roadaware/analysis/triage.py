@@ -84,6 +84,9 @@ _TREND_S = 1.0
 """Over which slopes are fitted, looking back: shorter ones follow the trembling of detected boxes."""
 _TREMBLE = 0.05
 """Share of their size by which detected boxes tremble, at least."""
+_EDGE = 0.15
+"""A box whose side is nearer to the edge of the image than this share of its size may be cut, as far as detected sides
+tremble: the middle of a cut box is nearer to the way than whom it shows."""
 _ARC_CHANGES_M = (2.0, 0.7)
 """By how much the driven arc swings at somebody's distance within `_TREND_S`, where what moves sideways says nothing, and
 where all of it."""
@@ -272,7 +275,8 @@ class _Scene:
         self.first = np.flatnonzero(new)
         self.high = np.maximum(self.box[:, 3] - self.box[:, 1], 1.0)
         self.middle = (self.box[:, 0] + self.box[:, 2]) / 2
-        edge_x, edge_y = 0.01 * width, 0.01 * height
+        edge_x = np.maximum(0.01 * width, _EDGE * (self.box[:, 2] - self.box[:, 0]))
+        edge_y = np.maximum(0.01 * height, _EDGE * self.high)
         self.cut = (
             (self.box[:, 0] < edge_x)
             | (self.box[:, 2] > width - edge_x)
@@ -309,6 +313,12 @@ class _Scene:
         # What a score says grows with the boxes that are there: a ghost of one frame is worth less than a path.
         age = np.arange(len(self.tube)) - self.first[self.run] + 1 if len(self.tube) else np.zeros(0)
         self.sure = self.mean(self.score) * _ramp(age, 0.0, 3.0)
+        if drive.horizon_px is not None and drive.camera_m is not None:
+            # Who floats above the ground that is at the distance of such a height, or sinks into it, by more than half of the
+            # own height is doubted, after a pitch or slope of 0.05 rad: a child of two thirds of the usual height is not.
+            ground = self.horizon + self.camera_m * self.high / self.kind_m
+            off = (np.abs(self.box[:, 3] - ground) - 0.05 * self.focal) / self.high
+            self.sure = self.sure * np.where(self.light, 1.0, _ramp(self.mean(off), 1.0, 0.5))
 
     def mean(self, values: Floats, window_s: float = _SMOOTH_S) -> Floats:
         """(n,) mean of the newest values of each tube, looking back."""
@@ -321,7 +331,7 @@ class _Scene:
     def slope(self, values: Floats, tremble: Floats | float) -> tuple[Floats, Floats]:
         """(n,) slope per second of a line through the newest second of values of each tube, and its standard error.
 
-        NaN with fewer than four values, or where a value is not finite.
+        NaN with fewer than three values, or where a value is not finite.
 
         Args:
             values: (n,) of each box.
@@ -332,7 +342,7 @@ class _Scene:
         least = np.broadcast_to(np.asarray(tremble, np.float64), (n,))
         slope, error = np.full(n, np.nan), np.full(n, np.nan)
         counts = np.arange(n) - start + 1
-        for count in np.unique(counts[counts >= 4]).tolist():
+        for count in np.unique(counts[counts >= 3]).tolist():
             at = np.flatnonzero(counts == count)
             window = at[:, None] - np.arange(count - 1, -1, -1)
             t, y = self.t_s[window], values[window]
@@ -344,6 +354,12 @@ class _Scene:
             rest = np.maximum(((y - b[:, None] * t) ** 2).sum(axis=1) / (count - 2), least[at] ** 2)
             slope[at], error[at] = b, np.sqrt(rest / np.where(whole, square, np.nan))
         return slope, error
+
+    def drift(self) -> Floats:
+        """(n,) metres a second to the right of the way, less two standard errors towards 0; 0 where nothing is known."""
+        drift, error = self.slope(self.aside_m, _TREMBLE * np.maximum(np.abs(self.aside_m), 1.0))
+        found: Floats = np.nan_to_num(np.sign(drift) * np.maximum(np.abs(drift) - 2 * error, 0.0))
+        return found
 
     def time_to(self, nearness_log: Floats, tremble: Floats | float) -> Floats:
         """(n,) seconds until something is reached, by how fast the logarithm of its nearness grows; 1,000 where it does not.
@@ -425,10 +441,9 @@ def _find_collisions(scene: _Scene) -> pl.DataFrame:
     Source: Lee, Perception 1976 (time to contact).
     """
     left_s = scene.time_to(np.log(scene.high), _TREMBLE)
-    drift, _ = scene.slope(scene.aside_m, 0.0)
-    meets_m = np.abs(scene.aside_m + np.nan_to_num(drift) * np.minimum(left_s, 4.0))
-    here_m = np.abs(scene.aside_m)
-    side = _ramp(np.maximum(meets_m, 0.5 * here_m), 2.4, 1.2)
+    here_m = scene.mean(scene.aside_m)
+    meets_m = np.abs(here_m + scene.drift() * np.minimum(left_s, 4.0))
+    side = _ramp(np.maximum(meets_m, 0.5 * np.abs(here_m)), 2.4, 1.2)
     # Who stands is not about to drive into anybody, and can be driven into.
     moving = 0.3 + 0.7 * _ramp(scene.speed, 0.5, 2.0)
     value = _ramp(left_s, 4.0, 0.5) * side * moving * scene.straight * scene.sure
@@ -436,7 +451,8 @@ def _find_collisions(scene: _Scene) -> pl.DataFrame:
 
 
 def _find_crossings(scene: _Scene) -> pl.DataFrame:
-    """The probability that somebody crosses times how soon the vehicle is there and how near its way the person is."""
+    """The probability that somebody crosses times how hard the vehicle has to brake before them, 1 at 3 m/s^2 and 0 at 0.5,
+    and how near its way the person is."""
     said = scene.mean(scene.column("action", _CROSSES))
     asked = scene.drive.crossing
     if len(asked):
@@ -446,46 +462,53 @@ def _find_crossings(scene: _Scene) -> pl.DataFrame:
         # A predictor that was asked is believed; labels stand in where it could say nothing.
         said = np.where(held.is_not_null().to_numpy(), held.fill_null(0.0).to_numpy(), said)
     reach_s = scene.ahead_m / np.maximum(scene.speed, 0.1)
-    soon = _ramp(reach_s, 5.0, 1.5) * _ramp(scene.speed, 0.5, 2.0)
+    hard = _ramp(scene.speed / (2 * np.maximum(reach_s, 0.1)), 0.5, 3.0) * _ramp(scene.speed, 0.5, 2.0)
     # Who walks away is past the way already; whoever comes nearer may be on it when the vehicle is there.
     drift, _ = scene.slope(scene.aside_m, 0.0)
     then_m = scene.aside_m + np.nan_to_num(drift) * np.minimum(reach_s, 3.0)
     meets = np.sign(then_m) != np.sign(scene.aside_m)
     nearest_m = np.where(meets, 0.0, np.abs(then_m))
-    value = said * soon * _ramp(nearest_m, 5.0, 2.0) * scene.sure
+    value = said * hard * _ramp(nearest_m, 5.0, 2.0) * scene.sure
     return scene.rows(value, scene.people, chance=said, seconds=reach_s, metres=scene.ahead_m)
 
 
 def _find_appearances(scene: _Scene) -> pl.DataFrame:
-    """Who is first seen close ahead, in the half second after, away from the edge, where no box was a second before."""
-    n = len(scene.tube)
+    """Who is first seen close ahead, in the half second after, away from the edge, where nobody was a second before."""
+    drive, n = scene.drive, len(scene.tube)
+    width = drive.size_px[0]
     fresh = np.zeros(n, bool)
+    turn = np.nan_to_num(drive.yaw_rps)[scene.place] if len(drive.yaw_rps) else np.zeros(n)
+    # What a turn brings in at the side was hidden by nothing; of what comes in the first boxes may be missed.
+    swept = np.abs(turn) * scene.focal * _SMOOTH_S
+    brought = np.where(turn > 0, scene.box[:, 0] < swept, scene.box[:, 2] > width - swept)
     for begin, end in scene.runs():
-        if scene.tube[begin] < 0 or scene.cut[begin]:
+        if scene.tube[begin] < 0 or scene.cut[begin] or brought[begin]:
             continue
         at_s = scene.t_s[begin]
         # The first frames of a film show whom the film did not see come.
-        if at_s < scene.drive.t_s[0] + 1.0:
+        if at_s < drive.t_s[0] + 1.0:
             continue
         fresh[begin:end] = scene.t_s[begin:end] <= at_s + _SMOOTH_S
     near = fresh & (scene.ahead_m < 30.0) & ~scene.light
-    if near.any():
-        by_frame = np.argsort(scene.t_s, kind="stable")
-        times = scene.t_s[by_frame]
-        for begin, end in scene.runs():
-            if not near[begin:end].any():
-                continue
-            low = np.searchsorted(times, scene.t_s[begin] - 1.0 - 1e-6)
-            before = by_frame[low : np.searchsorted(times, scene.t_s[begin] - 1e-6)]
-            if len(before):
-                wide = scene.box[begin, 2] - scene.box[begin, 0]
-                apart = np.abs(scene.middle[before] - scene.middle[begin]) < max(
-                    wide, 0.03 * scene.drive.size_px[0]
-                )
-                alike = np.abs(np.log(scene.high[before] / scene.high[begin])) < 0.4
-                # A box of the same size was there: a tube that was cut, and nobody new.
-                if (apart & alike).any():
-                    near[begin:end] = False
+    by_frame = np.argsort(scene.t_s, kind="stable") if near.any() else np.zeros(0, np.int64)
+    times = scene.t_s[by_frame]
+    offset = scene.middle - width / 2
+    for begin, end in scene.runs():
+        if not near[begin:end].any():
+            continue
+        low = np.searchsorted(times, scene.t_s[begin] - 1.0 - 1e-6)
+        before = by_frame[low : np.searchsorted(times, scene.t_s[begin] - 1e-6)]
+        # A tube that was cut, and nobody new, was where this box is now, or where it was if the vehicle alone has moved, or
+        # between the two: smaller, and nearer to the middle, by the way that was driven.
+        gone_m = scene.speed[begin] * (scene.t_s[begin] - scene.t_s[before])
+        smaller = scene.ahead_m[begin] / (scene.ahead_m[begin] + gone_m)
+        ratio = np.log(scene.high[before] / scene.high[begin])
+        alike = (ratio > np.log(smaller) - 0.4) & (ratio < 0.4)
+        here, wide = offset[begin], max(scene.box[begin, 2] - scene.box[begin, 0], 0.03 * width)
+        there = np.sort(np.stack([here * smaller, np.full(len(before), here)]), axis=0)
+        close = (offset[before] > there[0] - wide) & (offset[before] < there[1] + wide)
+        if (close & alike).any():
+            near[begin:end] = False
     reach_s = scene.ahead_m / np.maximum(scene.speed, 0.1)
     value = _ramp(reach_s, 4.0, 2.0) * _ramp(np.abs(scene.aside_m), 5.0, 2.5) * scene.sure
     value = value * _ramp(scene.speed, 1.0, 3.0)
@@ -528,7 +551,8 @@ def _find_unknown(scene: _Scene) -> pl.DataFrame:
 
 
 def _find_red_lights(scene: _Scene) -> pl.DataFrame:
-    """A light of the own way that is red, times the braking that it would take to stop before it: 1 at 4 m/s^2, 0 at 1.5.
+    """A light of the own way that is red, times the braking that it would take to stop before it, beyond what the vehicle
+    brakes already: 1 at 4 m/s^2, 0 at 1.5.
 
     How far it is follows from its height and, after it has left the image at the side, from the way driven since. How surely
     it is red is the mean over the frames of `_SMOOTH_S`, in which it need not be one tube: small things at the edge move by
@@ -536,6 +560,8 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
     """
     drive = scene.drive
     red = scene.column("action", ("Red",))
+    # A light is of one colour at a time: red counts by its share of what the colours are scored.
+    red = red / np.maximum(red + scene.column("action", ("Green",)) + scene.column("action", ("Amber",)), 0.5)
     own, other = scene.column("agent", ("TL", "traffic_light")), scene.column("agent", ("OthTL",))
     ahead_m = scene.focal * _HEIGHT_M["TL"] / scene.high
     aside_m = np.abs(scene.middle - drive.size_px[0] / 2) / scene.high * _HEIGHT_M["TL"]
@@ -553,6 +579,7 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
         if len(drive.t_s)
         else np.zeros(0)
     )
+    brakes = _measure_braking(drive)
     rows, last = [], -1
     for now, t_s in enumerate(drive.t_s.tolist()):
         last = now if now in best else last
@@ -563,9 +590,9 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
         sure = float(sum(surely[row] for _, row in sights)) / max(len(window), 3)
         left_m = float(np.mean([ahead_m[row] - (gone_m[now] - gone_m[place]) for place, row in sights]))
         speed = float(scene.frame_speed[now])
-        urgent = _ramp(
-            np.array([speed**2 / (2 * max(left_m, 0.1)), speed]), np.array([1.5, 1.5]), np.array([4.0, 4.0])
-        )
+        # Where it has to stop is known to some 2 m.
+        needed = speed**2 / (2 * max(left_m, 2.0)) - max(0.0, float(np.nan_to_num(brakes[now])))
+        urgent = _ramp(np.array([needed, speed]), np.array([1.5, 1.5]), np.array([4.0, 4.0]))
         row = best[last]
         left_s = max(left_m, 0.0) / max(speed, 0.1)
         rows.append(
@@ -583,9 +610,8 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=names | {"chance": pl.Float64, "seconds": pl.Float64}, orient="row")
 
 
-def _find_braking(scene: _Scene) -> pl.DataFrame:
-    """Braking of the own vehicle by its speed over 0.8 s: 1 at 6 m/s^2, 0 at 2.5."""
-    drive = scene.drive
+def _measure_braking(drive: Drive) -> Floats:
+    """(F,) how fast the own vehicle slows down over 0.8 s, in m/s^2; NaN where its speed is not known."""
     n = len(drive.frame)
     brake = np.full(n, np.nan)
     start = np.searchsorted(drive.t_s, drive.t_s - 0.8 - 1e-6)
@@ -594,6 +620,14 @@ def _find_braking(scene: _Scene) -> pl.DataFrame:
         if len(t) >= 3 and np.isfinite(v).all() and t[-1] > t[0]:
             t = t - t.mean()
             brake[k] = -float((t * v).sum() / (t**2).sum())
+    return brake
+
+
+def _find_braking(scene: _Scene) -> pl.DataFrame:
+    """Braking of the own vehicle by its speed over 0.8 s: 1 at 6 m/s^2, 0 at 2.5."""
+    drive = scene.drive
+    n = len(drive.frame)
+    brake = _measure_braking(drive)
     return pl.DataFrame(
         {
             "tube": np.full(n, -1),
