@@ -4,6 +4,7 @@ they are opened; two writers, lost answers, forged names and other machines are 
 from __future__ import annotations
 
 import copy
+import errno
 import hashlib
 import http.server
 import io
@@ -732,6 +733,32 @@ def test_an_answer_that_is_lost_is_no_other_writer(monkeypatch: pytest.MonkeyPat
         write(folder, a_dot_json="1")
     assert len(lost) == 1
     assert results() == {"a.json": b"1"}
+
+
+def test_a_server_that_only_says_412_knows_that_a_file_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As s3fs gives it of servers that do not name the condition, such as Swift's s3api."""
+    put_file, asked = MEMORY.put_file, []
+
+    class ClientError(Exception):
+        response = {"Error": {"Code": "PreconditionFailed"}, "ResponseMetadata": {"HTTPStatusCode": 412}}  # noqa: RUF012
+
+    def answer(here: str, path: str, **how: Any) -> None:
+        try:
+            put_file(here, path, **how)
+        except FileExistsError:
+            asked.append(path)
+            raise OSError(errno.EINVAL, "At least one of the preconditions did not hold.") from ClientError()
+
+    monkeypatch.setattr(MEMORY, "put_file", answer)
+    with publish("memory://b/run") as folder:
+        write(folder, a_dot_json="1")
+    assert not asked
+    put(run__b_dot_json="of somebody else")
+    with publish("memory://b/run") as folder:
+        write(folder, a_dot_json="2", b_dot_json="3")
+    assert read_all(fetch_path("memory://b/run")) == {"a.json": b"2", "b.json": b"3"}
+    assert asked
+    assert len(asked) == len(set(asked))  # none is tried again
 
 
 def test_requests_are_tried_again_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

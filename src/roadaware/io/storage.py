@@ -151,6 +151,8 @@ class _Store:
                 missing = isinstance(error, FileNotFoundError) and (what not in _WRITES or what == "removed")
                 if missing or isinstance(error, FileExistsError):
                     raise
+                if what == _ONCE and _is_precondition(cause):
+                    raise FileExistsError from error
                 # Clients of S3 say it by a number.
                 if isinstance(error, NotImplementedError) or getattr(error, "errno", None) == errno.ENOSYS:
                     if what == _ONCE:
@@ -269,6 +271,12 @@ class _Store:
         """The place of a folder in this one."""
         head, chain, holder = self.url.partition("::")
         return _Store(f"{head.rstrip('/')}/{name}{chain}{holder}") if name else self
+
+
+def _is_precondition(cause: BaseException | None) -> bool:
+    """Whether a server of S3 has answered 412; s3fs knows it as a file that exists only where the answer of AWS names it."""
+    said = getattr(cause, "response", None)
+    return isinstance(said, dict) and said.get("ResponseMetadata", {}).get("HTTPStatusCode") == 412
 
 
 def _is_refusal(error: RoadawareError) -> bool:
