@@ -262,6 +262,9 @@ def estimate_chances(boxes: pl.DataFrame) -> pl.DataFrame:
     """The boxes with the column `chance`: that their thing is a corner case; 0 for things that are carried alone.
 
     A second judgement of whole tracks, where `score` is of a box in one sweep and of how well it fits anything.
+
+    Args:
+        boxes: of tracks.
     """
     held, table = _load_chances(), describe_tracks(boxes)
     rows = (table.select(TRACK_FEATURES).to_numpy() - held["mean"]) / held["spread"]

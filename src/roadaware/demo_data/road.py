@@ -119,6 +119,9 @@ def build_road_json(scenes: Scenes) -> dict[str, Any]:
 
     Ids point into the `all_*` lists, which hold labels that are never used, so ids and places in the used
     lists differ; frames count from 1; boxes are shares of the image; frames without boxes have no `annos`.
+
+    Args:
+        scenes: with the kinds of ROAD.
     """
     every = {kind: _with_unused(kind, labels) for kind, labels in scenes.meta.vocabularies.items()}
     numbers = {

@@ -844,6 +844,10 @@ def write_results(predictions: Predictions, path: Path, index: CocoIndex, *, min
 def build_scenes_index(scenes: Scenes, kind: str = "agent") -> CocoIndex:
     """An index of the annotated frames of some scenes, numbered from 1, with the labels of a kind.
 
+    Args:
+        scenes: with frames, and the vocabulary of the kind.
+        kind: of labels.
+
     Raises:
         UsageError: if there is no such vocabulary.
     """

@@ -315,6 +315,10 @@ def predict_sounds(train: Answered, test: Answered) -> dict[str, Predictions]:
 
     The column is a straight line of the level difference, fitted on sounds whose source is seen; row and size of the
     peak are the median of the sources, for both.
+
+    Args:
+        train: whose sources are measured.
+        test: whose sounds are answered.
     """
     differences, centres, sizes = [], [], []
     for video in train.of.videos:

@@ -253,7 +253,11 @@ def renumber_actors(actors: Sequence[Actor], first_number: int) -> tuple[Actor, 
 
 
 def build_own_path(layout: Layout) -> Line:
-    """The way of the own vehicle, lane by lane and through junctions."""
+    """The way of the own vehicle, lane by lane and through junctions.
+
+    Args:
+        layout: with a route.
+    """
     pieces: list[Floats] = []
     ways = {(way.start, way.end): way.line for junction in layout.junctions for way in junction.connectors}
     for place, number in enumerate(layout.route):
@@ -513,7 +517,13 @@ def draw_stands(config: SceneConfig, rng: np.random.Generator) -> list[Stand]:
 
 
 def select_kerb_place(layout: Layout, config: SceneConfig, rng: np.random.Generator) -> tuple[Kerb, Ego]:
-    """The kerb, where fewest things stand in the way, and the own vehicle across the road."""
+    """The kerb, where fewest things stand in the way, and the own vehicle across the road.
+
+    Args:
+        layout: a town with a straight street.
+        config: of the scene.
+        rng: draws everything.
+    """
     lane = layout.lanes[layout.route[0]]
     road = layout.roads[lane.road]
     places = rng.uniform(_BEHIND_M - 25.0, _BEHIND_M + 25.0, 16)

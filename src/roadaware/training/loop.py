@@ -145,6 +145,10 @@ def compute_learning_rate(schedule: ScheduleRecipe, step: int, steps: int) -> fl
 def freeze(network: nn.Module, recipe: Recipe | CrowdRecipe) -> list[nn.Module]:
     """Stop parameters that stay as they are, and answer the batch norms that are not to be trained.
 
+    Args:
+        network: is changed.
+        recipe: says which.
+
     Raises:
         UsageError: if no parameter has a name that is given.
     """

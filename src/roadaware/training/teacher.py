@@ -111,6 +111,12 @@ def with_teacher(material: Material, recipe: Recipe, out: Path, device: torch.de
 
     What the teacher finds is kept video by video in `teacher/` of the run, and not looked for again.
 
+    Args:
+        material: with labels.
+        recipe: names the teacher.
+        out: folder of the run.
+        device: where the teacher runs.
+
     Raises:
         UsageError: if it lacks the labels to be learnt, or there are no videos for it.
         InputError: if its weights or a video cannot be read.

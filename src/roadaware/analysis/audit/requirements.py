@@ -24,6 +24,10 @@ def audit_requirements(scenes: Scenes, requirements: Requirements) -> Audit:
 
     A track violates a requirement if one of its boxes does. Boxes that are marked as ignored are left out.
 
+    Args:
+        scenes: with labels of boxes.
+        requirements: over labels by name.
+
     Returns:
         findings: `requirements-violated` with a row for each violated requirement (boxes, tracks, up to three
         examples), `violations-by-label`, `labels-outside-requirements`.

@@ -46,6 +46,9 @@ def adapt_objects(held: FlatBoxes, lost: Counter[str]) -> FlatBoxes:
 def write_openlabel(held: FlatBoxes) -> Files:
     """Names and contents of the files.
 
+    Args:
+        held: boxes with classes.
+
     Raises:
         InputError: if a video is no name of a file.
     """

@@ -26,6 +26,9 @@ _OBJECT = (
 def write_voc(held: FlatBoxes) -> Files:
     """Names and contents of the files.
 
+    Args:
+        held: boxes with classes.
+
     Raises:
         InputError: if a video is no name of a file, or two images would be one.
     """

@@ -46,6 +46,9 @@ def adapt_regions(held: FlatBoxes, lost: Counter[str]) -> FlatBoxes:
 def write_vott(held: FlatBoxes) -> Files:
     """Names and contents of the files.
 
+    Args:
+        held: boxes with classes.
+
     Raises:
         InputError: if a video is no name of a file, or a class cannot stand in VoTT's list of tags.
     """

@@ -84,6 +84,10 @@ def estimate_uncertainty(model: Doubtful, given: InputSet, passes: int, seed: in
 def apply_mc_dropout(predictor: Predictor, passes: int = 30) -> Predictor:
     """The same network with dropout active at inference; its output is the mean of passes.
 
+    Args:
+        predictor: trained with dropout.
+        passes: how many.
+
     Raises:
         UsageError: if its network drops nothing, or its last layer holds distributions.
 

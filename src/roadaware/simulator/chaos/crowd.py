@@ -106,7 +106,13 @@ def town_config(config: SceneConfig, rng: np.random.Generator) -> SceneConfig:
 
 
 def make_ground(layout: Layout, config: SceneConfig, rng: np.random.Generator) -> Ground:
-    """The street before an own vehicle that stands, or creeps a little at first."""
+    """The street before an own vehicle that stands, or creeps a little at first.
+
+    Args:
+        layout: a town with a straight street.
+        config: of the scene.
+        rng: where chance comes from.
+    """
     lane = layout.lanes[layout.route[0]]
     road = layout.roads[lane.road]
     ego = _ego(config, lane.line, lane.number, rng)

@@ -42,7 +42,12 @@ _HEADS_FOR = 1.0
 
 
 def build_person_actors(play: Play, regions: Regions) -> list[Actor]:
-    """Everybody, by their numbers."""
+    """Everybody, by their numbers.
+
+    Args:
+        play: to its end.
+        regions: the ground.
+    """
     held: dict[int, int] = {}
     for k, thing in enumerate([thing for thing in play.things if thing.track]):
         if thing.pushed_by is not None:
@@ -51,13 +56,23 @@ def build_person_actors(play: Play, regions: Regions) -> list[Actor]:
 
 
 def build_thing_actors(play: Play, regions: Regions) -> list[Actor]:
-    """Everything that was on the street, numbered after the people."""
+    """Everything that was on the street, numbered after the people.
+
+    Args:
+        play: to its end.
+        regions: the ground.
+    """
     used = [thing for thing in play.things if thing.track]
     return [_thing(play, regions, thing, len(play.players) + k) for k, thing in enumerate(used)]
 
 
 def extract_bonds(play: Play, actors: list[Actor]) -> tuple[Bond, ...]:
-    """Extract relations between persons, where both are there and it can be seen."""
+    """Extract relations between persons, where both are there and it can be seen.
+
+    Args:
+        play: to its end.
+        actors: the people.
+    """
     found = []
     for (subject, predicate, other), frames in sorted(play.notes.bonds.items()):
         mask = np.zeros(play.n_frames, dtype=np.bool_)
@@ -74,7 +89,12 @@ def extract_bonds(play: Play, actors: list[Actor]) -> tuple[Bond, ...]:
 
 
 def extract_noises(play: Play, actors: list[Actor]) -> tuple[Noise, ...]:
-    """Extract sounds by their start; those of actions as long as the action is seen."""
+    """Extract sounds by their start; those of actions as long as the action is seen.
+
+    Args:
+        play: to its end.
+        actors: the people.
+    """
     numbers: dict[int, int] = {}
     for thing in play.things:
         if thing.track:

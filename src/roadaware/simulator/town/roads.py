@@ -748,7 +748,12 @@ def _ensure(streets: list[Street], rng: np.random.Generator) -> None:
 
 
 def add_bus_stops(street: Street, rng: np.random.Generator) -> None:
-    """Put bus stops on a street of the way, one on a side at most."""
+    """Put bus stops on a street of the way, one on a side at most.
+
+    Args:
+        street: with its crossings.
+        rng: of the town.
+    """
     if not street.on_route:
         return
     for side in (1, -1):
@@ -765,7 +770,12 @@ def add_bus_stops(street: Street, rng: np.random.Generator) -> None:
 
 
 def add_parking_bays(street: Street, rng: np.random.Generator) -> None:
-    """Put rows of parking bays on a street that has room for them."""
+    """Put rows of parking bays on a street that has room for them.
+
+    Args:
+        street: with its crossings and bus stops.
+        rng: of the town.
+    """
     if not street.profile.parking:
         return
     for side in (1, -1):

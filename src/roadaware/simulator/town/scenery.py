@@ -252,7 +252,11 @@ _PARTS = 6
 
 
 def wire_spans(layout: Layout) -> list[tuple[Floats, Soup]]:
-    """The wires of a town: the (2,) middle and the triangles of each, which hang from posts near each other."""
+    """The wires of a town: the (2,) middle and the triangles of each, which hang from posts near each other.
+
+    Args:
+        layout: of the town, with what stands there.
+    """
     heads = np.array(
         [compute_lamp_position(prop) for prop in layout.props if prop.kind == "lamp_post"]
     ).reshape(-1, 3)
@@ -466,7 +470,13 @@ def _chunks(layout: Layout) -> list[Chunk]:
 
 
 def add_props(layout: Layout, config: SceneConfig, rng: np.random.Generator) -> Layout:
-    """A layout with everything that stands beside its roads."""
+    """A layout with everything that stands beside its roads.
+
+    Args:
+        layout: without props.
+        config: height of buildings and greenery.
+        rng: of the town.
+    """
     regions = Regions(layout)
     where = config.surroundings
     props = generate_kerbside_props(layout, where, regions, rng)

@@ -124,7 +124,11 @@ def simulate(
 
 
 def compute_start_position(layout: Layout) -> float:
-    """Metres along the planned way at which the bumper of the own vehicle starts."""
+    """Metres along the planned way at which the bumper of the own vehicle starts.
+
+    Args:
+        layout: with a route.
+    """
     return start_m(layout.lanes[layout.route[0]]) + EGO_SIZE_M[0] / 2
 
 

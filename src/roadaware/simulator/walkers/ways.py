@@ -132,7 +132,11 @@ class Ways:
 
 
 def build_route_line(layout: Layout) -> Line:
-    """The middle of the roads that the own vehicle takes, straight through junctions."""
+    """The middle of the roads that the own vehicle takes, straight through junctions.
+
+    Args:
+        layout: with a route.
+    """
     pieces: list[Floats] = []
     before = -1
     for number in layout.route:
