@@ -43,7 +43,14 @@ def build_reproduction_section(
     """
     cells = reproduction.cells
     grid = plot_coverage([(_block(cell), _format_row_name(cell), cell.status) for cell in cells])
-    blocks: list[Block] = [Pictures((grid,)), _legend(cells)]
+    counts: Counter[str] = Counter(cell.status for cell in cells)
+    marks = tuple(
+        (Mark(f"{mark.symbol} {mark.words}", TONES[name]), format_count(counts[name]), MEANINGS[name])
+        for name, mark in STATUSES.items()
+        if counts[name]
+    )
+    legend = Table(("status", "cells", "meaning"), marks, "lrl", "What the marks mean")
+    blocks: list[Block] = [Pictures((grid,)), legend]
     blocks.extend(_notes(reproduction))
     for table, dataset in dict.fromkeys((cell.table, cell.dataset) for cell in cells):
         members = [cell for cell in cells if (cell.table, cell.dataset) == (table, dataset)]
@@ -110,16 +117,6 @@ def _format_row_name(cell: PrintedCell) -> str:
     if cell.group is None:
         return cell.model
     return f"{cell.task} {cell.model}" if cell.metric == "average_precision" else format_name(cell.metric)
-
-
-def _legend(cells: Sequence[PrintedCell]) -> Table:
-    counts: Counter[str] = Counter(cell.status for cell in cells)
-    rows = tuple(
-        (Mark(f"{mark.symbol} {mark.words}", TONES[name]), format_count(counts[name]), MEANINGS[name])
-        for name, mark in STATUSES.items()
-        if counts[name]
-    )
-    return Table(("status", "cells", "meaning"), rows, "lrl", "What the marks mean")
 
 
 def _notes(reproduction: Reproduction) -> Iterator[Note]:

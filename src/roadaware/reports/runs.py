@@ -104,9 +104,14 @@ def build_run_files(run: Run, page: str) -> dict[str, bytes]:
     config = {"metric": run.result.config, "protocol": run.protocol or None}
     if "sampling" in run.facts:
         config["sampling"] = run.facts["sampling"]
+    order = run.state.places.argsort()
+    scores = run.state.scores[order]
+    columns = [pl.Series("scores", scores, dtype=pl.Array(pl.Float64, scores.shape[1]))]
+    if run.groups is not None:
+        columns.append(pl.Series("group", [run.groups[k] for k in order], dtype=pl.String))
     files = {
         "config.json": encode_json(config).encode(),
-        _ROWS: encode_parquet(_sample_rows(run)),
+        _ROWS: encode_parquet(run.result.instances("sample").with_columns(columns)),
         "per_pedestrian.parquet": encode_parquet(run.result.instances("pedestrian")),
         **build_clip_files(run.clips),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
@@ -304,16 +309,6 @@ def _bytes(path: Path) -> bytes:
         return read_regular(path, limit=_LIMIT)
     except FileNotFoundError as error:
         raise InputError("expected a file of a run, found nothing", where=str(path), hint=_RUNS) from error
-
-
-def _sample_rows(run: Run) -> Any:
-    rows = run.result.instances("sample")
-    order = run.state.places.argsort()
-    scores = run.state.scores[order]
-    columns = [pl.Series("scores", scores, dtype=pl.Array(pl.Float64, scores.shape[1]))]
-    if run.groups is not None:
-        columns.append(pl.Series("group", [run.groups[k] for k in order], dtype=pl.String))
-    return rows.with_columns(columns)
 
 
 def encode_parquet(frame: Any) -> bytes:

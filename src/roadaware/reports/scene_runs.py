@@ -118,6 +118,13 @@ def load_scene_run(folder: Path) -> SceneRun:
     results, held = runs.read_contents(folder)
     try:
         task = get_task(str(results["task"]))
+        # What stands beside the numbers, as it is shown
+        facts = {fact: results[fact] for fact in _KEPT if fact in results}
+        truth, findings = facts["truth"], facts.get("findings", {})
+        texts = [*truth.get("notes", []), *facts.get("claims", []), *facts.get("lacking", []), *findings]
+        counted = all(type(n) is int for n in findings.values())
+        if not all(isinstance(text, str) for text in texts) or not counted:
+            raise TypeError("expected what was judged and found, as text and counts")
         return SceneRun(
             str(results["name"]),
             task,
@@ -125,7 +132,7 @@ def load_scene_run(folder: Path) -> SceneRun:
             _result(task, results, held, str(folder)),
             runs.get_resamples(results),
             int(results["seed"]),
-            _check_facts({fact: results[fact] for fact in _KEPT if fact in results}),
+            facts,
             dict(json.loads(held[_PICTURES])),
         )
     except (
@@ -135,20 +142,6 @@ def load_scene_run(folder: Path) -> SceneRun:
         raise DamagedError(
             f"a field is missing or of a wrong kind: {error}", where=f"{folder}/{MARKER}", hint=runs.AGAIN
         ) from error
-
-
-def _check_facts(facts: dict[str, Any]) -> dict[str, Any]:
-    """What stands beside the numbers of a run, as it is shown.
-
-    Raises:
-        KeyError, TypeError, AttributeError: if something is missing or of a wrong kind.
-    """
-    truth, found = facts["truth"], facts.get("findings", {})
-    texts = [*truth.get("notes", []), *facts.get("claims", []), *facts.get("lacking", []), *found]
-    numbers = [*found.values()]
-    if not all(isinstance(text, str) for text in texts) or not all(type(n) is int for n in numbers):
-        raise TypeError("expected what was judged and found, as text and counts")
-    return facts
 
 
 def compare_scene_runs(

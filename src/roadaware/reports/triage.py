@@ -128,7 +128,17 @@ def render_triage_page(listed: pl.DataFrame, summary: Mapping[str, Any], clips: 
     parts = ((clips[:MOST_SHOWN], "The first moments"), (clips[MOST_SHOWN:], "Those that follow"))
     looks: list[Block] = [Clips(tuple(items), title) for items, title in parts if items]
     if len(listed):
-        looks.append(_list_moments(listed))
+        rows = tuple(
+            (
+                f"{row['rank']}",
+                sanitize_text(row["video"]),
+                format_clock(row["t_s"]),
+                f"{row['worth']:.2f}",
+                sanitize_text(row["sentence"]),
+            )
+            for row in listed.iter_rows(named=True)
+        )
+        looks.append(Table(("rank", "video", "time", "worth", "why"), rows, "rlrrl", "All that are listed"))
     sections = [Section("Worth a look", tuple(_say(listed, summary)), tuple(blocks))]
     if looks:
         sections.append(Section("The moments", (), tuple(looks)))
@@ -256,20 +266,6 @@ def plot_moments(listed: pl.DataFrame) -> Picture:
     left = f" {more:,} more videos are not shown." if more else ""
     caption = f"A row is a video, a stroke a moment, the longer the more it is worth; colours are first reasons.{left}"
     return Picture("When", caption, figure)
-
-
-def _list_moments(listed: pl.DataFrame) -> Table:
-    rows = tuple(
-        (
-            f"{row['rank']}",
-            sanitize_text(row["video"]),
-            format_clock(row["t_s"]),
-            f"{row['worth']:.2f}",
-            sanitize_text(row["sentence"]),
-        )
-        for row in listed.iter_rows(named=True)
-    )
-    return Table(("rank", "video", "time", "worth", "why"), rows, "rlrrl", "All that are listed")
 
 
 def _explain(summary: Mapping[str, Any]) -> list[Block]:
