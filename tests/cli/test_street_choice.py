@@ -24,6 +24,7 @@ from roadaware.models.catalogue.entries import COCO, RECORD, Entry, find_entry, 
 from roadaware.models.graphs.graph import convert
 from roadaware.models.graphs.runner import save_graph
 from roadaware.models.graphs.views import Views
+from roadaware.models.weights import read_checkpoint_facts
 from roadaware.online.setup import find_bundled_weights
 
 
@@ -59,7 +60,10 @@ def test_a_real_film_is_looked_at_by_a_real_detector_where_one_is_installed() ->
 
 def test_a_crowd_is_looked_at_by_the_bundled_detector_of_people() -> None:
     people = find_bundled_weights(crowd=True)
-    assert (people.name, find_bundled_weights().name) == ("crowd-people.safetensors", "compact-road.safetensors")
+    assert (people.name, find_bundled_weights().name) == (
+        "crowd-people.safetensors",
+        "compact-road.safetensors",
+    )
     assert _files(crowd=True) == _files(crowd=True, synthetic=True) == [people]
     assert _files("compact-road", crowd=True) == [find_bundled_weights()]
     assert _files("crowd-people") == [people]
@@ -67,6 +71,22 @@ def test_a_crowd_is_looked_at_by_the_bundled_detector_of_people() -> None:
     real = _install()
     assert _files(crowd=True) == [real]
     assert _files(crowd=True, synthetic=True) == [people]
+
+
+def test_bundled_detectors_have_names_and_cards(roadaware: Command) -> None:
+    listed = roadaware("models", "list", "--json").data["bundled"]
+    assert [each["name"] for each in listed] == ["compact-road", "crowd-people"]
+    for each in listed:
+        path = Path(each["path"])
+        card = roadaware("models", "show", each["name"]).out
+        assert card.startswith(f"# {each['name']}\n")
+        assert f"{path.stat().st_size / 1e6:.1f} MB" in card
+        facts = read_checkpoint_facts(path)
+        assert facts["notes"]["trained_on"] in card
+        assert f"at or above {facts['notes']['min_score']:g}" in card
+    assert listed[1]["size_mb"] < 3
+    with pytest.raises(UsageError, match="did you mean the model 'crowd-people'"):
+        _files("crowd-peopl")
 
 
 def test_of_several_the_best_looks_at_a_video_and_the_cheapest_at_a_camera_without_a_gpu(

@@ -89,7 +89,7 @@ def test_parts_of_a_file_fill_a_network_of_other_labels_and_anchors(tmp_path: Pa
         network_of(seed=2, classes=9, actions=0, anchor_sizes_px=(3, 6, 9, 12, 15)),
     )
     path, before = saved(source.state_dict(), tmp_path / "model.pth"), copied(target)
-    with pytest.raises(UsageError, match="of 4 classes|classes"):
+    with pytest.raises(UsageError, match="classes"):
         load_published(target, path)
     assert unchanged(target, before)
     report = load_published(target, path, take=("backbone.", "reg_heads."))

@@ -110,6 +110,20 @@ def test_the_bundled_network_answers_where_none_is_named(
     assert summary["models"][-1]["licence"] == "Apache-2.0, comes with roadaware"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("named", "road"), [((), False), (("--crossing", "auto"), True), (("--weights", "compact-road"), True)])
+def test_a_crowd_alone_is_told_nothing_of_roads(
+    weights: Path, tmp_path: Path, named: tuple[str, ...], road: bool
+) -> None:
+    film, out = write_film(tmp_path / "square.mp4"), tmp_path / "run"
+    assert main(["watch", str(film), "--out", str(out), "--crowd", str(weights), "--no-video", *named]) == 0
+    models = json.loads((out / "summary.json").read_text())["models"]
+    people = "--weights" not in named
+    assert models[0]["name"] == ("crowd-people.safetensors" if people else "compact-road.safetensors")
+    assert (out / "crossing.parquet").exists() == road
+    assert ("events" in [row["task"] for row in models]) == (not people)
+
+
 def test_a_word_stands_for_all_kinds_of_a_sound(tmp_path: Path) -> None:
     sounds = ("siren (police)", "siren (ambulance)", "shouting", "shouting for help")
     network = IntelliCare(CrowdConfig.tiny(tasks=("sound",)), Vocabulary(sounds=sounds))

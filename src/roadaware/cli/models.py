@@ -57,9 +57,7 @@ def list_models() -> Outcome:
         for name, about in BUNDLED.items()
         if (path := find_bundled_path(name))
     ]
-    rows = [
-        (each["name"], "watch", "bundled", each["about"], f"{each['size_mb']:,.0f}") for each in bundled
-    ]
+    rows = [(each["name"], "watch", "bundled", each["about"], f"{each['size_mb']:,.0f}") for each in bundled]
     rows += [
         (
             each["name"],
