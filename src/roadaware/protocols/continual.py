@@ -198,7 +198,7 @@ class MethodResult:
     memory_bytes: int | None
 
     def find_first_moment(self, experiences: int) -> int:
-        """After how many experiences the first row of the matrix is: joint training has the last alone, no learning the 0th."""
+        """After how many experiences the first row of the matrix is: the last of joint training, 0 of no learning."""
         return 0 if self.name == UNLEARNT else experiences + 1 - len(self.matrix)
 
 

@@ -37,8 +37,8 @@ have it."""
 MATCH_IOU = 0.5
 """Overlap with a ground-truth box from which its labels are those of a detection."""
 SPREAD = 8.0
-"""Of features and logits alike: six of it, where inputs are clipped, lie beyond all of them (45 at most was measured), so that
-what is learnt is a layer of the detector; a power of two, so that nothing is rounded."""
+"""Of features and logits alike: six of it, where inputs are clipped, lie beyond all of them (45 at most was measured), so
+that what is learnt is a layer of the detector; a power of two, so that nothing is rounded."""
 _COMPOSITE = ("agent", "action", "location")
 """Kinds of the words of a duplex or an event, such as Car-MovAway-VehLane."""
 
