@@ -6,8 +6,10 @@ from typing import Literal
 
 import pytest
 
-from roadaware.analysis.scene_tasks import TASKS, get_config, set_fields
+from roadaware.analysis.quality import QualityConfig
+from roadaware.analysis.scene_tasks import TASKS, get_config
 from roadaware.config import (
+    change_fields,
     check_flags,
     check_limits,
     check_not_negative,
@@ -125,9 +127,9 @@ def test_a_field_beyond_its_limits_is_named_with_what_it_may_be(field, wrong, to
     ],
 )
 def test_fields_that_are_not_there_are_named(text, message):
-    task = TASKS["relations"]
+    task, owner = TASKS["relations"], "the config of relations"
     with pytest.raises(UsageError) as told:
-        set_fields(task, get_config(task, "default"), ["iou_threshold=0.7", text, "viou_threshold=high"])
+        change_fields(get_config(task, "default"), ["iou_threshold=0.7", text, "viou_threshold=high"], owner)
     assert str(told.value).startswith(message)
 
 
@@ -152,8 +154,12 @@ def test_options_that_a_reader_lacks_are_named(reader, text, message):
 
 def test_of_fields_and_options_that_are_given_twice_the_last_counts():
     task = TASKS["relations"]
-    changed = set_fields(
-        task, get_config(task, "default"), ["recall_at=[5]", "judges=frames", "recall_at=[1, 2]"]
+    changed = change_fields(
+        get_config(task, "default"), ["recall_at=[5]", "judges=frames", "recall_at=[1, 2]"], "relations"
     )
+    size = change_fields(QualityConfig(), ["resolution=320x180", "frame_rate=null"], "the check")
+    assert (size.resolution, size.frame_rate) == ((320, 180), None)
+    with pytest.raises(UsageError, match="--set resolution: expected a list"):
+        change_fields(QualityConfig(), ["resolution=[1]"], "the check")
     assert (changed.recall_at, changed.judges) == ((1, 2), "frames")
     assert parse_reader_options("hcstvg", ["first_frame=1", "first_frame=0"]) == {"first_frame": 0}

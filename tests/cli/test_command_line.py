@@ -118,7 +118,7 @@ def test_former_options_stand_for_the_new_ones_of_their_command_and_for_no_other
 @pytest.mark.parametrize(
     ("words", "new"),
     [
-        ("check annotations a --frames 3 --any-reviewer b", "--set frames=3 --set reviewers_differ=false b"),
+        ("check annotations a --frames 3 --any-reviewer b", "b --set frames=3 --set reviewers_differ=false"),
         ("link found --jump-gap=-1 --edge iou", "--set jump_gap=-1 --set cost=iou"),
         ("read jaad a --cache --appearance", "--option appearance=true"),
         ("view a --browser", ""),

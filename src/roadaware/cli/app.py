@@ -274,6 +274,7 @@ def prepare_words(words: Sequence[str]) -> list[str]:
     (['doctor', '--json=-', '-v'], ['doctor', '--json=-'])
     """
     found: list[str] = []
+    late: list[str] = []
     rest = list(words)
     if rest[:1] == ["eval"]:
         rest[0] = "evaluate"
@@ -298,18 +299,19 @@ def prepare_words(words: Sequence[str]) -> list[str]:
     while rest:
         word = rest.pop(0)
         if word == "--":  # what follows are values, whatever they look like
-            return [*found, word, *rest]
+            return [*found, *late, word, *rest]
         option, equals, value = word.partition("=")
         written = former.get(option)
         if written == "":
             continue
         if written is not None and " " in written:
+            # Behind all others, since `--set` would take the paths that follow for values of its own.
             new, _, given = written.partition(" ")
-            found.append(new)
+            late.append(new)
             if not given.endswith("="):
-                found.append(given)
+                late.append(given)
             elif equals or rest:
-                found.append(given + (value if equals else rest.pop(0)))
+                late.append(given + (value if equals else rest.pop(0)))
             continue
         if written is not None:
             word = f"{written}{equals}{value}"
@@ -318,7 +320,7 @@ def prepare_words(words: Sequence[str]) -> list[str]:
             if rest and rest[0] == "-":
                 rest.pop(0)
         found.append(word)
-    return found
+    return found + late
 
 
 def _find_command(words: Sequence[str]) -> str:

@@ -231,10 +231,7 @@ class LiveDrawing:
                 taken.append(found[1])
         # All lines before all words, so that none runs over words.
         for tube, _, at in signs:
-            box = _scale_box(tube, scale)
-            if not _cross(at, (box[0] - _PAD, box[1] - _PAD, box[2] + _PAD, box[3] + _PAD)):
-                start = _nearest(at, ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2))
-                pen.line((*start, *_nearest(box, start)), fill=self._colour(tube))
+            _draw_leader(pen, _scale_box(tube, scale), at, self._colour(tube))
         for tube, sign, at in signs:
             _write_sign(pen, tube, sign, at, self._colour(tube))
         _title(pen, seen, font, self._notice)  # over the boxes too
@@ -280,6 +277,13 @@ def _place_sign(
     if at is None and crosses:
         at = _inside(box[0], box[1] - short.size[1], *short.size, size)
     return None if at is None else (short, at)
+
+
+def _draw_leader(pen: Any, box: Area, at: Area, colour: Colour) -> None:
+    """A line from a sign to its box, where they do not touch."""
+    if not _cross(at, (box[0] - _PAD, box[1] - _PAD, box[2] + _PAD, box[3] + _PAD)):
+        start = _nearest(at, ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2))
+        pen.line((*start, *_nearest(box, start)), fill=colour)
 
 
 def _write_sign(pen: Any, tube: LiveTube, sign: _Sign, at: Area, colour: Colour) -> None:
