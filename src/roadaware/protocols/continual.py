@@ -522,9 +522,11 @@ def _judge(
     }
     gains: dict[str, Measured] = {}
     if UNLEARNT in cells:
-        first = np.moveaxis(np.stack(cells[UNLEARNT]), -1, 1)[:, :, -1].mean(axis=-1)
+        last = {name: np.stack(runs)[:, -1].mean(axis=1) for name, runs in cells.items()}
         gains = {
-            name: Measured.of(held["average"] - first, units, "difference") for name, held in numbers.items()
+            name: Measured.of(held - last[UNLEARNT], units, "difference")
+            for name, held in last.items()
+            if name != UNLEARNT
         }
     half = {
         name: Measured.of(numbers[name]["forgetting"] - base["forgetting"] / 2, units, "difference")

@@ -35,6 +35,7 @@ COLUMNS = (
     "", "average mAP", "forgetting", "backward transfer", "forward transfer", "memory", "CPU s a minute",
     "of inference",
 )  # fmt: skip
+_KEPT = {JOINT: "all boxes"}
 _TIMES = 6
 """First of the columns of time, which are of both networks together."""
 
@@ -56,7 +57,7 @@ def list_rows(study: ContinualStudy) -> list[list[str]]:
             [
                 method.name, format_measured(method.average), format_measured(method.forgetting, sign="+"),
                 format_measured(method.backward, sign="+"), format_measured(method.forward, sign="+"),
-                "all boxes" if method.name == JOINT else format_bytes(method.memory_bytes or 0),
+                _KEPT.get(method.name, "-") if method.memory_bytes is None else format_bytes(method.memory_bytes),
                 "-" if timing is None else f"{timing['inference']:.2f} to {timing['with learning']:.2f}",
                 "-" if timing is None else f"{timing['ratio']:.2f} x",
             ]
@@ -72,7 +73,8 @@ def list_differences(study: ContinualStudy) -> list[list[str]]:
             format_measured(study.half.get(name), sign="+"),
             *([format_measured(study.gains[name], sign="+")] if study.gains else []),
         ]
-        for name, held in {**({FINE_TUNING: {}} if study.gains else {}), **study.differences}.items()
+        for name in study.gains or study.differences
+        for held in [study.differences.get(name, {})]
     ]  # fmt: skip
 
 
