@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -207,15 +207,14 @@ class Trial:
 
 def measure(
     on: str, store: str | None, workers: int, drivers: int, count: int = PARTS
-) -> list[dict[str, Any]]:
-    """Kill so many workers, then drivers; a row for each.
+) -> Iterator[dict[str, Any]]:
+    """Kill so many workers, then drivers; a row for each, as soon as it is there.
 
     Args:
         on, store: as of the command line.
         workers, drivers: how often each is killed.
         count: of parts of a run.
     """
-    rows = []
     with tempfile.TemporaryDirectory() as made:
         scratch = Path(made)
         calm = Trial(scratch, on, None, count, SEED)
@@ -231,8 +230,7 @@ def measure(
                 trial.kill_workers(kills, expected)
             else:
                 trial.kill_drivers(kills, expected, whole_s)
-            rows.append(trial.row(what))
-    return rows
+            yield trial.row(what)
 
 
 def main() -> None:
@@ -243,11 +241,12 @@ def main() -> None:
     parser.add_argument("--store", help="an address below which results are written")
     parser.add_argument("--workers", type=int, default=50, help="kills of workers")
     parser.add_argument("--drivers", type=int, default=20, help="kills of the driver")
+    parser.add_argument("--parts", type=int, default=PARTS, help="of a run")
     given = parser.parse_args()
     if given.drive:
         target, marks, on, count = given.drive
         sys.exit(drive(target, Path(marks), on, int(count)))
-    for row in measure(given.on, given.store, given.workers, given.drivers):
+    for row in measure(given.on, given.store, given.workers, given.drivers, given.parts):
         print(json.dumps(row), flush=True)
 
 

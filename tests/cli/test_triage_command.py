@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -278,6 +279,36 @@ def test_videos_are_watched_once_and_a_broken_one_is_named(
     done = roadaware(*words, "--overwrite", "--fps", 5)
     assert done.code == 2
     assert "with other settings" in done.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on", ["local", "ray://local"])
+def test_two_workers_rank_what_one_ranks(
+    tmp_path: Path, made_up: Path, roadaware: Command, monkeypatch: pytest.MonkeyPatch, on: str
+) -> None:
+    """The bytes of every table, list and page; of the watches those of the tables, which hold no times of work."""
+    if on != "local":
+        pytest.importorskip("ray")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    night = tmp_path / "night"
+    night.mkdir()
+    for number in (0, 1):
+        shutil.copy(made_up / f"road/scenes/road-000{number}/video.mp4", night / f"{number}.mp4")
+    words = ("triage", night, "--clips", 1, "--overwrite", "--processes")
+    kept = []
+    for processes, where in ((1, "local"), (2, on)):
+        out, watches = tmp_path / "out", tmp_path / f"watches-{processes}"
+        done = roadaware(*words, processes, "--on", where, "-o", out, "--watches", watches)
+        assert done.code == 0, done.err
+        files = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+        tables = (path for path in watches.rglob("*.parquet") if path.name != "timing.parquet")
+        files |= {str(path.relative_to(watches)): path.read_bytes() for path in tables}
+        kept.append(files)
+        assert {"moments.csv", "moments.parquet", "list.csv", "report.html"} <= set(files)
+        assert sum(name.endswith(".parquet") for name in files) > 3
+        assert len(pl.read_csv(out / "moments.csv"))
+    assert sorted(kept[0]) == sorted(kept[1])
+    assert [name for name in kept[0] if kept[0][name] != kept[1][name]] == []
 
 
 def test_a_fault_of_roadaware_in_a_video_ends_in_70_once_the_others_are_ranked(

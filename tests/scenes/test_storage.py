@@ -28,9 +28,9 @@ import pytest
 from fsspec.implementations.http import HTTPFileSystem
 
 from roadaware.addresses import keep_secret, mask_secrets, reset_secrets
-from roadaware.errors import DiskError, InputError, UsageError
+from roadaware.errors import DamagedError, DiskError, InputError, UsageError
 from roadaware.io import storage
-from roadaware.io.files import collect_written, write_atomically
+from roadaware.io.files import collect_written, read_regular, write_atomically
 from roadaware.io.folders import replace_folder
 from roadaware.io.parquet import read_parquet, scan_parquet
 from roadaware.io.sources import read_file
@@ -1039,6 +1039,9 @@ def test_tables_in_parquet_come_when_they_are_opened() -> None:
     put(set__t_dot_parquet=stream.getvalue())
     path = fetch_path("memory://b/set") / "t.parquet"
     assert path.stat().st_blocks * 512 < LARGE / 2
+    with pytest.raises(DamagedError, match="expected 10 bytes"):
+        read_regular(path, limit=10)
+    assert read_regular(path, limit=2 * LARGE) == stream.getvalue()
     assert read_parquet(path).equals(table)
     assert scan_parquet(path).collect().equals(table)
     assert scan_parquet([path, path]).collect().height == 2 * table.height

@@ -296,3 +296,16 @@ def test_processes_side_by_side_find_what_one_finds(results, study, tmp_path):
     )
     for cell in found.cells:
         assert np.allclose(found.scores(cell).scores, results.scores(cell).scores, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_cluster_finds_the_bytes_that_processes_find(study, tmp_path):
+    pytest.importorskip("ray")
+    small = replace(study, models=("logistic", "steady"), doubted=(), pretrained=(), pretraining=())
+    found = [run(small, tmp_path / on[:3], workers=Workers(on, 2)) for on in ("local", "ray://local")]
+    assert len(found[0].cells) > 3
+    assert found[0].cells == found[1].cells
+    for cell in found[0].cells:
+        assert found[0].scores(cell).scores.tobytes() == found[1].scores(cell).scores.tobytes()
+    tables = [(tmp_path / name / "results.parquet").read_bytes() for name in ("loc", "ray")]
+    assert tables[0] == tables[1]
