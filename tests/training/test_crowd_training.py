@@ -511,9 +511,10 @@ def test_films_without_sound_teach_no_sounds(made: Path, tmp_path: Path) -> None
 def test_recipes_come_along_by_name() -> None:
     for path in sorted((RECIPES / "crowd").glob("*.yaml")):
         recipe = read_recipe(path)
-        assert isinstance(recipe, CrowdRecipe)
         assert find_recipe(Path(path.stem)).name == path.name
-        recipe.build_config()
+        if path.stem != "people":  # a detector's, of people in crowds
+            assert isinstance(recipe, CrowdRecipe)
+            recipe.build_config()
     with pytest.raises(UsageError, match="did you mean 'crop'"):
         read_recipe(RECIPES / "crowd" / "intellicare.yaml", ["clips.crp=0.5"])
 
