@@ -413,7 +413,11 @@ class Predictions(tables.Predictions):
             box, found_class = np.argwhere(wrong)[0]
             value = float(dense[box, found_class])
             nothing = "leave boxes without a score away"
-            hint = nothing if np.isnan(value) else "pass them through a sigmoid or softmax, or divide per cent by 100"
+            hint = (
+                nothing
+                if np.isnan(value)
+                else "pass them through a sigmoid or softmax, or divide per cent by 100"
+            )
             raise InputError(f"scores lie in [0, 1]; box {box} has {value:g}", hint=hint)
         return cls.from_tables(build_predictions(found, dense, kind=kind, seen=seen))
 

@@ -167,7 +167,9 @@ def doctor(
         near = difflib.get_close_matches(subject, known, n=1)
         guess = f" Did you mean {near[0]}?" if near else ""
         if Path(subject).exists():
-            guess = " Say before the path what lies there, such as `doctor videos PATH` or `doctor jaad PATH`."
+            guess = (
+                " Say before the path what lies there, such as `doctor videos PATH` or `doctor jaad PATH`."
+            )
         raise UsageError(f"doctor looks at {', '.join(known)}, not at {subject!r}.{guess}")
     if path is None:
         raise UsageError(f"doctor {subject} needs a path: the folder or zip of {subject.upper()}")

@@ -220,7 +220,9 @@ def test_the_notes_account_for_every_pedestrian():
 
 def test_the_wrong_dataset_and_an_unknown_split_are_named():
     track = [Pedestrian("0_1_1", range(100))]
-    with pytest.raises(UsageError, match="is for pie alone, and these scenes are 'JAAD'; theirs are jaad-action"):
+    with pytest.raises(
+        UsageError, match="is for pie alone, and these scenes are 'JAAD'; theirs are jaad-action"
+    ):
         cut(track, replace(ACTION, dataset="pie"))
     with pytest.raises(
         InputError,
@@ -235,12 +237,16 @@ def test_the_wrong_dataset_and_an_unknown_split_are_named():
 def test_a_dataset_of_its_own_is_cut_by_the_rules_that_it_names():
     made = scenes([Pedestrian("0_1_1b", range(100), "crossing", event=99)])
     own = replace(made.meta, dataset="Own")
-    with pytest.raises(UsageError, match=r"these scenes are 'Own'; .* meta\.notes\['sampled_as'\] = \['jaad'\]"):
+    with pytest.raises(
+        UsageError, match=r"these scenes are 'Own'; .* meta\.notes\['sampled_as'\] = \['jaad'\]"
+    ):
         sample(made.with_tables(meta=own), ACTION)
     follows = made.with_tables(meta=replace(own, notes={"sampled_as": ["jaad"]}))
     assert len(sample(follows, ACTION).samples) == len(sample(made, ACTION).samples) > 0
     bare = follows.with_tables(videos=follows.videos.drop("splits"))
-    with pytest.raises(InputError, match=r"splits of the table videos says which hold a video: 'default/train'"):
+    with pytest.raises(
+        InputError, match=r"splits of the table videos says which hold a video: 'default/train'"
+    ):
         sample(bare, ACTION)
 
 
