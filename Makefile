@@ -42,7 +42,7 @@ bench: $(STAMP)  ## speed and memory (DATA=DIR or ROADAWARE_DATA_DIR: also on re
 	@$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA))
 
 docs: $(STAMP)  ## build the documentation into site/
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "open site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "open site/index.html (its search needs a server: $(BIN)/mkdocs serve)"
 
 lock: $(STAMP)  ## write constraints.txt anew: an exact version of every package, for each Python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'

@@ -408,8 +408,17 @@ class Predictions(tables.Predictions):
             if dense.shape != (n, k):
                 hint = "give `labels` with one score for each box"
                 raise InputError(f"expected ({n}, {k}) scores, found {given.shape}", hint=hint)
-        if n and not ((dense >= 0) & (dense <= 1)).all():
-            raise InputError("scores lie in [0, 1]", hint="pass them through a sigmoid or softmax first")
+        wrong = ~((dense >= 0) & (dense <= 1))
+        if wrong.any():
+            box, found_class = np.argwhere(wrong)[0]
+            value = float(dense[box, found_class])
+            nothing = "leave boxes without a score away"
+            hint = (
+                nothing
+                if np.isnan(value)
+                else "pass them through a sigmoid or softmax, or divide per cent by 100"
+            )
+            raise InputError(f"scores lie in [0, 1]; box {box} has {value:g}", hint=hint)
         return cls.from_tables(build_predictions(found, dense, kind=kind, seen=seen))
 
     @classmethod

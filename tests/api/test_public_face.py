@@ -137,8 +137,9 @@ def test_coco_leads_out_and_in(scenes: ra.Scenes, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"scores": [0.5, 1.5]}, "scores lie in"),
-        ({"scores": [float("nan"), 0.5]}, "scores lie in"),
+        ({"scores": [0.5, 1.5]}, "box 1 has 1.5\n  pass them through a sigmoid"),
+        ({"scores": [float("nan"), 0.5]}, "box 0 has nan\n  leave boxes without a score away"),
+        ({"labels": ["Ped", "Car"]}, "classes.index(name)"),
         ({"labels": [0, 2]}, "labels are whole numbers from 0 to 1"),
         ({"labels": [0.0, 1.0]}, "labels are whole numbers"),
         ({"labels": None}, "give `labels`"),
@@ -165,6 +166,14 @@ def test_wrong_arrays_are_refused_in_words(changes: dict[str, object], says: str
     with pytest.raises(InputError) as caught:
         ra.Predictions.from_numpy(**{**given, **changes})  # type: ignore[arg-type]
     assert says in f"{caught.value} {caught.value.hint}"
+
+
+def test_boxes_in_shares_of_the_image_are_not_scored_0(scenes: ra.Scenes) -> None:
+    given = _arrays(scenes)
+    width, height = scenes.videos.select("width_px", "height_px").row(0)
+    shares = np.asarray(given["boxes"]) / [width, height, width, height]
+    with pytest.raises(InputError, match="every score is 0, and that is why: Predicted boxes are shares"):
+        ra.evaluate(ra.Predictions.from_numpy(**{**given, "boxes": shares}), scenes, resamples=0)  # type: ignore[arg-type]
 
 
 def test_no_boxes_are_predictions_too(scenes: ra.Scenes) -> None:

@@ -81,6 +81,10 @@ def test_a_word_of_another_tool_gets_a_line_to_copy(roadaware: Command, word: st
 def test_other_wrong_words_get_the_nearest_command_and_option(roadaware: Command) -> None:
     assert 'Did you mean "predict"' in roadaware("predct").err
     assert "Did you mean --resamples?" in roadaware("compare", "a", "b", "--resample", "5").err
+    assert "`roadaware compare --help`" in roadaware("compare", "a", "b", "--resample", "5").err
+    assert 'Command "link" needs --output.' in roadaware("link", "nowhere").err
+    assert "parameter --output requires" in roadaware("link", "nowhere", "--output").err
+    assert "`doctor videos PATH`" in roadaware("doctor", ".").err
     assert roadaware("evaluate-nothing").code == 2
 
 

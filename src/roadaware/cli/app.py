@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from cyclopts import App, CycloptsError, Group, Parameter
-from cyclopts.exceptions import UnusedCliTokensError
+from cyclopts.exceptions import MissingArgumentError, UnusedCliTokensError
 
 from roadaware import __version__
 from roadaware.addresses import is_address_like, keep_secret, reset_secrets
@@ -339,7 +339,11 @@ def _run_guarded(words: list[str]) -> int:
         said = str(error)
         if isinstance(error, UnusedCliTokensError):
             said = f"no argument or option takes {' '.join(map(repr, error.unused_tokens or []))}"
-        return _complain(said, USAGE, hint="`roadaware --help` lists the commands and their options.")
+        elif isinstance(error, MissingArgumentError) and error.keyword is None and not error.tokens_so_far:
+            # Not named at all: that it "requires an argument" would be said of an option without its value.
+            said = re.sub(r" parameter (\S+) requires an argument\.$", r" needs \1.", said)
+        command = " ".join(["roadaware", *(error.command_chain or ())])
+        return _complain(said, USAGE, hint=f"`{command} --help` says what there is.")
     except RoadawareError as error:
         # Our own line breaks are followed by two spaces; any other stands in a name.
         return _complain(re.sub("\n(?!  )", r"\\n", str(error)), error.exit_code)

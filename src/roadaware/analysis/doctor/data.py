@@ -17,6 +17,7 @@ from roadaware.analysis.doctor.predictions import (
     list_row_names,
 )
 from roadaware.arrays import Floats, Ints
+from roadaware.datasets.tracker_csv import LARGEST_SHARE
 from roadaware.errors import InputError
 from roadaware.formats.road_detections import AGENTNESS
 from roadaware.scenes.schema import CORNERS
@@ -222,9 +223,17 @@ def reject_zero_score(task: str | None, predictions: Predictions, scenes: Scenes
 
 
 def _places(boxes: pl.DataFrame, size_px: tuple[float, float]) -> int:
-    """How many different boxes there are; one that stands still for a hundred frames is one."""
+    """How many different boxes there are; one that stands still for a hundred frames is one.
+
+    Args:
+        boxes: with `video` and the corners.
+        size_px: width and height of the image; boxes in shares of it are told by their corners.
+    """
     if boxes.is_empty():
         return 0
+    if boxes.select(pl.max_horizontal(pl.col(CORNERS).max())).item() <= LARGEST_SHARE:
+        # On the grid of the image they would all be one box, too few to be judged.
+        size_px = (1.0, 1.0)
     steps = (
         (pl.col(name).cast(pl.Float64) * (_GRID / size_px[k % 2])).round() for k, name in enumerate(CORNERS)
     )

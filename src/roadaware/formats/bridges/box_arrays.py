@@ -100,7 +100,11 @@ def parse_box_arrays(
         raise InputError(f"expected ({n},) labels, found {places.shape}")
     least = NO_TRACK if unlabelled or labels is None else 0
     if n and not (np.issubdtype(places.dtype, np.integer) and least <= places.min() <= places.max() < k):
-        raise InputError(f"labels are whole numbers from {least} to {k - 1}, the places of {list(classes)}")
+        words = places.dtype.kind in "UO" and any(isinstance(label, str) for label in places.tolist())
+        raise InputError(
+            f"labels are whole numbers from {least} to {k - 1}, the places of {list(classes)}",
+            hint="[classes.index(name) for name in labels] gives them, of names" if words else None,
+        )
     at = np.asarray(frames)
     if at.shape != (n,) or (n and not np.issubdtype(at.dtype, np.integer)):
         raise InputError(f"expected ({n},) whole frame numbers, found {at.dtype} of shape {at.shape}")

@@ -153,7 +153,7 @@ def find_entry(name: str) -> Entry:
         near = difflib.get_close_matches(name, entries, n=1)
         meant = f"; did you mean '{near[0]}'?" if near else ""
         raise UsageError(
-            f"no model of the catalogue is called {name[:60]!r}{meant} `roadaware models list` shows all"
+            f"no model of the catalogue is called {name[:60]!r}{meant}; `roadaware models list` shows all"
         )
     return entries[name]
 
