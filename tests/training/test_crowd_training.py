@@ -686,6 +686,9 @@ def test_tracks_are_learnt_before_anything_is_seen(made: Path) -> None:
         "heads.actions.motion", "heads.relations.motion",
     }  # fmt: skip
     assert not learn_motion(learner.crowd, clips, lambda: True)
+    # Where all of it is frozen nothing is learnt, and the run goes on.
+    assert learn_motion(learner.crowd.requires_grad_(requires_grad=False), clips)
+    assert changed == {n for n, v in learner.crowd.state_dict().items() if not torch.equal(v, before[n])}
 
 
 def test_who_makes_a_sound_is_learnt_from_what_people_do(made: Path) -> None:
