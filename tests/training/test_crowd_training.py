@@ -600,18 +600,32 @@ def test_tracks_around_a_slot_hold_the_box_that_is_asked_about(made: Path) -> No
     assert np.array_equal(found[1], np.repeat(moved[1:2], 7, axis=0))
 
 
-def test_spans_overlap_most_by_the_definition() -> None:
+@pytest.mark.parametrize(
+    ("looked", "edges"), [([0], [0, 1]), ([0, 3], [0, 2, 7]), ([0, 2, 7, 9], [0, 1.5, 5, 8.5, 10])]
+)
+def test_spans_overlap_most_by_the_definition(looked: list[int], edges: list[float]) -> None:
     rng = np.random.default_rng(0)
-    for length in (1, 2, 9):
-        for _ in range(20):
-            inside = rng.random(length).astype(np.float32) ** 3
-            start, end = choose_span(inside)
+    spans = [(a, b) for a in range(len(looked)) for b in range(a, len(looked))]
+    for _ in range(20):
+        chances = np.zeros((len(looked), len(looked)), dtype=np.float32)
+        chances[tuple(np.array(spans).T)] = rng.dirichlet(np.full(len(spans), 0.3))
 
-            def overlap(a: int, b: int, p: np.ndarray = inside) -> float:
-                return float(p[a:b].sum() / (b - a + p[:a].sum() + p[b:].sum()))
+        def overlap(asked: tuple[int, int], chances: np.ndarray = chances) -> float:
+            low, high, found = edges[asked[0]], edges[asked[1] + 1], 0.0
+            for a, b in spans:
+                shared = max(0.0, min(high, edges[b + 1]) - max(low, edges[a]))
+                found += chances[a, b] * shared / (high - low + edges[b + 1] - edges[a] - shared)
+            return found
 
-            best = max(overlap(a, b) for a in range(length) for b in range(a + 1, length + 1))
-            assert overlap(start, end) == pytest.approx(best, rel=1e-5)
+        first, last = max(spans, key=overlap)
+        start, end = choose_span(chances, np.array(looked), round(edges[-1]))
+        assert (start, end) == (int(edges[first]), int(edges[last + 1]))
+
+
+def test_of_very_many_spans_the_likeliest_are_compared() -> None:
+    many = np.triu(np.random.default_rng(0).random((90, 90)).astype(np.float32) * 1e-6)
+    many[20, 40] = 1.0
+    assert choose_span(many, np.arange(90), 90) == (20, 41)
 
 
 def test_spans_begin_between_frames_that_are_looked_at(made: Path, whole: Path) -> None:
@@ -623,6 +637,7 @@ def test_spans_begin_between_frames_that_are_looked_at(made: Path, whole: Path) 
     of = build_crowd_set(scenes, films, network.vocabulary, clips.fps)
     answerer = Answerer(network, Footing(of, None, clips.size_px), clips)
     looked, inside = [0, 2, 5, 7], torch.tensor([0.1, 0.2, 0.9, 0.8])
+    lasting = torch.tensor([[3.0] + [0.0] * 17])
 
     class Told(torch.nn.Module):
         """Says that the second person does it, with the chances above."""
@@ -631,22 +646,15 @@ def test_spans_begin_between_frames_that_are_looked_at(made: Path, whole: Path) 
             assert colours.shape[2] == len(looked)
             chances = inside.logit().expand(len(ids), 2, 4)
             who = torch.tensor([[-50.0, 50.0]]).expand(len(ids), 2)
-            return Matched(who, chances)
+            return Matched(who, chances, lasting.expand(len(ids), -1), torch.full((len(ids),), 2.0))
 
     network.heads["grounding"] = Told()
     first = answerer.ask(0).sentences[0]
     assert first.slots.tolist() == list(range(10))
     assert first.boxes.tolist() == [list(corners(1, 2 * slot)) for slot in range(10)]
-    p = np.interp(range(10), looked, inside.numpy())
-
-    def overlap(a: int, b: int) -> float:
-        return float(p[a:b].sum() / (b - a + p[:a].sum() + p[b:].sum()))
-
-    assert first.span == max(
-        ((a, b) for b in range(1, 11) for a in range(b)), key=lambda ends: overlap(*ends)
-    )
-    assert first.span == (3, 10)
-    assert first.score == pytest.approx(p[3:10].mean(), abs=1e-5)
+    # Nearly sure from the third of the frames that are looked at on: from the middle between it and the second to the end.
+    assert first.span == (4, 10)
+    assert first.score == pytest.approx(1 / (1 + math.exp(-2)), abs=1e-5)
 
 
 @pytest.mark.slow
@@ -679,6 +687,9 @@ def test_tracks_are_learnt_before_anything_is_seen(made: Path) -> None:
         "heads.actions.motion", "heads.relations.motion",
     }  # fmt: skip
     assert not learn_motion(learner.crowd, clips, lambda: True)
+    # Where all of it is frozen nothing is learnt, and the run goes on.
+    assert learn_motion(learner.crowd.requires_grad_(requires_grad=False), clips)
+    assert changed == {n for n, v in learner.crowd.state_dict().items() if not torch.equal(v, before[n])}
 
 
 def test_who_makes_a_sound_is_learnt_from_what_people_do(made: Path) -> None:

@@ -67,7 +67,7 @@ class CrowdRule:
     Args:
         action: in [0, 1], of each action for itself.
         relation: in [0, 1], of each predicate for itself.
-        sentence: in [0, 1]; of networks that compare it with people how surely somebody does it, of others (`CELLS`) the
+        sentence: in [0, 1]; of networks that compare it with people how likely it speaks of anybody, of others (`CELLS`) the
             probability of the first frame times that of the last one.
         sound: in [0, 1], that a sound is heard and its source seen.
         every_s: seconds between two moments at which a sound is asked for.

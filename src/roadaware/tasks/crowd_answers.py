@@ -56,6 +56,8 @@ _AT_ONCE = 32
 _LONGEST_S = 4 * 3600.0
 _SLOTS_AT_ONCE, _BEFORE, _MOMENTS_AT_ONCE, _SENTENCES_AT_ONCE = 64, 8, 16, 16
 _PICTURE_CELL_PX = 8
+_LIKELY, _MOST_SPANS = 0.01, 2048
+"""Who may be spoken of by at least so much has a say in when it happens; and of so many spans the overlaps are measured."""
 _SMOOTH_SLOTS = 4
 """Scores of actions and relations are means over so many frames that are looked at on either side: acts last some seconds."""
 
@@ -640,6 +642,8 @@ class Answerer:
         """
         import torch
 
+        from roadaware.models.crowd.grounding import score_spans
+
         video, found = self.footing.of.videos[number], []
         tubes = list_people(video, slots)
         if not len(tubes):
@@ -662,15 +666,16 @@ class Answerer:
         colours = self.footing.colours(number, slots).unsqueeze(0)
         boxes = self._scaled(number, tracks)
         matched = self.network.match(colours, words.ids, words.mask, boxes, owner, clip, tracks=around)
-        inside = matched.inside.sigmoid()
-        # When it happens is asked of all people, each as far as the sentence may speak of them: who it is is often wrong.
-        expected = torch.einsum("qp,qpt->qt", matched.who.softmax(dim=1), inside).cpu().numpy()
-        # Of a long clip some frames are looked at: between two of them and behind the last, too, a span may begin or end.
-        for number_asked, person in enumerate(matched.who.argmax(dim=1).tolist()):
-            span = choose_span(np.interp(every, slots, expected[number_asked]).astype(np.float32))
-            # How surely this person does it in these frames, whoever else may: low where nobody goes with the sentence.
-            sure = np.interp(every, slots, inside[number_asked, person].cpu().numpy())
-            score = float(sure[span[0] : span[1]].mean())
+        for number_asked, chances in enumerate(matched.who.softmax(dim=1)):
+            # When it happens is asked of all who may be spoken of: who it is is often wrong.
+            likely = (chances >= min(_LIKELY, float(chances.max()))).nonzero().flatten()
+            lasting = matched.lasting[number_asked].expand(len(likely), -1)
+            each = score_spans(matched.inside[number_asked, likely], lasting).exp()
+            span = choose_span(
+                torch.einsum("p,pab->ab", chances[likely], each).cpu().numpy(), slots - every[0], len(every)
+            )
+            person = int(chances.argmax())
+            score = float(matched.somebody[number_asked].sigmoid())
             found.append((every, video.track(int(tubes[person]), every), span, score))
         return found
 
@@ -756,20 +761,29 @@ class Answerer:
         return rows, scores.view(len(near), len(rows), -1).mean(dim=0)
 
 
-def choose_span(inside: Floats32) -> tuple[int, int]:
-    """The span whose expected overlap with the true one is greatest: first frame, and the one behind the last.
+def choose_span(chances: Floats32, looked: Ints, frames: int) -> tuple[int, int]:
+    """The span whose expected overlap (IoU) with the true one is greatest: first frame, and the one behind the last.
 
-    For a span S it is taken to be sum(p in S) / (|S| + sum(p outside S)): the expected intersection over the expected union.
+    Between two frames that are looked at a span begins or ends in the middle, where it does on average; one that begins with
+    the first of them begins with the clip, and one that ends with the last ends with it. Of very many spans the 2,048
+    likeliest are compared.
 
     Args:
-        inside: (T,) of each frame how likely it is to be inside, T at least 1.
+        chances: (T, T) how likely each span is, from its first to its last frame of those that are looked at.
+        looked: (T,) which frames of the clip these are, rising.
+        frames: of the clip.
     """
-    sums = np.concatenate([[0.0], np.cumsum(inside, dtype=np.float64)])
-    held = sums[None, :] - sums[:, None]
-    length = np.arange(len(sums))[None, :] - np.arange(len(sums))[:, None]
-    share = np.where(length > 0, held / np.maximum(length + sums[-1] - held, 1e-9), -1.0)
-    start, end = np.unravel_index(int(share.argmax()), share.shape)
-    return int(start), int(end)
+    likeliest = np.argsort(-chances, axis=None, kind="stable")[:_MOST_SPANS]
+    likeliest = likeliest[chances.ravel()[likeliest] > 0]
+    first, last = np.divmod(likeliest, len(looked))
+    edges = np.concatenate([[0], (looked[:-1] + looked[1:] + 1) / 2, [frames]])
+    start, end = edges[first], edges[last + 1]
+    shared = np.minimum(end[:, None], end) - np.maximum(start[:, None], start)
+    shared = shared.clip(min=0)
+    overlap = shared / ((end - start)[:, None] + (end - start) - shared)
+    best = int((overlap @ chances.ravel()[likeliest]).argmax())
+    low = int(start[best])
+    return low, max(low + 1, int(end[best]))
 
 
 def read_span(logits: Tensor) -> tuple[tuple[int, int], float]:

@@ -21,6 +21,7 @@ from roadaware.models.crowd.grounding import (
     WordReader,
     build_words,
     list_partners,
+    score_spans,
 )
 
 torch.set_num_threads(1)
@@ -239,7 +240,7 @@ def test_every_person_is_scored_for_every_sentence() -> None:
     partners = list_partners(boxes, owner)
     known = {"doing": torch.rand(5, 5, 3), "bonds": torch.rand(5, 2, 5, 4)}
     found = _match(head, colours, SENTENCES, boxes, owner, clip, partners=partners, **known)
-    assert (found.who.shape, found.inside.shape) == ((3, 3), (3, 3, 5))
+    assert (found.who.shape, found.inside.shape, found.lasting.shape) == ((3, 3), (3, 3, 5), (3, 18))
     assert torch.isinf(found.who).tolist() == [[False, False, True], [False] * 3, [False] * 3]
     assert torch.isfinite(found.inside).all()
     # Each clip and each sentence alone say the same.
@@ -249,6 +250,35 @@ def test_every_person_is_scored_for_every_sentence() -> None:
     )
     assert torch.allclose(found.who[2:], alone.who, atol=1e-5)
     assert torch.allclose(found.inside[2:], alone.inside, atol=1e-4)
+    assert torch.allclose(found.somebody[2:], alone.somebody, atol=1e-4)
+
+
+def test_spans_are_scored_by_their_frames_and_their_length() -> None:
+    rng = np.random.default_rng(4)
+    for frames in (1, 3, 48):
+        inside, lasting = (
+            torch.from_numpy(rng.normal(size=(2, frames))),
+            torch.from_numpy(rng.normal(size=(2, 18))),
+        )
+        found = score_spans(inside, lasting)
+        for n in range(2):
+            wanted = np.full((frames, frames), -np.inf)
+            for a in range(frames):
+                for b in range(a, frames):
+                    share = (b - a + 1) / frames
+                    near = [
+                        math.exp(-((7 * (1 + math.log(share) / math.log(25)) - k) ** 2)) for k in range(8)
+                    ]
+                    cut = float(a == 0 or b == frames - 1)
+                    features = [
+                        float(inside[n, a : b + 1].sum()) * min(1, 24 / frames),
+                        share,
+                        *near,
+                        *(cut * each for each in near),
+                    ]
+                    wanted[a, b] = np.dot(lasting[n].numpy(), features)
+            wanted -= np.log(np.exp(wanted).sum())
+            assert np.allclose(found[n].numpy(), wanted, atol=1e-5)
 
 
 def test_people_are_scored_in_half_precision_too() -> None:
@@ -299,6 +329,7 @@ def test_a_clip_without_people_has_no_answer_and_no_fault() -> None:
         head, colours, SENTENCES[:2], boxes[:0], owner[:0], partners=list_partners(boxes[:0], owner[:0])
     )
     assert torch.isinf(nobody.who).all()
+    assert nobody.somebody.tolist() == [-30, -30]
     # One person alone is scored without partners.
     alone = _match(
         head,

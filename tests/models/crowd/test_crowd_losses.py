@@ -13,7 +13,7 @@ from torch import Tensor
 from example_counts import tried
 from roadaware.errors import UsageError
 from roadaware.models.crowd import losses
-from roadaware.models.crowd.grounding import Grounded, Matched
+from roadaware.models.crowd.grounding import Grounded, Matched, score_spans
 
 torch.set_num_threads(1)
 
@@ -153,7 +153,12 @@ def test_the_loss_of_matching_is_that_of_its_formula() -> None:
     rng = np.random.default_rng(3)
     who = torch.from_numpy(rng.normal(size=(3, 4))).double()
     who[0, 3] = -torch.inf
-    found = Matched(who, torch.from_numpy(rng.normal(size=(3, 4, 6))))
+    found = Matched(
+        who,
+        torch.from_numpy(rng.normal(size=(3, 4, 6))),
+        torch.from_numpy(rng.normal(size=(3, 18))),
+        torch.tensor([2.0, -1.0, 0.5]).double(),
+    )
     person, span = torch.tensor([1, -1, 3]), torch.tensor([[0, 2], [-1, -1], [4, 5]])
     mask = torch.ones(3, 6, dtype=torch.bool)
     mask[0, 5] = False
@@ -177,7 +182,16 @@ def test_the_loss_of_matching_is_that_of_its_formula() -> None:
     assert float(got.inside) == pytest.approx((np.mean(near) + np.mean(far)) / 2)
     assert len(own) == 5 + 6
     assert float(got.when) == pytest.approx(np.mean(own))
-    assert float(got.total) == pytest.approx(float(got.who + got.inside + got.when))
+    # Of the first sentence five frames are of the clip, of the last one six.
+    spans = [
+        score_spans(found.inside[q, p, :t][None], found.lasting[q][None])[0, a, b]
+        for q, p, t, a, b in ((0, 1, 5, 0, 2), (2, 3, 6, 4, 5))
+    ]
+    assert float(got.span) == pytest.approx(-float(sum(spans)) / 2)
+    told = np.log1p(np.exp([-2.0, -1.0, -0.5]))
+    assert float(got.somebody) == pytest.approx(((told[0] + told[2]) / 2 + told[1]) / 2)
+    total = got.who + got.inside + got.when + 0.3 * got.span + 0.15 * got.somebody
+    assert float(got.total) == pytest.approx(float(total))
     nobody = losses.matching(found, torch.full((3,), -1), torch.full((3, 2), -1), mask)
-    assert float(nobody.who) == float(nobody.when) == 0
+    assert float(nobody.who) == float(nobody.when) == float(nobody.span) == 0
     assert torch.isfinite(nobody.total)

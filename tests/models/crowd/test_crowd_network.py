@@ -295,8 +295,8 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
     path.write_bytes(raw.replace(b'\\"blocks\\": 2', b'\\"blocks\\": 3'))
     with pytest.raises(DamagedError, match="does not fit"):
         open_crowd(path)
-    for other in (b"roadaware-crowd-2", b"roadaware-crowd-3", b"roadaware-crowd-9"):
-        path.write_bytes(raw.replace(b"roadaware-crowd-4", other))
+    for other in (b"roadaware-crowd-3", b"roadaware-crowd-4", b"roadaware-crowd-9"):
+        path.write_bytes(raw.replace(b"roadaware-crowd-5", other))
         with pytest.raises(InputError, match="no crowd network of this version") as refused:
             open_crowd(path)
         assert "train it again" in str(refused.value.hint)
@@ -418,7 +418,7 @@ def test_the_bundled_network_tells_clothes_apart_and_knows_what_it_has_not_learn
     path = Path(__file__).parents[3] / "src/roadaware/weights/crowd.safetensors"
     assert path.stat().st_size <= 10_000_000
     network, facts = open_crowd(path)
-    assert facts["format"] == "roadaware-crowd-4"
+    assert facts["format"] == "roadaware-crowd-5"
     words = WordReader(network.vocabulary.words, network.config.max_tokens)
     read = words.encode(["the man in a red jacket walks away", "the man in a blue jacket walks away"])
     assert not bool(read.unknown.any())

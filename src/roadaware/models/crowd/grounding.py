@@ -430,6 +430,12 @@ class GroundingHead(nn.Module):
 
 
 _CONTEXT, _BODY_CELLS, _PLACES, _SHAPES = 5, (8, 4), 5, 4
+_LENGTHS, _SHORTEST, _EVEN_FRAMES = 8, 0.04, 24.0
+"""Lengths of spans that are told apart, evenly spread in their logarithm between the shortest, in shares of the clip, and all
+of it; and how many frames of a clip the recipes look at: of more, each counts for less."""
+_SPAN_FEATURES = 2 + 2 * _LENGTHS
+_NOBODY = -30.0
+"""The logit that a sentence speaks of anybody where there is nobody."""
 _PARTNERS, _MOST_PAIRS = 31, 8192
 """Others beside whom a person is looked at, and pairs of people of a clip, about: of a crowd the nearest."""
 _OWN_DEEDS = 48
@@ -442,10 +448,14 @@ class Matched(NamedTuple):
     Args:
         who: (Q, P) logits that the sentence speaks of a person; -inf behind the people of the clip.
         inside: (Q, P, T) logits that a person does in a frame what the sentence says; 0 where there is no such frame.
+        lasting: (Q, 18) weights of `describe_spans`: how long what the sentence says lasts, see `score_spans`.
+        somebody: (Q,) logits that the sentence speaks of anybody in its clip.
     """
 
     who: Tensor
     inside: Tensor
+    lasting: Tensor
+    somebody: Tensor
 
 
 class Said(NamedTuple):
@@ -457,6 +467,8 @@ class Said(NamedTuple):
         place: (Q, 5) weights of `describe_places`: where in the image it happens.
         actions: (Q, actions) weights of what the person does.
         relations: (Q, 2 * predicates) weights of what the person does to the other one, then of what the other one does.
+        lasting: (Q, 18) weights of `describe_spans`: how long it lasts.
+        nobody: (Q, 1) how well anybody has to go with the sentence.
     """
 
     subject: Tensor
@@ -464,6 +476,8 @@ class Said(NamedTuple):
     place: Tensor
     actions: Tensor
     relations: Tensor
+    lasting: Tensor
+    nobody: Tensor
 
 
 class SentenceReader(nn.Module):
@@ -485,7 +499,7 @@ class SentenceReader(nn.Module):
         nn.init.normal_(self.pieces.weight, 0, 0.3)
         self.context = nn.Conv1d(width, width, _CONTEXT, padding=_CONTEXT // 2)
         self.verb, self.counts, self.looks = nn.Linear(width, 1), nn.Linear(width, 1), nn.Linear(width, width)
-        self.sizes = (_PLACES, actions, 2 * predicates)
+        self.sizes = (_PLACES, actions, 2 * predicates, _SPAN_FEATURES, 1)
         self.happens = nn.Linear(width, sum(self.sizes))
         # At first words say nothing of actions: drawn at random they would speak of fifty at once.
         nn.init.zeros_(self.happens.weight)
@@ -575,6 +589,9 @@ class PeopleGroundingHead(nn.Module):
         self.sharpness = nn.Parameter(torch.tensor(1.0))
         self.trust, self.base = nn.Parameter(torch.tensor(0.0)), nn.Parameter(torch.tensor(-1.0))
         self.smooth = nn.Parameter(torch.tensor([0.0, 0.0, 0.2, 0.6, 0.2, 0.0, 0.0]))
+        # What all sentences have in common; their words are added. Frames beside each other err alike: their sum would be too
+        # sure.
+        self.lasting = nn.Parameter(torch.tensor([0.3] + [0.0] * (_SPAN_FEATURES - 1)))
 
     def forward(
         self,
@@ -628,6 +645,7 @@ class PeopleGroundingHead(nn.Module):
         people = max(1, int(torch.bincount(owner, minlength=batch).max()))
         who = boxes.new_full((len(ids), people), -math.inf)
         inside = boxes.new_zeros(len(ids), people, time)
+        somebody = boxes.new_full((len(ids),), _NOBODY)
         for number in torch.unique(clip).tolist():
             asked, own = (clip == number).nonzero().flatten(), (owner == number).nonzero().flatten()
             held = int(frames[number].sum())
@@ -635,7 +653,7 @@ class PeopleGroundingHead(nn.Module):
                 continue
             kept = partners[own][:, : int((partners[own] >= 0).sum(dim=1).max())]
             image = functional.pixel_shuffle(colours[number, :, :held].transpose(0, 1), 2)
-            found = self._compare(
+            found_who, found_inside = self._compare(
                 Said(*(part[asked] for part in said)),
                 self.appearance(image, boxes[own, :held], size),
                 describe_places(boxes[own, :held], size),
@@ -645,19 +663,22 @@ class PeopleGroundingHead(nn.Module):
             )
             columns = torch.arange(len(own), device=own.device)
             who = who.index_put(
-                (asked[:, None], columns), found.who.to(who)
+                (asked[:, None], columns), found_who.to(who)
             )  # of half precision under autocast
             inside = inside.index_put(
                 (asked[:, None, None], columns[:, None], torch.arange(held, device=own.device)),
-                found.inside.to(inside),
+                found_inside.to(inside),
             )
-        return Matched(who, inside)
+            somebody = somebody.index_put(
+                (asked,), (found_who.logsumexp(dim=1) - said.nobody[asked, 0]).to(somebody)
+            )
+        return Matched(who, inside, said.lasting + self.lasting, somebody)
 
     def _compare(
         self, said: Said, looks: Tensor, places: Tensor, doing: Tensor, partners: Tensor, bonds: Tensor
-    ) -> Matched:
-        """Of one clip: Q sentences beside P people with looks (P, width), places (P, T, 5), deeds (P, T, actions), and each
-        beside O partners (P, O) with bonds (P, O, T, 2 * predicates).
+    ) -> tuple[Tensor, Tensor]:
+        """`who` and `inside` of one clip: Q sentences beside P people with looks (P, width), places (P, T, 5), deeds
+        (P, T, actions), and each beside O partners (P, O) with bonds (P, O, T, 2 * predicates).
         """
         scale = self.likeness / math.sqrt(looks.shape[1])
         subject, other = (scale * part @ looks.T for part in (said.subject, said.other))
@@ -676,7 +697,7 @@ class PeopleGroundingHead(nn.Module):
             who, inside = subject + self._soft_maximum(alone), alone
         reach = len(self.smooth) // 2
         inside = functional.conv1d(inside.flatten(0, 1)[:, None], self.smooth[None, None], padding=reach)
-        return Matched(who, inside.view_as(alone) + self.base)
+        return who, inside.view_as(alone) + self.base
 
     def _soft_maximum(self, values: Tensor) -> Tensor:
         """Between mean and maximum over the last axis: whoever is spoken of does it at some time, not in all of the clip."""
@@ -713,6 +734,42 @@ def _check_clips(
     if not bool(frames.any(dim=1).all()):
         raise UsageError("a clip has no frame: its mask is empty")
     return frames
+
+
+def describe_spans(frames: int) -> Tensor:
+    """(frames, frames, 17) what is known of the span from a first to a last frame, whatever happens: its length.
+
+    Its share of the clip; how near it is to each of eight lengths; and the same again where it begins with the clip or ends
+    with it, since what goes on before or behind is not seen.
+
+    Args:
+        frames: of the clip.
+    """
+    at = torch.arange(frames)
+    share = (at[None] - at[:, None] + 1).clamp(min=1) / frames
+    place = (share.log() / math.log(1 / _SHORTEST) + 1) * (_LENGTHS - 1)
+    near = torch.exp(-((place[..., None] - torch.arange(_LENGTHS)) ** 2))
+    cut = (at[:, None] == 0) | (at[None] == frames - 1)
+    return torch.cat([share[..., None], near, near * cut[..., None]], dim=2)
+
+
+def score_spans(inside: Tensor, lasting: Tensor) -> Tensor:
+    """(n, T, T) logarithms of how likely each span is, from its first to its last frame; -inf where it ends before it begins.
+
+    The logit of a span is the sum of those of its frames and of how well its length goes with the sentence, weighted by
+    `lasting`; all spans together have a chance of 1.
+
+    Args:
+        inside: (n, T) of `Matched`, of one person each.
+        lasting: (n, 18) of `Matched`, of the sentence.
+    """
+    frames = inside.shape[1]
+    sums = functional.pad(inside.cumsum(dim=1), (1, 0)) * min(1.0, _EVEN_FRAMES / frames)
+    held = sums[:, None, 1:] - sums[:, :-1, None]
+    length = torch.einsum("nk,abk->nab", lasting[:, 1:], describe_spans(frames).to(lasting))
+    late = torch.ones(frames, frames, dtype=torch.bool, device=inside.device).tril(-1)
+    scores = (lasting[:, :1, None] * held + length).masked_fill(late, -math.inf)
+    return scores.flatten(1).log_softmax(dim=1).view_as(scores)
 
 
 def list_partners(boxes: Tensor, owner: Tensor) -> Tensor:

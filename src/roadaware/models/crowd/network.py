@@ -46,7 +46,7 @@ from roadaware.models.weights import digest_tensors, load_published, open_networ
 BUNDLED = Path(__file__).resolve().parents[2] / "weights" / "compact-road.safetensors"
 """The bundled detector, whose trunk the compact one begins with."""
 _PAIRS_AT_ONCE = 16_384
-_FORMAT = "roadaware-crowd-4"
+_FORMAT = "roadaware-crowd-5"
 
 # Trunks: images to a map whose cells span 16 pixels.
 

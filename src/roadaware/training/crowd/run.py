@@ -240,7 +240,7 @@ def learn_motion(
                 schedule.step()
                 if progress is not None:
                     progress(number * steps + step + 1, len(tasks) * steps, "steps of tracks")
-    optimizer.zero_grad()  # else the first step of the clips would take the last of these, too
+            optimizer.zero_grad()  # else the first step of the clips would take the last of these, too
     return True
 
 
