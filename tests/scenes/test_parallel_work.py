@@ -30,7 +30,7 @@ from parallel_parts import (
     tell_place,
 )
 
-from roadaware.errors import DiskError, FindingsError, UsageError
+from roadaware.errors import DiskError, FindingsError, Terminated, UsageError
 from roadaware.io import parallel
 from roadaware.io.parallel import HERE, PartResult, WorkerPool, Workers, map_parts, run_parts
 
@@ -244,6 +244,18 @@ def test_a_cluster_that_is_slow_to_start_is_tried_again_and_one_that_is_not_ther
     with pytest.raises(UsageError, match="no Ray cluster can be used at ray://auto: nobody listens"):
         list(map_parts(square, range(4), Workers("ray://auto")))
     assert ray.addresses[6:] == ["auto"]
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, Terminated])
+def test_a_signal_that_ray_wraps_into_an_error_of_its_own_is_raised_as_itself(
+    ray: FakeRay, interrupt: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(refs: Any, **how: Any) -> Any:
+        raise SystemError("returned a result with an exception set") from interrupt()
+
+    monkeypatch.setattr(ray, "wait", wait, raising=False)
+    with pytest.raises(interrupt):
+        list(map_parts(square, range(4), Workers("ray")))
 
 
 # By processes: one fast test that starts some, the others are slow.

@@ -659,6 +659,16 @@ def _serve(line: Connection) -> None:
 _LOST = "it crashed, was ended, as where memory is short, or its node is gone"
 
 
+@contextmanager
+def _unwrap_signals() -> Iterator[None]:
+    """Within, an interruption that Ray's compiled code turned into a SystemError is raised as itself."""
+    try:
+        yield
+    except SystemError as error:
+        raise_interrupt(error)
+        raise
+
+
 class _RayActors:
     """The engine of a Ray cluster: each actor has one processor and does one part at a time.
 
@@ -673,15 +683,18 @@ class _RayActors:
         self.size = workers.processes or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._pending: dict[Any, _Actor] = {}
 
+    @_unwrap_signals()
     def share(self, work: Any) -> Any:
         # Once into the store, from which every node takes it once.
         return self._ray.put(work)
 
+    @_unwrap_signals()
     def start(self) -> _Actor:
         worker = _Actor(self._ray, self._kind.remote(), self._pending)
         worker.enter(self._here)
         return worker
 
+    @_unwrap_signals()
     def wait(self, timeout_s: float) -> Sequence[tuple[_Actor, _Reply | str | None]]:
         pending = list(self._pending)
         if not pending:
