@@ -690,9 +690,9 @@ def load_model(
     """A model by its name or path: a detector, or a predictor of pedestrians.
 
     Args:
-        name_or_path: `compact-road` (the bundled detector), `crowd-people` (that of people in crowds), `crossing-jaad`, `risk-jaad`
-            or `crossing-time-jaad` (the bundled predictors), an installed name of `roadaware models list`, a file that `roadaware train` wrote, or
-            the folder of an object detector of transformers.
+        name_or_path: `compact-road` (the bundled detector), `crowd-people` (that of people in crowds), `crossing-jaad`,
+            `risk-jaad` or `crossing-time-jaad` (the bundled predictors), an installed name of `roadaware models list`, a
+            file that `roadaware train` wrote, or the folder of an object detector of transformers.
         size: of a detector of any size, longer side that images are brought to, in pixels, a multiple of 32;
             default: 1024.
         tiles: of such a detector, look at three parts of each image besides the whole.

@@ -111,7 +111,9 @@ def test_the_bundled_network_answers_where_none_is_named(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("named", "road"), [((), False), (("--crossing", "auto"), True), (("--weights", "compact-road"), True)])
+@pytest.mark.parametrize(
+    ("named", "road"), [((), False), (("--crossing", "auto"), True), (("--weights", "compact-road"), True)]
+)
 def test_a_crowd_alone_is_told_nothing_of_roads(
     weights: Path, tmp_path: Path, named: tuple[str, ...], road: bool
 ) -> None:
