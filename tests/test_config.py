@@ -158,6 +158,9 @@ def test_of_fields_and_options_that_are_given_twice_the_last_counts():
         get_config(task, "default"), ["recall_at=[5]", "judges=frames", "recall_at=[1, 2]"], "relations"
     )
     size = change_fields(QualityConfig(), ["resolution=320x180", "frame_rate=null"], "the check")
+    assert change_fields(QualityConfig(), ["resolution=320X180"], "the check").resolution == size.resolution
+    with pytest.raises(UsageError, match="edge_px should be 0 or more, not inf"):
+        change_fields(QualityConfig(), ["edge_px=" + "9" * 400], "the check")
     assert (size.resolution, size.frame_rate) == ((320, 180), None)
     with pytest.raises(UsageError, match="--set resolution: expected a list"):
         change_fields(QualityConfig(), ["resolution=[1]"], "the check")

@@ -17,7 +17,7 @@ from roadaware.metrics.metric_state import Judged, build_result
 from roadaware.metrics.relation_rows import JudgedRelations
 from roadaware.metrics.relations import RelationConfig
 from roadaware.metrics.sound import LocalisedSounds, SoundConfig
-from roadaware.metrics.tracking import TrackCounts, resample_rates, scale, track_rates
+from roadaware.metrics.tracking import TrackCounts, get_tracking_scale, resample_rates, track_rates
 from roadaware.metrics.tracking_pairs import TrackingConfig
 from roadaware.statistics.intervals import Units
 
@@ -70,7 +70,9 @@ class Tracks(World):
         units = Units(len(chosen), draws, 0)
         drawn = resample_rates(counts, np.ones(units.n), units) if draws else {}
         for name in ("hota", "mota", "idf1", "recall", "switches"):
-            ends = units.interval(float(values[name]), drawn[name], scale(name)) if draws else None
+            ends = (
+                units.interval(float(values[name]), drawn[name], get_tracking_scale(name)) if draws else None
+            )
             per = len(chosen) if name == "switches" else 1  # a count grows with the videos: judged per video
             told = (float(values[name]), ends.low if ends else None, ends.high if ends else None)
             found[name] = Told(*(None if each is None else each / per for each in told))

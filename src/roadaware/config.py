@@ -182,9 +182,10 @@ def parse_fields(kind: type, texts: Iterable[str], owner: str) -> dict[str, Any]
         kinds: set[Any] = {type(word) for h in allowed if get_origin(h) is Literal for word in get_args(h)}
         kinds |= {get_origin(h) or h for h in allowed if get_origin(h) is not Literal}
         if float in kinds and type(value) is int:
-            value = float(value)
-        if tuple in kinds and re.fullmatch("[0-9]{1,6}x[0-9]{1,6}", text):
-            value = tuple(map(int, text.split("x")))
+            value = float(value) if abs(value) < 10**300 else math.inf if value > 0 else -math.inf
+        size = re.fullmatch("([0-9]{1,6})[xX]([0-9]{1,6})", text.strip())
+        if tuple in kinds and size:
+            value = (int(size[1]), int(size[2]))
         # Which words a field takes, the config itself says.
         if type(value) not in kinds or (isinstance(value, tuple) and not _fits(value, hint)):
             expected = ", ".join(sorted(_KINDS.get(each, each.__name__) for each in kinds))

@@ -127,6 +127,10 @@ def test_former_options_stand_for_the_new_ones_of_their_command_and_for_no_other
         ("read jaad a --cache --appearance", "--option appearance=true"),
         ("view a --browser", ""),
         ("link found --trim", "--set"),
+        ("reproduce iv2024 --no-baselines", "--set baselines=false"),
+        # What was a flag took no value: the parser refuses it.
+        ("reproduce iv2024 --baselines=false", "--baselines=false"),
+        ("read jaad --cache=false --appearance=false", "--cache=false --appearance=false"),
     ],
 )
 def test_a_former_option_may_be_a_field_of_set_or_nothing(words: str, new: str) -> None:

@@ -126,6 +126,19 @@ def test_a_crowd_alone_is_told_nothing_of_roads(
     assert ("events" in [row["task"] for row in models]) == (not people)
 
 
+@pytest.mark.slow
+def test_sounds_alone_leave_the_road_as_it_is(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    film, out = write_film(tmp_path / "square.mp4"), tmp_path / "run"
+    monkeypatch.setattr(crowd, "BUNDLED", weights)
+    assert main(["watch", str(film), "--out", str(out), "--listen", "siren", "--no-video"]) == 0
+    models = json.loads((out / "summary.json").read_text())["models"]
+    assert models[0]["name"] == "compact-road.safetensors"
+    assert {"events", "crowd"} <= {row["task"] for row in models}
+    assert (out / "crossing.parquet").exists()
+
+
 def test_a_word_stands_for_all_kinds_of_a_sound(tmp_path: Path) -> None:
     sounds = ("siren (police)", "siren (ambulance)", "shouting", "shouting for help")
     network = IntelliCare(CrowdConfig.tiny(tasks=("sound",)), Vocabulary(sounds=sounds))

@@ -302,6 +302,8 @@ def prepare_words(words: Sequence[str]) -> list[str]:
             return [*found, *late, word, *rest]
         option, equals, value = word.partition("=")
         written = former.get(option)
+        if written is not None and equals and (not written or (" " in written and not written.endswith("="))):
+            written = None  # what was a flag takes no value
         if written == "":
             continue
         if written is not None and " " in written:

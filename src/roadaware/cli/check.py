@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -203,7 +204,9 @@ def check_annotations(
         roadaware check annotations ava1.csv ava2.csv --labels list.pbtxt \\
             --dictionary none --set frames=10 frame_rate=file
     """
-    said = [each if each.lower() != "frame_rate=file" else "frame_rate=null" for each in limits]
+    said = [
+        each if re.sub(r"\s", "", each.lower()) != "frame_rate=file" else "frame_rate=null" for each in limits
+    ]
     config = change_fields(QualityConfig(), said, "the check")
     allowed = None  # the usual ones
     if dictionary is not None:

@@ -79,8 +79,9 @@ def cross_dataset(
     fields = read_fields(study, changes or [])
     fields |= {name: value for name, value in given.items() if value is not None}
     for name in _LIST:
-        if isinstance(value := fields.get(name), str):
-            fields[name] = [each for each in value.split(",") if each]
+        value = fields.get(name, ())
+        if value is None or isinstance(value, str):  # nothing behind the equals sign is null
+            fields[name] = [each for each in (value or "").split(",") if each]
     wanted = build_dataclass(AwayStudy, fields)
     folder = out or Path("runs") / f"cross-{digest(wanted)[:8]}"
     outputs.FOLDER.check(folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -46,7 +46,7 @@ from roadaware.cli.options import (
     validate_range,
 )
 from roadaware.cli.results import UNKEPT, ResultFolder
-from roadaware.config import change_fields
+from roadaware.config import change_fields, parse_assignments
 from roadaware.datasets import read
 from roadaware.datasets.detect_format import detect_reader, find_root
 from roadaware.demo_data.labelling import EXPORT, PROPOSALS, SCENES, write_labelling_demo
@@ -406,7 +406,10 @@ def select(
 
         roadaware label select proposals --truth runs/synthetic --by any -o runs/list
     """
-    ranking = [each for each in assumed if each.startswith("repeat=")]
+    known = ["repeat", *(each.name for each in fields(Labour))]
+    how = {"kind": "field", "example": "repeat=1", "owner": "the list", "listing": "there are"}
+    named = [name for name, _ in parse_assignments(assumed, known, flag="--set", **how)]
+    ranking = [each for each, name in zip(assumed, named, strict=True) if name == "repeat"]
     config = change_fields(SelectionConfig(by, least_score=least_score, column=score), ranking, "the list")
     labour = change_fields(Labour(), [each for each in assumed if each not in ranking], "the list")
     predictions = _open_proposals(path)

@@ -180,6 +180,7 @@ def link(
         raise UsageError(f"--iou is an overlap from 0 to 1, not {iou:g}")
     given: dict[str, Any] = {} if iou is None else {"min_iou": iou}
     given |= parse_fields(LinkerConfig, changes, "the linker")
+    replace(LinkerConfig.default(), **given)  # what a field does not take is said before anything is opened
     if "jump_gap" in given:  # whatever time they take
         given.setdefault("jump_gap_s", 0.0)
     size_px = event_inputs.parse_size(size)

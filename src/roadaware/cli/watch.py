@@ -204,10 +204,10 @@ def watch(
         outputs.WATCH.check(folder, overwrite=overwrite)
         questions = open_questions(crowd, find, listen, opened)
         synthetic = not weights and is_synthetic_film(opened.path)
-        choice = select_detector(
-            weights, synthetic=synthetic, live=opened.live, looks=looks, crowd=questions is not None
-        )
-        if questions is not None and not weights and choice.files == [setup.WEIGHTS / setup.PEOPLE_OF_CROWDS]:
+        # Sounds alone ask nothing of people, so that what looks at roads goes on.
+        people = crowd is not None or bool(find)
+        choice = select_detector(weights, synthetic=synthetic, live=opened.live, looks=looks, crowd=people)
+        if people and not weights and choice.files == [setup.WEIGHTS / setup.PEOPLE_OF_CROWDS]:
             # Who asks about a crowd alone is not told what its people do as road users, unless that is asked for, too.
             events, expect, crossing = bool(events), bool(expect), crossing or ("none",)
             console.print_note(_PEOPLE_ALONE)

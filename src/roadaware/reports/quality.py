@@ -599,6 +599,6 @@ def _notes(found: Quality) -> list[str]:
         notes.append(f"{facts['videos_of_unknown_size']} videos of unknown size, taken for {size}")
     if facts["videos_of_unknown_rate"] and found.config.frame_rate is not None:
         notes.append(
-            f"{facts['videos_of_unknown_rate']} videos of unknown rate: a frame counts as one of --frames"
+            f"{facts['videos_of_unknown_rate']} videos of unknown rate: a frame counts as one of `frames`"
         )
     return [terminal.format_bullets(notes)] if notes else []
