@@ -8,6 +8,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -505,28 +506,30 @@ def _parse_xtreme1(each: Any) -> _Parsed:
 def _are_turns_relative(objects: list[Any], sent: pl.DataFrame) -> bool:
     """Whether a label is of labelCloud's form `centroid_rel`, which looks as `centroid_abs` does but has turns in radians.
 
-    Degrees go from 0 to 360 there, radians from -pi to pi. Where all would do for either, it is what leaves the turns
-    nearer to those of the nearest cuboids that were sent.
+    It is what leaves the turns nearer to those of the nearest cuboids that were sent, by the median. Where nothing was
+    sent, or both are as near, the range says it for most of them: degrees go from 0 to 360, radians from -pi to pi.
     """
-    try:
-        turns = np.array([float(each["rotations"]["z"]) for each in objects if "vertices" not in each])
-        middles = np.array(
-            [[float(each["centroid"][axis]) for axis in "xyz"] for each in objects if "vertices" not in each]
-        )
-    except _NO_FIELDS:
+    turns, middles = [], []
+    for each in objects:
+        with suppress(*_NO_FIELDS):  # what cannot be read is refused by itself
+            if "vertices" not in each:
+                place = [float(each["centroid"][axis]) for axis in "xyz"]
+                turns.append(float(each["rotations"]["z"]))
+                middles.append(place)
+    if not turns or not (np.isfinite(turns).all() and np.isfinite(middles).all()):
         return False
-    # As many digits as labelCloud may be told to round to.
-    if not (len(turns) and np.abs(turns).max() < np.pi + 0.01):
-        return False
-    if len(sent) and turns.min() >= 0:
+    turn = np.array(turns)
+    if len(sent):
         known = sent.select(CUBOID).to_numpy()
-        nearest = np.linalg.norm(middles[:, None] - known[None, :, :3], axis=-1).argmin(axis=1)
+        nearest = np.linalg.norm(np.array(middles)[:, None] - known[None, :, :3], axis=-1).argmin(axis=1)
         degrees, radians = (
-            np.abs((turns * unit - known[nearest, 6] + np.pi / 2) % np.pi - np.pi / 2).sum()
+            float(np.median(np.abs((turn * unit - known[nearest, 6] + np.pi / 2) % np.pi - np.pi / 2)))
             for unit in (np.pi / 180, 1.0)
         )
-        return bool(radians < degrees)
-    return bool(turns.min() < 0)
+        if degrees != radians:
+            return radians < degrees
+    # As many digits as labelCloud may be told to round to.
+    return bool(np.median(np.abs(turn)) < np.pi + 0.01 and turn.min() < 0)
 
 
 def _parse_labelcloud(each: Any, relative: bool) -> _Parsed:
