@@ -237,6 +237,56 @@ def test_turns_of_a_few_degrees_are_no_radians(tmp_path):
     assert set(compare_cuboids(sent, read)["fate"]) == {"kept"}
 
 
+def send_turned(folder: Path, degrees: list[float], back: list[object]) -> list[str]:
+    """Fates of cuboids 9 m apart that were sent at some turns and came back, as labelCloud's, at others."""
+    rows = {"box": range(len(degrees)), "video": "a", "frame": 0, **dict.fromkeys(CORNERS, 5.0), "score": 0.5}
+    spots = [9.0 * k for k in range(len(degrees))]
+    table = pl.DataFrame(
+        {**rows, **dict.fromkeys(CUBOID, 1.0), "x_m": spots, "yaw_rad": np.radians(degrees)}, strict=False
+    )
+    write_cuboids(Predictions(boxes=table), folder, ("labelcloud",), cameras={("a", 0): TILTED}, poses={})
+    file = folder / "labelcloud/a/000000.json"
+    content = json.loads(file.read_text())
+    for each, turn in zip(content["objects"], back, strict=True):
+        each["rotations"]["z"] = turn
+    file.write_text(json.dumps(content))
+    sent = read_sent_cuboids(folder)
+    found = compare_cuboids(sent, read_edited_cuboids(folder / "labelcloud", sent))
+    return found.sort("proposal")["fate"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("degrees", "back", "fates"),
+    [
+        ([-2, 3], [-2.0, 3.0], ["kept", "kept"]),
+        ([-2], [-2.0], ["kept"]),
+        ([30, -60, 80], [*np.radians([30, -60]), "?"], ["kept", "kept", "deleted"]),
+        ([30, -60, 80], [*np.radians([30, -60]), 1e300], ["kept", "kept", "deleted"]),
+        ([30, -60, 80], [*np.radians([30, -60]), 200.0], ["kept", "kept", "changed"]),
+        ([0, 0, 0, 60], [0.0, 0.0, 0.0, np.radians(60)], ["kept"] * 4),
+    ],
+    ids=["below zero", "alone below zero", "unreadable", "absurd", "odd", "nearly all at 0"],
+)
+def test_what_was_sent_says_what_turns_of_labelcloud_are(tmp_path, degrees, back, fates):
+    assert send_turned(tmp_path, degrees, back) == fates
+
+
+@pytest.mark.parametrize(
+    ("turns", "first"),
+    [([-1.0, 0.5, 50.0], -1.0), ([-1.0, 90.0, 200.0], np.radians(-1)), ([1.0, 2.0], np.radians(1))],
+    ids=["radians but for one", "degrees but for one", "either"],
+)
+def test_where_nothing_was_sent_most_turns_of_labelcloud_decide(tmp_path, turns, first):
+    table = planted(tmp_path)
+    file = tmp_path / "labelcloud/c/000000.json"
+    sample = json.loads((tmp_path / "labelcloud/a/b/000000.json").read_text())["objects"][0]
+    objects = [{**sample, "rotations": {"x": 0, "y": 0, "z": turn}} for turn in turns]
+    file.write_text(json.dumps({"objects": [*objects, 7, {"name": "x"}]}))
+    edited = read_edited_cuboids(tmp_path / "labelcloud", read_sent_cuboids(tmp_path))
+    assert edited.cuboids.filter(video="c")["yaw_rad"][0] == pytest.approx(first)
+    assert (len(edited.cuboids), sum(edited.refused.values())) == (len(table) + len(turns), 2)
+
+
 def test_of_two_cuboids_with_one_number_the_second_is_refused_by_name(tmp_path):
     table = planted(tmp_path)
     file = tmp_path / "xtreme1/a/b/result/000000.json"

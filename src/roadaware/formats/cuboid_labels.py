@@ -8,7 +8,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -436,7 +435,7 @@ def _take(
                 refused[each] += 1
                 continue
             name, proposal, cuboid = each
-            if not (np.abs(cuboid).max() < MOST_M and min(cuboid[3:6]) > 0):
+            if not _is_possible(cuboid):
                 refused[f"a cuboid without positive sizes, or with numbers beyond {MOST_M:,.0f}"] += 1
                 continue
             if proposal is not None:
@@ -446,6 +445,11 @@ def _take(
                 numbers.add(proposal)
             known = dict(zip(CUBOID, map(float, cuboid), strict=True))
             rows.append({"video": place[0], "frame": place[1], "proposal": proposal, "name": name, **known})
+
+
+def _is_possible(cuboid: list[float]) -> bool:
+    """Whether the numbers of a cuboid are within bounds, and its sizes above 0."""
+    return bool(np.abs(cuboid).max() < MOST_M and min(cuboid[3:6]) > 0)
 
 
 _UNREADABLE = "an object without the fields of its form"
@@ -506,30 +510,36 @@ def _parse_xtreme1(each: Any) -> _Parsed:
 def _are_turns_relative(objects: list[Any], sent: pl.DataFrame) -> bool:
     """Whether a label is of labelCloud's form `centroid_rel`, which looks as `centroid_abs` does but has turns in radians.
 
-    It is what leaves the turns nearer to those of the nearest cuboids that were sent, by the median. Where nothing was
-    sent, or both are as near, the range says it for most of them: degrees go from 0 to 360, radians from -pi to pi.
+    What was sent decides: the reading that leaves turns nearer, in the median, to those of the cuboids they are near to.
+    Where none is near to one that was sent, or both readings leave them as near, the range does: radians go from -pi to pi
+    and degrees from 0 to 360, so it is radians where most lie within pi and one of these below zero. Objects that would be
+    refused have no say, and a turn of 0 has none, either: it is the same in both.
     """
-    turns, middles = [], []
-    for each in objects:
-        with suppress(*_NO_FIELDS):  # what cannot be read is refused by itself
-            if "vertices" not in each:
-                place = [float(each["centroid"][axis]) for axis in "xyz"]
-                turns.append(float(each["rotations"]["z"]))
-                middles.append(place)
-    if not turns or not (np.isfinite(turns).all() and np.isfinite(middles).all()):
-        return False
-    turn = np.array(turns)
-    if len(sent):
-        known = sent.select(CUBOID).to_numpy()
-        nearest = np.linalg.norm(np.array(middles)[:, None] - known[None, :, :3], axis=-1).argmin(axis=1)
-        degrees, radians = (
-            float(np.median(np.abs((turn * unit - known[nearest, 6] + np.pi / 2) % np.pi - np.pi / 2)))
-            for unit in (np.pi / 180, 1.0)
-        )
-        if degrees != radians:
-            return radians < degrees
+    read = [
+        parsed[2]
+        for each in objects
+        if isinstance(each, dict) and "vertices" not in each
+        if isinstance(parsed := _parse_labelcloud(each, True), tuple) and _is_possible(parsed[2])
+    ]
+    cuboids = np.array([cuboid for cuboid in read if cuboid[6] != 0], np.float64).reshape(-1, len(CUBOID))
+    turns = cuboids[:, 6]
     # As many digits as labelCloud may be told to round to.
-    return bool(np.median(np.abs(turn)) < np.pi + 0.01 and turn.min() < 0)
+    within = np.abs(turns) < np.pi + 0.01
+    if len(turns) and len(sent):
+        known = sent.select(CUBOID).to_numpy()
+        apart = np.linalg.norm(cuboids[:, None, :3] - known[None, :, :3], axis=-1)
+        near = apart.min(axis=1) <= NEAR_M
+        ways = known[apart.argmin(axis=1), 6]
+        degrees, radians = (
+            np.abs((turns * unit - ways + np.pi / 2) % np.pi - np.pi / 2) for unit in (np.pi / 180, 1.0)
+        )
+        # No turn in radians is so large: it lies as far as any can.
+        radians = np.where(within, radians, np.pi / 2)
+        if near.any():
+            one, other = float(np.median(radians[near])), float(np.median(degrees[near]))
+            if one != other:
+                return one < other
+    return bool(within.sum() * 2 > len(turns) and (turns[within] < 0).any())
 
 
 def _parse_labelcloud(each: Any, relative: bool) -> _Parsed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
 import struct
 import tokenize
 import zipfile
@@ -25,11 +26,13 @@ _LIMIT_BYTES = 256 << 20
 _MOST_MEMBERS = 10_000
 _REFIT = "fit it again and save it"
 Held = tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]
-_DAMAGE = (
+DAMAGE = (
     zipfile.BadZipFile, zlib.error, struct.error, KeyError, ValueError, EOFError, OSError, RuntimeError,
     TypeError, IndexError, OverflowError, MemoryError, AttributeError, RecursionError, SyntaxError,
-    tokenize.TokenError,
+    tokenize.TokenError, lzma.LZMAError,
 )  # fmt: skip
+"""What damage ends as while an archive is unpacked, its arrays are read and its facts are taken; a method of packing that
+nobody knows is a `NotImplementedError`, and so a `RuntimeError`."""
 _READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
@@ -96,7 +99,7 @@ def decode(data: bytes, where: str, what: str = "a fitted model", hint: str = _R
         arrays = {name.removesuffix(".npy"): _array(data) for name, data in members.items()}
     except InputError as error:
         raise DamagedError(f"not {what} of ours: {error.message}", where=error.where, hint=hint) from error
-    except _DAMAGE as error:
+    except DAMAGE as error:
         message = f"not {what} of ours: {to_printable(str(error))}"
         raise DamagedError(message, where=where, hint=hint) from error
     if not isinstance(facts, dict):

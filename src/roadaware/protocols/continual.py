@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
-from zipfile import BadZipFile
 
 import numpy as np
 import polars as pl
@@ -21,6 +20,7 @@ from roadaware.config import to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.files import read_regular, write_atomically
 from roadaware.io.folders import encode_json, hold_folder, make_folder
+from roadaware.io.npz import DAMAGE
 from roadaware.protocols.event_domains import (
     DETECTOR_TRAIN_S,
     TRAIN_SEED,
@@ -471,7 +471,7 @@ def _load_run(path: Path, reading: Reading) -> tuple[ContinualLearner, Floats]:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as held:
             state, found = held["state"].tobytes(), np.asarray(held["accuracy"], np.float64)
-    except (OSError, ValueError, KeyError, BadZipFile) as error:
+    except DAMAGE as error:
         raise DamagedError(
             f"expected the state of a learner: {str(error)[:200]}",
             where=str(path),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +15,8 @@ from test_event_teaching import a_truth
 
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.models.event_head.head import FEATURES, SCENE_FEATURES, open_head
+from roadaware.protocols.continual import _load_run
+from roadaware.protocols.event_domains import Reading
 from roadaware.simulator.actors import AV_ACTIONS
 from roadaware.training.events.online import (
     ContinualLearner,
@@ -165,6 +171,77 @@ def test_an_empty_experience_changes_nothing_and_foreign_features_are_refused() 
         ContinualLearner.load_state(state[:-40])
     with pytest.raises(UsageError, match="memory_tubes"):
         LearnerConfig(memory_tubes=-1)
+
+
+def rewritten(state: bytes, **facts: Any) -> bytes:
+    """A state with other facts; those of `config` are joined to what it has."""
+    with np.load(io.BytesIO(state)) as held:
+        arrays = dict(held)
+    old = json.loads(str(arrays.pop("facts")))
+    new = {**old, **facts, "config": {**old["config"], **facts.get("config", {})}}
+    stream = io.BytesIO()
+    np.savez(stream, facts=np.array(json.dumps(new)), **arrays)
+    return stream.getvalue()
+
+
+def packed(facts: str) -> bytes:
+    stream = io.BytesIO()
+    np.savez_compressed(stream, facts=np.array(facts))
+    return stream.getvalue()
+
+
+def spoilt(method: int) -> bytes:
+    """An archive whose member is said to be packed by a method, and is not."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("facts.npy", b"\xff\x05\x05\x00" + b"\xff" * 60)
+    found = bytearray(stream.getvalue())
+    for place in (8, found.index(b"PK\x01\x02") + 10):
+        found[place : place + 2] = method.to_bytes(2, "little")
+    return bytes(found)
+
+
+DAMAGED_FILES = {
+    "empty": b"",
+    "deflate": spoilt(8),
+    "lzma": spoilt(14),
+    "method 99": spoilt(99),
+    "nested": packed("[" * 100_000),
+}
+
+
+@pytest.mark.parametrize("data", DAMAGED_FILES.values(), ids=DAMAGED_FILES)
+def test_a_damaged_state_is_told_as_such(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(DamagedError, match="state of a learner"):
+        ContinualLearner.load_state(data)
+    (tmp_path / "run.npz").write_bytes(data)
+    with pytest.raises(DamagedError, match="state of a learner"):
+        _load_run(tmp_path / "run.npz", Reading(MEAN, SPREAD))
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"filled": -5}, {"filled": 16}, {"filled": 99}, {"steps": -1}, {"newest": -2},
+        {"config": {"hidden": [2e9]}}, {"config": {"hidden": [2_000_000_000]}},
+        {"config": {"hidden": [65_536] * 3}}, {"config": {"memory_tubes": 1_000_000}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_state_whose_numbers_cannot_be_is_refused(facts: dict[str, Any]) -> None:
+    learner = ContinualLearner(MEAN, SPREAD, LIGHT)
+    learner.learn(rows(21))
+    state = learner.dump_state()
+    assert ContinualLearner.load_state(rewritten(state)).dump_state() == state
+    with pytest.raises(DamagedError, match="state of a learner"):
+        ContinualLearner.load_state(rewritten(state, **facts))
+
+
+@pytest.mark.parametrize("hidden", [(0,), (65_537,), (4,) * 9])
+def test_hidden_layers_are_bounded(hidden: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match="hidden should be"):
+        LearnerConfig(hidden=hidden)
+    assert LearnerConfig(hidden=(65_536,) * 8).hidden[0] == 65_536
 
 
 def test_a_step_follows_the_slope_of_the_loss() -> None:

@@ -210,3 +210,29 @@ def test_a_scene_survives_its_file_and_becomes_rows(tmp_path: Path) -> None:
     (tmp_path / "s.npz").write_bytes(b"PK")
     with pytest.raises(DamagedError, match="what a detector saw"):
         SeenScene.load(tmp_path / "s.npz")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"fps": 0.0}, "fps"), ({"fps": -4.0}, "fps"), ({"fps": 1e-320}, "fps"), ({"fps": "4"}, "fps"),
+        ({"n_frames": 2.5}, "n_frames"),
+        ({"digest": 7}, "digest"), ({"tube": np.array([0, 1])}, "tube"), ({"x": np.zeros(4, np.float32)}, "x"),
+        ({"truth": np.zeros((4, 3))}, "truth"), ({"truth": np.zeros((5, 3), bool)}, "truth"),
+        ({"vehicle": np.zeros((1, 4), np.float32)}, "vehicle"), ({"av": np.array([0, 0, 99])}, "av"),
+        ({"moment": np.array([0, 2, -4])}, "moment"), ({"frame": np.array([0, 0, 2, 9])}, "frame"),
+        ({"frame": np.array(["a"] * 4)}, "frame"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_scene_whose_parts_do_not_belong_together_is_damaged(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    seen = SeenScene(
+        n_frames=9, fps=4.0, frame=np.array([0, 0, 2, 8]), tube=np.array([0, 1, 0, 3]),
+        x=np.zeros((4, 5), np.float32), truth=np.zeros((4, 3), bool), moment=np.array([0, 4, 8]),
+        vehicle=np.zeros((3, 4), np.float32), av=np.array([0, 1, 6]), digest="d",
+    )  # fmt: skip
+    replace(seen, **change).save(tmp_path / "s.npz")  # type: ignore[arg-type]
+    with pytest.raises(DamagedError, match=f"`{message}`"):
+        SeenScene.load(tmp_path / "s.npz")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from roadaware.arrays import Bools, Floats, Floats32, Ints, Pixels
+from roadaware.config import is_count
 from roadaware.errors import DamagedError, UsageError
 from roadaware.geometry.boxes import iou
 from roadaware.io.npz import open_arrays, save_arrays
@@ -324,20 +325,56 @@ class SeenScene:
 
         Raises:
             InputError: if it cannot be read.
-            DamagedError: if it is no such file.
+            DamagedError: if it is no such file, or its parts do not belong together.
         """
-        arrays, facts = open_arrays(
-            path, "what a detector saw of a scene", "remove it, and give the command again"
-        )
+        hint = "remove it, and give the command again"
+        arrays, facts = open_arrays(path, "what a detector saw of a scene", hint)
         try:
             held: dict[str, Any] = {
                 each.name: arrays[each.name] for each in fields(cls) if each.name not in _FACTS
             }
-            return cls(**held, **{name: facts[name] for name in _FACTS})
+            found = cls(**held, **{name: facts[name] for name in _FACTS})
         except KeyError as error:
             raise DamagedError(
-                f"expected what a detector saw of a scene, lacks {error}", where=str(path)
+                f"expected what a detector saw of a scene, lacks {error}", where=str(path), hint=hint
             ) from error
+        if wrong := found._find_fault():
+            raise DamagedError(
+                f"expected what a detector saw of a scene, but {wrong}", where=str(path), hint=hint
+            )
+        return found
+
+    def _find_fault(self) -> str:
+        """What of it, as it was read, cannot be; empty where all can."""
+        if not is_count(self.n_frames):
+            return "`n_frames` is no number of frames"
+        rate = isinstance(self.fps, int | float) and not isinstance(self.fps, bool)
+        # Compared, as a whole number may be too large for a float.
+        if not (rate and 0 < self.fps < float("inf")):
+            return "`fps` is no finite number above 0"
+        if self.n_frames >= MOST_TUBES * self.fps:
+            return f"`n_frames` at `fps` last {MOST_TUBES:,} s or longer"
+        digest: Any = self.digest
+        if not isinstance(digest, str):
+            return "`digest` is no text"
+        for names, kinds, dimensions in (
+            (("frame", "tube", "moment", "av"), "iu", 1), (("x", "vehicle"), "f", 2), (("truth",), "b", 2),
+        ):  # fmt: skip
+            for name in names:
+                part = getattr(self, name)
+                if part.dtype.kind not in kinds or part.ndim != dimensions:
+                    return f"`{name}` is of another kind: {part.dtype} of {part.ndim} dimensions"
+        for first, *others in (("frame", "tube", "x", "truth"), ("moment", "vehicle", "av")):
+            for name in others:
+                if len(getattr(self, name)) != len(getattr(self, first)):
+                    return f"`{name}` is not as long as `{first}`"
+        for name, end in (
+            ("frame", self.n_frames), ("moment", self.n_frames), ("tube", MOST_TUBES), ("av", len(AV_LABELS)),
+        ):  # fmt: skip
+            part = getattr(self, name)
+            if len(part) and not 0 <= int(part.min()) <= int(part.max()) < end:
+                return f"`{name}` has numbers beyond 0 to {end - 1:,}"
+        return ""
 
 
 _FACTS = ("n_frames", "fps", "digest")

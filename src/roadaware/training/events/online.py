@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, Self
-from zipfile import BadZipFile
 
 import numpy as np
 
 from roadaware.arrays import Floats, Floats32, Ints
-from roadaware.config import check_range, from_dict, to_dict
+from roadaware.config import check_range, from_dict, is_count, to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.io.npz import DAMAGE
 from roadaware.models.event_head.head import FEATURES, SCENE_FEATURES, EventHead, SmallNetwork
 from roadaware.statistics.adaptation import choose_slots
 from roadaware.training.events.rows import TubeRows
@@ -26,6 +26,8 @@ _FARTHEST = 6.0
 """Spreads that a feature may lie from its mean, as of `SmallNetwork`."""
 _FIRST_BIAS = -3.0
 """Of a label that is new: most labels are true of few boxes."""
+_MOST_LAYERS, _MOST_UNITS = 8, 65_536
+"""Between the features and the labels, and in each."""
 _BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-8
 """Of Adam, as its authors have them."""
 
@@ -169,7 +171,7 @@ class LearnerConfig:
     """How a stream is learnt from.
 
     Args:
-        hidden: units of the layers between; none for a linear layer.
+        hidden: units of the layers between, eight layers at most; none for a linear layer.
         lr: rate of learning.
         batch: boxes of the stream that steps are taken on.
         passes: steps on each batch, each with other boxes of the memory.
@@ -206,8 +208,13 @@ class LearnerConfig:
             ("tube_rows", 1, 1024), ("replay", 1, 4096),
         ):  # fmt: skip
             check_range(name, getattr(self, name), least, most)
-        if any(units < 1 for units in self.hidden):
-            raise UsageError(f"hidden layers have 1 unit or more each, not {self.hidden}")
+        if len(self.hidden) > _MOST_LAYERS or not all(
+            is_count(units) and units <= _MOST_UNITS for units in self.hidden
+        ):
+            raise UsageError(
+                f"hidden should be {_MOST_LAYERS} layers or fewer of 1 to {_MOST_UNITS:,} units each, "
+                f"not {str(self.hidden)[:200]}"
+            )
 
 
 class ContinualLearner:
@@ -502,7 +509,9 @@ class ContinualLearner:
             if facts["format"] != FORMAT or facts["features"] != list(features or _FEATURES):
                 raise ValueError("another format, or other features than this version makes")
             settings = {**facts["config"], "hidden": tuple(facts["config"]["hidden"])}
-            found = cls(arrays["mean"], arrays["spread"], from_dict(LearnerConfig, settings))
+            config = from_dict(LearnerConfig, settings)
+            _check_sizes(arrays, config, len(facts["labels"]))
+            found = cls(arrays["mean"], arrays["spread"], config)
             found.features = tuple(facts["features"])
             found.add_labels(facts["labels"])
             if facts["averaged"]:
@@ -521,11 +530,32 @@ class ContinualLearner:
             found._filled, found._tubes = int(facts["filled"]), int(facts["tubes"])
             found._newest, found._experiences = int(facts["newest"]), int(facts["experiences"])
             found.network.steps = int(facts["steps"])
+            counts = (found._tubes, found._experiences, found.network.steps, found._newest + 1)
+            if not 0 <= found._filled < config.batch or min(counts) < 0 or (found._memory_count < 0).any():
+                raise ValueError("its counts are not those of a learner")
             found._rng.bit_generator.state = facts["rng"]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, UsageError, BadZipFile) as error:
+        except (*DAMAGE, UsageError) as error:
             raise DamagedError(f"expected the state of a learner: {str(error)[:200]}", where=where) from error
         found._slots = {n: k for k, n in enumerate(found._memory_tube.tolist()) if n >= 0}
         return found
+
+
+def _check_sizes(
+    arrays: dict[str, np.ndarray[Any, np.dtype[Any]]], config: LearnerConfig, labels: int
+) -> None:
+    """Check the largest parts of a state before room is made for as much as its settings ask for.
+
+    Raises:
+        ValueError: if one is of another size.
+    """
+    inputs = len(arrays["mean"])
+    sizes = (inputs, *config.hidden, labels)
+    wanted: dict[str, tuple[int, ...]] = {f"layer.{k}.weight": pair for k, pair in enumerate(pairwise(sizes))}
+    wanted["batch_x"], wanted["batch_truth"] = (config.batch, inputs), (config.batch, labels)
+    room = config.memory_tubes, config.tube_rows
+    wanted["memory_x"], wanted["memory_truth"] = (*room, inputs), (*room, labels)
+    if any(arrays[name].shape != shape for name, shape in wanted.items()):
+        raise ValueError("its parts are not those that its settings need")
 
 
 _RAMP = 5.0
