@@ -117,7 +117,7 @@ def test_a_demo_that_cannot_be_written_ends_with_4(roadaware: Command, folder: s
 
 
 def test_a_data_set_that_cannot_be_written_is_an_error_of_the_disk() -> None:
-    with pytest.raises(DiskError, match="cannot write /proc/demo"):
+    with pytest.raises(DiskError, match="/proc/demo/annotations could not be made"):
         write_demo(Path("/proc/demo"))
 
 
