@@ -50,7 +50,7 @@ def test_without_split_lists_it_is_said_where_they_should_be(roadaware: Command,
     for command in ("audit", "baseline"):
         done = roadaware(command, "jaad", data)
         assert done.code == 3
-        assert "put the release's folder split_ids/ beside annotations/" in done.err
+        assert "the release's folder split_ids/ stands beside annotations/" in done.err
 
 
 @pytest.mark.slow
