@@ -635,23 +635,24 @@ class _Processes:
 def _serve(line: Connection) -> None:
     """In a process: says that it is ready, then does part after part until the line is cut."""
     stop_with_parent()
-    line.send(None)
-    work: Any = None
-    while True:
-        try:
-            new, part = line.recv()
-            work = work if new is None else new
-            reply = _work_and_store(work, part)
-        except EOFError:
-            return
-        except Exception as error:  # of a part or a function that cannot be opened here
-            raise_interrupt(error)
-            reply = _describe_failure(error)
-        try:
-            line.send(reply)
-        except Exception as error:  # of a value that cannot be sent
-            raise_interrupt(error)
-            line.send(_describe_failure(error))
+    with suppress(BrokenPipeError):  # nobody listens any more: who began it was killed
+        line.send(None)
+        work: Any = None
+        while True:
+            try:
+                new, part = line.recv()
+                work = work if new is None else new
+                reply = _work_and_store(work, part)
+            except EOFError:
+                return
+            except Exception as error:  # of a part or a function that cannot be opened here
+                raise_interrupt(error)
+                reply = _describe_failure(error)
+            try:
+                line.send(reply)
+            except Exception as error:  # of a value that cannot be sent
+                raise_interrupt(error)
+                line.send(_describe_failure(error))
 
 
 # Workers that are actors of a Ray cluster.
