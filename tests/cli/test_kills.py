@@ -58,6 +58,20 @@ app._run = lost
 sys.exit(app.main())
 """
 
+AS_A_WORKER_STARTS = """
+import multiprocessing.util, os, signal, sys
+import roadaware.cli.app as app
+start = multiprocessing.util.spawnv_passfds
+def struck(path, words, passed):
+    process = start(path, words, passed)
+    if "--multiprocessing-fork" in " ".join(map(os.fsdecode, words)):
+        os.kill(os.getpid(), signal.{name})
+    return process
+multiprocessing.util.spawnv_passfds = struck
+if __name__ == "__main__":
+    sys.exit(app.main())
+"""
+
 POOL = """
 import multiprocessing, os, sys, time
 from concurrent.futures import ProcessPoolExecutor
@@ -95,6 +109,24 @@ def test_a_command_that_is_killed_goes_on_to_the_same_bytes(name: str, scratch: 
 def test_no_signal_is_lost_or_ends_in_a_traceback(program: str, name: str, code: int) -> None:
     done = subprocess.run(
         [sys.executable, "-c", program.format(name=name), "doctor"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert "nothing half-written remains" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_between_the_start_of_a_worker_and_its_first_data_waits(
+    name: str, code: int, tmp_path: Path
+) -> None:
+    size = "--tables-only --seconds 1 --fps 2 --size 64x48 --output"
+    command = ["simulate", "--scenes", "3", "--processes", "2", *size.split(), str(tmp_path / "set")]
+    done = subprocess.run(
+        [sys.executable, "-c", AS_A_WORKER_STARTS.format(name=name), *command],
         capture_output=True,
         text=True,
         timeout=60,

@@ -58,6 +58,31 @@ def handle_interrupts() -> Iterator[None]:
         heard.close()
 
 
+@contextlib.contextmanager
+def postpone_interrupts() -> Iterator[None]:
+    """Within: SIGINT and SIGTERM wait for the end of the block, as while a process starts.
+
+    Handlers are exchanged instead of signals being blocked, which new processes would inherit. Outside the main thread
+    signals stay as they are.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # What is no function raises nothing here: the signal is ignored, or ends the process.
+    before = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
 def stop_children() -> None:
     """Kill the worker processes that are still there."""
     for child in multiprocessing.active_children():

@@ -27,6 +27,7 @@ from roadaware.addresses import mask_secrets
 from roadaware.errors import NOTE, DiskError, FindingsError, RoadawareError, UsageError, raise_interrupt
 from roadaware.io.files import collect_written, flush_folder, write_atomically
 from roadaware.io.folders import encode_json
+from roadaware.io.interrupts import postpone_interrupts
 from roadaware.io.processes import stop_with_parent
 from roadaware.io.storage import send_written
 
@@ -474,7 +475,9 @@ class WorkerPool:
         while queue.left:
             # Those that are not ready yet count: a cluster may take minutes to find room for them.
             while len(self._crew) < min(engine.size, queue.left):
-                self._crew.append(_Task(engine.start()))
+                # One that is stopped between its start and its first data would say so on standard error.
+                with postpone_interrupts():
+                    self._crew.append(_Task(engine.start()))
             for task in self._crew:
                 if task.ready and task.place is None and (place := queue.take()) is not None:
                     self._begin(task, shared, place, parts[place])
