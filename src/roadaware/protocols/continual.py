@@ -20,7 +20,7 @@ from roadaware.config import to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.files import read_regular, write_atomically
 from roadaware.io.folders import encode_json, hold_folder, make_folder
-from roadaware.io.npz import DAMAGE
+from roadaware.io.npz import open_arrays, save_arrays
 from roadaware.protocols.event_domains import (
     DETECTOR_TRAIN_S,
     TRAIN_SEED,
@@ -61,7 +61,7 @@ MARKER, RESULTS, CELLS, TIMING, SCENES, DETECTOR = (
     "scenes",
     "detector.safetensors",
 )
-_MOST_STATE = 1 << 30
+_DELETE = "delete it: it is learnt again"
 TRAIN_EVERY = 2
 """Every so many-th frame of a stream is learnt from."""
 VEHICLE_SHARE = 4
@@ -448,7 +448,7 @@ def _run_learner(
 ) -> tuple[Floats, ContinualLearner]:
     """(T + 1, T, 1 + weightings) accuracy of a learner; it goes on from the experience whose end was saved."""
     if path.is_file():
-        learner, found = _load_run(path, stream.reading)
+        learner, found = _load_run(path, stream.reading, (len(stream.tests), 1 + len(stream.weights)))
     else:
         reading = stream.reading
         learner = ContinualLearner(reading.mean, reading.spread, config, seed=seed, start=reading.start)
@@ -459,26 +459,23 @@ def _run_learner(
             learner.learn(part)
         learner.end_experience()
         found = np.concatenate([found, stream.measure(learner.scores)[None]])
-        held = io.BytesIO()
-        np.savez(held, state=np.frombuffer(learner.dump_state(), np.uint8), accuracy=found)
         make_folder(path.parent)
-        write_atomically(path, held.getvalue())
+        save_arrays(path, {"state": np.frombuffer(learner.dump_state(), np.uint8), "accuracy": found}, {})
     return found, learner
 
 
-def _load_run(path: Path, reading: Reading) -> tuple[ContinualLearner, Floats]:
-    data = read_regular(path, limit=_MOST_STATE)
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as held:
-            state, found = held["state"].tobytes(), np.asarray(held["accuracy"], np.float64)
-    except DAMAGE as error:
-        raise DamagedError(
-            f"expected the state of a learner: {str(error)[:200]}",
-            where=str(path),
-            hint="delete it: it is learnt again",
-        ) from error
+def _load_run(path: Path, reading: Reading, shape: tuple[int, int]) -> tuple[ContinualLearner, Floats]:
+    held, _ = open_arrays(path, "the state of a learner", _DELETE)
+    found = held.get("accuracy", np.zeros(()))
+    if (
+        found.ndim != 3
+        or found.shape[1:] != shape
+        or not 1 <= len(found) <= 1 + shape[0]
+        or "state" not in held
+    ):
+        raise DamagedError("it is of other experiences, or not whole", where=str(path), hint=_DELETE)
     features = None if reading.start is None else reading.start.features
-    return ContinualLearner.load_state(state, str(path), features), found
+    return ContinualLearner.load_state(held["state"].tobytes(), str(path), features), found
 
 
 def _fit_jointly(stream: _Stream, config: FitConfig, seed: int) -> Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from test_event_teaching import a_truth
 
 from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.io.npz import decode, encode, save_arrays
 from roadaware.models.event_head.head import FEATURES, SCENE_FEATURES, open_head
 from roadaware.protocols.continual import _load_run
 from roadaware.protocols.event_domains import Reading
@@ -174,19 +174,15 @@ def test_an_empty_experience_changes_nothing_and_foreign_features_are_refused() 
 
 
 def rewritten(state: bytes, **facts: Any) -> bytes:
-    """A state with other facts; those of `config` are joined to what it has."""
-    with np.load(io.BytesIO(state)) as held:
-        arrays = dict(held)
-    old = json.loads(str(arrays.pop("facts")))
-    new = {**old, **facts, "config": {**old["config"], **facts.get("config", {})}}
-    stream = io.BytesIO()
-    np.savez(stream, facts=np.array(json.dumps(new)), **arrays)
-    return stream.getvalue()
+    arrays, kept = decode(state, "state")
+    config = kept["config"] | facts.pop("config", {})
+    return encode(arrays, {**kept, **facts, "config": config})
 
 
 def packed(facts: str) -> bytes:
     stream = io.BytesIO()
-    np.savez_compressed(stream, facts=np.array(facts))
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("facts.json", facts)
     return stream.getvalue()
 
 
@@ -194,7 +190,7 @@ def spoilt(method: int) -> bytes:
     """An archive whose member is said to be packed by a method, and is not."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("facts.npy", b"\xff\x05\x05\x00" + b"\xff" * 60)
+        archive.writestr("facts.json", b"\xff\x05\x05\x00" + b"\xff" * 60)
     found = bytearray(stream.getvalue())
     for place in (8, found.index(b"PK\x01\x02") + 10):
         found[place : place + 2] = method.to_bytes(2, "little")
@@ -207,6 +203,7 @@ DAMAGED_FILES = {
     "lzma": spoilt(14),
     "method 99": spoilt(99),
     "nested": packed("[" * 100_000),
+    "bomb": packed(" " * 20_000_000),
 }
 
 
@@ -216,7 +213,17 @@ def test_a_damaged_state_is_told_as_such(tmp_path: Path, data: bytes) -> None:
         ContinualLearner.load_state(data)
     (tmp_path / "run.npz").write_bytes(data)
     with pytest.raises(DamagedError, match="state of a learner"):
-        _load_run(tmp_path / "run.npz", Reading(MEAN, SPREAD))
+        _load_run(tmp_path / "run.npz", Reading(MEAN, SPREAD), (2, 1))
+
+
+@pytest.mark.parametrize("shape", [(), (2, 2), (4, 2, 1), (2, 2, 3), (0, 2, 1)], ids=str)
+def test_accuracies_of_other_experiences_are_refused(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    state = np.frombuffer(ContinualLearner(MEAN, SPREAD, LIGHT).dump_state(), np.uint8)
+    save_arrays(tmp_path / "run.npz", {"state": state, "accuracy": np.zeros(shape)}, {})
+    with pytest.raises(DamagedError, match="other experiences"):
+        _load_run(tmp_path / "run.npz", Reading(MEAN, SPREAD), (2, 1))
+    save_arrays(tmp_path / "run.npz", {"state": state, "accuracy": np.zeros((1, 2, 1))}, {})
+    assert _load_run(tmp_path / "run.npz", Reading(MEAN, SPREAD), (2, 1))[1].shape == (1, 2, 1)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -14,12 +12,12 @@ import numpy as np
 from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.config import check_range, from_dict, is_count, to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.io.npz import DAMAGE
+from roadaware.io.npz import DAMAGE, decode, encode
 from roadaware.models.event_head.head import FEATURES, SCENE_FEATURES, EventHead, SmallNetwork
 from roadaware.statistics.adaptation import choose_slots
 from roadaware.training.events.rows import TubeRows
 
-FORMAT = "roadaware-continual-state-1"
+FORMAT = "roadaware-continual-state-2"
 Average = Literal["none", "steps", "experiences"]
 _FEATURES = (*FEATURES, *SCENE_FEATURES)
 _FARTHEST = 6.0
@@ -476,7 +474,7 @@ class ContinualLearner:
         return found
 
     def dump_state(self) -> bytes:
-        """All of it as an npz file, from which `load_state` goes on to the same bits."""
+        """All of it as the content of a file, from which `load_state` goes on to the same bits."""
         facts = {
             "format": FORMAT, "config": to_dict(self.config), "labels": list(self.labels), "filled": self._filled,
             "tubes": self._tubes, "newest": self._newest, "experiences": self._experiences,
@@ -485,10 +483,7 @@ class ContinualLearner:
             "features": list(self.features),
             "rng": self._rng.bit_generator.state,
         }  # fmt: skip
-        stream = io.BytesIO()
-        held: dict[str, Any] = dict(self._arrays())
-        np.savez(stream, facts=np.array(json.dumps(facts)), **held)
-        return stream.getvalue()
+        return encode(self._arrays(), facts)
 
     @classmethod
     def load_state(cls, data: bytes, where: str = "state", features: tuple[str, ...] | None = None) -> Self:
@@ -502,10 +497,8 @@ class ContinualLearner:
         Raises:
             DamagedError: if it is no such file, or one of other features.
         """
+        arrays, facts = decode(data, where, "the state of a learner", "let it learn again")
         try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as held:
-                arrays = {name: held[name] for name in held.files}
-            facts = json.loads(str(arrays.pop("facts")))
             if facts["format"] != FORMAT or facts["features"] != list(features or _FEATURES):
                 raise ValueError("another format, or other features than this version makes")
             settings = {**facts["config"], "hidden": tuple(facts["config"]["hidden"])}
