@@ -46,7 +46,7 @@ _STRICT = "Exit with 1 if a row or file was refused, or something odd was met."
 
 
 def read(
-    dataset: Annotated[str, Parameter(help=_DATASET)],
+    dataset: Annotated[str | None, Parameter(help=_DATASET)] = None,
     path: DatasetPath | None = None,
     /,
     *,
@@ -76,6 +76,8 @@ def read(
 
         roadaware read tracks.csv --columns frame=f id=who left=x top=y width=w height=h
     """
+    if dataset is None:
+        raise UsageError("say what is to be read, such as roadaware read JAAD, or roadaware read jaad JAAD")
     if path is None:
         dataset, path = _detect(dataset)
     options: dict[str, Any] = {"cache": not no_cache, "verify": verify}
