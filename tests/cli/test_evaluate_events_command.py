@@ -50,7 +50,8 @@ def test_two_workers_find_what_one_process_does(
 ) -> None:
     if on != "local":
         pytest.importorskip("ray")
-    monkeypatch.setattr("roadaware.metrics.detection.matches._PART_STEPS", 1000)  # of such a small set no resample takes seconds
+    # Of such a small set no resample takes seconds.
+    monkeypatch.setattr("roadaware.metrics.detection.matches._PART_STEPS", 1000)
     words = ("--resamples", "percentile:40", "--by", "split")
     alone = road(roadaware, events, *words, "--output", tmp_path / "one")
     shared = road(roadaware, events, *words, "--output", tmp_path / "two", "--processes", "2", "--on", on)

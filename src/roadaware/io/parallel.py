@@ -24,7 +24,15 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 from roadaware.addresses import mask_secrets
-from roadaware.errors import NOTE, DiskError, FindingsError, InputError, RoadawareError, UsageError, raise_interrupt
+from roadaware.errors import (
+    NOTE,
+    DiskError,
+    FindingsError,
+    InputError,
+    RoadawareError,
+    UsageError,
+    raise_interrupt,
+)
 from roadaware.io.files import collect_written, flush_folder, write_atomically
 from roadaware.io.folders import encode_json
 from roadaware.io.processes import stop_with_parent

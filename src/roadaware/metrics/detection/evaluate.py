@@ -567,7 +567,7 @@ def evaluate(
     parts = dict(_parts(judge, levels, groups, slices or {}))
     # The metrics of the whole and of each group.
     with closing(WorkerPool(workers)) as pool:
-        how = {"draws": draws, "seed": seed, "pool": pool}
+        how: dict[str, Any] = {"draws": draws, "seed": seed, "pool": pool}
         rows = [
             row
             for group, (levels, videos) in parts.items()
