@@ -1,5 +1,6 @@
 """What the seam of long work costs: `python -m benchmarks.scale [--on local ray://local] [--parts 100 1000 10000]`.
 
+With `--evaluate 100` instead: `evaluate` of so many videos of road events with 1,000 resamples, by one process and by two.
 With `--store s3://bucket/name` instead: what a file costs the process that writes to the store, and how long all take.
 
 Tiny parts show the cost of handing one out, sleeping ones how well two workers share: sleep takes no processor, so that
@@ -14,15 +15,24 @@ import json
 import os
 import resource
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from roadaware.demo_data.detector import simulate_detections
+from roadaware.demo_data.road import generate_road_scenes
 from roadaware.io.files import write_atomically
-from roadaware.io.parallel import WorkerPool, Workers
+from roadaware.io.parallel import HERE, WorkerPool, Workers
 from roadaware.io.storage import publish
+from roadaware.linking.config import LinkerConfig
+from roadaware.linking.link import link
+from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.evaluate import evaluate
+from roadaware.statistics.intervals import PercentileDraws
 
 _SLEEP_S = 1.0
+_AT = ("0.2", "0.5", "0.75", "0.5:0.95")
 FILES = 17
 """Of a simulated scene."""
 
@@ -77,6 +87,34 @@ def measure_speedup(on: str, count: int = 20) -> dict[str, float | str]:
     return {"on": on, "parts": count, "one_s": took[1], "two_s": took[2], "ratio": took[1] / took[2]}
 
 
+def measure_evaluation(on: str, videos: int) -> Iterator[dict[str, float | str]]:
+    """Seconds that road events of 200 frames a video take with 1,000 resamples, by one process and by two workers.
+
+    Args:
+        on: where the two workers are.
+        videos: how many.
+    """
+    scenes = generate_road_scenes(videos=videos, frames=200, boxes_per_frame=6.0, seed=0)
+    found = link(simulate_detections(scenes, seed=0), LinkerConfig.default())
+    alone = None
+    for name, draws, workers in (
+        ("no resamples", 0, HERE), ("this process", 1000, HERE), (f"{on}, two workers", 1000, Workers(on, 2))
+    ):  # fmt: skip
+        began_s, here_s = time.perf_counter(), time.process_time()
+        there = resource.getrusage(resource.RUSAGE_CHILDREN)
+        result = evaluate(
+            found, scenes, DetectionConfig.default(), frame_thresholds=_AT, video_thresholds=_AT,
+            draws=PercentileDraws(draws), workers=workers,
+        )  # fmt: skip
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert alone is None or not draws or alone.equals(result.summary)
+        alone = result.summary if draws else None
+        yield {"by": name, "videos": videos, "boxes": len(found.boxes), "clock_s": time.perf_counter() - began_s,
+               "driver_cpu_s": time.process_time() - here_s,
+               "workers_cpu_s": after.ru_utime + after.ru_stime - there.ru_utime - there.ru_stime,
+               "driver_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}  # fmt: skip
+
+
 def write_part(folder: Path, part: int) -> None:
     """A part of as many small files as a simulated scene has."""
     for number in range(FILES):
@@ -108,11 +146,16 @@ def main() -> None:
     """Measure, and print a line of JSON for each row."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--on", nargs="+", default=["local"])
+    parser.add_argument("--evaluate", type=int, help="evaluate road events of so many videos")
     parser.add_argument("--store", help="an address below which results are written")
     parser.add_argument("--parts", nargs="+", type=int, default=[100, 1000, 10_000])
     given = parser.parse_args()
     print(json.dumps({"load_average": os.getloadavg(), "processors": os.cpu_count()}), flush=True)
     for on in given.on:
+        if given.evaluate:
+            for row in measure_evaluation(on, given.evaluate):
+                print(json.dumps(row), flush=True)
+            continue
         if given.store:
             for count in given.parts:
                 print(json.dumps(measure_store(on, given.store, count)), flush=True)

@@ -152,3 +152,27 @@ def test_the_manifest_has_the_fields_of_a_ray_job() -> None:
     assert all(isinstance(each["value"], str) for each in pods[0]["containers"][0]["env"])
     processors = int(pods[1]["containers"][0]["resources"]["limits"]["cpu"]) * group["replicas"]
     assert f"--processes {processors} " in manifest["spec"]["entrypoint"]
+
+
+def test_the_machines_of_a_cloud_are_as_many_and_alike() -> None:
+    config = read_yaml(FILES / "aws.yaml")
+    head, workers = (config["available_node_types"][name] for name in ("head", "workers"))
+    assert config["head_node_type"] == "head"
+    assert head["resources"] == {"CPU": 0}
+    assert config["max_workers"] == workers["max_workers"]
+    for name in ("ImageId", "IamInstanceProfile"):
+        assert head["node_config"][name] == workers["node_config"][name]
+    processors = workers["resources"]["CPU"] * workers["max_workers"]
+    assert f"--processes {processors}" in (FILES / "aws.yaml").read_text()
+    version = read_yaml(FILES / "kuberay.yaml")["spec"]["rayClusterSpec"]["rayVersion"]
+    assert f"ray[default]=={version}" in config["setup_commands"][0]
+
+
+@pytest.mark.slow
+def test_ray_takes_the_file_of_a_cloud() -> None:
+    util = pytest.importorskip("ray.autoscaler._private.util")
+    pytest.importorskip("jsonschema")
+    config = read_yaml(FILES / "aws.yaml")
+    util.validate_config(util.prepare_config(config))
+    with pytest.raises(Exception, match="max_worker'"):
+        util.validate_config(util.prepare_config({**config, "max_worker": 1}))

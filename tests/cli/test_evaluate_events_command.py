@@ -43,6 +43,26 @@ def expected(scenes: Scenes, boxes: Predictions, tubes: Predictions, config: Det
     return {"frame": found[0]["frame"], "video": found[1]["video"], "av_action": found[0]["av_action"]}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("on", ["local", "ray://local"])
+def test_two_workers_find_what_one_process_does(
+    roadaware: Command, events: Events, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on: str
+) -> None:
+    if on != "local":
+        pytest.importorskip("ray")
+    # Of such a small set no resample takes seconds.
+    monkeypatch.setattr("roadaware.metrics.detection.matches._PART_STEPS", 1000)
+    words = ("--resamples", "percentile:40", "--by", "split")
+    alone = road(roadaware, events, *words, "--output", tmp_path / "one")
+    shared = road(roadaware, events, *words, "--output", tmp_path / "two", "--processes", "2", "--on", on)
+    assert alone.code == shared.code == 0, shared.err
+    one, two = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).rglob("*.*")} for name in ("one", "two")
+    )
+    assert one == two
+    assert "report.html" in one
+
+
 @pytest.mark.parametrize("config", ["reference", "default"])
 def test_detections_alone_are_linked_and_both_levels_judged(
     roadaware: Command, events: Events, config: str

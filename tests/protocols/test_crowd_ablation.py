@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from roadaware.errors import UsageError
+from roadaware.io.parallel import HERE, Workers
 from roadaware.protocols import crowd_ablation
 from roadaware.protocols.crowd_ablation import (
     PRINTED_PATHS,
@@ -109,6 +110,24 @@ def test_a_study_that_was_killed_goes_on_to_the_same_bytes(
     assert {row["row"] for row in json.loads(first)["values"]} == {"shared", "blocks-2"}
     with pytest.raises(UsageError, match="another steps"):
         run_study(replace(study, steps=2), tmp_path / "again")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on", ["local", "ray://local"])
+def test_two_workers_make_the_bytes_of_one(
+    study: CrowdStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on: str
+) -> None:
+    if on != "local":
+        pytest.importorskip("ray")
+    found = []
+    for name, workers in (("one", HERE), ("two", Workers(on, 2))):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)  # recipes hold the path of the study
+        run_study(study, Path("study"), workers=workers)
+        files = [path for path in Path("study").rglob("*") if path.is_file() and path.stem != "timing"]
+        found.append({str(path): path.read_bytes() for path in files})
+    assert found[0] == found[1]
+    assert {"results.json", "cell.json", "model.safetensors"} <= {Path(path).name for path in found[0]}
 
 
 def test_the_page_says_when_nothing_is_gained(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from roadaware.analysis.excerpts import MOST_CLIPS, check_clips, list_film_place
 from roadaware.analysis.scene_tasks import TASKS
 from roadaware.cli import console
 from roadaware.cli.options import (
+    LOCAL,
     OPTION,
     ConfigName,
     MetricConfig,
@@ -33,6 +34,7 @@ from roadaware.cli.options import (
     Resamples,
     Seed,
     Several,
+    Spread,
     Stated,
     Switch,
     TaskName,
@@ -204,6 +206,7 @@ def road(
     split: Split = None,
     images: Images = None,
     judging: EventOptions = EVENTS,
+    spread: Spread = LOCAL,
     kept: Kept = NOWHERE,
 ) -> Outcome:
     """Score road events: frame-mAP, video-mAP and the vehicle's action, as on ROAD and ROAD-Waymo.
@@ -220,7 +223,7 @@ def road(
         roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
             --predictions linked --by weather -o runs/mine
     """
-    return _evaluate_events("road", truth, predictions, split, images, judging, kept)
+    return _evaluate_events("road", truth, predictions, split, images, judging, spread, kept)
 
 
 def ucf24(
@@ -230,6 +233,7 @@ def ucf24(
     split: Split = "test",
     images: Images = None,
     judging: EventOptions = EVENTS,
+    spread: Spread = LOCAL,
     kept: Kept = NOWHERE,
 ) -> Outcome:
     """Score action tubes: frame-mAP, video-mAP and actions of frames, as on UCF101-24.
@@ -245,7 +249,7 @@ def ucf24(
         roadaware evaluate ucf24 --truth pyannot_with_class_names.pkl \\
             --predictions linked --kinds action --fail-under video_map@0.5:action=55
     """
-    return _evaluate_events("ucf24", truth, predictions, split, images, judging, kept)
+    return _evaluate_events("ucf24", truth, predictions, split, images, judging, spread, kept)
 
 
 def _evaluate_events(
@@ -255,6 +259,7 @@ def _evaluate_events(
     split: str | None,
     images: Path | None,
     judging: EventOptions,
+    spread: Spread,
     kept: Kept,
 ) -> Outcome:
     named = {each.name for each in fields(events.EventRequest)} - {"clips", "media"}
@@ -267,6 +272,7 @@ def _evaluate_events(
         details=kept.wanted,
         clips=judging.clips if kept.wanted else 0,
         media=() if judging.media is None else list_film_places(judging.media, truth),
+        workers=spread.gather(),
         **{name: value for name, value in vars(judging).items() if name in named},
     )
     return _evaluate(

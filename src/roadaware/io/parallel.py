@@ -21,10 +21,18 @@ from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_connections
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 from roadaware.addresses import mask_secrets
-from roadaware.errors import NOTE, DiskError, FindingsError, RoadawareError, UsageError, raise_interrupt
+from roadaware.errors import (
+    NOTE,
+    DiskError,
+    FindingsError,
+    InputError,
+    RoadawareError,
+    UsageError,
+    raise_interrupt,
+)
 from roadaware.io.files import collect_written, flush_folder, write_atomically
 from roadaware.io.folders import encode_json
 from roadaware.io.interrupts import postpone_interrupts
@@ -108,6 +116,20 @@ class PartResult(Generic[Value]):
     failure: str | None = None
     unforeseen: bool = False
     cpu_s: float = 0.0
+
+    def require(self, name: str) -> Value:
+        """What the function returned, where nothing can be made of the other parts alone.
+
+        Args:
+            name: of the part, for the message.
+
+        Raises:
+            InputError: if the part failed.
+            RuntimeError: if it was a fault of roadaware that it met.
+        """
+        if self.failure is not None:
+            raise (RuntimeError if self.unforeseen else InputError)(f"{name}: {self.failure}")
+        return cast("Value", self.value)
 
 
 def map_parts(

@@ -294,9 +294,7 @@ def link(
     ) as results:
         for each in results:
             v, start, end = due[each.place]
-            if each.value is None:
-                raise (RuntimeError if each.unforeseen else InputError)(f"{names[v]}: {each.failure}")
-            found, count = each.value
+            found, count = each.require(names[v])
             place[start:end] = np.where(found >= 0, found + n_paths, -1)
             n_paths += count
             if progress is not None:

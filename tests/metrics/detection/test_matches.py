@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,6 +12,7 @@ import pytest
 from random_events import event_set
 
 from roadaware.errors import UsageError
+from roadaware.io.parallel import HERE, WorkerPool
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import (
     Matches,
@@ -71,6 +74,33 @@ def test_a_draw_equals_the_set_with_its_videos_repeated(rule: str) -> None:
         again = matched(*repeated(scenes, predictions, weight.tolist()), config)
         np.testing.assert_allclose(table, compute_average_precisions(again, config), atol=2e-6)
         np.testing.assert_array_equal(table, compute_average_precisions(matches, config, weight))
+
+
+@pytest.mark.parametrize(("steps", "parts"), [(1, 8), (3 * 400, 3), (1 << 31, 1)])
+def test_classes_by_parts_give_what_all_of_them_give(
+    monkeypatch: pytest.MonkeyPatch, steps: int, parts: int
+) -> None:
+    found = matched(*event_set(5, videos=3)).ranked()
+    found = replace(found, ignored=np.arange(found.hit.size).reshape(found.hit.shape) % 5 == 0)
+    weights = np.array([[1, 1, 1], [2, 0, 1], [0, 0, 3]])
+    whole = compute_average_precisions(found, DEFAULT, weights)
+    monkeypatch.setattr("roadaware.metrics.detection.matches._PART_STEPS", steps)
+    with closing(_Counted()) as pool:
+        table = compute_average_precisions(found, DEFAULT, weights, pool=pool)
+    assert (pool.parts or 1) == parts
+    np.testing.assert_array_equal(table, whole)
+
+
+class _Counted(WorkerPool):
+    """A pool of this process alone that counts its parts."""
+
+    def __init__(self) -> None:
+        super().__init__(HERE)
+        self.parts = 0
+
+    def map(self, work: Any, parts: Any, **how: Any) -> Any:
+        self.parts += len(parts)
+        return super().map(work, parts, **how)
 
 
 def repeated(scenes: Scenes, predictions: Predictions, weights: list[int]) -> tuple[Scenes, Predictions]:

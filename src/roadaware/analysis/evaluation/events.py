@@ -39,6 +39,7 @@ from roadaware.formats import road_detections
 from roadaware.formats.raw_predictions import RawPredictions
 from roadaware.formats.road_detections import encode_pickle
 from roadaware.formats.submission import FILE, THRESHOLDS, Remark, Submission
+from roadaware.io.parallel import HERE, Workers
 from roadaware.linking.config import LinkerConfig, compare_with_advice, select_linker
 from roadaware.linking.link import link
 from roadaware.linking.postprocessing import InterpolationConfig, interpolate_tubes, list_steps
@@ -101,6 +102,7 @@ class EventRequest:
         clips: how many moments are cut out of the films, for the report.
         media: where films lie; with files beside the ground truth where empty.
         requirements: files of logical requirements that predictions are held against; several have to say the same.
+        workers: where detections are linked and resamples are worked on, and by how many at a time.
     """
 
     dataset: EventSet
@@ -126,6 +128,7 @@ class EventRequest:
     clips: int = 0
     media: tuple[Path, ...] = ()
     requirements: tuple[Path, ...] = ()
+    workers: Workers = HERE
 
     def check(self) -> None:
         """Refuse what has no meaning, before anything is opened.
@@ -222,7 +225,7 @@ def evaluate_events(
         product = config.composite_scores == "product"
         scored = add_dense_scores(add_product_scores(of_boxes, scenes) if product else of_boxes)
         with show_progress("linking") as progress, log_step("linking"):
-            of_tubes = link(scored, linker_config, progress=progress)
+            of_tubes = link(scored, linker_config, progress=progress, workers=request.workers)
         words = ", ".join([f"config {request.config}", f"parameters of {request.dataset}", *said])
         notes.append(f"tubes were built from the detections by the linker ({words})")
     if of_boxes is None and request.only is None:
@@ -401,6 +404,7 @@ def _evaluate_levels(
         "draws": request.draws,
         "seed": request.seed,
         "slices": build_video_slices(scenes, request.by),
+        "workers": request.workers,
     }
     at = {"frame_thresholds": (), "video_thresholds": ()} | common
     results = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -14,6 +15,7 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
+from roadaware.io.parallel import HERE, WorkerPool, Workers
 from roadaware.metrics.detection.config import (
     DetectionConfig,
     build_thresholds,
@@ -311,6 +313,7 @@ def compute_metrics(
     videos: Sequence[str] | None = None,
     draws: int = 0,
     seed: int = 0,
+    pool: WorkerPool | None = None,
 ) -> Iterator[DetectionValues]:
     """Every metric of one level: for each kind and threshold the mean over classes, then each class.
 
@@ -321,6 +324,7 @@ def compute_metrics(
         videos: those that count (default: all).
         draws: most weightings of the videos; 0 gives none, as fewer than two videos do.
         seed: of the weightings: equal numbers of videos, resamples and seeds give equal ones.
+        pool: who works on the weightings where that takes seconds; this process where None.
     """
     weights = build_video_weights(matches.videos, videos)
     rule = config.av_ap if asked.level == AV_ACTION else config.ap
@@ -329,7 +333,8 @@ def compute_metrics(
     drawn, units = None, None
     if draws and weights.sum() > 1:
         units = Units(int(weights.sum()), draws, seed)
-        drawn = compute_average_precisions(matches, config, resample_videos(weights, units), rule=rule)
+        resampled = resample_videos(weights, units)
+        drawn = compute_average_precisions(matches, config, resampled, rule=rule, pool=pool)
     for kind in matches.kinds:
         rows = [c for c, (of, _) in enumerate(matches.classes) if of == kind]
         for name, columns in asked.columns.items():
@@ -518,6 +523,7 @@ def evaluate(
     seed: int = 0,
     groups: Mapping[str, str] | None = None,
     slices: Mapping[str, Slice] | None = None,
+    workers: Workers = HERE,
 ) -> DetectionResult:
     """Judge predicted boxes, tubes and labels of frames beside the ground truth, as a whole and by group.
 
@@ -539,6 +545,8 @@ def evaluate(
         seed: of the resamples.
         groups: video to its group; each group is judged as a set of its own.
         slices: name to a part of the set, which is judged as a group of that name.
+        workers: where resamples are worked on that take seconds, and by how many at a time; values do not
+            depend on it.
 
     Raises:
         UsageError: if a threshold, kind, overlap or slice is not known, `draws` is negative, or a slice has
@@ -558,14 +566,16 @@ def evaluate(
     levels = dict(judge.levels(frame_thresholds, video_thresholds, overlaps))
     parts = dict(_parts(judge, levels, groups, slices or {}))
     # The metrics of the whole and of each group.
-    rows = [
-        row
-        for group, (levels, videos) in parts.items()
-        for asked, matches in levels.values()
-        for row in build_summary_rows(
-            group, asked, compute_metrics(matches, asked, config, videos=videos, draws=draws, seed=seed)
-        )
-    ]
+    with closing(WorkerPool(workers)) as pool:
+        how: dict[str, Any] = {"draws": draws, "seed": seed, "pool": pool}
+        rows = [
+            row
+            for group, (levels, videos) in parts.items()
+            for asked, matches in levels.values()
+            for row in build_summary_rows(
+                group, asked, compute_metrics(matches, asked, config, videos=videos, **how)
+            )
+        ]
     return DetectionResult(
         summary=pl.DataFrame(rows, schema=DETECTION_SUMMARY),
         counts=pl.concat([_counts(group, *part) for group, part in parts.items()]),

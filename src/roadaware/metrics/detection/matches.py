@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from functools import partial
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +16,7 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import Pairs, compute_tube_overlaps
+from roadaware.io.parallel import WorkerPool
 from roadaware.metrics.detection.config import DetectionConfig, Rule, list_box_kinds, list_tube_kinds
 from roadaware.metrics.detection.kernels import (
     assign_tubes,
@@ -44,6 +47,9 @@ from roadaware.statistics.average_precision import (
     compute_precision_recall,
     resample_average_precision,
 )
+
+_PART_STEPS, _PART_ROWS = 1 << 31, 1 << 22
+"""Of resamples that several workers share: rows times weightings of a part, which take 2 s, and rows, some 60 MB."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,6 +187,7 @@ def compute_average_precisions(
     weights: npt.NDArray[Any] | None = None,
     *,
     rule: Rule | None = None,
+    pool: WorkerPool | None = None,
 ) -> Floats:
     """Average precision of each class at each threshold, in [0, 1]; higher is better.
 
@@ -192,6 +199,7 @@ def compute_average_precisions(
             Of predictions with equal scores each stands beside its own copy, where a list of two such videos
             would rank all of the first before the second: without ties the two are the same.
         rule: another rule than the config's.
+        pool: who walks over the classes where that takes seconds; this process where None.
 
     Returns:
         (C, T), or (draws, C, T) where there are resamples; NaN where a class has no ground truth and
@@ -205,18 +213,54 @@ def compute_average_precisions(
         raise ValueError(f"{len(matches.videos)} videos need as many weights, not {drawn.shape}")
     n_truth = drawn.astype(np.int64) @ ranked.n_truth
     starts = np.searchsorted(ranked.cls, np.arange(len(ranked.classes) + 1))
-    values = resample_average_precision(
-        starts,
-        ranked.video,
-        ranked.hit,
-        n_truth,
-        drawn.astype(np.int32),
-        rule or config.ap,
-        ignored=ranked.ignored,
-    )
+    work = partial(_resample_classes, drawn.astype(np.int32), rule or config.ap)
+    parts = [
+        _Classes.cut(ranked, starts[first : last + 1], n_truth[:, first:last])
+        for first, last in _group_classes(starts, len(drawn))
+    ]
+    if pool is None or len(parts) < 2:
+        found = [work(part) for part in parts]
+    else:
+        with closing(pool.map(work, parts, in_order=True)) as results:
+            found = [each.require("resamples") for each in results]
+    values = np.concatenate(found, axis=1)
     if config.empty_classes == "skip":
         values[n_truth == 0] = np.nan
     return values[0] if weights is None or np.ndim(weights) == 1 else values
+
+
+class _Classes(NamedTuple):
+    """The ranked predictions of some classes: a part of the work on resamples."""
+
+    starts: npt.NDArray[np.int64]
+    video: npt.NDArray[np.int32]
+    hit: Bools
+    ignored: Bools | None
+    n_truth: npt.NDArray[np.int64]
+
+    @classmethod
+    def cut(cls, ranked: Matches, starts: npt.NDArray[np.int64], n_truth: npt.NDArray[np.int64]) -> Self:
+        """Those between the first and the last of the (c + 1,) starts; views, no copies."""
+        rows = slice(starts[0], starts[-1])
+        ignored = None if ranked.ignored is None else ranked.ignored[rows]
+        return cls(starts - starts[0], ranked.video[rows], ranked.hit[rows], ignored, n_truth)
+
+
+def _group_classes(starts: npt.NDArray[np.int64], draws: int) -> list[tuple[int, int]]:
+    """First and last + 1 of the classes of each part: seconds of work each, and not too many rows to be sent."""
+    most = max(1, min(_PART_ROWS, _PART_STEPS // draws))
+    groups, first = list[tuple[int, int]](), 0
+    for c in range(1, len(starts)):
+        if c == len(starts) - 1 or starts[c + 1] - starts[first] > most:
+            groups.append((first, c))
+            first = c
+    return groups or [(0, 0)]
+
+
+def _resample_classes(weights: npt.NDArray[np.int32], rule: Rule, part: _Classes) -> Floats:
+    """(draws, c, T) average precision of some classes."""
+    starts, video, hit, ignored, n_truth = part
+    return resample_average_precision(starts, video, hit, n_truth, weights, rule, ignored=ignored)
 
 
 def compute_pr_curve(matches: Matches, kind: str, label: str, threshold: float) -> PrecisionRecall:
