@@ -57,7 +57,8 @@ def test_a_crop_shows_what_lies_around_its_box_and_nothing_beyond_the_image() ->
     left, _, right, _ = find_windows(BOXES, TINY.context)[0].tolist()
     middles = left + (np.arange(16) + 0.5) / 16 * (right - left)
     assert np.allclose(crops[0, 0, 16].numpy(), middles - 0.5 + 1, atol=1e-4)
-    assert (crops[3, :, :, 0] == 0).all() and (crops[3, 0, 8, 12:] > 0).all()
+    assert (crops[3, :, :, 0] == 0).all()
+    assert (crops[3, 0, 8, 12:] > 0).all()
     assert np.allclose(shape[0].numpy(), [np.log(20 / 60), np.log(45 / 60), np.log(45 / 20), 55 / 120])
 
 
@@ -78,7 +79,8 @@ def test_sides_are_means_of_distributions_over_the_bins() -> None:
 def test_a_batch_is_answered_as_each_box_alone() -> None:
     network = refiner(config=replace(TINY, looks=1, nms_iou=1.0))
     boxes, fit, rows = refine_boxes(network, IMAGE, BOXES)
-    assert len(boxes) == 4 and (fit[:-1] >= fit[1:]).all()
+    assert len(boxes) == 4
+    assert (fit[:-1] >= fit[1:]).all()
     for place, row in enumerate(rows.tolist()):
         alone, score, _ = refine_boxes(network, IMAGE, BOXES[row : row + 1])
         assert torch.allclose(alone[0], boxes[place], atol=1e-4)
@@ -94,10 +96,14 @@ def test_nobody_is_looked_at_where_nothing_was_found() -> None:
 
 
 def test_boxes_without_area_and_beyond_the_image_give_finite_ones() -> None:
-    odd = torch.tensor([[20.0, 20, 20, 20], [500, 500, 600, 700], [-9000, -9000, 9000, 9000], [30, 40, 10, 5]])
+    odd = torch.tensor(
+        [[20.0, 20, 20, 20], [500, 500, 600, 700], [-9000, -9000, 9000, 9000], [30, 40, 10, 5]]
+    )
     boxes, fit, _ = refine_boxes(refiner(config=replace(TINY, nms_iou=1.0)), IMAGE, odd)
-    assert boxes.isfinite().all() and fit.isfinite().all()
-    assert (boxes >= 0).all() and (boxes <= torch.tensor([90.0, 60, 90, 60])).all()
+    assert boxes.isfinite().all()
+    assert fit.isfinite().all()
+    assert (boxes >= 0).all()
+    assert (boxes <= torch.tensor([90.0, 60, 90, 60])).all()
 
 
 def test_people_get_new_boxes_and_scores_and_all_else_stays() -> None:
@@ -107,11 +113,18 @@ def test_people_get_new_boxes_and_scores_and_all_else_stays() -> None:
     got = look.improve(IMAGE, given, DetectRule(min_agentness=0.0))
     assert np.array_equal(given.scores, before)  # what was given is left alone
     car = np.flatnonzero(got.scores[:, 0] > 0.5)
-    assert np.array_equal(got.boxes[car], BOXES[1:2].numpy()) and got.agentness[car] == np.float32(0.8)
+    assert np.array_equal(got.boxes[car], BOXES[1:2].numpy())
+    assert got.agentness[car] == np.float32(0.8)
     people = np.flatnonzero(got.scores[:, 0] < 0.5)
     boxes, fit, _ = refine_boxes(look.network, IMAGE, BOXES[[0, 2]])
-    assert np.allclose(got.boxes[people], boxes.numpy()) and np.allclose(got.agentness[people], fit.numpy())
-    assert np.allclose(got.scores[people, 1], fit.numpy()) and (got.scores[people, 2] == np.float32(0.3)).all()
+    assert np.allclose(got.boxes[people], boxes.numpy())
+    assert np.allclose(got.agentness[people], fit.numpy())
+    assert (
+        np.allclose(got.scores[people, 1], fit.numpy())
+    )
+    assert (
+        (got.scores[people, 2] == np.float32(0.3)).all()
+    )
     assert (np.diff(got.agentness) <= 0).all()
     assert len(look.improve(IMAGE, given, DetectRule(min_agentness=0.0, top=1))) == 1
     assert len(look.improve(IMAGE, given, DetectRule(min_agentness=0.75))) == 1
@@ -143,7 +156,13 @@ def test_what_is_no_network_is_refused(fields: dict[str, object]) -> None:
 def detector(seed: int = 1) -> RetinaNet3D:
     torch.manual_seed(seed)
     config = reference(
-        backbone="compact", causal=True, base_width=8, blocks=(1, 2, 2, 1), width=8, head_layers=1, short_side_px=64
+        backbone="compact",
+        causal=True,
+        base_width=8,
+        blocks=(1, 2, 2, 1),
+        width=8,
+        head_layers=1,
+        short_side_px=64,
     )
     return RetinaNet3D(config, 4, 0).eval()
 
@@ -154,18 +173,27 @@ def test_a_file_holds_both_and_both_ways_of_opening_look_again(tmp_path: Path) -
     save_detector(path, network, KINDS, refiner=second)
     save_detector(bare, network, KINDS)
     opened, held, _ = open_parts(path)
-    assert held is not None and held.config == second.config and not held.training
+    assert held is not None
+    assert held.config == second.config
+    assert not held.training
     for one, other in ((opened, network), (held, second)):
         state = other.state_dict()
         assert all(torch.equal(tensor, state[name]) for name, tensor in one.state_dict().items())
-    assert open_parts(bare)[1] is None and open_network(path)[0].state_dict().keys() == network.state_dict().keys()
+    assert (
+        open_parts(bare)[1] is None
+    )
+    assert (
+        open_network(path)[0].state_dict().keys() == network.state_dict().keys()
+    )
     rule = DetectRule(min_agentness=0.0, top=9)
     stream, plain = open_detector(path, rule), open_detector(bare, rule)
     stream.reset(), plain.reset()
     (one,), (other,) = stream.step(IMAGE), plain.step(IMAGE)
     (videos,) = open_videos([path], rule).detections([IMAGE], 1)
-    assert len(one) and not np.array_equal(one.boxes, other.boxes)
-    assert np.allclose(one.boxes, videos.boxes, atol=1e-3) and np.allclose(one.agentness, videos.agentness)
+    assert len(one)
+    assert not np.array_equal(one.boxes, other.boxes)
+    assert np.allclose(one.boxes, videos.boxes, atol=1e-3)
+    assert np.allclose(one.agentness, videos.agentness)
 
 
 def test_a_file_whose_second_look_is_torn_is_refused(tmp_path: Path) -> None:

@@ -48,9 +48,9 @@ class RefineConfig:
     widths: tuple[int, int, int, int] = (16, 32, 64, 96)
     looks: int = 2
     nms_iou: float = 0.6
-    candidate_score: float = 0.15
+    candidate_score: float = 0.2
     candidate_nms_iou: float = 0.65
-    most: int = 60
+    most: int = 24
 
     def __post_init__(self) -> None:
         """Refuse what is no network."""
@@ -161,9 +161,7 @@ def cut_crops(
     y = (torch.arange(rows, device=boxes.device) + 0.5) / rows
     at_x = (windows[:, 0, None] + (windows[:, 2] - windows[:, 0])[:, None] * x) * (2 / width) - 1
     at_y = (windows[:, 1, None] + (windows[:, 3] - windows[:, 1])[:, None] * y) * (2 / height) - 1
-    grid = torch.stack(
-        [at_x[:, None].expand(-1, rows, -1), at_y[:, :, None].expand(-1, -1, columns)], dim=-1
-    )
+    grid = torch.stack([at_x[:, None].expand(-1, rows, -1), at_y[:, :, None].expand(-1, -1, columns)], dim=-1)
     crops = images.new_zeros(len(boxes), 3, rows, columns)
     if owner is None:
         # All crops of one image are one sample of `grid_sample`: its rows follow each other.
@@ -193,7 +191,6 @@ def look_again(network: BoxRefiner, images: Tensor, boxes: Tensor, owner: Tensor
     windows = find_windows(boxes, network.config.context)
     size = (windows[:, 2:] - windows[:, :2]).repeat(1, 2)
     return windows[:, :2].repeat(1, 2) + place_sides(upright, across) * size, score, upright, across, windows
-
 
 
 @torch.inference_mode()

@@ -234,8 +234,16 @@ def open_parts(path: Path | str) -> tuple[RetinaNet3D, BoxRefiner | None, dict[s
         # On the meta device nothing is allocated; `assign` takes the tensors of the file themselves.
         with torch.device("meta"), undrawn_weights(), limit_network_size(str(path), held):
             network = RetinaNet3D(config, labels + 1, len(facts["av_labels"]))
-            refiner = BoxRefiner(configs.from_dict(RefineConfig, asked)) if (asked := facts.get("refiner")) else None
-        own = {name: tensor for name, tensor in tensors.items() if refiner is None or not name.startswith(_REFINER)}
+            refiner = (
+                BoxRefiner(configs.from_dict(RefineConfig, asked))
+                if (asked := facts.get("refiner"))
+                else None
+            )
+        own = {
+            name: tensor
+            for name, tensor in tensors.items()
+            if refiner is None or not name.startswith(_REFINER)
+        }
         network.load_state_dict(own, assign=True)
         if refiner is not None:
             apart = {name.removeprefix(_REFINER): tensors[name] for name in tensors.keys() - own.keys()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import Dataset
 
-from roadaware import config as configs
 from roadaware import __version__
+from roadaware import config as configs
 from roadaware.arrays import Floats32, Ints
 from roadaware.config import digest
 from roadaware.errors import InputError, UsageError
@@ -87,6 +87,14 @@ def collect_people(scenes: Scenes) -> dict[tuple[str, int], Floats32]:
     }
 
 
+def list_unknown(scenes: Scenes) -> set[tuple[str, int]]:
+    """Video and frame of what nobody annotated, where boxes of a detector may well be somebody."""
+    if "annotated" not in scenes.frames.columns:
+        return set()
+    rows = scenes.frames.filter(~pl.col("annotated").fill_null(value=True))
+    return set(rows.select(pl.col("video").cast(pl.String), "frame").iter_rows())
+
+
 def compute_overlaps(one: Floats32, other: Floats32) -> Floats32:
     """(n, m) intersection over union of (n, 4) and (m, 4) boxes."""
     low, high = np.maximum(one[:, None, :2], other[:, :2]), np.minimum(one[:, None, 2:], other[:, 2:])
@@ -141,12 +149,15 @@ class CropTable:
             with np.load(path, allow_pickle=False) as held:
                 return cls(*(torch.from_numpy(held[name]) for name in cls.__dataclass_fields__))
         except (*ARITHMETIC, OSError, EOFError) as error:
-            raise InputError("is no file of crops: remove it, and it is made anew", where=str(path)) from error
+            raise InputError(
+                "is no file of crops: remove it, and it is made anew", where=str(path)
+            ) from error
 
 
 def cut_video(
     film: Film,
     truth: Mapping[tuple[str, int], Floats32],
+    unknown: Container[tuple[str, int]],
     detector: StreamDetector,
     again: SecondLook,
     rng: np.random.Generator,
@@ -156,6 +167,7 @@ def cut_video(
     Args:
         film: the video.
         truth: as `collect_people` gives it.
+        unknown: as `list_unknown` gives it.
         detector: that finds people.
         again: which of its boxes are looked at, and how.
         rng: chooses and moves boxes.
@@ -166,6 +178,8 @@ def cut_video(
     detector.reset()
     for frame, image in enumerate(iterate_images(film)):
         (found,) = detector.step(image)
+        if (film.video, frame) in unknown:
+            continue
         held = truth.get((film.video, frame), nothing)
         people = np.flatnonzero(again.find_people(found.scores))
         # Likely boxes more often, since there are many that nobody would ask about
@@ -299,7 +313,8 @@ def compute_losses(
     count = body.sum()
     far = functional.smooth_l1_loss(sides / size, within / size, beta=0.02, reduction="none").mean(dim=1)
     bins = (
-        _compare_bins(across, within[:, ::2]).mean(dim=1) + _compare_bins(upright, within[:, 1::2]).mean(dim=1)
+        _compare_bins(across, within[:, ::2]).mean(dim=1)
+        + _compare_bins(upright, within[:, 1::2]).mean(dim=1)
     ) / 2
     with torch.no_grad():
         shared = torch.minimum(sides[:, 2:], truth[:, 2:]) - torch.maximum(sides[:, :2], truth[:, :2])
@@ -356,7 +371,8 @@ class RefineRun(Run[Recipe]):
     def _cut(self) -> CropTable:
         """The crops of all videos, those that were kept as they are."""
         recipe, films = self.recipe, self.sources.films
-        truth = collect_people(self.sources.scenes)
+        scenes = self.sources.scenes
+        truth, unknown = collect_people(scenes), list_unknown(scenes)
         rule = DetectRule(min_agentness=0.05, nms_iou=self.again.network.config.candidate_nms_iou, top=60)
         detector = StreamDetector(self.detector, self.classes.kinds, self.classes.av_labels, rule)
         folder, parts = self.out / CROPS, []
@@ -365,7 +381,7 @@ class RefineRun(Run[Recipe]):
             path = folder / f"{number:05d}.npz"
             if not path.is_file():
                 rng = np.random.default_rng([recipe.seed, number])
-                write_atomically(path, cut_video(film, truth, detector, self.again, rng).encode())
+                write_atomically(path, cut_video(film, truth, unknown, detector, self.again, rng).encode())
             parts.append(CropTable.decode(path))
             if self.progress is not None:
                 self.progress(number + 1, len(films), "videos seen")
@@ -390,14 +406,26 @@ class RefineRun(Run[Recipe]):
         kept = copy.deepcopy(self.again.network).cpu().eval()
         if weights is not None:
             kept.load_state_dict(dict(weights))
-        made = {"name": recipe.name, "recipe": digest(recipe), "data": meta.dataset, "seed": recipe.seed, "step": self.step}
-        notes = {**self.facts["notes"], "second_look": made | {"steps": self.steps, "videos": len(self.sources.films)}}
+        made = {
+            "name": recipe.name,
+            "recipe": digest(recipe),
+            "data": meta.dataset,
+            "seed": recipe.seed,
+            "step": self.step,
+        }
+        notes = {
+            **self.facts["notes"],
+            "second_look": made | {"steps": self.steps, "videos": len(self.sources.films)},
+        }
         path = self.out / MODEL
         save_detector(path, self.detector, self.classes.kinds, self.classes.av_labels, notes, kept)
         rows = [
             ("detector", f"{self.path.name}, as it was"),
             ("second look", f"{sum(p.numel() for p in kept.parameters()):,} parameters"),
-            ("learnt from", f"{meta.dataset or 'scenes'}: {self.count():,} crops of {len(self.sources.films)} videos"),
+            (
+                "learnt from",
+                f"{meta.dataset or 'scenes'}: {self.count():,} crops of {len(self.sources.films)} videos",
+            ),
             ("terms of the annotations", meta.licence or "unknown"),
             ("steps", f"{self.step:,} of {self.steps:,}"),
             ("recipe", f"recipe.json, digest {digest(recipe)}, seed {recipe.seed}"),

@@ -823,9 +823,7 @@ class NetworkVideos(VideoDetector):
         found = [build_frame_detections(each, self.fit, images[0]) for each in raw]
         if self.again is None:
             return found
-        return [
-            self.again.improve(image, each, self.rule) for image, each in zip(images, found, strict=True)
-        ]
+        return [self.again.improve(image, each, self.rule) for image, each in zip(images, found, strict=True)]
 
     def look(self, images: Sequence[Sequence[Pixels]]) -> list[list[FrameDetections]]:
         """As of `VideoDetector`."""
