@@ -51,7 +51,7 @@ def found(boxes: Tensor, agentness: list[float], person: list[bool]) -> FrameDet
 
 def test_a_crop_shows_what_lies_around_its_box_and_nothing_beyond_the_image() -> None:
     ramp = torch.arange(90.0).expand(1, 3, 60, 90) + 1
-    crops, shape = cut_crops(ramp, BOXES, None, TINY)
+    crops, shape = cut_crops(ramp, BOXES, TINY)
     assert crops.shape == (4, 3, 32, 16)
     # Columns of the first crop: their middles in pixels, whose values are pixel + 1 with middles at .5
     left, _, right, _ = find_windows(BOXES, TINY.context)[0].tolist()
@@ -60,13 +60,6 @@ def test_a_crop_shows_what_lies_around_its_box_and_nothing_beyond_the_image() ->
     assert (crops[3, :, :, 0] == 0).all()
     assert (crops[3, 0, 8, 12:] > 0).all()
     assert np.allclose(shape[0].numpy(), [np.log(20 / 60), np.log(45 / 60), np.log(45 / 20), 55 / 120])
-
-
-def test_crops_of_several_images_are_those_of_each() -> None:
-    images, owner = torch.rand(2, 3, 60, 90), torch.tensor([1, 0, 1, 1])
-    both = cut_crops(images, BOXES, owner, TINY)[0]
-    for n, image in enumerate(owner.tolist()):
-        assert torch.equal(both[n], cut_crops(images[image : image + 1], BOXES[n : n + 1], None, TINY)[0][0])
 
 
 def test_sides_are_means_of_distributions_over_the_bins() -> None:
@@ -119,12 +112,8 @@ def test_people_get_new_boxes_and_scores_and_all_else_stays() -> None:
     boxes, fit, _ = refine_boxes(look.network, IMAGE, BOXES[[0, 2]])
     assert np.allclose(got.boxes[people], boxes.numpy())
     assert np.allclose(got.agentness[people], fit.numpy())
-    assert (
-        np.allclose(got.scores[people, 1], fit.numpy())
-    )
-    assert (
-        (got.scores[people, 2] == np.float32(0.3)).all()
-    )
+    assert np.allclose(got.scores[people, 1], fit.numpy())
+    assert (got.scores[people, 2] == np.float32(0.3)).all()
     assert (np.diff(got.agentness) <= 0).all()
     assert len(look.improve(IMAGE, given, DetectRule(min_agentness=0.0, top=1))) == 1
     assert len(look.improve(IMAGE, given, DetectRule(min_agentness=0.75))) == 1
@@ -179,12 +168,8 @@ def test_a_file_holds_both_and_both_ways_of_opening_look_again(tmp_path: Path) -
     for one, other in ((opened, network), (held, second)):
         state = other.state_dict()
         assert all(torch.equal(tensor, state[name]) for name, tensor in one.state_dict().items())
-    assert (
-        open_parts(bare)[1] is None
-    )
-    assert (
-        open_network(path)[0].state_dict().keys() == network.state_dict().keys()
-    )
+    assert open_parts(bare)[1] is None
+    assert open_network(path)[0].state_dict().keys() == network.state_dict().keys()
     rule = DetectRule(min_agentness=0.0, top=9)
     stream, plain = open_detector(path, rule), open_detector(bare, rule)
     stream.reset(), plain.reset()

@@ -103,15 +103,9 @@ def test_the_loss_is_least_where_sides_and_fit_are_right() -> None:
         return {name: float(part.mean) for name, part in parts.items()}
 
     right, wide, unsure = said(2, 6, 12.0), said(1, 7, 12.0), said(2, 6, -12.0)
-    assert (
-        right["sides"] < 1e-6
-    )
-    assert (
-        right["bins"] == pytest.approx(np.log(2), abs=1e-4)
-    )
-    assert (
-        right["fit"] < 1e-4
-    )
+    assert right["sides"] < 1e-6
+    assert right["bins"] == pytest.approx(np.log(2), abs=1e-4)
+    assert right["fit"] < 1e-4
     assert wide["sides"] > 0.1
     assert wide["bins"] > 10
     assert unsure["fit"] == pytest.approx(12, abs=1e-3)
@@ -135,7 +129,7 @@ def test_boxes_become_tighter_and_a_run_goes_on_to_the_same_bits(tmp_path: Path)
     recipe = recipe_of(data, weights, 150)
     came = train_refiner(recipe, tmp_path / "run")
     assert came.model is not None
-    network, refiner, facts = open_parts(came.model)
+    network, refiner, _ = open_parts(came.model)
     assert refiner is not None
     assert read_notes(came.model)["second_look"]["steps"] == 150
     assert read_notes(came.model)["trained_on"] == "made scenes"

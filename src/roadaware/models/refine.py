@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -140,21 +139,18 @@ def find_windows(boxes: Tensor, context: float) -> Tensor:
     return torch.cat([middle - size * context / 2, middle + size * context / 2], dim=1)
 
 
-def cut_crops(
-    images: Tensor, boxes: Tensor, owner: Tensor | None, config: RefineConfig
-) -> tuple[Tensor, Tensor]:
+def cut_crops(image: Tensor, boxes: Tensor, config: RefineConfig) -> tuple[Tensor, Tensor]:
     """Crops around boxes, bilinear, and what they do not show.
 
     Args:
-        images: (B, 3, H, W) normalised; beyond them all is 0.
+        image: (1, 3, H, W) normalised; beyond it all is 0.
         boxes: (n, 4) corners in pixels.
-        owner: (n,) which image each box lies in; None where there is one.
         config: of the network.
 
     Returns:
         (n, 3, rows, columns) and (n, 4).
     """
-    height, width = images.shape[-2:]
+    height, width = image.shape[-2:]
     rows, columns = config.size_px
     windows = find_windows(boxes, config.context)
     x = (torch.arange(columns, device=boxes.device) + 0.5) / columns
@@ -162,16 +158,10 @@ def cut_crops(
     at_x = (windows[:, 0, None] + (windows[:, 2] - windows[:, 0])[:, None] * x) * (2 / width) - 1
     at_y = (windows[:, 1, None] + (windows[:, 3] - windows[:, 1])[:, None] * y) * (2 / height) - 1
     grid = torch.stack([at_x[:, None].expand(-1, rows, -1), at_y[:, :, None].expand(-1, -1, columns)], dim=-1)
-    crops = images.new_zeros(len(boxes), 3, rows, columns)
-    if owner is None:
-        # All crops of one image are one sample of `grid_sample`: its rows follow each other.
-        flat = grid.reshape(1, len(boxes) * rows, columns, 2)
-        found = functional.grid_sample(images[:1], flat, align_corners=False)
-        crops = found.reshape(3, len(boxes), rows, columns).transpose(0, 1)
-    else:
-        for number in torch.unique(owner).tolist():
-            mine = owner == number
-            crops[mine] = cut_crops(images[number : number + 1], boxes[mine], None, config)[0]
+    # All crops are one sample of `grid_sample`, whose rows follow each other
+    flat = grid.reshape(1, len(boxes) * rows, columns, 2)
+    found = functional.grid_sample(image, flat, align_corners=False)
+    crops = found.reshape(3, len(boxes), rows, columns).transpose(0, 1)
     size = (boxes[:, 2:] - boxes[:, :2]).clamp(min=2)
     wide, high = (size[:, 0] / height).log(), (size[:, 1] / height).log()
     low = (boxes[:, 1] + boxes[:, 3]) / (2 * height)
@@ -184,13 +174,13 @@ def normalise_image(image: Pixels) -> Tensor:
     return ((x / 255 - x.new_tensor(MEAN)[:, None, None]) / x.new_tensor(STD)[:, None, None])[None]
 
 
-def look_again(network: BoxRefiner, images: Tensor, boxes: Tensor, owner: Tensor | None = None) -> Any:
-    """One look: boxes where the body is, not clipped, and the logits of `BoxRefiner.forward` and windows."""
-    crops, shape = cut_crops(images, boxes, owner, network.config)
+def look_again(network: BoxRefiner, image: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
+    """(n, 4) boxes where the bodies are, not clipped, and (n,) logits of how well they fit; one look at an image."""
+    crops, shape = cut_crops(image, boxes, network.config)
     upright, across, score = network(crops, shape)
     windows = find_windows(boxes, network.config.context)
     size = (windows[:, 2:] - windows[:, :2]).repeat(1, 2)
-    return windows[:, :2].repeat(1, 2) + place_sides(upright, across) * size, score, upright, across, windows
+    return windows[:, :2].repeat(1, 2) + place_sides(upright, across) * size, score
 
 
 @torch.inference_mode()
@@ -217,7 +207,7 @@ def refine_boxes(network: BoxRefiner, image: Pixels, boxes: Tensor) -> tuple[Ten
     limit = boxes.new_tensor([width, height, width, height])
     pixels = normalise_image(image)
     for look in range(config.looks):
-        boxes, logits = look_again(network, pixels, boxes)[:2]
+        boxes, logits = look_again(network, pixels, boxes)
         boxes, score = boxes.clamp(min=0).minimum(limit), logits.sigmoid()
         last = look + 1 == config.looks
         kept = nms(boxes, score, config.nms_iou if last else _NEARLY_ONE)

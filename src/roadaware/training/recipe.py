@@ -28,8 +28,8 @@ class ModelRecipe:
         base: `default` as we recommend, `compact` for one CPU core, or `reference` as published.
         fields: of the config of the network; of an object detector also its `type`, unless `weights` has it,
             and `size_px`, the height and width of its images.
-        weights: file with weights to begin with, or the detector that gets a second look: published ones, or a model of ours; the folder of an object
-            detector; or a name of the catalogue (default: none).
+        weights: file with weights to begin with: published ones, or a model of ours; the folder of an object
+            detector; or a name of the catalogue (default: none). Of `box-refiner` the detector.
         take: beginnings of the names of parameters that are taken from it, such as `backbone.` for a network of other
             labels or anchors than those of the file; those of an object detector are not chosen (default: all).
         freeze_batch_norm: keep the statistics and factors that batch norms begin with.

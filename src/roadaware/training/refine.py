@@ -1,4 +1,4 @@
-"""Runs that teach a detector to look at people again: crops of training videos, the loss of their sides, the file that comes out."""
+"""Runs that teach a detector to look at people again: crops of videos, the loss of sides, and the file that comes out."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def cut_video(
             each = compute_overlaps(boxes, held)
             overlap, whose = each.max(axis=1), held[each.argmax(axis=1)]
         asked = torch.from_numpy(boxes)
-        crops, shape = cut_crops(normalise_image(image), asked, None, config)
+        crops, shape = cut_crops(normalise_image(image), asked, config)
         inside = (crops != 0).any(dim=1, keepdim=True)
         pixels = (((crops * std + mean) * 254 + 1).clamp(1, 255).round() * inside).to(torch.uint8)
         windows = find_windows(asked, config.context)
