@@ -101,7 +101,7 @@ def compute_overlaps(one: Floats32, other: Floats32) -> Floats32:
     shared = np.clip(high - low, 0, None).prod(axis=2)
     sizes = [np.clip(each[:, 2:] - each[:, :2], 0, None).prod(axis=1) for each in (one, other)]
     union = sizes[0][:, None] + sizes[1] - shared
-    return (shared / np.maximum(union, 1e-6)).astype(np.float32)
+    return np.asarray(shared / np.maximum(union, 1e-6), dtype=np.float32)
 
 
 def move_boxes(boxes: Floats32, spread: Floats32, rng: np.random.Generator) -> Floats32:
@@ -366,7 +366,7 @@ class RefineRun(Run[Recipe]):
         if not len(table):
             raise InputError("expected people to learn from, and neither truth nor detector has any")
         self.learner = RefineLearner(network, table, recipe.augment.flip, recipe.augment.colour)
-        self.clips = CropSet(table, recipe.seed)
+        self.clips = self.crops = CropSet(table, recipe.seed)
 
     def _cut(self) -> CropTable:
         """The crops of all videos, those that were kept as they are."""
@@ -390,7 +390,7 @@ class RefineRun(Run[Recipe]):
 
     def count(self) -> int:
         """As of `Run`."""
-        return len(self.clips)
+        return len(self.crops)
 
     def summarize(self) -> str:
         """As of `Run`."""
