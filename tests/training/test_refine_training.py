@@ -198,7 +198,7 @@ def test_what_cannot_be_looked_at_again_is_refused(
         "data.reader=saved",
         f"data.roots=[{data / 'tables'}]",
         f"data.media={data / 'films'}",
-        "data.split=",
+        "data.split=''",
     ]
     words += [f"model.weights={weights}", "model.fields={size_px: [16, 16], widths: [4, 4, 4, 4]}"]
     assert main([*words, "schedule.steps=2", "clips.batch=4", "machine.threads=1"]) == 0
