@@ -45,7 +45,7 @@ from roadaware.reports.training_text import format_detector, format_predictors, 
 from roadaware.training.crowd.recipe import CrowdRecipe
 from roadaware.training.pedestrians.failures import FailedSeedsError, group_errors
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
-from roadaware.training.recipe import is_torchrun
+from roadaware.training.recipe import REFINER, is_torchrun
 
 _RECIPE = (
     "The recipe: a YAML file, or the name of one that comes along (those of configs/), such as objects-road; "
@@ -83,6 +83,8 @@ def train(
     the end, the detector as model.safetensors (an object detector of transformers as a folder, model/) with
     its card. Ctrl-C saves and ends; the same command with --resume goes on as if nothing had happened. Processes
     that torchrun starts (`torchrun --standalone --nproc-per-node 2 -m roadaware train ...`) share each batch.
+
+    The model box-refiner gives a detector of people a second look at each of them, which says where the body ends.
 
     A recipe with `tasks` makes a network of crowds, which says what people do (actions), what they do to
     others (relations), where and when a sentence happens (grounding) and where a sound comes from (sound),
@@ -141,6 +143,10 @@ def train(
             from roadaware.training.crowd.run import train_crowd
 
             came = train_crowd(chosen, folder, resume=resume, progress=progress)
+        elif chosen.model.name == REFINER:
+            from roadaware.training.refine import train_refiner
+
+            came = train_refiner(chosen, folder, resume=resume, progress=progress)
         else:
             from roadaware.training.loop import train as train_detector
 

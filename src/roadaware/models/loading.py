@@ -20,7 +20,7 @@ from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.detector import NetworkVideos
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.tensor_files import get_file_size_limit
-from roadaware.models.weights import open_detector, open_network
+from roadaware.models.weights import open_detector, open_parts
 
 _CHUNK = 1 << 22
 _CONFIG = "config.json"
@@ -126,16 +126,16 @@ def open_videos(
         return _objects(folder, rule, batch, device, dtype)
     if texts:
         raise UsageError("texts are for the folder of one zero-shot detector")
-    opened = [open_network(path) for path in weights]
-    kinds, av_labels = _words(weights, [facts for _, facts in opened])
-    networks: list[RetinaNet3D] = [network.to(device=device, dtype=dtype) for network, _ in opened]
+    opened = [open_parts(path) for path in weights]
+    kinds, av_labels = _words(weights, [facts for *_, facts in opened])
+    networks: list[RetinaNet3D] = [network.to(device=device, dtype=dtype) for network, *_ in opened]
     if objects is not None:
         if len(networks) > 1:
             raise UsageError("boxes of an object detector are scored by one network, not by several")
         found = _objects(objects, rule, batch, device, dtype)
         return Union(networks[0], found, kinds, av_labels, rule, **more)
     if len(networks) == 1:
-        return NetworkVideos(networks[0], kinds, av_labels, rule, **more)
+        return NetworkVideos(networks[0], kinds, av_labels, rule, refiner=opened[0][1], **more)
     return Ensemble(MeanNetwork(networks, mean), kinds, av_labels, rule, **more)
 
 

@@ -22,6 +22,7 @@ from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.sources import to_printable
 from roadaware.models.detector import FACTS
+from roadaware.models.refine import BoxRefiner, RefineConfig, SecondLook
 from roadaware.models.retinanet3d.config import DetectRule, RetinaNetConfig
 from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector, check_label_counts
 from roadaware.models.retinanet3d.network import RetinaNet3D
@@ -40,6 +41,8 @@ _HEADS = ("reg_heads.", "cls_heads.", "ego_head.", "anchors.")
 _PYRAMID = ("lateral_layer", "corr_layer", "conv6.", "conv7.", "ego_lateral.")
 _RECURRENT = ("rcu.", "clstm.", "cgru.")
 _COUNTERS = "num_batches_tracked"
+_REFINER = "refiner."
+"""Before the names of its tensors, where a file holds one beside the detector."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,7 @@ def save_detector(
     kinds: Mapping[str, tuple[str, ...]],
     av_labels: tuple[str, ...] = (),
     notes: Mapping[str, Any] | None = None,
+    refiner: BoxRefiner | None = None,
 ) -> None:
     """Write a network with all that watching needs as one safetensors file.
 
@@ -147,6 +151,7 @@ def save_detector(
         kinds: the labels of its classes, kind after kind, without agentness.
         av_labels: the actions of the own vehicle.
         notes: JSON-ready, such as how it was trained.
+        refiner: that looks at people again.
 
     Raises:
         UsageError: if the labels are not as many as the network has.
@@ -154,6 +159,9 @@ def save_detector(
     """
     check_label_counts(network.n_classes, network.n_av, kinds, av_labels)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+    if refiner is not None:
+        held = refiner.state_dict().items()
+        tensors |= {_REFINER + name: tensor.detach().cpu().contiguous() for name, tensor in held}
     facts = {
         "format": _FORMAT,
         "version": __version__,
@@ -162,6 +170,7 @@ def save_detector(
         "av_labels": list(av_labels),
         "digest": digest_tensors(tensors),
         "notes": dict(notes or {}),
+        **({} if refiner is None else {"refiner": configs.to_dict(refiner.config)}),
     }
     write_atomically(Path(path), bytes_of(tensors, {FACTS: json.dumps(facts)}))
 
@@ -185,10 +194,12 @@ def open_detector(
         InputError: if there is no such file, it is none of ours, or of a later version.
         DamagedError: if it is not whole.
     """
-    network, facts = open_network(path)
+    network, refiner, facts = open_parts(path)
     kinds = {kind: tuple(names) for kind, names in facts["kinds"].items()}
-    kind = StreamDetector if network.config.causal else WindowDetector
-    return kind(network.to(device=device, dtype=dtype), kinds, tuple(facts["av_labels"]), rule)
+    network, av_labels = network.to(device=device, dtype=dtype), tuple(facts["av_labels"])
+    if network.config.causal:
+        return StreamDetector(network, kinds, av_labels, rule, refiner=refiner)
+    return WindowDetector(network, kinds, av_labels, rule)
 
 
 def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
@@ -200,6 +211,12 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
     Raises:
         InputError: as `open_detector`.
     """
+    network, _, facts = open_parts(path)
+    return network, facts
+
+
+def open_parts(path: Path | str) -> tuple[RetinaNet3D, BoxRefiner | None, dict[str, Any]]:
+    """As `open_network`, with the network between them that looks at people again; None where the file has none."""
     path = Path(path)
     if not path.exists() or path.is_dir():
         raise InputError("expected the file of a detector and found none", where=str(path))
@@ -217,7 +234,21 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
         # On the meta device nothing is allocated; `assign` takes the tensors of the file themselves.
         with torch.device("meta"), undrawn_weights(), limit_network_size(str(path), held):
             network = RetinaNet3D(config, labels + 1, len(facts["av_labels"]))
-        network.load_state_dict(tensors, assign=True)
+            refiner = (
+                BoxRefiner(configs.from_dict(RefineConfig, asked))
+                if (asked := facts.get("refiner"))
+                else None
+            )
+        own = {
+            name: tensor
+            for name, tensor in tensors.items()
+            if refiner is None or not name.startswith(_REFINER)
+        }
+        network.load_state_dict(own, assign=True)
+        if refiner is not None:
+            apart = {name.removeprefix(_REFINER): tensors[name] for name in tensors.keys() - own.keys()}
+            refiner.load_state_dict(apart, assign=True)
+            SecondLook(refiner, facts["kinds"])
         whole = facts["digest"] == digest_tensors(tensors)
     except InputError:
         raise
@@ -229,7 +260,9 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
     # Kept in half precision to be small: CPUs compute in 32 bits, and `dtype` of `open_detector` is for choosing otherwise
     if any(tensor.dtype == torch.float16 for tensor in tensors.values()):
         network.float()
-    return network.eval(), facts
+        if refiner is not None:
+            refiner.float()
+    return network.eval(), None if refiner is None else refiner.eval(), facts
 
 
 def read_checkpoint_facts(path: Path) -> dict[str, Any]:

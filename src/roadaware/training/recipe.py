@@ -14,6 +14,8 @@ from roadaware.models.catalogue.entries import resolve_weights
 
 OBJECTS = "objects"
 """Name of the model that is an object detector of transformers."""
+REFINER = "box-refiner"
+"""Name of the network that looks again at the people of a detector, that of `model.weights`."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,12 @@ class ModelRecipe:
 
     Args:
         name: in the registry; or `objects` for an object detector of transformers, which learns single
-            frames and one kind of label.
+            frames and one kind of label; or `box-refiner` for a second look at the people of the detector of `weights`.
         base: `default` as we recommend, `compact` for one CPU core, or `reference` as published.
         fields: of the config of the network; of an object detector also its `type`, unless `weights` has it,
             and `size_px`, the height and width of its images.
         weights: file with weights to begin with: published ones, or a model of ours; the folder of an object
-            detector; or a name of the catalogue (default: none).
+            detector; or a name of the catalogue (default: none). Of `box-refiner` the detector.
         take: beginnings of the names of parameters that are taken from it, such as `backbone.` for a network of other
             labels or anchors than those of the file; those of an object detector are not chosen (default: all).
         freeze_batch_norm: keep the statistics and factors that batch norms begin with.

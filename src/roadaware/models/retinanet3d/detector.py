@@ -15,6 +15,7 @@ from torch.nn import functional
 from roadaware.arrays import Pixels
 from roadaware.errors import InputError, UsageError
 from roadaware.models.detector import FrameDetections, VideoDetector
+from roadaware.models.refine import BoxRefiner, SecondLook
 from roadaware.models.retinanet3d.anchors import decode
 from roadaware.models.retinanet3d.config import DetectRule, RetinaNetConfig
 from roadaware.models.retinanet3d.fast_inference import (
@@ -645,9 +646,10 @@ class StreamDetector(_NetworkDetector):
         kinds: the labels that the columns of the scores stand for, in order, of each kind.
         av_labels: the actions of the own vehicle.
         rule: which boxes are kept.
+        refiner: that looks at people again, in `eval` mode.
 
     Raises:
-        UsageError: if the network is not causal or tells other numbers of labels.
+        UsageError: if the network is not causal or tells other numbers of labels, or no people are there to be looked at.
     """
 
     delay = 0
@@ -658,10 +660,14 @@ class StreamDetector(_NetworkDetector):
         kinds: Mapping[str, tuple[str, ...]],
         av_labels: tuple[str, ...] = (),
         rule: DetectRule | None = None,
+        *,
+        refiner: BoxRefiner | None = None,
     ) -> None:
         if not network.config.causal:
             raise UsageError("this network looks ahead: a WindowDetector answers with its delay")
         super().__init__(network, kinds, av_labels, rule)
+        self.again = None if refiner is None else SecondLook(refiner, self.kinds)
+        self.wide = self.rule if self.again is None else self.again.widen(self.rule)
         self.network = LazyNetwork(network, streaming=True)
 
     def reset(self) -> None:
@@ -675,7 +681,8 @@ class StreamDetector(_NetworkDetector):
         Raises:
             InputError: if it is no image, or of another size than the one before.
         """
-        return [self._answer(self.network.detect(self._fitted(image)[None], self.rule)[0][0])]
+        found = self._answer(self.network.detect(self._fitted(image)[None], self.wide)[0][0])
+        return [found if self.again is None else self.again.improve(image, found, self.rule)]
 
     def step_with_inputs(self, image: Pixels) -> tuple[FrameDetections, HeadInputs]:
         """The frame of this image, and what the last layers of the heads saw and said of it.
@@ -778,6 +785,7 @@ class NetworkVideos(VideoDetector):
     Args:
         network: with its weights, which are taken as they are when this is made.
         kinds, av_labels, rule, window, batch: as of `VideoDetector`.
+        refiner: that looks at people again, of a causal network.
 
     Raises:
         UsageError: if the network has other numbers of labels than are named.
@@ -792,10 +800,13 @@ class NetworkVideos(VideoDetector):
         *,
         window: int = 8,
         batch: int = 1,
+        refiner: BoxRefiner | None = None,
     ) -> None:
         check_label_counts(network.n_classes, network.n_av, kinds, av_labels)
         causal = network.config.causal
         super().__init__(kinds, av_labels, rule, causal=causal, window=window, batch=batch)
+        self.again = None if refiner is None or not causal else SecondLook(refiner, self.kinds)
+        self.wide = self.rule if self.again is None else self.again.widen(self.rule)
         self.network, self.fit = network.eval(), Fit.of(network.config)
         self.lazy = LazyNetwork(network, streaming=True) if causal else None
 
@@ -808,8 +819,11 @@ class NetworkVideos(VideoDetector):
         """As of `VideoDetector`."""
         if self.lazy is None:
             raise UsageError("this network looks ahead: it is asked about clips")
-        raw = self.lazy.detect(prepare_clips(self.fit, [images], self.network), self.rule)[0]
-        return [build_frame_detections(each, self.fit, images[0]) for each in raw]
+        raw = self.lazy.detect(prepare_clips(self.fit, [images], self.network), self.wide)[0]
+        found = [build_frame_detections(each, self.fit, images[0]) for each in raw]
+        if self.again is None:
+            return found
+        return [self.again.improve(image, each, self.rule) for image, each in zip(images, found, strict=True)]
 
     def look(self, images: Sequence[Sequence[Pixels]]) -> list[list[FrameDetections]]:
         """As of `VideoDetector`."""
