@@ -118,7 +118,7 @@ def test_the_page_says_when_nothing_is_gained(tmp_path: Path) -> None:
     )
     assert "no gain is shown" in found.describe_gain()[0]
     better = replace(found, differences={key: Value(0.03, 0.02, 0.04)})
-    assert "better in actions map@0.5 (in-domain)" in better.describe_gain()[0]
+    assert "better in actions mAP (in-domain)" in better.describe_gain()[0]
     unknown = replace(found, differences={key: Value(0.03)})
     assert "no difference can be shown" in unknown.describe_gain()[0]
 

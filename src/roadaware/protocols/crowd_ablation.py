@@ -92,6 +92,14 @@ METRICS: dict[Task, tuple[str, ...]] = {
     "sound": ("success@0.5",),
 }
 """The columns; relations are judged on the true tubes (predicate classification)."""
+NAMES: dict[tuple[Task, str], str] = {
+    ("actions", "map@0.5"): "actions mAP",
+    ("relations", "frame_recall@20"): "relations R@20",
+    ("relations", "map"): "relations mAP",
+    ("grounding", "m_viou"): "grounding m_vIoU",
+    ("grounding", "m_tiou"): "grounding m_tIoU",
+    ("sound", "success@0.5"): "sound success",
+}
 TESTS = ("in-domain", "unseen town")
 STUDY, CELL, TIMING, RESULTS, RECIPE = (
     "study.json",
@@ -447,7 +455,7 @@ class CrowdAblation:
 
 
 def _name(key: Key) -> str:
-    return f"{key[2]} {key[3]} ({key[0]})"
+    return f"{NAMES[key[2], key[3]]} ({key[0]})"
 
 
 def run_study(
