@@ -200,8 +200,12 @@ def plot_paths(found: CrowdAblation) -> Picture:
             axes.set_title(f"{ROWS[cell.row]}, seed {cell.seed}", fontsize=7)
         for axes in grid[-1]:
             axes.set_xlabel("dynamic layer")
-    caption = "Number and colour are the block that a task takes in a layer; tasks with the same one share it."
-    return Picture("Blocks by task, layer and seed", f"{caption} The table of paths below says the same.", figure)
+    caption = (
+        "Number and colour are the block that a task takes in a layer; tasks with the same one share it."
+    )
+    return Picture(
+        "Blocks by task, layer and seed", f"{caption} The table of paths below says the same.", figure
+    )
 
 
 def _format_path(path: Sequence[int]) -> str:
