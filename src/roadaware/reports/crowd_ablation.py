@@ -106,7 +106,7 @@ def _build_differences(found: CrowdAblation, test: str) -> list[Block]:
             keys: list[Key] = [(test, f"{row} - {control}", *column) for column in _COLUMNS]
             if any(key in found.differences for key in keys):
                 cells = [_mark(found.differences, key, signed=True) for key in keys]
-                rows.append((f"{ROWS[row]} − {ROWS[control]}", *cells))
+                rows.append((f"{row} − {control}", *cells))  # whole names would push a column off the page
     if not rows:
         return []
     heads = tuple(NAMES[column] for column in _COLUMNS)
@@ -185,7 +185,7 @@ def plot_paths(found: CrowdAblation) -> Picture:
     seeds = sorted({cell.seed for cell in held})
     tints = ListedColormap(SERIES)
     with set_style():
-        size = (1.0 + 1.9 * len(seeds), 0.5 + 1.15 * len(rows))
+        size = (max(5.8, 1.0 + 1.9 * len(seeds)), 0.5 + 1.15 * len(rows))
         figure = Figure(figsize=size, layout="constrained")
         grid = figure.subplots(len(rows), len(seeds), squeeze=False, sharex=True, sharey=True)
         for cell, paths in held.items():
