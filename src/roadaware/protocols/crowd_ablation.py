@@ -92,6 +92,14 @@ METRICS: dict[Task, tuple[str, ...]] = {
     "sound": ("success@0.5",),
 }
 """The columns; relations are judged on the true tubes (predicate classification)."""
+NAMES: dict[tuple[Task, str], str] = {
+    ("actions", "map@0.5"): "actions mAP",
+    ("relations", "frame_recall@20"): "relations R@20",
+    ("relations", "map"): "relations mAP",
+    ("grounding", "m_viou"): "grounding m_vIoU",
+    ("grounding", "m_tiou"): "grounding m_tIoU",
+    ("sound", "success@0.5"): "sound success",
+}
 TESTS = ("in-domain", "unseen town")
 STUDY, CELL, TIMING, RESULTS, RECIPE = (
     "study.json",
@@ -286,11 +294,15 @@ def run_cell(study: CrowdStudy, cell: Cell, out: Path, progress: Progress | None
     for name, (scenes, films) in open_tests(study, build_recipe(study)).items():
         for task, answers in predict_crowd(network, scenes, films, recipe.clips, folder=maps).items():
             save(answers, folder / _PREDICTIONS / name.replace(" ", "-") / task, overwrite=True)
-    dynamic = bool(network.config.dynamic_layers)
+    finder = network.pathfinder if network.config.dynamic_layers else None
+    tasks = network.path_tasks
     facts = {
-        "parameters": sum(each.numel() for each in network.parameters()),
-        "paths": {t: list(p) for t, p in network.pathfinder.paths().items()} if dynamic else {},
-        "entropy": {t: list(e) for t, e in network.pathfinder.entropy().items()} if dynamic else {},
+        # A trunk that nobody sees is there, but counts for nothing.
+        "parameters": sum(
+            p.numel() for name, p in network.named_parameters() if tasks or name.startswith("heads.")
+        ),
+        "paths": {} if finder is None else {task: list(finder.paths()[task]) for task in tasks},
+        "entropy": {} if finder is None else {task: list(finder.entropy()[task]) for task in tasks},
         # Without the folder of maps, so that the same study elsewhere gives the same bytes.
         "recipe": digest(build_recipe(study, cell)),
     }
@@ -300,7 +312,7 @@ def run_cell(study: CrowdStudy, cell: Cell, out: Path, progress: Progress | None
 
 
 def time_network(network: Any, clips: Any) -> float:
-    """Milliseconds that a clip takes through the trunk, once for all tasks, and the last layers of each task.
+    """Milliseconds that a clip takes through the trunk, once for all tasks, and the last layers of each task that sees it.
 
     Heads are left out: they are the same in all rows, and their time follows from the people and words of a clip.
 
@@ -309,10 +321,12 @@ def time_network(network: Any, clips: Any) -> float:
         clips: of the recipe, for size and length.
 
     Returns:
-        the median of five.
+        the median of five; 0 where no task sees the trunk.
     """
     import torch
 
+    if not network.path_tasks:
+        return 0.0
     height, width = (-(-side // 32) * 32 for side in clips.size_px)
     images = torch.zeros(1, 3, clips.frames, height, width)
     taken = []
@@ -321,7 +335,7 @@ def time_network(network: Any, clips: Any) -> float:
         for _ in range(_TIMED):
             began = time.perf_counter()
             map = network.stem(images)
-            for task in network.config.tasks:
+            for task in network.path_tasks:
                 network.tail(map, task)
             taken.append(1000 * (time.perf_counter() - began))
     return float(np.median(taken))
@@ -447,7 +461,7 @@ class CrowdAblation:
 
 
 def _name(key: Key) -> str:
-    return f"{key[2]} {key[3]} ({key[0]})"
+    return f"{NAMES[key[2], key[3]]} ({key[0]})"
 
 
 def run_study(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from roadaware.protocols.crowd_ablation import (
     CONTROLS,
     METRICS,
+    NAMES,
     NOT_PRINTED,
     PAPER_NAMES,
     PATHFINDERS,
@@ -22,8 +22,6 @@ from roadaware.protocols.crowd_ablation import (
     count_shared_blocks,
 )
 from roadaware.reports.page import (
-    MARKERS,
-    PALE,
     SERIES,
     Block,
     Facts,
@@ -41,17 +39,6 @@ from roadaware.reports.page import (
 from roadaware.reports.terminal import format_table
 from roadaware.reports.text import format_interval, format_number, format_signed
 
-if TYPE_CHECKING:
-    from roadaware.models.crowd.config import Task
-
-NAMES: dict[tuple[Task, str], str] = {
-    ("actions", "map@0.5"): "actions mAP",
-    ("relations", "frame_recall@20"): "relations R@20",
-    ("relations", "map"): "relations mAP",
-    ("grounding", "m_viou"): "grounding m_vIoU",
-    ("grounding", "m_tiou"): "grounding m_tIoU",
-    ("sound", "success@0.5"): "sound success",
-}
 _COLUMNS = [(task, metric) for task, metrics in METRICS.items() for metric in metrics]
 
 
@@ -66,7 +53,19 @@ def render_crowd_ablation(found: CrowdAblation) -> str:
         Section(f"Rows and baselines, {test}", gain if not place else (), tuple(_build_tables(found, test)))
         for place, test in enumerate(found.scenes)
     ]
-    sections += [Section("Paths", (), tuple(_build_paths(found))), _build_printed()]
+    size = tuple(
+        (ROWS[row], f"{found.count_parameters(row):,}", f"{found.measure_ms(row):.0f}") for row in found.rows
+    )
+    caption = (
+        "Milliseconds are of the trunk and the last layers of all tasks, without heads; of heads alone, milliseconds and "
+        "parameters are sums over their networks."
+    )
+    table = Table(("row", "parameters", "ms a clip"), size, "lrr", "", caption)
+    sections += [
+        Section("Parameters and time", (), (table,)),
+        Section("Paths", (), tuple(_build_paths(found))),
+        _build_printed(),
+    ]
     return report(sections, title="Ablation of IntelliCare on simulated crowds")
 
 
@@ -75,25 +74,27 @@ def _build_tables(found: CrowdAblation, test: str) -> list[Block]:
     rows: list[tuple[TableCell, ...]] = []
     for row in found.rows:
         cells = [_mark(found.values, (test, row, *column)) for column in _COLUMNS]
-        rows.append((ROWS[row], *cells, f"{found.count_parameters(row):,}", f"{found.measure_ms(row):.0f}"))
-    names = list(dict.fromkeys(key[1] for key in found.baselines if key[0] == test))
-    rows += [(f"{len(names)} baselines without a network",)] if names else []
-    for name in names:
-        cells = [_mark(found.baselines, (test, name, *column)) for column in _COLUMNS]
-        rows.append((name, *cells, "–", "–"))
+        rows.append((ROWS[row], *cells))
     study = found.study
     blocks: list[Block] = [
         Table(
-            ("row", *heads, "parameters", "ms a clip"),
+            ("row", *heads),
             tuple(rows),
-            "l" + "r" * (len(heads) + 2),
+            "l" + "r" * len(heads),
             f"Metrics on {found.scenes[test]} scenes",
             f"Means over seeds, {study.steps:,} steps of each task; below each its 95 % interval over scenes. Relations are "
-            "judged on the true tubes. Milliseconds are of the trunk and the last layers of all tasks, without heads; of "
-            "heads alone, milliseconds and parameters are sums over their networks.",
+            "judged on the true tubes.",
         ),
         *_build_differences(found, test),
     ]
+    names = list(dict.fromkeys(key[1] for key in found.baselines if key[0] == test))
+    if names:
+        held = [
+            (name, *(_mark(found.baselines, (test, name, *column)) for column in _COLUMNS)) for name in names
+        ]
+        blocks.append(
+            Table(("baseline", *heads), tuple(held), "l" + "r" * len(heads), "Baselines without a network")
+        )
     missing = tuple(f"{place}: {why}" for place, why in found.failed.items())
     return [*blocks, Points(missing, "Runs that failed")] if missing else blocks
 
@@ -105,7 +106,7 @@ def _build_differences(found: CrowdAblation, test: str) -> list[Block]:
             keys: list[Key] = [(test, f"{row} - {control}", *column) for column in _COLUMNS]
             if any(key in found.differences for key in keys):
                 cells = [_mark(found.differences, key, signed=True) for key in keys]
-                rows.append((f"{ROWS[row]} − {ROWS[control]}", *cells))
+                rows.append((f"{row} − {control}", *cells))  # whole names would push a column off the page
     if not rows:
         return []
     heads = tuple(NAMES[column] for column in _COLUMNS)
@@ -171,50 +172,39 @@ def _build_paths(found: CrowdAblation) -> list[Block]:
 
 
 def plot_paths(found: CrowdAblation) -> Picture:
-    """The block of each task in each layer, a small drawing for each row and seed.
+    """The path table of each row and seed: a line for each task, a column for each layer, in it the block.
 
     Args:
         found: results with at least one row of dynamic layers.
     """
+    from matplotlib.colors import ListedColormap
     from matplotlib.figure import Figure
 
     held = {cell: facts["paths"] for cell, facts in found.cells.items() if facts["paths"]}
     rows = list(dict.fromkeys(cell.row for cell in held))
     seeds = sorted({cell.seed for cell in held})
+    tints = ListedColormap(SERIES)
     with set_style():
-        size = (max(5.8, 2.4 * len(seeds)), 0.6 + 1.35 * len(rows))
+        size = (max(5.8, 1.0 + 1.9 * len(seeds)), 0.5 + 1.15 * len(rows))
         figure = Figure(figsize=size, layout="constrained")
-        grid = figure.subplots(len(rows), len(seeds), squeeze=False, sharex=True)
+        grid = figure.subplots(len(rows), len(seeds), squeeze=False, sharex=True, sharey=True)
         for cell, paths in held.items():
             axes = grid[rows.index(cell.row)][seeds.index(cell.seed)]
-            blocks = 4 if cell.row == "blocks-4" else 2
-            for number, (task, path) in enumerate(paths.items()):
-                # Side by side, so that tasks with the same block do not hide each other.
-                shift = 0.13 * (number - (len(paths) - 1) / 2)
-                style = {
-                    "color": SERIES[number],
-                    "marker": MARKERS[number],
-                    "markersize": 4,
-                    "linewidth": 1.1,
-                }
-                axes.plot(range(1, len(path) + 1), [block + 1 + shift for block in path], label=task, **style)
-            axes.set_ylim(0.5, blocks + 0.5)
-            axes.set_yticks(range(1, blocks + 1))
-            axes.hlines(np.arange(1, blocks) + 0.5, 0.7, len(path) + 0.3, color=PALE, linewidth=0.8)
+            table = np.array(list(paths.values()))
+            axes.imshow(table, cmap=tints, vmin=0, vmax=tints.N - 1, alpha=0.3, aspect="auto")
+            for (line, layer), block in np.ndenumerate(table):
+                axes.text(layer, line, block + 1, ha="center", va="center")
+            axes.set_xticks(range(table.shape[1]), range(1, table.shape[1] + 1))
+            axes.set_yticks(range(len(paths)), list(paths))
+            axes.tick_params(length=0)
             axes.set_title(f"{ROWS[cell.row]}, seed {cell.seed}", fontsize=7)
         for axes in grid[-1]:
             axes.set_xlabel("dynamic layer")
-        for line in grid:
-            line[0].set_ylabel("block")
-        handles, names = next(axes for axes in grid.flat if axes.lines).get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper center", ncols=len(names))
-    listed = "; ".join(
-        f"{ROWS[cell.row]}, seed {cell.seed}: "
-        + ", ".join(f"{t} {_format_path(p)}" for t, p in paths.items())
-        for cell, paths in held.items()
+    caption = (
+        "Number and colour are the block that a task takes in a layer; tasks with the same one share it."
     )
     return Picture(
-        "Blocks by layer, task and seed", f"Within a block, lines are side by side. {listed}.", figure
+        "Blocks by task, layer and seed", f"{caption} The table of paths below says the same.", figure
     )
 
 

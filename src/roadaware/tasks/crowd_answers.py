@@ -487,9 +487,9 @@ class Answerer:
         with torch.no_grad():
             if "grounding" in tasks and self.network.compares_people:
                 found.sentences = self._ask_sentences(number, None)
-                tasks = tuple(task for task in tasks if task != "grounding")
-                if not tasks:
-                    return found
+            tasks = tuple(task for task in tasks if task in self.network.path_tasks)
+            if not tasks:
+                return found
             stem = self.footing.make_map(number, self.network).float().unsqueeze(0)
             stem = stem.to(next(self.network.parameters()).device)
             if "actions" in tasks:

@@ -260,6 +260,11 @@ class IntelliCare(nn.Module):
         return "grounding" in self.config.tasks and self.config.grounding == "people"
 
     @property
+    def path_tasks(self) -> tuple[Task, ...]:
+        """The tasks that see the map of the trunk, each by its path; sentences that are compared with people do not."""
+        return tuple(task for task in self.config.tasks if not (task == "grounding" and self.compares_people))
+
+    @property
     def pathfinder(self) -> Pathfinder:
         """The dynamic layers of the trunk.
 
