@@ -43,6 +43,7 @@ from roadaware.simulator.episode import Episode, Noise
 from roadaware.simulator.figures.models import MODELS
 from roadaware.simulator.generate import TABLES, VIDEO, Kept, render_scene
 from roadaware.simulator.make import Room, Thing, make_episode
+from roadaware.simulator.mesh import build_camera
 from roadaware.simulator.people import stride_m
 from roadaware.simulator.sound import SIRENS
 from roadaware.simulator.town.regions import On, Regions
@@ -57,6 +58,8 @@ _AWAY = 1e6
 """Metres: where somebody is who is not in the scene yet, or no more."""
 _SEEN_M = 60.0
 _TRIES = 40
+_LEAST_VIEWS = 5
+"""As of tables: what is planted is before the camera in so many frames at least."""
 
 
 def build_config() -> SceneConfig:
@@ -149,8 +152,31 @@ def plant(episode: Episode, kind: str, rng: np.random.Generator) -> tuple[Episod
         if found is not None:
             changed, end_s = found
             start_s = float(ground.way.t_s[start])
-            return changed, Plant(kind, episode.name, start_s, max(end_s, start_s + 1.0))
+            moment = Plant(kind, episode.name, start_s, max(end_s, start_s + 1.0))
+            if kind == "siren" or count_views(changed, moment) >= _LEAST_VIEWS:
+                return changed, moment
     return None
+
+
+def count_views(changed: Episode, moment: Plant) -> int:
+    """In how many frames of a moment the middle of what was planted last is before the camera, hidden or not."""
+    new = changed.actors[-1] if moment.kind != "red_light" else None
+    count = 0
+    for frame in range(round(moment.start_s * FPS), round(moment.end_s * FPS) + 1):
+        camera = build_camera(changed.ego, changed.config, frame, changed.seed)
+        row = None if new is None else new.at(frame)
+        if new is not None and row is None:
+            continue
+        place = (
+            changed.signals[-1].position
+            if new is None
+            else new.position[row] + [0.0, 0.0, new.size_m[2] / 2]
+        )
+        pixels, depth = camera.project(np.asarray(place, np.float64)[None])
+        count += bool(
+            depth[0] > 1.0 and (pixels[0] >= 0).all() and (pixels[0] < [camera.width_px, camera.height_px]).all()
+        )
+    return count
 
 
 def _plant_cut_in(ground: Ground, start: int, rng: np.random.Generator) -> tuple[Episode, float] | None:
