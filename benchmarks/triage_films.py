@@ -10,8 +10,8 @@ that they are hidden by what stands before them, and truth is what the camera se
 - red light: a light beside the way that is red while the vehicle goes past it;
 - siren: an emergency vehicle sounds it for 4 s within 50 m, out of sight.
 
-Nobody else is where they are; where there is no room, the next drive is tried. FOLDER/SET holds the films and nothing else, so that
-the command is given what a user has; `judge` reads its watches:
+Nobody else is where they are; where there is no room, the next drive is tried. FOLDER/SET holds the films and nothing else,
+so that the command is given what a user has; `judge` reads its watches:
 
     python -m benchmarks.triage_films make SETS --set films --drives 90
     roadaware triage SETS/films --listen siren --top 20 --watches SETS/films-watches --output SETS/films-night
@@ -32,7 +32,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks.triage import EVERY, FPS, KINDS, SECONDS, Floats, Night, Plant, Way, judge, list_starts
-from roadaware.analysis.drives import build_drives, examine_sources
+from roadaware.analysis.drives import build_drives, examine_sources, open_drives
 from roadaware.analysis.triage import TriageConfig, find_peaks
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import make_folder
@@ -101,7 +101,7 @@ class Ground:
         )
 
     def span(self, where: float) -> range:
-        """The frames from 60 m before a place of the way until it is behind the camera: nobody sees what comes and goes then."""
+        """The frames from 60 m before a place of the way until it is behind the camera: what is there alone is not seen to come."""
         first, end = np.searchsorted(self.way.gone, [where - _SEEN_M, where + 6.0]).tolist()
         return range(first, min(end, len(self.way.t_s)))
 
@@ -168,13 +168,13 @@ def count_views(changed: Episode, moment: Plant) -> int:
         if new is not None and row is None:
             continue
         place = (
-            changed.signals[-1].position
-            if new is None
-            else new.position[row] + [0.0, 0.0, new.size_m[2] / 2]
+            changed.signals[-1].position if new is None else new.position[row] + [0.0, 0.0, new.size_m[2] / 2]
         )
         pixels, depth = camera.project(np.asarray(place, np.float64)[None])
         count += bool(
-            depth[0] > 1.0 and (pixels[0] >= 0).all() and (pixels[0] < [camera.width_px, camera.height_px]).all()
+            depth[0] > 1.0
+            and (pixels[0] >= 0).all()
+            and (pixels[0] < [camera.width_px, camera.height_px]).all()
         )
     return count
 
@@ -337,7 +337,7 @@ def examine_watches(folder: Path, name: str) -> Night:
     ]
     scores = []
     for film in films:
-        for drive in build_drives(*_open_watch(folder / f"{name}-watches" / film.stem)):
+        for drive in open_drives(folder / f"{name}-watches" / film.stem):
             best = drive.boxes.filter(pl.len().over("tube") >= 3, pl.col("tube") >= 0)
             best = best.sort("score", descending=True, maintain_order=True).unique(
                 "tube", keep="first", maintain_order=True
@@ -349,9 +349,7 @@ def examine_watches(folder: Path, name: str) -> Night:
     hours = float(examined.lengths["seconds"].sum()) / 3600
     videos = tuple(film.stem for film in films)
     plants = tuple(read_plants(folder, name))
-    return Night(
-        examined.peaks, examined.counts, pl.concat(scores), plants, hours, videos, pl.concat(truth)
-    )
+    return Night(examined.peaks, examined.counts, pl.concat(scores), plants, hours, videos, pl.concat(truth))
 
 
 def main() -> None:

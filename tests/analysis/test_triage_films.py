@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from benchmarks.triage import FPS, KINDS, Plant
 from benchmarks.triage_films import SIZE, plant
+
 from roadaware.simulator.config import adapt_scene_config, build_scene_config
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.make import make_episode

@@ -245,7 +245,9 @@ def is_watched(folder: Path, film: Path, files: Sequence[str] = ()) -> bool:
         film: its file.
         files: that are to be there besides those of every watch.
     """
-    if not (is_watch(folder) and is_watch_of(folder, film) and all((folder / each).is_file() for each in files)):
+    if not (
+        is_watch(folder) and is_watch_of(folder, film) and all((folder / each).is_file() for each in files)
+    ):
         return False
     with contextlib.suppress(RoadawareError, KeyError, TypeError):
         return bool(read_summary(folder)["ended"]["reason"] == "end")

@@ -249,10 +249,10 @@ _HEARD_AT_ONCE_S = 60
 
 
 def hear_film(questions: CrowdQuestions, film: Path) -> pl.DataFrame:
-    """`t_s`, `name` and `score`: how surely each sound is heard in the 3 s around a moment, whether its source is seen or not.
+    """`t_s`, `name` and `score`: how surely each sound is heard in the 3 s around a moment, wherever it comes from.
 
-    It takes no image, and some hundredths of what `watch_crowd` takes. Without a sound track there are no rows; of one that is
-    damaged there are those up to there.
+    It takes no image, and some hundredths of what `watch_crowd` takes. Without a sound track there are no rows; of a damaged
+    one there are those up to there.
 
     Args:
         questions: whose sounds are listened for, every `rule.every_s`.
