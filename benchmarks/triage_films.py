@@ -101,7 +101,7 @@ class Ground:
         )
 
     def span(self, where: float) -> range:
-        """The frames from 60 m before a place of the way until it is behind the camera: what is there alone is not seen to come."""
+        """The frames from 60 m before a place of the way until it is behind: what is there then is not seen to come."""
         first, end = np.searchsorted(self.way.gone, [where - _SEEN_M, where + 6.0]).tolist()
         return range(first, min(end, len(self.way.t_s)))
 
