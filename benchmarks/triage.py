@@ -87,28 +87,46 @@ def make_set(folder: Path, name: str, drives: int) -> None:
 
 
 class Way:
-    """The way of the own vehicle, and its camera."""
+    """The way of the own vehicle.
 
-    def __init__(self, scenes: Scenes) -> None:
-        frames = scenes.frames.sort("frame")
-        self.t_s = frames["t_s"].to_numpy().astype(np.float64)
-        self.speed = frames["ego_speed_kmh"].to_numpy().astype(np.float64) / 3.6
-        self.ego = np.array(frames["world_SE3_ego"].to_list(), np.float64).reshape(-1, 4, 4)
-        self.camera = np.array(frames["world_SE3_camera"].to_list(), np.float64).reshape(-1, 4, 4)
-        self.lens = np.array(scenes.sensors["intrinsics"][0].to_list(), np.float64).reshape(3, 3)
-        self.size = (int(scenes.videos["width_px"][0]), int(scenes.videos["height_px"][0]))
-        step = np.linalg.norm(np.diff(self.ego[:, :2, 3], axis=0), axis=1)
+    Args:
+        t_s: (F,) times of the frames.
+        speed: (F,) in m/s.
+        position: (F, 3) of the vehicle, in metres.
+        heading: (F,) where its front points.
+    """
+
+    def __init__(self, t_s: Floats, speed: Floats, position: Floats, heading: Floats) -> None:
+        self.t_s, self.speed, self.position, self.heading = t_s, speed, position, heading
+        step = np.linalg.norm(np.diff(position[:, :2], axis=0), axis=1)
         self.gone = np.concatenate([[0.0], np.cumsum(step)])
 
     def place(self, gone: float, side: float) -> tuple[Floats, float]:
         """A point on the ground so many metres along the way, to its left, and the heading there."""
         frame = int(np.clip(np.searchsorted(self.gone, gone), 1, len(self.gone) - 1))
-        heading = float(np.arctan2(self.ego[frame, 1, 0], self.ego[frame, 0, 0]))
+        heading = float(self.heading[frame])
         # The nearest frame behind; straight on from there, also beyond the end of the drive.
-        base, ahead = self.ego[frame - 1, :3, 3], gone - self.gone[frame - 1]
+        base, ahead = self.position[frame - 1], gone - self.gone[frame - 1]
         forward = np.array([np.cos(heading), np.sin(heading), 0.0])
         left = np.array([-np.sin(heading), np.cos(heading), 0.0])
         return base + ahead * forward + side * left, heading
+
+
+class SeenWay(Way):
+    """The way of the own vehicle through the tables of a drive, and its camera."""
+
+    def __init__(self, scenes: Scenes) -> None:
+        frames = scenes.frames.sort("frame")
+        ego = np.array(frames["world_SE3_ego"].to_list(), np.float64).reshape(-1, 4, 4)
+        super().__init__(
+            frames["t_s"].to_numpy().astype(np.float64),
+            frames["ego_speed_kmh"].to_numpy().astype(np.float64) / 3.6,
+            ego[:, :3, 3],
+            np.arctan2(ego[:, 1, 0], ego[:, 0, 0]),
+        )
+        self.camera = np.array(frames["world_SE3_camera"].to_list(), np.float64).reshape(-1, 4, 4)
+        self.lens = np.array(scenes.sensors["intrinsics"][0].to_list(), np.float64).reshape(3, 3)
+        self.size = (int(scenes.videos["width_px"][0]), int(scenes.videos["height_px"][0]))
 
     def box(
         self, frame: int, gone: float, side: float, size_m: tuple[float, float, float], up_m: float = 0.0
@@ -131,11 +149,16 @@ class Way:
         return cut.tolist() if area > 0.3 and (cut[2:] - cut[:2] >= 3).all() else None
 
 
-def choose_start(way: Way, rng: np.random.Generator) -> int | None:
-    """A frame from which on the vehicle drives for six seconds; None where it never does."""
+def list_starts(way: Way) -> list[int]:
+    """The frames from which on the vehicle drives for six seconds."""
     fast = way.speed > 4.0
     long = round(6 * FPS)
-    able = [k for k in range(round(4 * FPS), len(fast) - long) if fast[k : k + long].all()]
+    return [k for k in range(round(4 * FPS), len(fast) - long) if fast[k : k + long].all()]
+
+
+def choose_start(way: Way, rng: np.random.Generator) -> int | None:
+    """A frame from which on the vehicle drives for six seconds; None where it never does."""
+    able = list_starts(way)
     return int(rng.choice(able)) if able else None
 
 
@@ -158,7 +181,7 @@ class Planted:
 
 def plant_moment(scenes: Scenes, kind: str, rng: np.random.Generator) -> Planted:
     """A drive with a moment of a kind; without one where the vehicle never drives for long enough."""
-    way = Way(scenes)
+    way = SeenWay(scenes)
     start = choose_start(way, rng)
     if start is None:
         return Planted(scenes)
@@ -329,7 +352,7 @@ def draw_false_thing(
     scenes: Scenes, tube: int, rng: np.random.Generator
 ) -> Iterator[tuple[int, int, list[float], float]]:
     """A thing that is none, beside or on the way: a stain, a manhole, a plant, seen for up to two seconds."""
-    way = Way(scenes)
+    way = SeenWay(scenes)
     start = int(rng.integers(0, len(way.t_s) - 12))
     gone, side = way.gone[start] + rng.uniform(10, 30), float(rng.normal(0, 4))
     for frame in range(start, start + int(rng.integers(3, 11))):
@@ -469,7 +492,7 @@ def rank_by_chance(night: Night, rng: np.random.Generator, an_hour: float = LIST
 
 def format_recall(found: Floats, plants: Sequence[Plant]) -> str:
     """The share of plants that was found, with its 95 % interval over simulated scenes."""
-    units = Units.of(np.array([plant.video.rpartition(".")[0] for plant in plants]), 1000, 0)
+    units = Units.of(np.array([plant.video.partition(".")[0] for plant in plants]), 1000, 0)
     value = float(found.mean()) if len(found) else float("nan")
     if units is None:
         return f"{value:.3f}"

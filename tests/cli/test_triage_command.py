@@ -19,6 +19,7 @@ from roadaware.io.video import VideoWriter
 from roadaware.models.detector import FrameDetections
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Scenes
+from roadaware.simulator.sound import build_voice
 from roadaware.viewer.opening import hold_findings, read_findings
 
 
@@ -279,6 +280,35 @@ def test_videos_are_watched_once_and_a_broken_one_is_named(
     done = roadaware(*words, "--overwrite", "--fps", 5)
     assert done.code == 2
     assert "with other settings" in done.err
+
+
+@pytest.mark.slow
+def test_a_siren_is_listened_for_once_and_counts_out_of_sight(
+    tmp_path: Path, roadaware: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roadaware.cli.watch.load_detector", lambda *given: Growing())
+    monkeypatch.setattr("roadaware.cli.watch.build_annotator", lambda *given, **more: None)
+    night, out = tmp_path / "night", tmp_path / "out"
+    night.mkdir()
+    siren = build_voice("siren (police)", np.random.default_rng(0)).samples(np.zeros(4 * 16_000))
+    siren = np.concatenate([np.zeros(5 * 16_000), 0.3 * siren, np.zeros(3 * 16_000)]).astype(np.float32)
+    with VideoWriter(night / "one.mp4", 160, 120, 2.5, sound_rate=16_000) as film:
+        for _ in range(30):
+            film.write(np.full((120, 160, 3), 90, np.uint8))
+        film.write_sound(np.stack([siren, siren], axis=1))
+    words = ("triage", night, "--listen", "siren", "--processes", 1, "--overwrite", "-o", out)
+    assert roadaware(*words).code == 0
+    moments = pl.read_parquet(out / "moments.parquet").filter(pl.col("alarm") > 0.4)
+    assert moments["t_s"].is_between(4.0, 9.5).all()
+    assert len(moments) >= 1
+    heard, watched = tmp_path / "out-watches" / "one" / "heard.parquet", Growing.videos
+    assert roadaware(*words).code == 0
+    assert Growing.videos == watched
+    # As a kill between watch and hearing leaves it.
+    before = heard.read_bytes()
+    heard.unlink()
+    assert roadaware(*words).code == 0
+    assert heard.read_bytes() == before
 
 
 @pytest.mark.slow

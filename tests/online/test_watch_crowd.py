@@ -20,9 +20,10 @@ from roadaware.metrics.sound import evaluate as evaluate_sound
 from roadaware.models.crowd.config import CrowdConfig, Vocabulary
 from roadaware.models.crowd.grounding import build_words
 from roadaware.models.crowd.network import IntelliCare, save_crowd
+from roadaware.models.crowd.sound import hear
 from roadaware.models.detector import FrameDetections
 from roadaware.online import crowd
-from roadaware.online.crowd import check_crowd_source, open_crowd_questions
+from roadaware.online.crowd import check_crowd_source, hear_film, open_crowd_questions
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Scenes
 
@@ -273,3 +274,25 @@ def test_what_cannot_be_asked_is_refused(
     Live.live = False
     with pytest.raises(UsageError, match="these are images"):
         check_crowd_source(Live())  # type: ignore[arg-type]
+
+
+def test_hearing_alone_scores_each_second_by_the_three_around_it(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions = open_crowd_questions(weights, sounds=("siren", "shouting"))
+    film = write_film(tmp_path / "film.mp4", sound_s=1.6)
+    found = hear_film(questions, film)
+    assert found["t_s"].to_list() == [0.0, 0.0, 1.0, 1.0]
+    assert found["name"].to_list() == ["siren", "shouting"] * 2
+    wave, rate = read_sound(film, 0.0, 2.5)
+    head: Any = questions.network.heads["sound"]
+    with torch.no_grad():
+        logits = head.classify(hear(wave, rate)[None])[0]
+    known = questions.network.vocabulary.find("sounds", ["siren", "shouting"])
+    assert found["score"].to_list()[2:] == pytest.approx(logits[known].sigmoid().tolist(), abs=1e-6)
+    # Whatever is read at once.
+    monkeypatch.setattr(crowd, "_HEARD_AT_ONCE_S", 1)
+    assert hear_film(questions, film).equals(found)
+    silent = write_film(tmp_path / "silent.mp4", rate=None)
+    assert hear_film(questions, silent).schema == found.schema
+    assert not len(hear_film(questions, silent))

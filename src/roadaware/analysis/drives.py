@@ -21,7 +21,7 @@ from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.parquet import read_parquet
 from roadaware.io.sources import to_printable
 from roadaware.models.object_labels import COCO_AGENTS
-from roadaware.online.crowd import MOMENTS
+from roadaware.online.crowd import HEARD, MOMENTS
 from roadaware.online.events import CROSSING, CROWD, EVENTS, SUMMARY
 from roadaware.online.times import TABLES
 from roadaware.scenes.advice import get_advice
@@ -465,8 +465,10 @@ def _read_watch(watch: Path | None, tables: Scenes | Predictions) -> tuple[pl.Da
             forecasts = found.select(
                 pl.col("path").alias("tube"), "frame", pl.col("crossing", "low", "high").cast(pl.Float64)
             ).unique(["tube", "frame"], keep="first", maintain_order=True)
-    if (watch / CROWD / MOMENTS).is_file():
-        found = read_parquet(watch / CROWD / MOMENTS)
+    # Of sounds that were listened for with images, too, the score says that their source is seen.
+    listened = next((path for path in (watch / HEARD, watch / CROWD / MOMENTS) if path.is_file()), None)
+    if listened is not None:
+        found = read_parquet(listened)
         video = str(tables.videos["video"][0])
         heard = found.select(
             video=pl.lit(video),

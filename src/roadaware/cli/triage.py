@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -32,8 +32,9 @@ from roadaware.io.files import write_atomically
 from roadaware.io.parallel import Ledger, Workers, map_parts
 from roadaware.io.sources import to_printable
 from roadaware.models.catalogue.entries import resolve_weights
-from roadaware.online.crowd import open_crowd_questions
+from roadaware.online.crowd import HEARD, hear_film, open_crowd_questions
 from roadaware.online.run_folder import is_watch_of
+from roadaware.reports.runs import encode_parquet
 from roadaware.reports.triage import build_triage_files, draw_moments, format_triage, list_notices
 from roadaware.reports.watch_page import is_watch, read_summary
 
@@ -58,7 +59,8 @@ _VERDICTS = (
 _DETECTOR = "The detector of the watches, as `watch --weights` takes it."
 _FPS = "Process no more frames a second of a video than this."
 _LISTEN = (
-    "A sound that the watches listen for, as `watch --listen` takes it, such as siren; again for another one."
+    "A sound that is listened for, as `watch --listen` takes it, such as siren; again for another one. It counts wherever it "
+    "comes from."
 )
 _SECOND = (
     "Runs or tables of another model on the same videos: somebody whom it does not see is a reason, too."
@@ -201,7 +203,8 @@ def watch_films(
     with folders.hold_folder(folder):
         write_atomically(folder / RECORD, folders.encode_json(record).encode())
         listed = tuple(films.items())
-        open_ = [k for k, (name, film) in enumerate(listed) if not is_watched(folder / name, film)]
+        files = (HEARD,) if settings["listen"] else ()
+        open_ = [k for k, (name, film) in enumerate(listed) if not is_watched(folder / name, film, files)]
         work = partial(_watch_film, folder, dict(settings), not workers.is_inline(len(open_)))
         lost: dict[str, str] = {}
         faults: list[str] = []
@@ -215,12 +218,12 @@ def watch_films(
                         lost[name] = each.failure
                     if each.unforeseen:
                         faults.append(str(film))
-                    poor = each.failure is None and not is_watched(folder / name, film)
+                    poor = each.failure is None and not is_watched(folder / name, film, files)
                     ledger.note(name, _read_fault(folder, name) if poor else each.failure)
                     progress(number, len(listed))
     failed = {}
     for name, film in films.items():
-        if not is_watched(folder / name, film):
+        if not is_watched(folder / name, film, files):
             failed[str(film)] = lost.get(name) or _read_fault(folder, name)
     return failed, faults
 
@@ -234,14 +237,17 @@ def _read_fault(folder: Path, name: str) -> str:
     return fault.read_text(encoding="utf-8") if fault.is_file() else "its watch did not end"
 
 
-def is_watched(folder: Path, film: Path) -> bool:
+def is_watched(folder: Path, film: Path, files: Sequence[str] = ()) -> bool:
     """Whether a folder holds the watch of a film that went on to its end.
 
     Args:
         folder: of the watch.
         film: its file.
+        files: that are to be there besides those of every watch.
     """
-    if not (is_watch(folder) and is_watch_of(folder, film)):
+    if not (
+        is_watch(folder) and is_watch_of(folder, film) and all((folder / each).is_file() for each in files)
+    ):
         return False
     with contextlib.suppress(RoadawareError, KeyError, TypeError):
         return bool(read_summary(folder)["ended"]["reason"] == "end")
@@ -258,13 +264,15 @@ def _watch_film(folder: Path, settings: Mapping[str, Any], quiet: bool, named: t
         "weights": tuple(Path(path) for path in settings["detector"]),
         "fps": settings["fps"],
     }
-    how |= {"listen": tuple(settings["listen"])} if settings["listen"] else {}
     # One that was broken off, or is of another film of that name, gives way.
     stale = (folder / name / "summary.json").is_file()
     try:
         # Of a GIF, which nothing else here opens, the video of the watch is what the page shows.
         still = film.suffix.lower() != ".gif"
         watch(str(film), out=folder / name, name=name, no_video=still, threads=1, overwrite=stale, **how)
+        if settings["listen"]:
+            heard = hear_film(open_crowd_questions(None, sounds=settings["listen"]), film)
+            write_atomically(folder / name / HEARD, encode_parquet(heard))
         fault.unlink(missing_ok=True)
     except DiskError:
         raise

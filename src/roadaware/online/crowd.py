@@ -6,6 +6,7 @@ tasks are asked about it. Torch is imported when a network is opened, not before
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 
 MOMENTS = "moments.parquet"
 """Beside the saved sets of a watch: the moments at which sounds were asked for."""
+HEARD = "heard.parquet"
+"""In the folder of a watch: how surely sounds are heard, wherever they come from."""
 BUNDLED = WEIGHTS / CROWDS
 """The network of crowds that comes with roadaware, where one does."""
 _PART_SLOTS = 400
@@ -238,6 +241,51 @@ def _read_clips(facts: dict[str, Any]) -> ClipConfig:
 CELLS = 0.02
 """The least score of a sentence that is looked for in cells: four times that of a network without any idea, in a clip with
 few frames."""
+
+
+# Hearing alone, without a look.
+
+_HEARD_AT_ONCE_S = 60
+
+
+def hear_film(questions: CrowdQuestions, film: Path) -> pl.DataFrame:
+    """`t_s`, `name` and `score`: how surely each sound is heard in the 3 s around a moment, wherever it comes from.
+
+    It takes no image, and some hundredths of what `watch_crowd` takes. Without a sound track there are no rows; of a damaged
+    one there are those up to there.
+
+    Args:
+        questions: whose sounds are listened for, every `rule.every_s`.
+        film: with sound.
+
+    Raises:
+        UsageError: if the network is of the published form, which knows no classes of sounds.
+    """
+    import torch
+
+    from roadaware.models.crowd.sound import SECONDS, hear
+
+    head: Any = questions.network.heads["sound"]
+    columns = questions.network.vocabulary.find("sounds", questions.sounds)
+    step, half = questions.rule.every_s, SECONDS / 2
+    rows: list[tuple[float, str, float]] = []
+    number = 0
+    with torch.no_grad(), contextlib.suppress(InputError):
+        while True:
+            first_s = max(0.0, number * step - half)
+            wave, rate = read_sound(film, first_s, number * step + _HEARD_AT_ONCE_S + half)
+            end_s, until_s = first_s + len(wave) / rate, number * step + _HEARD_AT_ONCE_S
+            if number * step >= end_s:
+                break
+            while number * step < min(until_s, end_s):
+                low, high = (round((number * step + side - first_s) * rate) for side in (-half, half))
+                scores = head.classify(hear(wave[max(0, low) : high], rate)[None])[0].sigmoid()
+                rows += [
+                    (number * step, name, float(scores[column]))
+                    for name, column in zip(questions.sounds, columns, strict=True)
+                ]
+                number += 1
+    return pl.DataFrame(rows, {"t_s": pl.Float64, "name": pl.String, "score": pl.Float64}, orient="row")
 
 
 # The second look.
