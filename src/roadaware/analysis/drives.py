@@ -21,6 +21,7 @@ from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.parquet import read_parquet
 from roadaware.io.sources import to_printable
 from roadaware.models.object_labels import COCO_AGENTS
+from roadaware.online.camera_motion import STANDING
 from roadaware.online.crowd import HEARD, MOMENTS
 from roadaware.online.events import CROSSING, CROWD, EVENTS, SUMMARY
 from roadaware.online.times import TABLES
@@ -198,9 +199,10 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
     standing = _find_standing(tables)
     try:
         forecasts, heard = _read_watch(watch, tables)
+        seen = _read_standing(watch)
     except (pl.exceptions.PolarsError, ValueError, IndexError) as error:
         raise DamagedError(
-            f"forecasts or sounds lack a column, or hold another kind of value: {str(error).splitlines()[0]}",
+            f"forecasts, sounds or standing lack a column, or hold another kind of value: {str(error).splitlines()[0]}",
             where=str(watch),
             hint="watch the video again",
         ) from error
@@ -226,6 +228,11 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
             place = np.searchsorted(number, here["frame"].to_numpy())
             kept = place < len(number)
             stands[place[kept]] = here["standing"].to_numpy()[kept]
+        if seen is not None and len(seen):
+            # What the images show is surer than what a detector says; where they show nothing, its word holds.
+            last = np.searchsorted(seen["t_s"].to_numpy(), t_s + 1e-6, side="right") - 1
+            shown = np.where(last >= 0, seen["standing"].to_numpy().astype(np.float64)[last], np.nan)
+            stands = np.where(np.isnan(shown), stands, shown)
         mine = mine.filter(pl.col("frame").is_in(pl.Series(number).implode()))
         camera = _find_camera(tables, row)
         width, height = _find_size(row, mine)
@@ -478,6 +485,13 @@ def _read_watch(watch: Path | None, tables: Scenes | Predictions) -> tuple[pl.Da
             score=pl.col("score").cast(pl.Float64).fill_null(0.0).clip(0.0, 1.0),
         )
     return forecasts, heard
+
+
+def _read_standing(watch: Path | None) -> pl.DataFrame | None:
+    """`t_s` and `standing` by the images of a watched film; None where nobody measured it."""
+    if watch is None or not (watch / STANDING).is_file():
+        return None
+    return read_parquet(watch / STANDING).select(pl.col("t_s", "standing").cast(pl.Float64)).sort("t_s")
 
 
 def _find_camera(tables: Scenes | Predictions, row: dict[str, Any]) -> dict[str, float]:

@@ -119,7 +119,7 @@ class Drive:
         frame: (F,) numbers of the frames, ascending.
         t_s: (F,) their times.
         speed_mps: (F,) of the own vehicle; NaN where nobody says it.
-        standing: (F,) probability that it stands, by what a detector says of it; NaN where nobody does.
+        standing: (F,) probability that it stands, by the images or what a detector says of it; NaN where nobody does.
         boxes: `frame`, `tube` (-1 without one), `x1`, `y1`, `x2`, `y2`, `score`, `agent` (a label, or empty).
         labels: (boxes, labels) scores of `names`, in the order of the boxes.
         names: (kind, label) of each column of `labels`.

@@ -32,6 +32,7 @@ from roadaware.io.files import write_atomically
 from roadaware.io.parallel import Ledger, Workers, map_parts
 from roadaware.io.sources import to_printable
 from roadaware.models.catalogue.entries import resolve_weights
+from roadaware.online.camera_motion import NOT_MEASURED, STANDING, measure_standing
 from roadaware.online.crowd import HEARD, hear_film, open_crowd_questions
 from roadaware.online.run_folder import is_watch_of
 from roadaware.reports.runs import encode_parquet
@@ -203,7 +204,7 @@ def watch_films(
     with folders.hold_folder(folder):
         write_atomically(folder / RECORD, folders.encode_json(record).encode())
         listed = tuple(films.items())
-        files = (HEARD,) if settings["listen"] else ()
+        files = (STANDING, HEARD) if settings["listen"] else (STANDING,)
         open_ = [k for k, (name, film) in enumerate(listed) if not is_watched(folder / name, film, files)]
         work = partial(_watch_film, folder, dict(settings), not workers.is_inline(len(open_)))
         lost: dict[str, str] = {}
@@ -269,7 +270,10 @@ def _watch_film(folder: Path, settings: Mapping[str, Any], quiet: bool, named: t
     try:
         # Of a GIF, which nothing else here opens, the video of the watch is what the page shows.
         still = film.suffix.lower() != ".gif"
-        watch(str(film), out=folder / name, name=name, no_video=still, threads=1, overwrite=stale, **how)
+        if not is_watched(folder / name, film):
+            watch(str(film), out=folder / name, name=name, no_video=still, threads=1, overwrite=stale, **how)
+        standing = encode_parquet(measure_standing(film) if still else NOT_MEASURED)
+        write_atomically(folder / name / STANDING, standing)
         if settings["listen"]:
             heard = hear_film(open_crowd_questions(None, sounds=settings["listen"]), film)
             write_atomically(folder / name / HEARD, encode_parquet(heard))

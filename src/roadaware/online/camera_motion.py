@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from PIL import Image
 
 from roadaware.arrays import Bools, Floats, Floats32, Pixels
+from roadaware.io.video import MediaError, VideoReader
 
 _SIDE_PX = 192
 """The longer side of the small grey images that are compared."""
@@ -248,6 +252,66 @@ def _means(image: Floats32, rows: int, columns: int) -> Floats32:
     """(rows columns,) mean of each tile."""
     cut = image[: rows * _TILE_PX, : columns * _TILE_PX].reshape(rows, _TILE_PX, columns, _TILE_PX)
     return np.asarray(cut.mean(axis=(1, 3)).reshape(-1))
+
+
+# Standing: whether the vehicle that films stands.
+
+STANDING = "standing.parquet"
+"""In the folder of a watch: how surely the own vehicle stands, by the images."""
+NOT_MEASURED = pl.DataFrame(schema={"t_s": pl.Float64, "standing": pl.Float64})
+"""What `measure_standing` tells of no film."""
+_APART_S = 0.2
+"""Between images that are compared: at a walking pace what is near has moved by a pixel of the small image."""
+_STANDS, _MOVES = 0.3, 0.45
+"""Change of the median tile over its gradient: at most while the vehicle stands, at least while it moves. On ten simulated
+films a quarter of it is noise; 95 % of the images are below 0.35 while it stands, above 0.42 from 1.5 m/s on."""
+_LEAST_GRADIENT = 2.0
+_SMOOTHED = 3
+
+
+def measure_standing(film: Path) -> pl.DataFrame:
+    """`t_s` and `standing`, every 0.2 s: how surely the vehicle that films stands, from the images alone; from 0 to 1.
+
+    Of a vehicle that moves all of the image changes, of one that stands only what moves in it. The image is cut into tiles,
+    and the change of each since 0.2 s before is taken over its gradient; the median over tiles tells, and of three such times
+    the median. What the images cannot tell (fog, night without texture) is null. A damaged film is told of up to there.
+
+    Args:
+        film: a video that a camera fixed to a vehicle took.
+
+    Raises:
+        InputError: if it cannot be opened.
+    """
+    times, changes = list[float](), list[float]()
+    before: Floats32 | None = None
+    with VideoReader(film) as video, contextlib.suppress(MediaError):
+        for number in range(len(video)):
+            t_s = video.t_s(number)
+            if times and t_s - times[-1] < _APART_S - 1e-3:
+                continue
+            now, _ = _small(video.frame(number))
+            changes.append(math.nan if before is None else _compare_tiles(before, now))
+            times.append(t_s)
+            before = now
+    change = pl.Series(changes, dtype=pl.Float64).fill_nan(None)
+    standing = ((_MOVES - change.rolling_median(_SMOOTHED, min_samples=1)) / (_MOVES - _STANDS)).clip(
+        0.0, 1.0
+    )
+    told = pl.DataFrame({"t_s": times, "standing": standing}, NOT_MEASURED.schema)
+    return told.with_columns(standing=pl.when(change.is_not_null()).then("standing"))
+
+
+def _compare_tiles(before: Floats32, now: Floats32) -> float:
+    """Median over textured tiles of the mean change over the mean gradient; NaN where few have texture."""
+    rows, columns = now.shape[0] // _TILE_PX, now.shape[1] // _TILE_PX
+    slope = np.zeros_like(now)
+    slope[:, 1:] += np.abs(np.diff(now, axis=1))
+    slope[1:] += np.abs(np.diff(now, axis=0))
+    gradient, change = _means(slope, rows, columns), _means(np.abs(now - before), rows, columns)
+    textured = gradient > _LEAST_GRADIENT
+    if textured.sum() < _LEAST_TILES:
+        return math.nan
+    return float(np.median(change[textured] / gradient[textured]))
 
 
 # Steadiness: whether a camera is as steady as those of the predictors' training data.
