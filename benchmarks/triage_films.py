@@ -323,6 +323,15 @@ def read_plants(folder: Path, name: str) -> Iterator[Plant]:
             yield Plant(**held)
 
 
+def cut_seconds(sounds: pl.DataFrame) -> pl.DataFrame:
+    """Each sound as one for each second that it lasts."""
+    lasts = (pl.col("end_s") - pl.col("t_s")).ceil().clip(1, None).cast(pl.Int64)
+    cut = sounds.with_columns(second=pl.int_ranges(0, lasts)).explode("second")
+    return cut.with_columns(
+        pl.col("t_s") + pl.col("second"), end_s=pl.col("t_s") + pl.col("second") + 1.0
+    ).drop("second")
+
+
 def examine_watches(folder: Path, name: str) -> Night:
     """What triage finds in the watches of a set, and what there was."""
     failed: dict[str, str] = {}
@@ -331,7 +340,8 @@ def examine_watches(folder: Path, name: str) -> Night:
     if examined is None or failed:
         raise SystemExit(f"not watched: {failed}")
     truth = [
-        find_peaks(drive)
+        # A sound has its peak at its start; here a siren is true for as long as it lasts.
+        find_peaks(replace(drive, sounds=cut_seconds(drive.sounds)))
         for film in films
         for drive in build_drives(open_scenes(folder / f"{name}-truth" / film.stem / TABLES))
     ]

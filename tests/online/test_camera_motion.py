@@ -10,12 +10,21 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from online_stubs import FakeClock, Scripted, StillCamera, answer
+from PIL import Image
 from scipy.ndimage import gaussian_filter, zoom
 from small_predictors import predictor
 
 import roadaware
+from roadaware.errors import InputError
+from roadaware.io.video import VideoWriter
 from roadaware.models.detector import FrameDetections
-from roadaware.online.camera_motion import CameraMotion, MotionEstimator, PixelMotion, Steadiness
+from roadaware.online.camera_motion import (
+    CameraMotion,
+    MotionEstimator,
+    PixelMotion,
+    Steadiness,
+    measure_standing,
+)
 from roadaware.online.config import WatchConfig
 from roadaware.online.crossing import CrossingAnnotator
 from roadaware.online.crossing_forecaster import Foresight, open_foresight
@@ -212,3 +221,49 @@ def test_only_those_who_are_pedestrians_with_the_stated_probability_are_asked_ab
         assert annotator.summary()["pedestrians"] == int(asked)
     lenient = replace(OutlookRule(), probability=0.5)
     assert _told(boxes, lambda n: shot(2000), rule=lenient, scores=(0.5, 0.45))[0][-1] is not None
+
+
+def write_street(path: Path, fps: float, moves: Callable[[float], bool]) -> Path:
+    """4 s of a street that goes by sideways where the vehicle moves, with noise, and something that moves all the time."""
+    rng = np.random.default_rng(0)
+    wide = np.repeat(np.repeat(rng.integers(40, 220, (15, 120, 3)), 8, axis=0), 8, axis=1).astype(np.float64)
+    with VideoWriter(path, 160, 120, fps) as film:
+        place = 0.0
+        for number in range(round(4 * fps)):
+            place += (40.0 / fps) * moves(number / fps)
+            image = wide[:, round(place) : round(place) + 160] + rng.normal(0, 3, (120, 160, 3))
+            x = 10 + 2 * number % 100
+            image[40:70, x : x + 30] = 255
+            film.write(image.clip(0, 255).astype(np.uint8))
+    return path
+
+
+@pytest.mark.parametrize("fps", [5.0, 10.0, 25.0])
+def test_whether_the_vehicle_stands_is_seen_in_the_images(tmp_path: Path, fps: float) -> None:
+    found = measure_standing(write_street(tmp_path / "street.mp4", fps, lambda t_s: t_s > 2))
+    t_s, standing = found["t_s"].to_numpy(), found["standing"].to_numpy().astype(np.float64)
+    assert np.allclose(np.diff(t_s), 0.2, atol=0.05)
+    assert np.isnan(standing[0])
+    # A median of three comes a step later.
+    assert (standing[(t_s > 0.1) & (t_s < 2)] > 0.9).all()
+    assert (standing[t_s > 2.5] < 0.1).all()
+
+
+def test_images_without_texture_do_not_tell_whether_the_vehicle_stands(tmp_path: Path) -> None:
+    with VideoWriter(tmp_path / "fog.mp4", 160, 120, 10.0) as film:
+        for _ in range(20):
+            film.write(np.full((120, 160, 3), 90, np.uint8))
+    found = measure_standing(tmp_path / "fog.mp4")
+    assert len(found) == 10
+    assert found["standing"].null_count() == 10
+
+
+@pytest.mark.parametrize("name", ["cut.mp4", "moving.gif"])
+def test_of_a_film_that_is_not_read_nothing_is_told(tmp_path: Path, name: str) -> None:
+    whole = write_street(tmp_path / "street.mp4", 5.0, lambda t_s: True).read_bytes()
+    (tmp_path / "cut.mp4").write_bytes(whole[: len(whole) // 3])
+    frames = [Image.new("RGB", (160, 120), (value, 0, 0)) for value in (0, 90, 200)]
+    frames[0].save(tmp_path / "moving.gif", save_all=True, append_images=frames[1:])
+    assert measure_standing(tmp_path / name).is_empty()
+    with pytest.raises(InputError):
+        measure_standing(tmp_path / "nowhere.mp4")

@@ -258,8 +258,6 @@ def _means(image: Floats32, rows: int, columns: int) -> Floats32:
 
 STANDING = "standing.parquet"
 """In the folder of a watch: how surely the own vehicle stands, by the images."""
-NOT_MEASURED = pl.DataFrame(schema={"t_s": pl.Float64, "standing": pl.Float64})
-"""What `measure_standing` tells of no film."""
 _APART_S = 0.2
 """Between images that are compared: at a walking pace what is near has moved by a pixel of the small image."""
 _STANDS, _MOVES = 0.3, 0.45
@@ -274,17 +272,18 @@ def measure_standing(film: Path) -> pl.DataFrame:
 
     Of a vehicle that moves all of the image changes, of one that stands only what moves in it. The image is cut into tiles,
     and the change of each since 0.2 s before is taken over its gradient; the median over tiles tells, and of three such times
-    the median. What the images cannot tell (fog, night without texture) is null. A damaged film is told of up to there.
+    the median. What the images cannot tell (fog, night without texture) is null. A damaged film is told of up to there; of a GIF
+    or a film that is cut off nothing is.
 
     Args:
         film: a video that a camera fixed to a vehicle took.
 
     Raises:
-        InputError: if it cannot be opened.
+        InputError: if there is no such file.
     """
     times, changes = list[float](), list[float]()
     before: Floats32 | None = None
-    with VideoReader(film) as video, contextlib.suppress(MediaError):
+    with contextlib.suppress(MediaError), VideoReader(film) as video:
         for number in range(len(video)):
             t_s = video.t_s(number)
             if times and t_s - times[-1] < _APART_S - 1e-3:
@@ -297,7 +296,7 @@ def measure_standing(film: Path) -> pl.DataFrame:
     standing = ((_MOVES - change.rolling_median(_SMOOTHED, min_samples=1)) / (_MOVES - _STANDS)).clip(
         0.0, 1.0
     )
-    told = pl.DataFrame({"t_s": times, "standing": standing}, NOT_MEASURED.schema)
+    told = pl.DataFrame({"t_s": times, "standing": standing}, {"t_s": pl.Float64, "standing": pl.Float64})
     return told.with_columns(standing=pl.when(change.is_not_null()).then("standing"))
 
 
