@@ -272,8 +272,8 @@ def measure_standing(film: Path) -> pl.DataFrame:
 
     Of a vehicle that moves all of the image changes, of one that stands only what moves in it. The image is cut into tiles,
     and the change of each since 0.2 s before is taken over its gradient; the median over tiles tells, and of three such times
-    the median. What the images cannot tell (fog, night without texture) is null. A damaged film is told of up to there; of a GIF
-    or a film that is cut off nothing is.
+    the median. What the images cannot tell (fog, night without texture) is null. A damaged film is told of up to there, a GIF
+    or a film that is cut off not at all.
 
     Args:
         film: a video that a camera fixed to a vehicle took.
