@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
+import av
 import numpy as np
 import numpy.typing as npt
 import pytest
 from online_stubs import FakeClock, Scripted, StillCamera, answer
-from PIL import Image
 from scipy.ndimage import gaussian_filter, zoom
 from small_predictors import predictor
 
@@ -258,12 +259,35 @@ def test_images_without_texture_do_not_tell_whether_the_vehicle_stands(tmp_path:
     assert found["standing"].null_count() == 10
 
 
-@pytest.mark.parametrize("name", ["cut.mp4", "moving.gif"])
-def test_of_a_film_that_is_not_read_nothing_is_told(tmp_path: Path, name: str) -> None:
-    whole = write_street(tmp_path / "street.mp4", 5.0, lambda t_s: True).read_bytes()
-    (tmp_path / "cut.mp4").write_bytes(whole[: len(whole) // 3])
-    frames = [Image.new("RGB", (160, 120), (value, 0, 0)) for value in (0, 90, 200)]
-    frames[0].save(tmp_path / "moving.gif", save_all=True, append_images=frames[1:])
-    assert measure_standing(tmp_path / name).is_empty()
-    with pytest.raises(InputError):
-        measure_standing(tmp_path / "nowhere.mp4")
+def write_late(path: Path, begins_s: float, fps: int = 5) -> Path:
+    """The street that stands, whose first frame is shown so late by the clock of the file."""
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream("mpeg4", rate=fps)
+        stream.width, stream.height, stream.pix_fmt = 160, 120, "yuv420p"
+        street = np.repeat(np.repeat(np.random.default_rng(0).integers(0, 255, (15, 20, 3)), 8, 0), 8, 1)
+        for number in range(3 * fps):
+            frame = av.VideoFrame.from_ndarray(street.astype(np.uint8))
+            frame.pts, frame.time_base = round(begins_s * fps) + number, Fraction(1, fps)
+            file.mux(stream.encode(frame))
+        file.mux(stream.encode(None))
+    return path
+
+
+@pytest.mark.parametrize(("name", "begins_s"), [("late.mkv", 10.0), ("plain.avi", 0.0), ("late.ts", 4.0)])
+def test_times_of_standing_are_those_of_a_watch_whatever_the_file(
+    tmp_path: Path, name: str, begins_s: float
+) -> None:
+    found = measure_standing(write_late(tmp_path / name, begins_s))
+    assert np.allclose(found["t_s"].to_numpy(), np.arange(15) * 0.2, atol=0.02)
+    assert found["standing"][1:].to_list() == [1.0] * 14
+
+
+def test_images_that_are_far_apart_do_not_tell_whether_the_vehicle_stands(tmp_path: Path) -> None:
+    assert measure_standing(write_late(tmp_path / "slow.mkv", 0.0, fps=2))["standing"].null_count() == 6
+
+
+def test_a_film_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    (tmp_path / "none.mp4").write_bytes(b"no film")
+    for name in ("none.mp4", "nowhere.mp4"):
+        with pytest.raises(InputError, match=name):
+            measure_standing(tmp_path / name)

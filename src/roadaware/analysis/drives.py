@@ -21,9 +21,8 @@ from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.parquet import read_parquet
 from roadaware.io.sources import to_printable
 from roadaware.models.object_labels import COCO_AGENTS
-from roadaware.online.camera_motion import STANDING
-from roadaware.online.crowd import HEARD, MOMENTS
-from roadaware.online.events import CROSSING, CROWD, EVENTS, SUMMARY
+from roadaware.online.crowd import MOMENTS
+from roadaware.online.events import CROSSING, CROWD, EVENTS, HEARD, STANDING, SUMMARY
 from roadaware.online.times import TABLES
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout

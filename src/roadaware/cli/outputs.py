@@ -176,6 +176,8 @@ WATCH = Output(
             "timing.json",
             "summary.json",
             "report.html",
+            "heard.parquet",
+            "standing.parquet",
         ),
         whole="summary.json",  # which is written when all else is there
     ),

@@ -32,8 +32,9 @@ from roadaware.io.files import write_atomically
 from roadaware.io.parallel import Ledger, Workers, map_parts
 from roadaware.io.sources import to_printable
 from roadaware.models.catalogue.entries import resolve_weights
-from roadaware.online.camera_motion import STANDING, measure_standing
-from roadaware.online.crowd import HEARD, hear_film, open_crowd_questions
+from roadaware.online.camera_motion import measure_standing
+from roadaware.online.crowd import hear_film, open_crowd_questions
+from roadaware.online.events import HEARD, STANDING
 from roadaware.online.run_folder import is_watch_of
 from roadaware.reports.runs import encode_parquet
 from roadaware.reports.triage import build_triage_files, draw_moments, format_triage, list_notices
@@ -271,9 +272,6 @@ def _watch_film(folder: Path, settings: Mapping[str, Any], quiet: bool, named: t
         # Of a GIF, which nothing else here opens, the video of the watch is what the page shows.
         still = film.suffix.lower() != ".gif"
         if not is_watched(folder / name, film):
-            # Of the watch before; a folder that holds what is none of a watch is not replaced.
-            for each in (STANDING, HEARD):
-                (folder / name / each).unlink(missing_ok=True)
             watch(str(film), out=folder / name, name=name, no_video=still, threads=1, overwrite=stale, **how)
         write_atomically(folder / name / STANDING, encode_parquet(measure_standing(film)))
         if settings["listen"]:

@@ -79,8 +79,8 @@ def postpone_interrupts() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if came:
-            signal.raise_signal(came[0])
+        for number in came:
+            signal.raise_signal(number)
 
 
 def stop_children() -> None:

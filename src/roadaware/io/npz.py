@@ -45,13 +45,16 @@ def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]], facts: Mappi
     write_atomically(path, encode(arrays, facts))
 
 
-def open_arrays(path: Path, what: str = "a fitted model", hint: str = _REFIT) -> Held:
+def open_arrays(
+    path: Path, what: str = "a fitted model", hint: str = _REFIT, most: int = _LIMIT_BYTES
+) -> Held:
     """The arrays and facts that `save_arrays` wrote.
 
     Args:
         path: the file.
         what: it should be, for errors.
         hint: what to do where it is not.
+        most: bytes of the file, and of what it unpacks to.
 
     Raises:
         InputError: if there is no such file.
@@ -59,7 +62,7 @@ def open_arrays(path: Path, what: str = "a fitted model", hint: str = _REFIT) ->
     """
     if not path.exists() or path.is_dir():
         raise InputError(f"expected a file of {what} and found none", where=str(path))
-    return decode(read_file(path, most=_LIMIT_BYTES), str(path), what, hint)
+    return decode(read_file(path, most=most), str(path), what, hint, most)
 
 
 def encode(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> bytes:
@@ -75,7 +78,9 @@ def encode(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> 
     return whole.getvalue()
 
 
-def decode(data: bytes, where: str, what: str = "a fitted model", hint: str = _REFIT) -> Held:
+def decode(
+    data: bytes, where: str, what: str = "a fitted model", hint: str = _REFIT, most: int = _LIMIT_BYTES
+) -> Held:
     """The arrays and facts that `encode` was given.
 
     Args:
@@ -83,6 +88,7 @@ def decode(data: bytes, where: str, what: str = "a fitted model", hint: str = _R
         where: its name, for errors.
         what: it should be.
         hint: what to do where it is not.
+        most: bytes that it may unpack to.
 
     Raises:
         DamagedError: if it is not whole, holds objects, or says it is larger than a file of ours can be.
@@ -91,7 +97,7 @@ def decode(data: bytes, where: str, what: str = "a fitted model", hint: str = _R
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             # Checked before anything is unpacked.
             total = sum(info.file_size for info in archive.infolist())
-            if total > _LIMIT_BYTES or len(archive.infolist()) > _MOST_MEMBERS:
+            if total > most or len(archive.infolist()) > _MOST_MEMBERS:
                 raise DamagedError(f"unpacks to {total:,} bytes, more than {what} can be", where=where)
             check_archive_members(archive.infolist(), where)
             members = {info.filename: archive.read(info) for info in archive.infolist()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +20,14 @@ from roadaware.arrays import Floats32, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.sources import to_printable
-from roadaware.io.video import NoSoundError, VideoReader, read_sound
+from roadaware.io.video import MediaError, NoSoundError, VideoReader, iterate_sound, read_sound
 from roadaware.models.crowd.config import Task
 from roadaware.online.events import CROWD, EVENTS, read_events
+from roadaware.online.frames import SystemClock
 from roadaware.online.setup import CROWDS, WEIGHTS
 from roadaware.online.tables import build_stream_row
 from roadaware.online.times import TABLES
+from roadaware.online.video_files import VideoFile
 from roadaware.scenes.schema import CORNERS, PEOPLE
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Meta, Predictions, Scenes
@@ -50,8 +52,6 @@ if TYPE_CHECKING:
 
 MOMENTS = "moments.parquet"
 """Beside the saved sets of a watch: the moments at which sounds were asked for."""
-HEARD = "heard.parquet"
-"""In the folder of a watch: how surely sounds are heard, wherever they come from."""
 BUNDLED = WEIGHTS / CROWDS
 """The network of crowds that comes with roadaware, where one does."""
 _PART_SLOTS = 400
@@ -245,21 +245,22 @@ few frames."""
 
 # Hearing alone, without a look.
 
-_HEARD_AT_ONCE_S = 60
+_HEARD_RATE, _MOST_SOUND_S = 16_000, 7 * 24 * 3600.0
 
 
 def hear_film(questions: CrowdQuestions, film: Path) -> pl.DataFrame:
     """`t_s`, `name` and `score`: how surely each sound is heard in the 3 s around a moment, wherever it comes from.
 
-    It takes no image, and some hundredths of what `watch_crowd` takes. Without a sound track there are no rows; of a damaged
-    one there are those up to there.
+    It takes no image, and some hundredths of what `watch_crowd` takes. There are rows from the beginning of the sound track
+    to its end; none without a sound track, and of a damaged one those up to there.
 
     Args:
         questions: whose sounds are listened for, every `rule.every_s`.
-        film: with sound.
+        film: a video. Times are seconds after its first image.
 
     Raises:
         UsageError: if the network is of the published form, which knows no classes of sounds.
+        InputError: if it cannot be opened.
     """
     import torch
 
@@ -267,25 +268,60 @@ def hear_film(questions: CrowdQuestions, film: Path) -> pl.DataFrame:
 
     head: Any = questions.network.heads["sound"]
     columns = questions.network.vocabulary.find("sounds", questions.sounds)
-    step, half = questions.rule.every_s, SECONDS / 2
+    step_s, half_s = questions.rule.every_s, SECONDS / 2
+    with contextlib.closing(VideoFile(film, SystemClock())) as video:
+        start_s = video.start_s
     rows: list[tuple[float, str, float]] = []
-    number = 0
-    with torch.no_grad(), contextlib.suppress(InputError):
-        while True:
-            first_s = max(0.0, number * step - half)
-            wave, rate = read_sound(film, first_s, number * step + _HEARD_AT_ONCE_S + half)
-            end_s, until_s = first_s + len(wave) / rate, number * step + _HEARD_AT_ONCE_S
-            if number * step >= end_s:
-                break
-            while number * step < min(until_s, end_s):
-                low, high = (round((number * step + side - first_s) * rate) for side in (-half, half))
-                scores = head.classify(hear(wave[max(0, low) : high], rate)[None])[0].sigmoid()
-                rows += [
-                    (number * step, name, float(scores[column]))
-                    for name, column in zip(questions.sounds, columns, strict=True)
-                ]
+    number, pieces = 0, _iterate_pieces(film)
+    with torch.no_grad(), contextlib.suppress(MediaError):
+        for first, held, whole in pieces:
+            # Of a piece that goes on, moments whose 3 s reach beyond it come with the next one.
+            until = first + len(held) - (0 if whole else round(half_s * _HEARD_RATE))
+            while (middle := round((start_s + number * step_s) * _HEARD_RATE)) < until:
+                around = round(half_s * _HEARD_RATE)
+                wave = held[max(0, middle - around - first) : max(0, middle + around - first)]
+                if len(wave):
+                    scores = head.classify(hear(wave, _HEARD_RATE)[None])[0].sigmoid()
+                    named = zip(questions.sounds, columns, strict=True)
+                    rows.extend((number * step_s, name, float(scores[column])) for name, column in named)
                 number += 1
     return pl.DataFrame(rows, {"t_s": pl.Float64, "name": pl.String, "score": pl.Float64}, orient="row")
+
+
+def _iterate_pieces(film: Path) -> Iterator[tuple[int, Floats32, bool]]:
+    """Pieces of the sound track that overlap by 3 s: place of the first sample, (n, 2) samples, and whether none follows.
+
+    A gap in the track ends a piece, and what goes back in time is left out.
+    """
+    kept = 3 * _HEARD_RATE
+    first, held, fresh = 0, np.zeros((0, 2), np.float32), list[Floats32]()
+    fault: MediaError | None = None
+    blocks = iterate_sound(film, _HEARD_RATE, _MOST_SOUND_S)
+    while True:
+        try:
+            at, block = next(blocks)
+        except StopIteration:
+            break
+        except MediaError as error:
+            fault = error
+            break
+        end = first + len(held) + sum(map(len, fresh))
+        if at > end + _HEARD_RATE // 10 and end > first:
+            yield first, np.concatenate([held, *fresh]), True
+            first, held, fresh = at, held[:0], []
+        elif end == first:
+            first = end = at
+        if at < end - _HEARD_RATE // 10:
+            continue
+        fresh.append(block)
+        if sum(map(len, fresh)) >= 10 * _HEARD_RATE:
+            held, fresh = np.concatenate([held, *fresh]), []
+            yield first, held, False
+            first, held = first + max(0, len(held) - kept), held[-kept:]
+    if fresh or len(held):
+        yield first, np.concatenate([held, *fresh]), True
+    if fault is not None:
+        raise fault
 
 
 # The second look.

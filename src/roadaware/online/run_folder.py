@@ -27,8 +27,8 @@ from roadaware.online.events import CROSSING as CROSSING
 from roadaware.online.events import CROWD as CROWD
 from roadaware.online.events import EVENTS as EVENTS
 from roadaware.online.events import FILM as FILM
+from roadaware.online.events import HEARD, STANDING, Event, EventWriter
 from roadaware.online.events import SUMMARY as SUMMARY
-from roadaware.online.events import Event, EventWriter
 from roadaware.online.film import Film
 from roadaware.online.forecast_event import Outlook, OutlookRule
 from roadaware.online.frames import OUTCOMES, Clock, Source
@@ -49,7 +49,22 @@ if TYPE_CHECKING:
 PARTS, CROSSING_PARTS, PAGE = "predictions.parts", "crossing.parts", "report.html"
 RECORD = "watch.json"
 """What is watched, how and by whom: written first, so that a watch that was killed is known."""
-_OURS = (RECORD, EVENTS, TABLES, PARTS, TIMES, CROSSING, CROSSING_PARTS, FILM, CROWD, FIGURES, SUMMARY, PAGE)
+_OURS = (
+    RECORD,
+    EVENTS,
+    TABLES,
+    PARTS,
+    TIMES,
+    CROSSING,
+    CROSSING_PARTS,
+    FILM,
+    CROWD,
+    FIGURES,
+    SUMMARY,
+    PAGE,
+    HEARD,
+    STANDING,
+)
 Drawing = Callable[[Seen], Pixels]
 Models = Sequence[Mapping[str, str]]
 

@@ -40,7 +40,7 @@ from roadaware.protocols.event_domains import (
 from roadaware.statistics.adaptation import average_accuracy, backward_transfer, forgetting, forward_transfer
 from roadaware.statistics.intervals import Units
 from roadaware.training.events.detector_heads import collect_truth, match_labels
-from roadaware.training.events.online import ContinualLearner, FitConfig, LearnerConfig, fit_tubes
+from roadaware.training.events.online import MOST_STATE, ContinualLearner, FitConfig, LearnerConfig, fit_tubes
 from roadaware.training.events.rows import (
     AV_LABELS,
     DetectorErrors,
@@ -465,7 +465,7 @@ def _run_learner(
 
 
 def _load_run(path: Path, reading: Reading, shape: tuple[int, int]) -> tuple[ContinualLearner, Floats]:
-    held, _ = open_arrays(path, "the state of a learner", _DELETE)
+    held, _ = open_arrays(path, "the state of a learner", _DELETE, MOST_STATE)
     found = held.get("accuracy", np.zeros(()))
     if (
         found.ndim != 3

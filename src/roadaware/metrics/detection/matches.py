@@ -248,7 +248,7 @@ class _Classes(NamedTuple):
 
 def _group_classes(starts: npt.NDArray[np.int64], draws: int) -> list[tuple[int, int]]:
     """First and last + 1 of the classes of each part: seconds of work each, and not too many rows to be sent."""
-    most = max(1, min(_PART_ROWS, _PART_STEPS // draws))
+    most = max(1, min(_PART_ROWS, _PART_STEPS // max(1, draws)))
     groups, first = list[tuple[int, int]](), 0
     for c in range(1, len(starts)):
         if c == len(starts) - 1 or starts[c + 1] - starts[first] > most:

@@ -18,6 +18,8 @@ from roadaware.statistics.adaptation import choose_slots
 from roadaware.training.events.rows import TubeRows
 
 FORMAT = "roadaware-continual-state-2"
+MOST_STATE = 1 << 30
+"""Bytes that the state of a learner unpacks to at most; its memory takes at most half of them."""
 Average = Literal["none", "steps", "experiences"]
 _FEATURES = (*FEATURES, *SCENE_FEATURES)
 _FARTHEST = 6.0
@@ -251,6 +253,11 @@ class ContinualLearner:
         self._rng = np.random.default_rng(seed)
         self.network = TubeNetwork(mean, spread, self.config.hidden, 0, self._rng)
         inputs, room, rows = len(mean), self.config.memory_tubes, self.config.tube_rows
+        if 8 * room * rows * inputs > MOST_STATE:
+            raise UsageError(
+                f"memory_tubes: {room:,} tubes of {rows} boxes with {inputs} features are more than a state can hold; "
+                f"at most {MOST_STATE // (8 * rows * inputs):,}"
+            )
         self._batch_x = np.zeros((self.config.batch, inputs), np.float32)
         self._batch_weight = np.zeros(self.config.batch, np.float32)
         self._batch_truth, self._batch_known = (np.zeros((self.config.batch, 0), np.bool_) for _ in range(2))
@@ -497,7 +504,7 @@ class ContinualLearner:
         Raises:
             DamagedError: if it is no such file, or one of other features.
         """
-        arrays, facts = decode(data, where, "the state of a learner", "let it learn again")
+        arrays, facts = decode(data, where, "the state of a learner", "let it learn again", MOST_STATE)
         try:
             if facts["format"] != FORMAT or facts["features"] != list(features or _FEATURES):
                 raise ValueError("another format, or other features than this version makes")
