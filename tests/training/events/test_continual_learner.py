@@ -171,6 +171,8 @@ def test_an_empty_experience_changes_nothing_and_foreign_features_are_refused() 
         ContinualLearner.load_state(state[:-40])
     with pytest.raises(UsageError, match="memory_tubes"):
         LearnerConfig(memory_tubes=-1)
+    with pytest.raises(UsageError, match="more than a state can hold; at most"):
+        ContinualLearner(MEAN, SPREAD, LearnerConfig(memory_tubes=200_000))
 
 
 def rewritten(state: bytes, **facts: Any) -> bytes:
