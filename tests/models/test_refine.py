@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,13 +23,16 @@ from roadaware.models.refine import (
     SecondLook,
     cut_crops,
     find_windows,
+    look_again,
+    normalise_image,
     place_sides,
     refine_boxes,
 )
 from roadaware.models.retinanet3d import reference
 from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.network import RetinaNet3D
-from roadaware.models.weights import open_detector, open_network, open_parts, save_detector
+from roadaware.models.roi import compute_box_iou
+from roadaware.models.weights import digest_tensors, open_detector, open_network, open_parts, save_detector
 
 torch.set_num_threads(1)
 TINY = RefineConfig(size_px=(32, 16), widths=(4, 4, 4, 4))
@@ -126,13 +130,112 @@ def test_more_is_looked_at_than_is_reported() -> None:
     assert look.widen(DetectRule(nms_iou=None)).nms_iou is None
 
 
+class Still(BoxRefiner):
+    """Boxes stay about where they are: as high, and 1.2 times as wide."""
+
+    def forward(self, crops: Tensor, shape: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        upright, across = torch.full((len(crops), 2, 8), -50.0), torch.full((len(crops), 2, 4), -50.0)
+        upright[:, [0, 1], [1, 6]] = 50
+        across[:, [0, 1], [0, 3]] = 50
+        return upright, across, super().forward(crops, shape)[2]
+
+
+def still(config: RefineConfig) -> BoxRefiner:
+    torch.manual_seed(0)
+    return Still(config).eval()
+
+
+def many(count: int) -> Tensor:
+    """(count, 4) boxes of which none meet."""
+    at = torch.arange(count)
+    corner = torch.stack([at % 10 * 9, at // 10 * 9], dim=1).float()
+    return torch.cat([corner, corner + 4], dim=1)
+
+
+def test_people_beyond_those_that_are_looked_at_stay_as_they_were_found() -> None:
+    given = found(many(60), np.linspace(0.95, 0.6, 60).tolist(), [True] * 60)
+    look = SecondLook(still(replace(TINY, looks=1, most=24)), KINDS)
+    got = look.improve(IMAGE, given, DetectRule(min_agentness=0.0))
+    boxes, _, _ = refine_boxes(look.network, IMAGE, torch.from_numpy(given.boxes[:24]))
+    held = [row.tolist() for row in got.boxes]
+    assert all(row in held for row in boxes.tolist())
+    iou = compute_box_iou(boxes, torch.from_numpy(given.boxes[24:]))
+    free = ~(iou > TINY.nms_iou).any(dim=0).numpy()
+    assert free.any()
+    for place in np.flatnonzero(free) + 24:
+        row = held.index(given.boxes[place].tolist())
+        assert got.agentness[row] == given.agentness[place]
+        assert np.array_equal(got.scores[row], given.scores[place])
+    assert len(got) == len(boxes) + free.sum()
+    # One who lies on somebody reported is the same person
+    again = np.concatenate([given.boxes[:24], boxes[:1].numpy()])
+    twice = found(torch.from_numpy(again), np.linspace(0.95, 0.6, 25).tolist(), [True] * 25)
+    assert len(look.improve(IMAGE, twice, DetectRule(min_agentness=0.0))) == len(boxes)
+    assert len(look.improve(IMAGE, twice, DetectRule(min_agentness=0.0, nms_iou=None))) == len(boxes) + 1
+
+
+def test_others_are_suppressed_by_the_rule_of_the_caller() -> None:
+    boxes = torch.tensor([[10.0, 5, 50, 45], [10, 5, 50, 30], [60, 5, 80, 50], [60, 5, 80, 50]])
+    given = found(boxes, [0.9, 0.8, 0.7, 0.6], [False, False, True, True])
+    look = SecondLook(still(replace(TINY, looks=1)), KINDS)
+
+    def count(nms_iou: float | None) -> tuple[int, int]:
+        got = look.improve(IMAGE, given, DetectRule(min_agentness=0.0, nms_iou=nms_iou))
+        people = int(look.find_people(got.scores).sum())
+        return people, len(got) - people
+
+    assert count(0.5) == (1, 1)
+    assert count(0.65) == (1, 2)
+    assert count(None) == (2, 2)
+
+
+def test_a_low_fit_turns_nobody_into_a_vehicle() -> None:
+    network = refiner(config=replace(TINY, looks=1))
+    with torch.no_grad():
+        network.score.weight.zero_()
+        network.score.bias.fill_(-3.3)
+    scores = np.array([[0.35, 0.4, 0.3]], np.float32)
+    given = FrameDetections(
+        0, BOXES[:1].numpy(), np.array([0.4], np.float32), scores, np.zeros(0, np.float32)
+    )
+    look = SecondLook(network, KINDS)
+    got = look.improve(IMAGE, given, DetectRule(min_agentness=0.0))
+    assert 0.03 < got.agentness[0] < 0.04
+    assert look.find_people(got.scores).all()
+    assert got.scores[0, 1] == got.agentness[0]
+    assert got.scores[0, 2] == np.float32(0.3)
+
+
+def test_many_crops_are_looked_at_in_parts() -> None:
+    network, sizes = refiner(), []
+    network.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
+    image = normalise_image(IMAGE)
+    with torch.inference_mode():
+        boxes, score = look_again(network, image, many(150))
+        alone, logit = look_again(network, image, many(150)[140:141])
+    assert sizes == [64, 64, 22, 1]
+    assert boxes.shape == (150, 4)
+    assert torch.allclose(boxes[140], alone[0], atol=1e-4)
+    assert torch.allclose(score[140], logit[0], atol=1e-5)
+
+
 def test_a_detector_without_people_has_no_second_look() -> None:
     with pytest.raises(UsageError, match="tells people"):
         SecondLook(refiner(), {"agent": ("Car",), "action": ("person",)})
 
 
 @pytest.mark.parametrize(
-    "fields", [{"size_px": (30, 16)}, {"widths": (4, 4, 0, 4)}, {"context": 1.0}, {"looks": 0}, {"most": 0}]
+    "fields",
+    [
+        {"size_px": (30, 16)},
+        {"widths": (4, 4, 0, 4)},
+        {"context": 1.0},
+        {"looks": 0},
+        {"looks": 5},
+        {"most": 0},
+        {"most": 501},
+        {"size_px": (512, 512), "widths": (512, 1, 1, 1)},
+    ],
 )
 def test_what_is_no_network_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(UsageError):
@@ -181,29 +284,49 @@ def test_a_file_holds_both_and_both_ways_of_opening_look_again(tmp_path: Path) -
     assert np.allclose(one.agentness, videos.agentness)
 
 
-def test_a_file_whose_second_look_is_torn_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"lacks": "score.bias"}, "score.bias"),
+        ({"raises": "score.bias"}, "not those that were saved"),
+        ({"refiner": {"size_px": [31, 16]}}, "multiples of 16"),
+        ({"refiner": {"widths": [4096, 4096, 4096, 4096]}}, "widths are four"),
+        ({"refiner": {"size_px": "no"}}, "size_px"),
+        ({"refiner": 7}, "config has fields, not 7"),
+        ({"kinds": {"agent": ["Car", "Tram"], "action": ["stop"]}}, "tells people"),
+        ({"refiner": None}, "Unexpected key"),
+    ],
+)
+def test_a_file_whose_second_look_is_torn_is_refused(
+    tmp_path: Path, facts: dict[str, Any], message: str
+) -> None:
     path = tmp_path / "both.safetensors"
     save_detector(path, detector(), KINDS, refiner=refiner())
+    tensors, said = tensors_and_facts(path)
+    if "lacks" in facts:
+        del tensors[f"refiner.{facts['lacks']}"]
+    elif "raises" in facts:
+        tensors[f"refiner.{facts['raises']}"] += 1
+    save_file(tensors, path, {FACTS: json.dumps(said | facts)})
+    with pytest.raises(DamagedError, match=message):
+        open_parts(path)
+
+
+def tensors_and_facts(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     with safe_open(path, "pt") as file:
         about = file.metadata()
-    tensors = load_file(path)
+    return load_file(path), json.loads(about[FACTS])
 
-    def spoilt(tensors: dict[str, Tensor], **facts: object) -> Path:
-        said = json.loads(about[FACTS]) | facts
-        save_file(tensors, tmp_path / "spoilt.safetensors", {FACTS: json.dumps(said)})
-        return tmp_path / "spoilt.safetensors"
 
-    lacking = {name: tensor for name, tensor in tensors.items() if name != "refiner.score.bias"}
-    other = tensors | {"refiner.score.bias": tensors["refiner.score.bias"] + 1}
-    for torn in (
-        spoilt(lacking),
-        spoilt(other),
-        spoilt(tensors, refiner={"size_px": [31, 16]}),
-        spoilt(tensors, refiner={"widths": [4096, 4096, 4096, 4096]}),
-        spoilt(tensors, refiner={"size_px": "no"}),
-        spoilt(tensors, refiner=7),
-        spoilt(tensors, kinds={"agent": ["Car", "Tram"], "action": ["stop"]}),
-        spoilt(tensors, refiner=None),
-    ):
-        with pytest.raises(DamagedError):
-            open_parts(torn)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_second_look_of_any_precision_computes_in_float32(tmp_path: Path, dtype: torch.dtype) -> None:
+    path = tmp_path / "both.safetensors"
+    save_detector(path, detector(), KINDS, refiner=refiner())
+    tensors, said = tensors_and_facts(path)
+    for name, tensor in tensors.items():
+        if name.startswith("refiner.") and tensor.is_floating_point():
+            tensors[name] = tensor.to(dtype)
+    save_file(tensors, path, {FACTS: json.dumps(said | {"digest": digest_tensors(tensors)})})
+    held = open_parts(path)[1]
+    assert held is not None
+    assert len(refine_boxes(held, IMAGE, BOXES)[0])

@@ -14,7 +14,7 @@ from roadaware.arrays import Bools, Floats32, Pixels
 from roadaware.errors import UsageError
 from roadaware.models.detector import FrameDetections
 from roadaware.models.retinanet3d.config import DetectRule
-from roadaware.models.roi import nms
+from roadaware.models.roi import nms, suppress_sorted_boxes
 from roadaware.scenes.schema import PEOPLE
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -22,6 +22,9 @@ _FEW = 4
 """Numbers that a crop does not show: height and width of the box, its shape, how low it stands."""
 _HARDLY, _NEARLY_ONE = 0.1, 0.85
 """Between looks: the least fit that is looked at again, and the overlap from which on two boxes count as one."""
+
+_CHUNK, _USUAL = 64, 80 * 48 * 96
+"""Crops that go through the network together, and the pixels of a crop times the widest layer of such a network."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,12 @@ class RefineConfig:
     Args:
         size_px: rows and columns of a crop, multiples of 16.
         context: sides of a crop in those of its box, above 1: what lies beyond is not found in one look.
-        widths: channels at strides 2, 4, 8 and 16.
-        looks: how often a box is looked at, each time where the last look put it.
+        widths: channels at strides 2, 4, 8 and 16; the widest times the pixels of a crop is at most 64 times the default.
+        looks: how often a box is looked at, each time where the last look put it; at most 4.
         nms_iou: of boxes that overlap more when all were looked at, the best one stays.
         candidate_score: agentness from which on a box is looked at.
         candidate_nms_iou: the greatest overlap of two boxes before they are looked at.
-        most: boxes of a frame that are looked at, the likeliest.
+        most: boxes of a frame that are looked at, the likeliest; at most 500.
 
     Raises:
         UsageError: if a value is impossible.
@@ -57,11 +60,13 @@ class RefineConfig:
             raise UsageError(f"sides of crops are multiples of 16 up to 512, not {self.size_px}")
         if len(self.widths) != 4 or not all(1 <= width <= 1024 for width in self.widths):
             raise UsageError(f"widths are four of 1 to 1,024, not {self.widths}")
-        if not (1 < self.context <= 4 and 1 <= self.looks <= 8 and 0 < self.nms_iou <= 1):
-            raise UsageError("context lies above 1 and up to 4, looks in 1 to 8, nms_iou above 0 and up to 1")
+        if self.size_px[0] * self.size_px[1] * max(self.widths) > 64 * _USUAL:
+            raise UsageError(f"crops of {self.size_px} with widths {self.widths} take too much memory")
+        if not (1 < self.context <= 4 and 1 <= self.looks <= 4 and 0 < self.nms_iou <= 1):
+            raise UsageError("context lies above 1 and up to 4, looks in 1 to 4, nms_iou above 0 and up to 1")
         shares = (self.candidate_score, self.candidate_nms_iou)
-        if not (all(0 <= share <= 1 for share in shares) and 1 <= self.most <= 10_000):
-            raise UsageError("candidate_score and candidate_nms_iou lie in [0, 1], most in 1 to 10,000")
+        if not (all(0 <= share <= 1 for share in shares) and 1 <= self.most <= 500):
+            raise UsageError("candidate_score and candidate_nms_iou lie in [0, 1], most in 1 to 500")
 
 
 def _conv(given: int, out: int, stride: int = 1) -> nn.Sequential:
@@ -175,16 +180,31 @@ def normalise_image(image: Pixels) -> Tensor:
 
 
 def look_again(network: BoxRefiner, image: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
-    """(n, 4) boxes where the bodies are, not clipped, and (n,) logits of how well they fit; one look at an image."""
-    crops, shape = cut_crops(image, boxes, network.config)
-    upright, across, score = network(crops, shape)
-    windows = find_windows(boxes, network.config.context)
-    size = (windows[:, 2:] - windows[:, :2]).repeat(1, 2)
-    return windows[:, :2].repeat(1, 2) + place_sides(upright, across) * size, score
+    """(n, 4) boxes where the bodies are, not clipped, and (n,) logits of how well they fit; one look at an image.
+
+    At most 64 crops, and fewer of a larger network than usual, go through it together, so that memory is bounded.
+
+    Args:
+        network: of crops.
+        image: (1, 3, H, W) normalised.
+        boxes: (n, 4) corners in its pixels.
+    """
+    config, moved, scores = network.config, [], []
+    load = config.size_px[0] * config.size_px[1] * max(config.widths)
+    for part in boxes.split(max(1, min(_CHUNK, _CHUNK * _USUAL // load))):
+        crops, shape = cut_crops(image, part, config)
+        upright, across, score = network(crops, shape)
+        windows = find_windows(part, config.context)
+        size = (windows[:, 2:] - windows[:, :2]).repeat(1, 2)
+        moved.append(windows[:, :2].repeat(1, 2) + place_sides(upright, across) * size)
+        scores.append(score)
+    return torch.cat(moved), torch.cat(scores)
 
 
 @torch.inference_mode()
-def refine_boxes(network: BoxRefiner, image: Pixels, boxes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def refine_boxes(
+    network: BoxRefiner, image: Pixels, boxes: Tensor, *, suppress: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
     """Boxes of people after all looks, and how well they fit.
 
     Between two looks, boxes that hardly fit anybody, and all but the best of those that have become nearly one, are let go,
@@ -194,10 +214,12 @@ def refine_boxes(network: BoxRefiner, image: Pixels, boxes: Tensor) -> tuple[Ten
         network: in `eval` mode.
         image: (H, W, 3) uint8, red first.
         boxes: (n, 4) corners in its pixels.
+        suppress: whether a better box takes the place of those that it overlaps, after each look.
 
     Returns:
-        By falling fit (k, 4) boxes clipped to the image, of which no two overlap by more than `nms_iou`; (k,) in [0, 1] the
-        overlap with a body that is expected of each, where less than half counts as none; and (k,) which box each was.
+        By falling fit (k, 4) boxes clipped to the image, of which, if `suppress`, no two overlap by more than `nms_iou`;
+        (k,) in [0, 1] the overlap with a body that is expected of each, where less than half counts as none; and (k,)
+        which box each was.
     """
     config, rows = network.config, torch.arange(len(boxes))
     score = boxes.new_zeros(len(boxes))
@@ -210,7 +232,8 @@ def refine_boxes(network: BoxRefiner, image: Pixels, boxes: Tensor) -> tuple[Ten
         boxes, logits = look_again(network, pixels, boxes)
         boxes, score = boxes.clamp(min=0).minimum(limit), logits.sigmoid()
         last = look + 1 == config.looks
-        kept = nms(boxes, score, config.nms_iou if last else _NEARLY_ONE)
+        iou = config.nms_iou if last else _NEARLY_ONE
+        kept = nms(boxes, score, iou if suppress else float("inf"))
         if not last:
             kept = kept[score[kept] >= _HARDLY]
         boxes, score, rows = boxes[kept], score[kept], rows[kept]
@@ -253,22 +276,46 @@ class SecondLook:
     def improve(self, image: Pixels, found: FrameDetections, rule: DetectRule) -> FrameDetections:
         """The same frame with boxes of people where the bodies are, and how well they fit as their scores.
 
+        Of people whom the detector gives less than `candidate_score` nothing is left: so it was when the network was
+        measured. People beyond the `most` likeliest stay as the detector gave them, with its score, unless they overlap
+        somebody who is reported by more than `nms_iou` of the network. All others stay as they are, but for those that
+        overlap a likelier one among them by more than `rule.nms_iou`; where that is None, nobody is suppressed at all.
+        No other agent of a box that was looked at scores as much as the person in it, so that a low fit turns nobody
+        into a vehicle.
+
         Args:
             image: (H, W, 3) uint8, of the frame.
-            found: by the rule of `widen`.
+            found: by the rule of `widen`, by falling agentness.
             rule: which are reported.
+
+        Returns:
+            The frame with its boxes (k, 4) in pixels by falling agentness, at most `rule.top`.
         """
-        config = self.network.config
+        config, suppress = self.network.config, rule.nms_iou is not None
         people = self.find_people(found.scores)
-        asked = np.flatnonzero(people & (found.agentness >= config.candidate_score))[: config.most]
-        boxes, fit, rows = refine_boxes(self.network, image, torch.from_numpy(found.boxes[asked]))
+        candidates = np.flatnonzero(people & (found.agentness >= config.candidate_score))
+        asked, rest = candidates[: config.most], candidates[config.most :]
+        boxes, fit, rows = refine_boxes(
+            self.network, image, torch.from_numpy(found.boxes[asked]), suppress=suppress
+        )
         own, others = asked[rows.numpy()], np.flatnonzero(~people)
-        agentness = np.concatenate([fit.numpy(), found.agentness[others]])
-        scores = found.scores[np.concatenate([own, others])]
+        if rule.nms_iou is not None:
+            if len(rest):
+                held = boxes[fit > rule.min_agentness]
+                whole = torch.cat([held, torch.from_numpy(found.boxes[rest])])
+                kept = suppress_sorted_boxes(whole, config.nms_iou)
+                rest = rest[(kept[kept >= len(held)] - len(held)).numpy()]
+            given, likely = torch.from_numpy(found.boxes[others]), torch.from_numpy(found.agentness[others])
+            others = others[np.sort(nms(given, likely, rule.nms_iou).numpy())]
+        stay = np.concatenate([rest, others])
+        agentness = np.concatenate([fit.numpy(), found.agentness[stay]])
+        scores = found.scores[np.concatenate([own, stay])]
         # What kind of person it is stays as it was; that it is one is said by the second look.
         best = np.array(self.people)[scores[: len(own), self.people].argmax(axis=1)]
+        below = np.nextafter(fit.numpy(), np.float32(0))[:, None]
+        scores[: len(own), self.agents] = np.minimum(scores[: len(own), self.agents], below)
         scores[np.arange(len(own)), best] = fit.numpy()
         order = np.argsort(-agentness, kind="stable")
         order = order[agentness[order] > rule.min_agentness][: rule.top]
-        whole = np.concatenate([boxes.numpy(), found.boxes[others]])
-        return replace(found, boxes=whole[order], agentness=agentness[order], scores=scores[order])
+        joined = np.concatenate([boxes.numpy(), found.boxes[stay]])
+        return replace(found, boxes=joined[order], agentness=agentness[order], scores=scores[order])

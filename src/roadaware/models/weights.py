@@ -216,7 +216,20 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
 
 
 def open_parts(path: Path | str) -> tuple[RetinaNet3D, BoxRefiner | None, dict[str, Any]]:
-    """As `open_network`, with the network between them that looks at people again; None where the file has none."""
+    """As `open_network`, with the network between them that looks at people again; None where the file has none.
+
+    The second look always computes in float32, whatever the file holds it in.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        The network, the second look, and facts as of `open_network`.
+
+    Raises:
+        InputError: if there is no such file, it is none of ours, of a later version, or of too large a network.
+        DamagedError: if it is not whole, or what it says of either network is impossible or does not fit its weights.
+    """
     path = Path(path)
     if not path.exists() or path.is_dir():
         raise InputError("expected the file of a detector and found none", where=str(path))
@@ -260,9 +273,8 @@ def open_parts(path: Path | str) -> tuple[RetinaNet3D, BoxRefiner | None, dict[s
     # Kept in half precision to be small: CPUs compute in 32 bits, and `dtype` of `open_detector` is for choosing otherwise
     if any(tensor.dtype == torch.float16 for tensor in tensors.values()):
         network.float()
-        if refiner is not None:
-            refiner.float()
-    return network.eval(), None if refiner is None else refiner.eval(), facts
+    # It is asked with float32, in whatever the detector computes
+    return network.eval(), None if refiner is None else refiner.float().eval(), facts
 
 
 def read_checkpoint_facts(path: Path) -> dict[str, Any]:
