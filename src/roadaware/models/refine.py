@@ -191,7 +191,9 @@ def look_again(network: BoxRefiner, image: Tensor, boxes: Tensor) -> tuple[Tenso
     """
     config, moved, scores = network.config, [], []
     load = config.size_px[0] * config.size_px[1] * max(config.widths)
-    for part in boxes.split(max(1, min(_CHUNK, _CHUNK * _USUAL // load))):
+    step = max(1, min(_CHUNK, _CHUNK * _USUAL // load))
+    for first in range(0, max(1, len(boxes)), step):
+        part = boxes[first : first + step]
         crops, shape = cut_crops(image, part, config)
         upright, across, score = network(crops, shape)
         windows = find_windows(part, config.context)
