@@ -189,10 +189,18 @@ def test_what_cannot_be_looked_at_again_is_refused(
     with pytest.raises(UsageError, match="has no field rows"):
         train_refiner(replace(recipe, model=replace(recipe.model, fields={"rows": 3})), tmp_path / "field")
     out = tmp_path / "torn"
-    (out / CROPS).mkdir(parents=True)
-    (out / CROPS / "00000.npz").write_bytes(b"no crops")
-    with pytest.raises(InputError, match="no file of crops"):
-        train_refiner(recipe, out)
+    train_refiner(recipe, out)
+    kept = sorted((out / CROPS).glob("*.npz"))
+    (out / LAST).unlink()
+    # Of a run that was killed before its first checkpoint: those of another seed are cut anew, torn ones are named.
+    train_refiner(replace(recipe, seed=6), out)
+    assert len(list((out / CROPS).glob("*.npz"))) == 2 * len(kept)
+    (out / LAST).unlink()
+    whole = kept[0].read_bytes()
+    for torn in (b"no crops", whole[: len(whole) // 2], whole[:900] + bytes(40) + whole[940:]):
+        kept[0].write_bytes(torn)
+        with pytest.raises(InputError, match="no file of crops"):
+            train_refiner(recipe, out)
     words = ["train", str(RECIPES / "crowd" / "refine.yaml"), "--output", str(tmp_path / "cli"), "--set"]
     words += [
         "data.reader=saved",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import io
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from roadaware.arrays import Floats32, Ints
 from roadaware.config import digest
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import write_atomically
+from roadaware.io.folders import encode_json
+from roadaware.io.npz import DAMAGE
 from roadaware.models.refine import (
     MEAN,
     STD,
@@ -35,7 +38,6 @@ from roadaware.models.refine import (
 )
 from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.detector import StreamDetector
-from roadaware.models.tensor_files import ARITHMETIC
 from roadaware.models.weights import open_network, save_detector
 from roadaware.scenes.schema import CORNERS, PEOPLE
 from roadaware.scenes.tables import Scenes
@@ -147,8 +149,11 @@ class CropTable:
         """
         try:
             with np.load(path, allow_pickle=False) as held:
-                return cls(*(torch.from_numpy(held[name]) for name in cls.__dataclass_fields__))
-        except (*ARITHMETIC, OSError, EOFError) as error:
+                table = cls(*(torch.from_numpy(held[name]) for name in cls.__dataclass_fields__))
+            if len({len(getattr(table, name)) for name in cls.__dataclass_fields__}) != 1:
+                raise ValueError("its parts are of different lengths")
+            return table
+        except DAMAGE as error:
             raise InputError(
                 "is no file of crops: remove it, and it is made anew", where=str(path)
             ) from error
@@ -378,7 +383,16 @@ class RefineRun(Run[Recipe]):
         folder, parts = self.out / CROPS, []
         folder.mkdir(exist_ok=True)
         for number, film in enumerate(films):
-            path = folder / f"{number:05d}.npz"
+            # Crops of another recipe, detector, video or truth have another name: they are left where they lie.
+            boxes = {frame: held.tolist() for (video, frame), held in truth.items() if video == film.video}
+            said = {"fields": configs.to_dict(self.again.network.config), "seed": recipe.seed, "truth": boxes}
+            made = {
+                "detector": self.facts["digest"],
+                "video": film.video,
+                "bytes": Path(film.path).stat().st_size,
+            }
+            key = hashlib.blake2b(encode_json(said | made).encode(), digest_size=6).hexdigest()
+            path = folder / f"{number:05d}-{key}.npz"
             if not path.is_file():
                 rng = np.random.default_rng([recipe.seed, number])
                 write_atomically(path, cut_video(film, truth, unknown, detector, self.again, rng).encode())
