@@ -97,6 +97,15 @@ def killed(name: str, trials: int, scratch: Path) -> None:
     assert min(came.slowest_s, came.slowest_cpu_s) < 5  # 2 s on an idle machine
 
 
+def check_ending(program: str, words: list[str], code: int) -> None:
+    """Whether a program with these words ends with the code, and says that it was interrupted and nothing else."""
+    command = [sys.executable, "-c", program, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert "nothing half-written remains" in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_that_is_killed_goes_on_to_the_same_bytes(name: str, scratch: Path) -> None:
@@ -107,15 +116,7 @@ def test_a_command_that_is_killed_goes_on_to_the_same_bytes(name: str, scratch: 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 @pytest.mark.parametrize("program", [AT_THE_EDGE, IN_A_CALLBACK], ids=["at the edge", "in a callback"])
 def test_no_signal_is_lost_or_ends_in_a_traceback(program: str, name: str, code: int) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", program.format(name=name), "doctor"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == code
-    assert "Traceback" not in done.stderr
-    assert "nothing half-written remains" in done.stderr
+    check_ending(program.format(name=name), ["doctor"], code)
 
 
 @pytest.mark.slow
@@ -125,15 +126,7 @@ def test_a_signal_between_the_start_of_a_worker_and_its_first_data_waits(
 ) -> None:
     size = "--tables-only --seconds 1 --fps 2 --size 64x48 --output"
     command = ["simulate", "--scenes", "3", "--processes", "2", *size.split(), str(tmp_path / "set")]
-    done = subprocess.run(
-        [sys.executable, "-c", AS_A_WORKER_STARTS.format(name=name), *command],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == code
-    assert "Traceback" not in done.stderr
-    assert "nothing half-written remains" in done.stderr
+    check_ending(AS_A_WORKER_STARTS.format(name=name), command, code)
 
 
 def test_workers_of_a_pool_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
