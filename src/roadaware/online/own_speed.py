@@ -1,0 +1,208 @@
+"""Speed and turn of the vehicle that films, from the images of the road ahead alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from roadaware.arrays import Bools, Floats, Floats32, Pixels
+
+FOCAL = 0.85
+"""Focal length in widths of the image."""
+CAMERA_M = 1.4
+"""Height of the camera above the road. As `analysis.triage` has both; what comes out grows in proportion to either."""
+_WIDTH_PX, _LEAST_WIDTH_PX = 640, 320
+_CELL_M = 0.2
+_NEAR_M, _FAR_M, _SIDE_M = 4.0, 26.0, 7.0
+_BOTTOM = 0.9
+"""Share of the image's height below which a bonnet may be seen."""
+_NOISE = 4.0
+"""Grey levels of contrast that count half."""
+_CLIPPED = 2.5
+_FARTHEST_M = 6.4
+"""The largest step between two images, which is 32 m/s at 5 images a second."""
+_TURNS: Floats32 = (np.arange(-12, 13) * 0.0125).astype(np.float32)
+"""Radians to the left between two images."""
+_AXLE_M = 2.3
+"""From the middle of the arc that the camera drives to what does not move sideways in a turn."""
+_FLOOR = 0.05
+"""Share of the squares of a well-textured road that is added, so that noise alone correlates with nothing."""
+_HORIZONS = np.arange(0.35, 0.605, 0.025)
+"""Heights of the horizon that are tried, from the top, in heights of the image."""
+_VOTES, _MOST_VOTES, _SPARSE = 8, 40, 16
+"""Pairs of images until the horizon is known, that are asked at most, and from which on only each fifth is."""
+_SPEEDS: Floats = np.arange(0.0, 32.01, 0.25)
+_SURENESS = 30.0
+"""Of a correlation of 1, in nats."""
+_ACCELERATES = 2.0
+"""Spread of the change of speed, in metres a second squared, and how often it jumps anywhere."""
+_JUMPS = 1e-3
+_KNOWN = 0.8
+"""Probability of being within 1 m/s, or 15 %, of what is said."""
+
+
+class OwnSpeed:
+    """Follows speed and turn of a vehicle from image to image; looks back only.
+
+    Each image is drawn as seen from above the road, under an assumed focal length and height of the camera. Where two
+    images that follow one another agree, moved by a step ahead and a turn, is how the vehicle moved. A road repeats itself
+    (dashes, slabs) and has stretches without texture, and cars ahead keep their distance; so the agreement of each step is
+    taken for its likelihood in a filter over speeds, which change slowly. The horizon is the one under which the images
+    from above agree most, along what runs ahead and along the best step.
+    """
+
+    def __init__(self) -> None:
+        self._votes = np.zeros(len(_HORIZONS))
+        self._asked, self._moved = 0, 0
+        self._before: Floats32 | None = None
+        self._seen: dict[int, Floats32] = {}
+        self._views: list[_View] = []
+        self._view: _View | None = None
+        self._likely = np.full(len(_SPEEDS), 1 / len(_SPEEDS))
+        self._turned: list[float] = []
+
+    def step(self, image: Pixels, past_s: float, standing: float) -> tuple[float, float]:
+        """Speed in m/s and turn in rad/s, to the left, since the image before; NaN where they are not known.
+
+        Args:
+            image: (H, W, 3) uint8, red first; all of a film have the same size.
+            past_s: time since the image before; NaN where it says nothing of it.
+            standing: probability that the vehicle stands; NaN where nobody knows.
+        """
+        grey = _shrink(image)
+        before, self._before = self._before, grey
+        if grey.shape[1] < _LEAST_WIDTH_PX:
+            return math.nan, math.nan
+        if not self._views or self._views[0].shape != grey.shape:
+            self._views = [_View(grey.shape, share * grey.shape[0]) for share in _HORIZONS]
+            self._votes[:], self._asked, self._moved, before = 0.0, 0, 0, None
+            self._view = None
+        likely = _TRANSITION @ self._likely
+        if before is None or math.isnan(past_s):
+            self._likely = likely
+            return math.nan, math.nan
+        if standing < 0.5:
+            self._moved += 1
+            if self._asked < _SPARSE or (self._asked < _MOST_VOTES and self._moved % 5 == 0):
+                self._asked += 1
+                for number, view in enumerate(self._views):
+                    scores = view.match(view.draw(before), view.draw(grey)).max(axis=0)
+                    self._votes[number] += scores.mean() + scores[2:].max()
+                if self._asked >= _VOTES:
+                    self._view = _View(grey.shape, _find_peak(_HORIZONS, self._votes) * grey.shape[0])
+        agree = None
+        if self._view is not None:
+            agree = self._view.match(self._view.draw(before), self._view.draw(grey))
+            self.debug = agree
+            steps = _SPEEDS * past_s / _CELL_M
+            at = np.minimum(steps.astype(np.int64), agree.shape[1] - 2)
+            share = np.minimum(steps - at, 1.0)
+            best = agree.max(axis=0)
+            along = (1 - share) * best[at] + share * best[at + 1]
+            along[steps > agree.shape[1] - 1] = along.min()
+            likely = likely * np.exp(_SURENESS * (along - along.max()))
+        if not math.isnan(standing):
+            moves = np.clip((_SPEEDS - 0.25) / 0.75, 0.0, 1.0)
+            stands = min(max(standing, 0.01), 0.99)
+            likely = likely * ((1 - moves) * stands + moves * (1 - stands))
+        self._likely = likely / likely.sum()
+        speed = float(self._likely @ _SPEEDS)
+        near = np.abs(_SPEEDS - speed) <= max(1.0, 0.15 * speed)
+        if self._likely[near].sum() < _KNOWN:
+            return math.nan, math.nan
+        if agree is None:
+            return speed, math.nan
+        column = agree[:, min(round(speed * past_s / _CELL_M), agree.shape[1] - 1)]
+        return speed, float(_TURNS[int(column.argmax())]) / past_s
+
+
+_DRIFT = np.exp(-0.5 * ((_SPEEDS[:, None] - _SPEEDS[None]) / (_ACCELERATES * 0.2)) ** 2)
+_TRANSITION: Floats = (1 - _JUMPS) * _DRIFT / _DRIFT.sum(axis=0) + _JUMPS / len(_SPEEDS)
+
+
+def _shrink(image: Pixels) -> Floats32:
+    """A grey image of some 640 pixels in width, or less."""
+    factor = max(1, round(image.shape[1] / _WIDTH_PX))
+    small = Image.fromarray(image).convert("L")
+    return np.asarray(small.reduce(factor) if factor > 1 else small, np.float32)
+
+
+def _find_peak(at: Floats, values: Floats) -> float:
+    """Where a parabola through the highest of evenly spaced values and its neighbours is highest."""
+    k = min(max(int(values.argmax()), 1), len(values) - 2)
+    before, top, after = values[k - 1 : k + 2].tolist()
+    bend = before - 2 * top + after
+    moved = 0.5 * (before - after) / bend if bend < 0 else 0.0
+    return float(at[k] + min(max(moved, -1.0), 1.0) * (at[1] - at[0]))
+
+
+class _View:
+    """Draws the road as seen from above, under a horizon.
+
+    Args:
+        shape: height and width of the images.
+        horizon_px: from the top.
+    """
+
+    def __init__(self, shape: tuple[int, ...], horizon_px: float) -> None:
+        height, width = shape
+        self.shape, self.horizon = shape, horizon_px
+        ahead = np.arange(_NEAR_M, _FAR_M, _CELL_M) + _CELL_M / 2
+        aside = np.arange(-_SIDE_M, _SIDE_M, _CELL_M) + _CELL_M / 2
+        focal = FOCAL * width
+        y = np.broadcast_to((horizon_px + focal * CAMERA_M / ahead)[:, None], (len(ahead), len(aside)))
+        x = (width - 1) / 2 + focal * aside[None] / ahead[:, None]
+        self._seen: Bools = (x >= 0) & (x <= width - 1.001) & (y >= 0) & (y <= _BOTTOM * height - 1.001)
+        x, y = np.clip(x, 0, width - 1.001), np.clip(y, 0, height - 1.001)
+        left, top = x.astype(np.int64), y.astype(np.int64)
+        right, low = (x - left).astype(np.float32), (y - top).astype(np.float32)
+        self._at = top * width + left
+        self._shares = ((1 - right) * (1 - low), right * (1 - low), (1 - right) * low, right * low)
+        self._width = width
+        self._weight = self._seen.astype(np.float32)
+        self._around = _blur(self._weight, 11, 5), _blur(self._weight, 11, 11)
+        # The place in the newer image of each cell of the older one, the vehicle having turned on the spot
+        self._turned = []
+        z, x = np.meshgrid(ahead, aside, indexing="ij")
+        for turn in _TURNS.tolist():
+            c, s, away = math.cos(turn), math.sin(turn), x + _AXLE_M * turn
+            row = np.round((z * c - away * s - ahead[0]) / _CELL_M).astype(np.int64)
+            column = np.round((away * c + z * s - aside[0]) / _CELL_M).astype(np.int64)
+            inside = (row >= 0) & (row < len(ahead)) & (column >= 0) & (column < len(aside))
+            # One beyond the last cell: nothing is there.
+            self._turned.append(np.where(inside, row * len(aside) + column, z.size))
+        self._places = np.stack(self._turned, axis=1)  # (rows, turns, columns)
+
+    def draw(self, grey: Floats32) -> Floats32:
+        """(rows, columns) of the road from above, near first: how bright each cell is beside its surroundings, in its contrast."""
+        flat, w = grey.ravel(), self._shares
+        at = self._at
+        seen = w[0] * flat[at] + w[1] * flat[at + 1] + w[2] * flat[at + self._width] + w[3] * flat[at + self._width + 1]
+        beside, about = self._around
+        rise = (seen - _blur(seen * self._weight, 11, 5) / np.maximum(beside, 1e-6)) * self._weight
+        contrast = np.sqrt(_blur(rise * rise, 11, 11) / np.maximum(about, 1e-6) + _NOISE**2)
+        return np.asarray(np.clip(rise / contrast, -_CLIPPED, _CLIPPED), np.float32)
+
+    def match(self, before: Floats32, now: Floats32) -> Floats32:
+        """(turns, steps) correlation of two images from above, moved; 1 where they are the same."""
+        rows, columns = before.shape
+        n = round(_FARTHEST_M / _CELL_M) + 1
+        turned = np.append(now.ravel(), np.float32(0))[self._places]
+        padded = np.concatenate([before, np.zeros((n - 1, columns), np.float32)])
+        ahead = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(padded, n, axis=0))
+        product = np.matmul(turned, ahead).sum(axis=0)
+        # Squares of the rows that overlap
+        floor = _FLOOR * rows * columns
+        one = np.cumsum((before**2).sum(axis=1)[::-1])[::-1][:n]
+        other = np.cumsum((turned**2).sum(axis=2), axis=0)[rows - 1 - np.arange(n)].T
+        return np.asarray(product / (np.sqrt(one[None] * other) + floor), np.float32)
+
+
+def _blur(image: npt.NDArray[np.float32], high: int, wide: int) -> Floats32:
+    """Means over windows."""
+    from scipy.ndimage import uniform_filter
+
+    return np.asarray(uniform_filter(image, (high, wide), mode="constant"), np.float32)
