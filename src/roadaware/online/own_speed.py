@@ -24,7 +24,7 @@ _NOISE = 4.0
 _CLIPPED = 2.5
 _FARTHEST_M = 6.4
 """The largest step between two images, which is 32 m/s at 5 images a second."""
-_TURNS: Floats32 = (np.arange(-12, 13) * 0.0125).astype(np.float32)
+_TURNS: Floats = np.arange(-12, 13) * 0.0125
 """Radians to the left between two images."""
 _AXLE_M = 2.3
 """From the middle of the arc that the camera drives to what does not move sideways in a turn."""
@@ -32,16 +32,18 @@ _FLOOR = 0.05
 """Share of the squares of a well-textured road that is added, so that noise alone correlates with nothing."""
 _HORIZONS = np.arange(0.35, 0.605, 0.025)
 """Heights of the horizon that are tried, from the top, in heights of the image."""
-_VOTES, _MOST_VOTES, _SPARSE = 8, 40, 16
-"""Pairs of images until the horizon is known, that are asked at most, and from which on only each fifth is."""
+_LEAST_VOTES, _SPARSE, _MOST_VOTES = 8, 16, 40
+"""Pairs of images until the horizon is known, from which on only each fifth votes, and that vote at most."""
 _SPEEDS: Floats = np.arange(0.0, 32.01, 0.25)
-_SURENESS = 30.0
-"""Of a correlation of 1, in nats."""
-_ACCELERATES = 2.0
-"""Spread of the change of speed, in metres a second squared, and how often it jumps anywhere."""
-_JUMPS = 1e-3
-_KNOWN = 0.8
-"""Probability of being within 1 m/s, or 15 %, of what is said."""
+_BESIDE = 4
+"""Cells on either side of a step: by how much it agrees better than the steps around it counts. Reflections on a wet road and
+cars ahead agree with steps shorter than the own one, widely; the road with one."""
+_SURENESS = 45.0
+"""Of a correlation that is better by 1, in nats."""
+_ACCELERATES_MPS2, _JUMPS = 2.0, 1e-3
+"""Spread of the change of speed, and how often it jumps anywhere."""
+_KNOWN, _WITHIN_MPS, _WITHIN = 0.8, 1.0, 0.15
+"""Probability of being within 1 m/s, or that share, of what is said."""
 
 
 class OwnSpeed:
@@ -55,72 +57,90 @@ class OwnSpeed:
     """
 
     def __init__(self) -> None:
+        self._before: Floats32 | None = None
+        self._trials: list[_View] = []
         self._votes = np.zeros(len(_HORIZONS))
         self._asked, self._moved = 0, 0
-        self._before: Floats32 | None = None
-        self._seen: dict[int, Floats32] = {}
-        self._views: list[_View] = []
         self._view: _View | None = None
         self._likely = np.full(len(_SPEEDS), 1 / len(_SPEEDS))
-        self._turned: list[float] = []
 
     def step(self, image: Pixels, past_s: float, standing: float) -> tuple[float, float]:
-        """Speed in m/s and turn in rad/s, to the left, since the image before; NaN where they are not known.
+        """Speed in m/s, and turn in rad/s to the left, since the image before; NaN where they are not known.
 
         Args:
-            image: (H, W, 3) uint8, red first; all of a film have the same size.
-            past_s: time since the image before; NaN where it says nothing of it.
-            standing: probability that the vehicle stands; NaN where nobody knows.
+            image: (H, W, 3) uint8, red first; narrower ones than 320 pixels say nothing.
+            past_s: seconds since the image before; NaN where it is too long ago, or not there.
+            standing: probability that the vehicle stood since then, by the images; NaN where they do not tell.
         """
-        grey = _shrink(image)
-        before, self._before = self._before, grey
-        if grey.shape[1] < _LEAST_WIDTH_PX:
+        now = _shrink(image)
+        before, self._before = self._before, now
+        if before is not None and before.shape != now.shape:
+            before, self._trials, self._view, self._asked = None, [], None, 0
+            self._votes[:] = 0.0
+        if before is None or math.isnan(past_s) or now.shape[1] < _LEAST_WIDTH_PX:
+            self._likely[:] = 1 / len(_SPEEDS)
             return math.nan, math.nan
-        if not self._views or self._views[0].shape != grey.shape:
-            self._views = [_View(grey.shape, share * grey.shape[0]) for share in _HORIZONS]
-            self._votes[:], self._asked, self._moved, before = 0.0, 0, 0, None
-            self._view = None
-        likely = _TRANSITION @ self._likely
-        if before is None or math.isnan(past_s):
-            self._likely = likely
-            return math.nan, math.nan
+        likely, agreed = _CHANGE @ self._likely, None
         if standing < 0.5:
-            self._moved += 1
-            if self._asked < _SPARSE or (self._asked < _MOST_VOTES and self._moved % 5 == 0):
-                self._asked += 1
-                for number, view in enumerate(self._views):
-                    scores = view.match(view.draw(before), view.draw(grey)).max(axis=0)
-                    self._votes[number] += scores.mean() + scores[2:].max()
-                if self._asked >= _VOTES:
-                    self._view = _View(grey.shape, _find_peak(_HORIZONS, self._votes) * grey.shape[0])
-        agree = None
+            self._vote(before, now)
         if self._view is not None:
-            agree = self._view.match(self._view.draw(before), self._view.draw(grey))
-            self.debug = agree
-            steps = _SPEEDS * past_s / _CELL_M
-            at = np.minimum(steps.astype(np.int64), agree.shape[1] - 2)
-            share = np.minimum(steps - at, 1.0)
-            best = agree.max(axis=0)
-            along = (1 - share) * best[at] + share * best[at + 1]
-            along[steps > agree.shape[1] - 1] = along.min()
-            likely = likely * np.exp(_SURENESS * (along - along.max()))
+            agreed = self._view.match(self._view.draw(before), self._view.draw(now))
+            likely = likely * np.exp(_SURENESS * _weigh(agreed, past_s))
         if not math.isnan(standing):
             moves = np.clip((_SPEEDS - 0.25) / 0.75, 0.0, 1.0)
             stands = min(max(standing, 0.01), 0.99)
             likely = likely * ((1 - moves) * stands + moves * (1 - stands))
         self._likely = likely / likely.sum()
         speed = float(self._likely @ _SPEEDS)
-        near = np.abs(_SPEEDS - speed) <= max(1.0, 0.15 * speed)
-        if self._likely[near].sum() < _KNOWN:
+        about = np.abs(_SPEEDS - speed) <= max(_WITHIN_MPS, _WITHIN * speed)
+        if self._likely[about].sum() < _KNOWN:
             return math.nan, math.nan
-        if agree is None:
+        if agreed is None:
             return speed, math.nan
-        column = agree[:, min(round(speed * past_s / _CELL_M), agree.shape[1] - 1)]
-        return speed, float(_TURNS[int(column.argmax())]) / past_s
+        step = min(round(speed * past_s / _CELL_M), agreed.shape[1] - 1)
+        return speed, _find_peak(_TURNS, agreed[:, step]) / past_s
+
+    def _vote(self, before: Floats32, now: Floats32) -> None:
+        """Let two images between which the vehicle moved say where the horizon is."""
+        self._moved += 1
+        if self._asked >= _SPARSE and (self._asked >= _MOST_VOTES or self._moved % 5):
+            return
+        self._asked += 1
+        self._trials = self._trials or [_View(now.shape, share * now.shape[0]) for share in _HORIZONS]
+        for number, view in enumerate(self._trials):
+            best = view.match(view.draw(before), view.draw(now)).max(axis=0)
+            # What runs ahead, as lanes and kerbs do, agrees with every step where it is parallel, under the true horizon.
+            self._votes[number] += best.mean() + best[2:].max()
+        if self._asked >= _LEAST_VOTES:
+            self._view = _View(now.shape, _find_peak(_HORIZONS, self._votes) * now.shape[0])
 
 
-_DRIFT = np.exp(-0.5 * ((_SPEEDS[:, None] - _SPEEDS[None]) / (_ACCELERATES * 0.2)) ** 2)
-_TRANSITION: Floats = (1 - _JUMPS) * _DRIFT / _DRIFT.sum(axis=0) + _JUMPS / len(_SPEEDS)
+_CHANGE: Floats = np.exp(-0.5 * ((_SPEEDS[:, None] - _SPEEDS) / (_ACCELERATES_MPS2 * 0.2)) ** 2)
+_CHANGE = (1 - _JUMPS) * _CHANGE / _CHANGE.sum(axis=0) + _JUMPS / len(_SPEEDS)
+
+
+def _weigh(agreed: Floats32, past_s: float) -> Floats:
+    """(speeds,) by how much each agrees less than the best one, beside the speeds around it.
+
+    Args:
+        agreed: (turns, steps) as of `_View.match`.
+        past_s: between the images.
+    """
+    best = agreed.max(axis=0).astype(np.float64)
+    total, place = np.append(0.0, np.cumsum(best)), np.arange(len(best))
+    first, end = np.maximum(place - _BESIDE, 0), np.minimum(place + _BESIDE + 1, len(best))
+    best -= (total[end] - total[first]) / (end - first)
+    along = np.interp(_SPEEDS * past_s / _CELL_M, place, best, right=float(best.min()))
+    return np.asarray(along - along.max())
+
+
+def _find_peak(at: npt.NDArray[np.floating], values: npt.NDArray[np.floating]) -> float:
+    """Where a parabola through the highest of evenly spaced values and its neighbours is highest."""
+    k = min(max(int(values.argmax()), 1), len(values) - 2)
+    before, top, after = values[k - 1 : k + 2].tolist()
+    bend = before - 2 * top + after
+    moved = 0.5 * (before - after) / bend if bend < 0 else 0.0
+    return float(at[k] + min(max(moved, -1.0), 1.0) * (at[1] - at[0]))
 
 
 def _shrink(image: Pixels) -> Floats32:
@@ -128,15 +148,6 @@ def _shrink(image: Pixels) -> Floats32:
     factor = max(1, round(image.shape[1] / _WIDTH_PX))
     small = Image.fromarray(image).convert("L")
     return np.asarray(small.reduce(factor) if factor > 1 else small, np.float32)
-
-
-def _find_peak(at: Floats, values: Floats) -> float:
-    """Where a parabola through the highest of evenly spaced values and its neighbours is highest."""
-    k = min(max(int(values.argmax()), 1), len(values) - 2)
-    before, top, after = values[k - 1 : k + 2].tolist()
-    bend = before - 2 * top + after
-    moved = 0.5 * (before - after) / bend if bend < 0 else 0.0
-    return float(at[k] + min(max(moved, -1.0), 1.0) * (at[1] - at[0]))
 
 
 class _View:
@@ -149,7 +160,6 @@ class _View:
 
     def __init__(self, shape: tuple[int, ...], horizon_px: float) -> None:
         height, width = shape
-        self.shape, self.horizon = shape, horizon_px
         ahead = np.arange(_NEAR_M, _FAR_M, _CELL_M) + _CELL_M / 2
         aside = np.arange(-_SIDE_M, _SIDE_M, _CELL_M) + _CELL_M / 2
         focal = FOCAL * width
@@ -165,7 +175,7 @@ class _View:
         self._weight = self._seen.astype(np.float32)
         self._around = _blur(self._weight, 11, 5), _blur(self._weight, 11, 11)
         # The place in the newer image of each cell of the older one, the vehicle having turned on the spot
-        self._turned = []
+        places = []
         z, x = np.meshgrid(ahead, aside, indexing="ij")
         for turn in _TURNS.tolist():
             c, s, away = math.cos(turn), math.sin(turn), x + _AXLE_M * turn
@@ -173,8 +183,8 @@ class _View:
             column = np.round((away * c + z * s - aside[0]) / _CELL_M).astype(np.int64)
             inside = (row >= 0) & (row < len(ahead)) & (column >= 0) & (column < len(aside))
             # One beyond the last cell: nothing is there.
-            self._turned.append(np.where(inside, row * len(aside) + column, z.size))
-        self._places = np.stack(self._turned, axis=1)  # (rows, turns, columns)
+            places.append(np.where(inside, row * len(aside) + column, z.size))
+        self._places = np.stack(places, axis=1)  # (rows, turns, columns)
 
     def draw(self, grey: Floats32) -> Floats32:
         """(rows, columns) of the road from above, near first: how bright each cell is beside its surroundings, in its contrast."""
