@@ -24,7 +24,7 @@ from roadaware.online.camera_motion import (
     MotionEstimator,
     PixelMotion,
     Steadiness,
-    measure_standing,
+    measure_own_motion,
 )
 from roadaware.online.config import WatchConfig
 from roadaware.online.crossing import CrossingAnnotator
@@ -241,7 +241,7 @@ def write_street(path: Path, fps: float, moves: Callable[[float], bool]) -> Path
 
 @pytest.mark.parametrize("fps", [5.0, 10.0, 25.0])
 def test_whether_the_vehicle_stands_is_seen_in_the_images(tmp_path: Path, fps: float) -> None:
-    found = measure_standing(write_street(tmp_path / "street.mp4", fps, lambda t_s: t_s > 2))
+    found = measure_own_motion(write_street(tmp_path / "street.mp4", fps, lambda t_s: t_s > 2))
     t_s, standing = found["t_s"].to_numpy(), found["standing"].to_numpy().astype(np.float64)
     assert np.allclose(np.diff(t_s), 0.2, atol=0.05)
     assert np.isnan(standing[0])
@@ -254,7 +254,7 @@ def test_images_without_texture_do_not_tell_whether_the_vehicle_stands(tmp_path:
     with VideoWriter(tmp_path / "fog.mp4", 160, 120, 10.0) as film:
         for _ in range(20):
             film.write(np.full((120, 160, 3), 90, np.uint8))
-    found = measure_standing(tmp_path / "fog.mp4")
+    found = measure_own_motion(tmp_path / "fog.mp4")
     assert len(found) == 10
     assert found["standing"].null_count() == 10
 
@@ -277,17 +277,17 @@ def write_late(path: Path, begins_s: float, fps: int = 5) -> Path:
 def test_times_of_standing_are_those_of_a_watch_whatever_the_file(
     tmp_path: Path, name: str, begins_s: float
 ) -> None:
-    found = measure_standing(write_late(tmp_path / name, begins_s))
+    found = measure_own_motion(write_late(tmp_path / name, begins_s))
     assert np.allclose(found["t_s"].to_numpy(), np.arange(15) * 0.2, atol=0.02)
     assert found["standing"][1:].to_list() == [1.0] * 14
 
 
 def test_images_that_are_far_apart_do_not_tell_whether_the_vehicle_stands(tmp_path: Path) -> None:
-    assert measure_standing(write_late(tmp_path / "slow.mkv", 0.0, fps=2))["standing"].null_count() == 6
+    assert measure_own_motion(write_late(tmp_path / "slow.mkv", 0.0, fps=2))["standing"].null_count() == 6
 
 
 def test_a_film_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     (tmp_path / "none.mp4").write_bytes(b"no film")
     for name in ("none.mp4", "nowhere.mp4"):
         with pytest.raises(InputError, match=name):
-            measure_standing(tmp_path / name)
+            measure_own_motion(tmp_path / name)

@@ -22,7 +22,7 @@ from roadaware.io.parquet import read_parquet
 from roadaware.io.sources import to_printable
 from roadaware.models.object_labels import COCO_AGENTS
 from roadaware.online.crowd import MOMENTS
-from roadaware.online.events import CROSSING, CROWD, EVENTS, HEARD, STANDING, SUMMARY
+from roadaware.online.events import CROSSING, CROWD, EVENTS, HEARD, SPEED, STANDING, SUMMARY
 from roadaware.online.times import TABLES
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
@@ -198,10 +198,10 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
     standing = _find_standing(tables)
     try:
         forecasts, heard = _read_watch(watch, tables)
-        seen = _read_standing(watch)
+        seen = _read_motion(watch)
     except (pl.exceptions.PolarsError, ValueError, IndexError) as error:
         raise DamagedError(
-            f"forecasts, sounds or standing lack a column, or hold another kind of value: {str(error).splitlines()[0]}",
+            f"forecasts, sounds or own motion lack a column, or hold another kind of value: {str(error).splitlines()[0]}",
             where=str(watch),
             hint="watch the video again",
         ) from error
@@ -227,11 +227,14 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
             place = np.searchsorted(number, here["frame"].to_numpy())
             kept = place < len(number)
             stands[place[kept]] = here["standing"].to_numpy()[kept]
-        if seen is not None and len(seen):
-            # What the images show is surer than what a detector says; where they show nothing, its word holds.
+        turn = _find_turns(held, number, t_s)
+        if len(seen):
+            # What is measured is surer than what the images show, and that than what a detector says of standing.
             last = np.searchsorted(seen["t_s"].to_numpy(), t_s + 1e-6, side="right") - 1
-            shown = np.where(last >= 0, seen["standing"].to_numpy().astype(np.float64)[last], np.nan)
-            stands = np.where(np.isnan(shown), stands, shown)
+            shown = {name: np.where(last >= 0, seen[name].to_numpy()[last], np.nan) for name in seen.columns}
+            stands = np.where(np.isnan(shown["standing"]), stands, shown["standing"])
+            speed = np.where(np.isnan(speed), shown["speed_mps"], speed)
+            turn = np.where(np.isnan(turn), shown["yaw_rate_radps"], turn)
         mine = mine.filter(pl.col("frame").is_in(pl.Series(number).implode()))
         camera = _find_camera(tables, row)
         width, height = _find_size(row, mine)
@@ -247,7 +250,7 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
             names=names,
             unknown=mine["unknown"].to_numpy().astype(np.float64),
             crossing=forecasts,
-            yaw_rps=_find_turns(held, number, t_s),
+            yaw_rps=turn,
             sounds=sounds.filter(pl.col("video") == video).drop("video"),
             focal_px=camera.get("focal_px"),
             horizon_px=camera.get("horizon_px"),
@@ -486,11 +489,16 @@ def _read_watch(watch: Path | None, tables: Scenes | Predictions) -> tuple[pl.Da
     return forecasts, heard
 
 
-def _read_standing(watch: Path | None) -> pl.DataFrame | None:
-    """`t_s` and `standing` by the images of a watched film; None where nobody measured it."""
-    if watch is None or not (watch / STANDING).is_file():
-        return None
-    return read_parquet(watch / STANDING).select(pl.col("t_s", "standing").cast(pl.Float64)).sort("t_s")
+def _read_motion(watch: Path | None) -> pl.DataFrame:
+    """`t_s`, `standing`, `speed_mps` and `yaw_rate_radps` by the images of a watched film, NaN where they do not tell."""
+    columns = {STANDING: ("standing",), SPEED: ("speed_mps", "yaw_rate_radps")}
+    found = pl.DataFrame(schema={"t_s": pl.Float64})
+    for file, names in columns.items():
+        part = pl.DataFrame(schema=dict.fromkeys(("t_s", *names), pl.Float64))
+        if watch is not None and (watch / file).is_file():
+            part = read_parquet(watch / file).select(pl.col("t_s", *names).cast(pl.Float64))
+        found = found.join(part, on="t_s", how="full", coalesce=True)
+    return found.sort("t_s").fill_null(np.nan)
 
 
 def _find_camera(tables: Scenes | Predictions, row: dict[str, Any]) -> dict[str, float]:

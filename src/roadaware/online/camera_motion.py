@@ -17,6 +17,7 @@ from PIL import Image
 
 from roadaware.arrays import Bools, Floats, Floats32, Pixels
 from roadaware.online.frames import SystemClock
+from roadaware.online.own_speed import OwnSpeed
 from roadaware.online.video_files import VideoFile
 
 _SIDE_PX = 192
@@ -255,7 +256,7 @@ def _means(image: Floats32, rows: int, columns: int) -> Floats32:
     return np.asarray(cut.mean(axis=(1, 3)).reshape(-1))
 
 
-# Standing: whether the vehicle that films stands.
+# Own motion: whether the vehicle that films stands, and how fast it drives.
 
 _APART_S = 0.2
 """Between images that are compared: at a walking pace what is near has moved by a pixel of the small image."""
@@ -266,8 +267,8 @@ _LEAST_GRADIENT = 2.0
 _SMOOTHED = 3
 
 
-def measure_standing(film: Path) -> pl.DataFrame:
-    """`t_s` and `standing`, every 0.2 s: how surely the vehicle that films stands, from the images alone; from 0 to 1.
+def measure_own_motion(film: Path) -> pl.DataFrame:
+    """How the vehicle that films moves, from the images alone, every 0.2 s; looks back only.
 
     Of a vehicle that moves all of the image changes, of one that stands only what moves in it. The image is cut into tiles,
     and the change of each since 0.2 s before is taken over its gradient; the median over tiles tells, and of three such times
@@ -277,26 +278,34 @@ def measure_standing(film: Path) -> pl.DataFrame:
     Args:
         film: a video that a camera fixed to a vehicle took. Times are seconds after its first frame.
 
+    Returns:
+        `t_s`; `standing`, how surely it stands, from 0 to 1; `speed_mps` and `yaw_rate_radps` (to the left), as of
+        `own_speed.OwnSpeed`, under an assumed camera.
+
     Raises:
         InputError: if it cannot be opened.
     """
-    times, changes = list[float](), list[float]()
+    rows, changes = list[tuple[float, float, float, float]](), deque[float](maxlen=_SMOOTHED)
     before: Floats32 | None = None
+    own_speed = OwnSpeed()
     video = VideoFile(film, SystemClock(), fps=1 / _APART_S)
     with contextlib.closing(video):
         while (frame := video.next(0.0, 0.0)) is not None:
             now, _ = _small(frame.picture)
-            near = bool(times) and frame.t_s - times[-1] < 2 * _APART_S + 1e-6
+            past_s = frame.t_s - rows[-1][0] if rows else math.inf
+            near = past_s < 2 * _APART_S + 1e-6
             like = near and before is not None and before.shape == now.shape
-            changes.append(_compare_tiles(before, now) if like and before is not None else math.nan)
-            times.append(frame.t_s)
+            change = _compare_tiles(before, now) if like and before is not None else math.nan
+            changes.append(change)
+            standing = math.nan
+            if not math.isnan(change):
+                usual = float(np.nanmedian(changes))
+                standing = min(max((_MOVES - usual) / (_MOVES - _STANDS), 0.0), 1.0)
+            moved = own_speed.step(frame.picture, past_s if near else math.nan, standing)
+            rows.append((frame.t_s, standing, *moved))
             before = now
-    change = pl.Series(changes, dtype=pl.Float64).fill_nan(None)
-    standing = ((_MOVES - change.rolling_median(_SMOOTHED, min_samples=1)) / (_MOVES - _STANDS)).clip(
-        0.0, 1.0
-    )
-    told = pl.DataFrame({"t_s": times, "standing": standing}, {"t_s": pl.Float64, "standing": pl.Float64})
-    return told.with_columns(standing=pl.when(change.is_not_null()).then("standing"))
+    columns = ("t_s", "standing", "speed_mps", "yaw_rate_radps")
+    return pl.DataFrame(rows, dict.fromkeys(columns, pl.Float64), orient="row").fill_nan(None)
 
 
 def _compare_tiles(before: Floats32, now: Floats32) -> float:

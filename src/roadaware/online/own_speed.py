@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,7 @@ _FLOOR = 0.05
 """Share of the squares of a well-textured road that is added, so that noise alone correlates with nothing."""
 _HORIZONS = np.arange(0.35, 0.605, 0.025)
 """Heights of the horizon that are tried, from the top, in heights of the image."""
-_LEAST_VOTES, _SPARSE, _MOST_VOTES = 8, 16, 40
+_LEAST_VOTES, _SPARSE, _MOST_VOTES = 8, 16, 24
 """Pairs of images until the horizon is known, from which on only each fifth votes, and that vote at most."""
 _SPEEDS: Floats = np.arange(0.0, 32.01, 0.25)
 _BESIDE = 4
@@ -62,7 +63,9 @@ class OwnSpeed:
         self._votes = np.zeros(len(_HORIZONS))
         self._asked, self._moved = 0, 0
         self._view: _View | None = None
+        self._drawn = np.zeros((0, 0), np.float32)
         self._likely = np.full(len(_SPEEDS), 1 / len(_SPEEDS))
+        self._turn = math.nan
 
     def step(self, image: Pixels, past_s: float, standing: float) -> tuple[float, float]:
         """Speed in m/s, and turn in rad/s to the left, since the image before; NaN where they are not known.
@@ -78,13 +81,16 @@ class OwnSpeed:
             before, self._trials, self._view, self._asked = None, [], None, 0
             self._votes[:] = 0.0
         if before is None or math.isnan(past_s) or now.shape[1] < _LEAST_WIDTH_PX:
-            self._likely[:] = 1 / len(_SPEEDS)
+            if self._view is not None:
+                self._drawn = self._view.draw(now)
+            self._likely[:], self._turn = 1 / len(_SPEEDS), math.nan
             return math.nan, math.nan
         likely, agreed = _CHANGE @ self._likely, None
         if standing < 0.5:
             self._vote(before, now)
         if self._view is not None:
-            agreed = self._view.match(self._view.draw(before), self._view.draw(now))
+            drawn, self._drawn = self._drawn, self._view.draw(now)
+            agreed = self._view.match(drawn, self._drawn)
             likely = likely * np.exp(_SURENESS * _weigh(agreed, past_s))
         if not math.isnan(standing):
             moves = np.clip((_SPEEDS - 0.25) / 0.75, 0.0, 1.0)
@@ -97,8 +103,10 @@ class OwnSpeed:
             return math.nan, math.nan
         if agreed is None:
             return speed, math.nan
-        step = min(round(speed * past_s / _CELL_M), agreed.shape[1] - 1)
-        return speed, _find_peak(_TURNS, agreed[:, step]) / past_s
+        # Turns are in coarse steps: the mean of two is said.
+        earlier, step = self._turn, min(round(speed * past_s / _CELL_M), agreed.shape[1] - 1)
+        self._turn = _find_peak(_TURNS, agreed[:, step]) / past_s
+        return speed, float(np.nanmean([earlier, self._turn]))
 
     def _vote(self, before: Floats32, now: Floats32) -> None:
         """Let two images between which the vehicle moved say where the horizon is."""
@@ -113,6 +121,7 @@ class OwnSpeed:
             self._votes[number] += best.mean() + best[2:].max()
         if self._asked >= _LEAST_VOTES:
             self._view = _View(now.shape, _find_peak(_HORIZONS, self._votes) * now.shape[0])
+            self._drawn = self._view.draw(before)
 
 
 _CHANGE: Floats = np.exp(-0.5 * ((_SPEEDS[:, None] - _SPEEDS) / (_ACCELERATES_MPS2 * 0.2)) ** 2)
@@ -150,6 +159,30 @@ def _shrink(image: Pixels) -> Floats32:
     return np.asarray(small.reduce(factor) if factor > 1 else small, np.float32)
 
 
+def _list_cells() -> tuple[Floats, Floats]:
+    """(rows,) metres ahead and (columns,) metres to the right of the cells of the road."""
+    ahead = np.arange(_NEAR_M, _FAR_M, _CELL_M) + _CELL_M / 2
+    return ahead, np.arange(-_SIDE_M, _SIDE_M, _CELL_M) + _CELL_M / 2
+
+
+@cache
+def _list_places() -> npt.NDArray[np.int64]:
+    """(rows, turns, columns) where in the newer image each cell of the older one is, the vehicle having turned on the spot.
+
+    One beyond the last cell where it is nowhere.
+    """
+    ahead, aside = _list_cells()
+    z, x = np.meshgrid(ahead, aside, indexing="ij")
+    places = []
+    for turn in _TURNS.tolist():
+        c, s, away = math.cos(turn), math.sin(turn), x + _AXLE_M * turn
+        row = np.round((z * c - away * s - ahead[0]) / _CELL_M).astype(np.int64)
+        column = np.round((away * c + z * s - aside[0]) / _CELL_M).astype(np.int64)
+        inside = (row >= 0) & (row < len(ahead)) & (column >= 0) & (column < len(aside))
+        places.append(np.where(inside, row * len(aside) + column, z.size))
+    return np.stack(places, axis=1)
+
+
 class _View:
     """Draws the road as seen from above, under a horizon.
 
@@ -160,8 +193,7 @@ class _View:
 
     def __init__(self, shape: tuple[int, ...], horizon_px: float) -> None:
         height, width = shape
-        ahead = np.arange(_NEAR_M, _FAR_M, _CELL_M) + _CELL_M / 2
-        aside = np.arange(-_SIDE_M, _SIDE_M, _CELL_M) + _CELL_M / 2
+        ahead, aside = _list_cells()
         focal = FOCAL * width
         y = np.broadcast_to((horizon_px + focal * CAMERA_M / ahead)[:, None], (len(ahead), len(aside)))
         x = (width - 1) / 2 + focal * aside[None] / ahead[:, None]
@@ -174,17 +206,6 @@ class _View:
         self._width = width
         self._weight = self._seen.astype(np.float32)
         self._around = _blur(self._weight, 11, 5), _blur(self._weight, 11, 11)
-        # The place in the newer image of each cell of the older one, the vehicle having turned on the spot
-        places = []
-        z, x = np.meshgrid(ahead, aside, indexing="ij")
-        for turn in _TURNS.tolist():
-            c, s, away = math.cos(turn), math.sin(turn), x + _AXLE_M * turn
-            row = np.round((z * c - away * s - ahead[0]) / _CELL_M).astype(np.int64)
-            column = np.round((away * c + z * s - aside[0]) / _CELL_M).astype(np.int64)
-            inside = (row >= 0) & (row < len(ahead)) & (column >= 0) & (column < len(aside))
-            # One beyond the last cell: nothing is there.
-            places.append(np.where(inside, row * len(aside) + column, z.size))
-        self._places = np.stack(places, axis=1)  # (rows, turns, columns)
 
     def draw(self, grey: Floats32) -> Floats32:
         """(rows, columns) of the road from above, near first: how bright each cell is beside its surroundings, in its contrast."""
@@ -200,7 +221,7 @@ class _View:
         """(turns, steps) correlation of two images from above, moved; 1 where they are the same."""
         rows, columns = before.shape
         n = round(_FARTHEST_M / _CELL_M) + 1
-        turned = np.append(now.ravel(), np.float32(0))[self._places]
+        turned = np.append(now.ravel(), np.float32(0))[_list_places()]
         padded = np.concatenate([before, np.zeros((n - 1, columns), np.float32)])
         ahead = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(padded, n, axis=0))
         product = np.matmul(turned, ahead).sum(axis=0)
