@@ -29,17 +29,18 @@ _TURNS: Floats = np.arange(-12, 13) * 0.0125
 """Radians to the left between two images."""
 _AXLE_M = 2.3
 """From the middle of the arc that the camera drives to what does not move sideways in a turn."""
-_FLOOR = 0.05
+_FLOOR = 0.2
 """Share of the squares of a well-textured road that is added, so that noise alone correlates with nothing."""
-_HORIZONS = np.arange(0.35, 0.605, 0.025)
+_HORIZONS = np.arange(0.375, 0.68, 0.025)
 """Heights of the horizon that are tried, from the top, in heights of the image."""
-_LEAST_VOTES, _SPARSE, _MOST_VOTES = 8, 16, 24
-"""Pairs of images until the horizon is known, from which on only each fifth votes, and that vote at most."""
+_LEAST_VOTES, _SPARSE, _MOST_VOTES, _STANDS_OUT = 8, 16, 24, 1.2
+"""Pairs of images until the horizon is known, from which on only each fifth votes, and that vote at most; and by how
+much more of them the horizon has than the median height, or the camera looks elsewhere."""
 _SPEEDS: Floats = np.arange(0.0, 32.01, 0.25)
 _BESIDE = 4
 """Cells on either side of a step: by how much it agrees better than the steps around it counts. Reflections on a wet road and
 cars ahead agree with steps shorter than the own one, widely; the road with one."""
-_SURENESS = 45.0
+_SURENESS, _TURN_SURENESS = 60.0, 120.0
 """Of a correlation that is better by 1, in nats."""
 _ACCELERATES_MPS2, _JUMPS = 2.0, 1e-3
 """Spread of the change of speed, and how often it jumps anywhere."""
@@ -65,7 +66,7 @@ class OwnSpeed:
         self._view: _View | None = None
         self._drawn = np.zeros((0, 0), np.float32)
         self._likely = np.full(len(_SPEEDS), 1 / len(_SPEEDS))
-        self._turn = math.nan
+        self._turned = np.full(len(_TURNS), 1 / len(_TURNS))
 
     def step(self, image: Pixels, past_s: float, standing: float) -> tuple[float, float]:
         """Speed in m/s, and turn in rad/s to the left, since the image before; NaN where they are not known.
@@ -83,7 +84,7 @@ class OwnSpeed:
         if before is None or math.isnan(past_s) or now.shape[1] < _LEAST_WIDTH_PX:
             if self._view is not None:
                 self._drawn = self._view.draw(now)
-            self._likely[:], self._turn = 1 / len(_SPEEDS), math.nan
+            self._likely[:], self._turned[:] = 1 / len(_SPEEDS), 1 / len(_TURNS)
             return math.nan, math.nan
         likely, agreed = _CHANGE @ self._likely, None
         if standing < 0.5:
@@ -103,10 +104,10 @@ class OwnSpeed:
             return math.nan, math.nan
         if agreed is None:
             return speed, math.nan
-        # Turns are in coarse steps: the mean of two is said.
-        earlier, step = self._turn, min(round(speed * past_s / _CELL_M), agreed.shape[1] - 1)
-        self._turn = _find_peak(_TURNS, agreed[:, step]) / past_s
-        return speed, float(np.nanmean([earlier, self._turn]))
+        column = agreed[:, min(round(speed * past_s / _CELL_M), agreed.shape[1] - 1)]
+        turned = (_TURN_CHANGE @ self._turned) * np.exp(_TURN_SURENESS * (column - column.max()))
+        self._turned = turned / turned.sum()
+        return speed, float(self._turned @ _TURNS) / past_s
 
     def _vote(self, before: Floats32, now: Floats32) -> None:
         """Let two images between which the vehicle moved say where the horizon is."""
@@ -118,14 +119,25 @@ class OwnSpeed:
         for number, view in enumerate(self._trials):
             best = view.match(view.draw(before), view.draw(now)).max(axis=0)
             # What runs ahead, as lanes and kerbs do, agrees with every step where it is parallel, under the true horizon.
-            self._votes[number] += best.mean() + best[2:].max()
-        if self._asked >= _LEAST_VOTES:
+            self._votes[number] += 2 * np.median(best) + best[2:].max()
+        top = int(self._votes.argmax())
+        inside = 0 < top < len(_HORIZONS) - 1
+        self._view = None
+        if self._asked >= _LEAST_VOTES and inside and self._votes[top] >= _STANDS_OUT * np.median(self._votes):
             self._view = _View(now.shape, _find_peak(_HORIZONS, self._votes) * now.shape[0])
             self._drawn = self._view.draw(before)
 
 
 _CHANGE: Floats = np.exp(-0.5 * ((_SPEEDS[:, None] - _SPEEDS) / (_ACCELERATES_MPS2 * 0.2)) ** 2)
 _CHANGE = (1 - _JUMPS) * _CHANGE / _CHANGE.sum(axis=0) + _JUMPS / len(_SPEEDS)
+
+
+# Of turns: seldom does the wheel move fast.
+_TURN_CHANGE: Floats = sum(
+    share * np.exp(-0.5 * ((_TURNS[:, None] - _TURNS) / spread) ** 2) / spread
+    for share, spread in ((0.8, 0.008), (0.2, 0.04))
+)
+_TURN_CHANGE = _TURN_CHANGE / _TURN_CHANGE.sum(axis=0)
 
 
 def _weigh(agreed: Floats32, past_s: float) -> Floats:
