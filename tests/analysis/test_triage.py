@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -23,6 +24,7 @@ from roadaware.analysis.triage import (
     rank_moments,
 )
 from roadaware.errors import UsageError
+from roadaware.online.events import SPEED, STANDING
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 NAMES = (
@@ -510,6 +512,26 @@ def test_drives_are_read_of_tables() -> None:
         frames=frames.drop("ego_speed_kmh").with_columns(world_SE3_ego=pl.Series(moved))
     )
     assert next(build_drives(posed)).speed_mps.tolist() == pytest.approx([np.nan, 4.0, 6.0], nan_ok=True)
+
+
+def test_speed_and_turn_are_those_of_the_images_where_nobody_measured_them(tmp_path: Path) -> None:
+    """Each frame has what the images of the last 0.2 s until then showed; unknown where they showed nothing."""
+    n = 5
+    frames = pl.DataFrame({"video": ["a"] * n, "frame": range(n), "t_s": np.arange(n) * 0.1})
+    videos = pl.DataFrame({"video": ["a"], "width_px": [640], "height_px": [480]})
+    pl.DataFrame({"t_s": [0.0, 0.2, 0.4], "standing": [None, 0.1, 0.9]}).write_parquet(tmp_path / STANDING)
+    (bare,) = build_drives(Scenes(videos=videos, frames=frames), tmp_path)
+    assert np.isnan(bare.speed_mps).all()
+    moved = {"t_s": [0.0, 0.2, 0.4], "speed_mps": [None, 7.0, None], "yaw_rate_radps": [None, 0.1, None]}
+    pl.DataFrame(moved).write_parquet(tmp_path / SPEED)
+    (drive,) = build_drives(Scenes(videos=videos, frames=frames), tmp_path)
+    nan = np.nan
+    assert drive.standing.tolist() == pytest.approx([nan, nan, 0.1, 0.1, 0.9], nan_ok=True)
+    assert drive.speed_mps.tolist() == pytest.approx([nan, nan, 7.0, 7.0, nan], nan_ok=True)
+    assert drive.yaw_rps.tolist() == pytest.approx([nan, nan, 0.1, 0.1, nan], nan_ok=True)
+    measured = frames.with_columns(ego_speed_kmh=pl.Series([36.0, None, 36.0, None, None]))
+    (drive,) = build_drives(Scenes(videos=videos, frames=measured), tmp_path)
+    assert drive.speed_mps.tolist() == pytest.approx([10.0, nan, 10.0, 7.0, nan], nan_ok=True)
 
 
 def test_weak_boxes_of_a_detector_do_not_count() -> None:

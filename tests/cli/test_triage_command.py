@@ -268,15 +268,19 @@ def test_videos_are_watched_once_and_a_broken_one_is_named(
     assert Growing.videos > watched
     assert (out / "moments.csv").read_bytes() == before
     watched = Growing.videos
+    # As a version has left it that saw no speed.
+    (tmp_path / "out-watches" / "one" / "speed.parquet").unlink()
     assert roadaware(*words, "--overwrite").code == 0
     assert Growing.videos == watched
+    seen = pl.read_parquet(tmp_path / "out-watches" / "one" / "speed.parquet")
+    assert seen.columns == ["t_s", "speed_mps", "yaw_rate_radps"]
     # The folder of a watch is taken as well, and one whose forecasts are none is named.
     run = tmp_path / "out-watches" / "one"
     assert roadaware("triage", run, "-o", tmp_path / "run").code == 0
     pl.DataFrame({"tube": [0], "crossing": [0.5]}).write_parquet(run / "crossing.parquet")
     done = roadaware("triage", run, "-o", tmp_path / "run-2")
     assert done.code == 3
-    assert "forecasts, sounds or standing lack a column" in done.err
+    assert "forecasts, sounds or own motion lack a column" in done.err
     done = roadaware(*words, "--overwrite", "--fps", 5)
     assert done.code == 2
     assert "with other settings" in done.err

@@ -11,9 +11,9 @@ from PIL import Image
 
 from roadaware.arrays import Bools, Floats, Floats32, Pixels
 
-FOCAL = 0.85
+_FOCAL = 0.85
 """Focal length in widths of the image."""
-CAMERA_M = 1.4
+_CAMERA_M = 1.4
 """Height of the camera above the road. As `analysis.triage` has both; what comes out grows in proportion to either."""
 _WIDTH_PX, _LEAST_WIDTH_PX = 640, 320
 _CELL_M = 0.2
@@ -206,8 +206,8 @@ class _View:
     def __init__(self, shape: tuple[int, ...], horizon_px: float) -> None:
         height, width = shape
         ahead, aside = _list_cells()
-        focal = FOCAL * width
-        y = np.broadcast_to((horizon_px + focal * CAMERA_M / ahead)[:, None], (len(ahead), len(aside)))
+        focal = _FOCAL * width
+        y = np.broadcast_to((horizon_px + focal * _CAMERA_M / ahead)[:, None], (len(ahead), len(aside)))
         x = (width - 1) / 2 + focal * aside[None] / ahead[:, None]
         self._seen: Bools = (x >= 0) & (x <= width - 1.001) & (y >= 0) & (y <= _BOTTOM * height - 1.001)
         x, y = np.clip(x, 0, width - 1.001), np.clip(y, 0, height - 1.001)
