@@ -300,7 +300,7 @@ def measure_own_motion(film: Path) -> pl.DataFrame:
             standing = math.nan
             if not math.isnan(change):
                 usual = float(np.nanmedian(changes))
-                standing = min(max((_MOVES - usual) / (_MOVES - _STANDS), 0.0), 1.0)
+                standing = min(max((_MOVES - usual) * (1 / (_MOVES - _STANDS)), 0.0), 1.0)
             moved = own_speed.step(frame.picture, past_s if near else math.nan, standing)
             rows.append((frame.t_s, standing, *moved))
             before = now
