@@ -27,8 +27,8 @@ EVENTS, CROSSING, FILM, SUMMARY, CROWD = (
 )
 """Files in the folder of a watch; named here, where whoever only looks at them need not import what watches."""
 HEARD, STANDING, SPEED = "heard.parquet", "standing.parquet", "speed.parquet"
-"""Beside them, of a film that `triage` had watched: how surely sounds are heard, wherever they come from, and by the images how
-surely the own vehicle stands, and its speed and turn."""
+"""Beside them, of a film that `triage` had watched: how surely sounds are heard, wherever they come from, and, by
+the images, how surely the own vehicle stands, and its speed and turn."""
 
 
 def make_tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: Any) -> Event:

@@ -67,9 +67,10 @@ class OwnSpeed:
         self._drawn = np.zeros((0, 0), np.float32)
         self._likely = np.full(len(_SPEEDS), 1 / len(_SPEEDS))
         self._turned = np.full(len(_TURNS), 1 / len(_TURNS))
+        self._turn_rps = math.nan
 
     def step(self, image: Pixels, past_s: float, standing: float) -> tuple[float, float]:
-        """Speed in m/s, and turn in rad/s to the left, since the image before; NaN where they are not known.
+        """Speed in m/s since the image before, and turn in rad/s to the left since the one before that; NaN where unknown.
 
         Args:
             image: (H, W, 3) uint8, red first; narrower ones than 320 pixels say nothing.
@@ -85,6 +86,7 @@ class OwnSpeed:
             if self._view is not None:
                 self._drawn = self._view.draw(now)
             self._likely[:], self._turned[:] = 1 / len(_SPEEDS), 1 / len(_TURNS)
+            self._turn_rps = math.nan
             return math.nan, math.nan
         likely, agreed = _CHANGE @ self._likely, None
         if standing < 0.5:
@@ -100,6 +102,7 @@ class OwnSpeed:
         self._likely = likely / likely.sum()
         speed = float(self._likely @ _SPEEDS)
         about = np.abs(_SPEEDS - speed) <= max(_WITHIN_MPS, _WITHIN * speed)
+        earlier_rps, self._turn_rps = self._turn_rps, math.nan
         if self._likely[about].sum() < _KNOWN:
             return math.nan, math.nan
         if agreed is None:
@@ -107,7 +110,9 @@ class OwnSpeed:
         column = agreed[:, min(round(speed * past_s / _CELL_M), agreed.shape[1] - 1)]
         turned = (_TURN_CHANGE @ self._turned) * np.exp(_TURN_SURENESS * (column - column.max()))
         self._turned = turned / turned.sum()
-        return speed, float(self._turned @ _TURNS) / past_s
+        self._turn_rps = float(self._turned @ _TURNS) / past_s
+        # The mean of two: a wheel that is moved in jerks makes no bends.
+        return speed, float(np.nanmean([earlier_rps, self._turn_rps]))
 
     def _vote(self, before: Floats32, now: Floats32) -> None:
         """Let two images between which the vehicle moved say where the horizon is."""
@@ -123,7 +128,11 @@ class OwnSpeed:
         top = int(self._votes.argmax())
         inside = 0 < top < len(_HORIZONS) - 1
         self._view = None
-        if self._asked >= _LEAST_VOTES and inside and self._votes[top] >= _STANDS_OUT * np.median(self._votes):
+        if (
+            self._asked >= _LEAST_VOTES
+            and inside
+            and self._votes[top] >= _STANDS_OUT * np.median(self._votes)
+        ):
             self._view = _View(now.shape, _find_peak(_HORIZONS, self._votes) * now.shape[0])
             self._drawn = self._view.draw(before)
 
@@ -220,17 +229,21 @@ class _View:
         self._around = _blur(self._weight, 11, 5), _blur(self._weight, 11, 11)
 
     def draw(self, grey: Floats32) -> Floats32:
-        """(rows, columns) of the road from above, near first: how bright each cell is beside its surroundings, in its contrast."""
-        flat, w = grey.ravel(), self._shares
-        at = self._at
-        seen = w[0] * flat[at] + w[1] * flat[at + 1] + w[2] * flat[at + self._width] + w[3] * flat[at + self._width + 1]
+        """(rows, columns) road from above, near first: brightness over that around each cell, by the contrast there."""
+        flat, w, at = grey.ravel(), self._shares, self._at
+        seen = (
+            w[0] * flat[at]
+            + w[1] * flat[at + 1]
+            + w[2] * flat[at + self._width]
+            + w[3] * flat[at + self._width + 1]
+        )
         beside, about = self._around
         rise = (seen - _blur(seen * self._weight, 11, 5) / np.maximum(beside, 1e-6)) * self._weight
         contrast = np.sqrt(_blur(rise * rise, 11, 11) / np.maximum(about, 1e-6) + _NOISE**2)
         return np.asarray(np.clip(rise / contrast, -_CLIPPED, _CLIPPED), np.float32)
 
     def match(self, before: Floats32, now: Floats32) -> Floats32:
-        """(turns, steps) correlation of two images from above, moved; 1 where they are the same."""
+        """(turns, steps) correlation of two drawings, one of them moved; below 1 even of equal ones, see `_FLOOR`."""
         rows, columns = before.shape
         n = round(_FARTHEST_M / _CELL_M) + 1
         turned = np.append(now.ravel(), np.float32(0))[_list_places()]
