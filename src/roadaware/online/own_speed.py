@@ -25,7 +25,7 @@ _NOISE = 4.0
 _CLIPPED = 2.5
 _FARTHEST_M = 6.4
 """The largest step between two images, which is 32 m/s at 5 images a second."""
-_TURNS: Floats = np.arange(-12, 13) * 0.0125
+_TURNS: Floats = np.asarray(np.arange(-12, 13) * 0.0125, np.float64)
 """Radians to the left between two images."""
 _AXLE_M = 2.3
 """From the middle of the arc that the camera drives to what does not move sideways in a turn."""
@@ -141,12 +141,14 @@ _CHANGE: Floats = np.exp(-0.5 * ((_SPEEDS[:, None] - _SPEEDS) / (_ACCELERATES_MP
 _CHANGE = (1 - _JUMPS) * _CHANGE / _CHANGE.sum(axis=0) + _JUMPS / len(_SPEEDS)
 
 
-# Of turns: seldom does the wheel move fast.
-_TURN_CHANGE: Floats = sum(
-    share * np.exp(-0.5 * ((_TURNS[:, None] - _TURNS) / spread) ** 2) / spread
-    for share, spread in ((0.8, 0.008), (0.2, 0.04))
-)
-_TURN_CHANGE = _TURN_CHANGE / _TURN_CHANGE.sum(axis=0)
+def _spread_turns(spread: float) -> Floats:
+    """(turns, turns) density of a change from one to another."""
+    return np.asarray(np.exp(-0.5 * ((_TURNS[:, None] - _TURNS) / spread) ** 2) / spread)
+
+
+# Seldom does the wheel move fast.
+_TURN_CHANGE = 0.8 * _spread_turns(0.008) + 0.2 * _spread_turns(0.04)
+_TURN_CHANGE /= _TURN_CHANGE.sum(axis=0)
 
 
 def _weigh(agreed: Floats32, past_s: float) -> Floats:
