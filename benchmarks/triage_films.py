@@ -33,7 +33,7 @@ import polars as pl
 
 from benchmarks.triage import EVERY, FPS, KINDS, SECONDS, Floats, Night, Plant, Way, judge, list_starts
 from roadaware.analysis.drives import build_drives, examine_sources, open_drives
-from roadaware.analysis.triage import TriageConfig, find_peaks
+from roadaware.analysis.triage import ALARMS, Drive, TriageConfig, find_peaks
 from roadaware.io.files import write_atomically
 from roadaware.io.folders import make_folder
 from roadaware.scenes.store import open_scenes
@@ -332,6 +332,14 @@ def cut_seconds(sounds: pl.DataFrame) -> pl.DataFrame:
     ).drop("second")
 
 
+def list_alarms(drive: Drive) -> pl.DataFrame:
+    """`video`, `reason`, `t_s` and `value`: an alarm, whose peak is at its start, is true in each of its seconds."""
+    heard = cut_seconds(drive.sounds).filter(pl.col("name").str.contains(f"^({'|'.join(ALARMS)})"))
+    return heard.select(
+        video=pl.lit(drive.video), reason=pl.lit("alarm"), t_s=pl.col("t_s"), value=pl.lit(1.0)
+    )
+
+
 def examine_watches(folder: Path, name: str) -> Night:
     """What triage finds in the watches of a set, and what there was."""
     failed: dict[str, str] = {}
@@ -340,8 +348,7 @@ def examine_watches(folder: Path, name: str) -> Night:
     if examined is None or failed:
         raise SystemExit(f"not watched: {failed}")
     truth = [
-        # A sound has its peak at its start; here a siren is true for as long as it lasts.
-        find_peaks(replace(drive, sounds=cut_seconds(drive.sounds)))
+        pl.concat([find_peaks(drive), list_alarms(drive)], how="diagonal")
         for film in films
         for drive in build_drives(open_scenes(folder / f"{name}-truth" / film.stem / TABLES))
     ]

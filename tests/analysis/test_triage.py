@@ -244,6 +244,34 @@ def test_a_siren_is_an_alarm_and_speech_is_none() -> None:
     assert peaks.select("reason", "t_s", "value").rows() == [("alarm", 1.0, 0.7)]
 
 
+def hear(scores: list[tuple[float, float]]) -> Drive:
+    """A drive of whose two kinds of sirens a listener tells every second."""
+    kinds = ("siren (police)", "siren (ambulance)")
+    rows = [(float(t), t + 1.0, kinds[k], pair[k]) for t, pair in enumerate(scores) for k in (0, 1)]
+    sounds = pl.DataFrame(rows, schema=["t_s", "end_s", "name", "score"], orient="row")
+    return drive([], n=10 * len(scores), sounds=sounds)
+
+
+def test_kinds_of_a_siren_are_one_alarm_held_against_what_is_usual_in_the_film() -> None:
+    quiet = [(0.01, 0.02)] * 10
+    found = find_peaks(hear([*quiet, (0.2, 0.3), *quiet]))
+    assert found.select("reason", "t_s", "value", "label", "chance").rows() == [
+        ("alarm", 10.0, 1.0, "siren (ambulance)", 0.5)
+    ]
+    weak = find_peaks(hear([*quiet, (0.1, 0.08), *quiet]))
+    assert weak["value"].to_list() == pytest.approx([(0.18 - 0.03 - 0.05) / 0.25])
+    # A listener that is never sure that there is none says nothing by the same score.
+    loud = [(0.1, 0.07)] * 10
+    assert not len(find_peaks(hear([*loud, (0.1, 0.08), *loud])).filter(pl.col("t_s") >= 5))
+
+
+def test_a_siren_that_goes_on_is_one_alarm_and_no_news_after_a_while() -> None:
+    drives = hear([(0.01, 0.01)] * 10 + [(0.9, 0.05)] * 25 + [(0.01, 0.01)] * 30 + [(0.9, 0.05)] * 3)
+    assert find_peaks(drives)["t_s"].to_list() == [10.0, 65.0]
+    values = list_values(drives)["alarm"].filter(pl.col("t_s").is_between(30, 34))
+    assert values["value"].max() == 0.0
+
+
 def test_somebody_new_is_told_from_a_tube_that_was_cut() -> None:
     new = [(f, 2, [300.0, 230.0, 330.0, 310.0], "Ped") for f in range(20, 40)]
     before = [(f, 1, [300.0, 230.0, 330.0, 310.0], "Ped") for f in range(5, 18)]

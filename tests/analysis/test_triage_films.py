@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from benchmarks.triage import FPS, KINDS, Plant
-from benchmarks.triage_films import SIZE, plant
+from benchmarks.triage_films import SIZE, list_alarms, plant
 
+from roadaware.analysis.triage import Drive
 from roadaware.simulator.config import adapt_scene_config, build_scene_config
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.make import make_episode
@@ -102,3 +104,22 @@ def test_a_siren_is_heard_for_four_seconds_and_nothing_else_changes(episode: Epi
 def test_where_the_vehicle_stands_nothing_is_planted(episode: Episode, kind: str) -> None:
     still = replace(episode, ego=replace(episode.ego, speed=np.zeros_like(episode.ego.speed)))
     assert plant(still, kind, np.random.default_rng(0)) is None
+
+
+def test_an_alarm_is_true_in_each_of_its_seconds() -> None:
+    sounds = pl.DataFrame(
+        {
+            "t_s": [2.0, 5.0],
+            "end_s": [4.5, 9.0],
+            "name": ["siren (police)", "speaking"],
+            "score": [1.0, 1.0],
+        }
+    )
+    t_s = np.arange(50) / 5
+    nothing = pl.DataFrame(schema={"frame": pl.Int64, "tube": pl.Int64})
+    still = Drive("v", (640.0, 360.0), np.arange(50), t_s, t_s, t_s, nothing, np.zeros((0, 0)), sounds=sounds)
+    assert list_alarms(still).rows() == [
+        ("v", "alarm", 2.0, 1.0),
+        ("v", "alarm", 3.0, 1.0),
+        ("v", "alarm", 4.0, 1.0),
+    ]

@@ -101,6 +101,11 @@ _USUAL_MPS = 8.0
 _USUAL_FOCAL = 0.85
 """Focal length in widths of the image where nobody says it, as of `models.event_head.features`."""
 _USUAL_CAMERA_M = 1.4
+_USUAL_S, _LEAST_HEARD = 30.0, 5
+"""What a listener scored before, and how often at least, tells what it scores where nothing is heard."""
+_ABOVE = (0.05, 0.3)
+_GOES_ON_S = 2.0
+"""An alarm that is silent for less goes on."""
 _LEAST = 0.08
 """Values below are no peaks."""
 _APART_S = 4.0
@@ -642,13 +647,28 @@ def _find_braking(scene: _Scene) -> pl.DataFrame:
 
 
 def _find_alarms(scene: _Scene) -> pl.DataFrame:
-    """How surely a sound of alarm is heard, at its start."""
+    """How surely a sound of alarm is heard, kinds of sirens together; where it is listened for all the time, how far that is
+    above the median of the `_USUAL_S` before, 0 and 1 at `_ABOVE`: what goes on is no news."""
     drive, rows = scene.drive, []
+    heard: dict[str, dict[float, list[tuple[float, str]]]] = {}
     for row in drive.sounds.iter_rows(named=True):
-        if str(row["name"]).startswith(ALARMS) and len(drive.frame):
-            place = min(int(np.searchsorted(drive.t_s, row["t_s"])), len(drive.frame) - 1)
-            at = (int(drive.frame[place]), float(row["t_s"]), float(row["score"]), str(row["name"]))
-            rows.append((-1, *at, float(row["score"])))
+        name = str(row["name"])
+        word = next((each for each in ALARMS if name.startswith(each)), None)
+        if word is not None and len(drive.frame):
+            heard.setdefault(word, {}).setdefault(float(row["t_s"]), []).append((float(row["score"]), name))
+    for word, moments in heard.items():
+        times = np.array(sorted(moments))
+        # One sound is of one kind: of a siren that may be an ambulance's or the police's the scores add up.
+        score = np.array([min(1.0, sum(each for each, _ in moments[t_s])) for t_s in times.tolist()])
+        since = np.searchsorted(times, times - _USUAL_S - 1e-6)
+        for k, t_s in enumerate(times.tolist()):
+            before = score[since[k] : k]
+            value = float(score[k])
+            if len(before) >= _LEAST_HEARD:
+                value = float(_ramp(score[k] - np.median(before), *_ABOVE))
+            place = min(int(np.searchsorted(drive.t_s, t_s)), len(drive.frame) - 1)
+            name = max(moments[t_s])[1]
+            rows.append((-1, int(drive.frame[place]), t_s, value, name, float(score[k]), word))
     names = {
         "tube": pl.Int64,
         "frame": pl.Int64,
@@ -656,8 +676,9 @@ def _find_alarms(scene: _Scene) -> pl.DataFrame:
         "value": pl.Float64,
         "label": pl.String,
         "chance": pl.Float64,
+        "word": pl.String,
     }
-    return pl.DataFrame(rows, schema=names, orient="row").sort("t_s")
+    return pl.DataFrame(rows, schema=names, orient="row").sort("t_s", maintain_order=True)
 
 
 def _find_rare(scene: _Scene) -> pl.DataFrame:
@@ -742,7 +763,9 @@ def _pick(rows: pl.DataFrame, reason: str) -> pl.DataFrame:
     picked: list[dict[str, Any]] = []
     # Red lights are told apart by time alone: several tubes may be pieces of one light.
     by = (
-        ["label"] if reason == "red_light" else ["tube", "label"] if reason in ("rare", "alarm") else ["tube"]
+        ["label"]
+        if reason == "red_light"
+        else {"rare": ["tube", "label"], "alarm": ["tube", "word"]}.get(reason, ["tube"])
     )
     for group in rows.partition_by(*by, maintain_order=True):
         times, values = group["t_s"].to_numpy(), group["value"].to_numpy()
@@ -754,6 +777,9 @@ def _pick(rows: pl.DataFrame, reason: str) -> pl.DataFrame:
             # Of equal values the first.
             peak = int(np.flatnonzero(free)[np.argmax(values[free])])
             near = np.abs(times - times[peak]) < _APART_S
+            if reason == "alarm":
+                pieces = np.cumsum(np.diff(times, prepend=times[0]) > _GOES_ON_S)
+                near |= pieces == pieces[peak]
             high = times[near & (values >= 0.5 * values[peak])]
             begin, end = float(high.min()) - _PAD_S, float(high.max()) + _PAD_S
             middle = float(times[peak])
