@@ -96,6 +96,7 @@ _SMOOTH_S = 0.6
 """Over which scores are averaged, looking back."""
 _PASSED_S = 2.0
 """For so long a light that has left the image is taken to be as it was: it leaves some 5 m before it is passed."""
+_NEAR_M, _APART_M, _REPEATED_M = 12.0, 5.0, 40.0
 _USUAL_MPS = 8.0
 """Speed of a vehicle of which nobody knows it: about 30 km/h."""
 _USUAL_FOCAL = 0.85
@@ -569,16 +570,23 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
     # Red is an action of lights alone, and speaks for one. A light that is seen as green counts as one that is not red.
     light = above & ~scene.cut & (other <= own) & ((own >= 0.5) | ((own >= 0.2) & (red >= 0.5)))
     surely = red * scene.score * _ramp(aside_m, 8.0, 6.0)
-    best: dict[int, int] = {}  # of each frame, the light that is red most surely
-    for row in np.flatnonzero(light).tolist():
-        place = int(scene.place[row])
-        if place not in best or surely[row] > surely[best[place]]:
-            best[place] = row
     gone_m = (
         np.concatenate([[0.0], np.cumsum(scene.frame_speed[1:] * np.diff(drive.t_s))])
         if len(drive.t_s)
         else np.zeros(0)
     )
+    stands_m = gone_m[scene.place] + ahead_m if len(gone_m) else ahead_m
+    best: dict[int, int] = {}  # of each frame, the light that is red most surely
+    entered_m = -np.inf  # where the light stands that was passed last, while none was red
+    for place in np.unique(scene.place[light]).tolist():
+        here = np.flatnonzero(light & (scene.place == place))
+        past_m = stands_m[here] - entered_m
+        repeated = (past_m > _APART_M) & (past_m < _REPEATED_M)
+        surely[here[repeated]] = 0.0
+        first = here[np.argmin(ahead_m[here])]
+        if ahead_m[first] < _NEAR_M and not repeated[np.argmin(ahead_m[here])]:
+            entered_m = stands_m[first] if (red[here] < 0.5).all() else -np.inf
+        best[place] = int(here[np.argmax(surely[here])])
     brakes = _measure_braking(drive)
     rows, last = [], -1
     for now, t_s in enumerate(drive.t_s.tolist()):
@@ -590,8 +598,8 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
         sure = float(sum(surely[row] for _, row in sights)) / max(len(window), 3)
         left_m = float(np.mean([ahead_m[row] - (gone_m[now] - gone_m[place]) for place, row in sights]))
         speed = float(scene.frame_speed[now])
-        # Where it has to stop is known to some 2 m.
-        needed = speed**2 / (2 * max(left_m, 2.0)) - max(0.0, float(np.nan_to_num(brakes[now])))
+        # Where it has to stop is known to some 2 m, and who stops beside it has stopped.
+        needed = speed**2 / (2 * (max(left_m, 0.0) + 3.0)) - max(0.0, float(np.nan_to_num(brakes[now])))
         urgent = _ramp(np.array([needed, speed]), np.array([1.5, 1.5]), np.array([4.0, 4.0]))
         row = best[last]
         left_s = max(left_m, 0.0) / max(speed, 0.1)
