@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from benchmarks.triage import FPS, KINDS, Plant
+from benchmarks import triage_films
 from benchmarks.triage_films import SIZE, plant
 
 from roadaware.simulator.config import adapt_scene_config, build_scene_config
@@ -102,3 +105,26 @@ def test_a_siren_is_heard_for_four_seconds_and_nothing_else_changes(episode: Epi
 def test_where_the_vehicle_stands_nothing_is_planted(episode: Episode, kind: str) -> None:
     still = replace(episode, ego=replace(episode.ego, speed=np.zeros_like(episode.ego.speed)))
     assert plant(still, kind, np.random.default_rng(0)) is None
+
+
+def test_makers_that_meet_leave_each_other_alone(
+    episode: Episode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth = tmp_path / "films-truth" / "films-0003"
+    truth.mkdir(parents=True)
+    (truth / "of-one-that-was-killed").touch()
+    drawn = []
+
+    def draw(_: Episode, room: Path, **__: Any) -> None:
+        assert not list(room.iterdir())
+        (room / triage_films.VIDEO).write_bytes(b"film")
+        triage_films.make_film(tmp_path, "films", 3)  # the other maker comes by
+        drawn.append((room / triage_films.VIDEO).read_bytes())
+
+    monkeypatch.setattr(triage_films, "make_planted", lambda *_: (episode, None))
+    monkeypatch.setattr(triage_films, "render_scene", draw)
+    for _ in range(2):
+        triage_films.make_film(tmp_path, "films", 3)
+    assert drawn == [b"film"]
+    assert [path.name for path in (tmp_path / "films").iterdir()] == ["films-0003.mp4"]
+    assert [path.name for path in truth.iterdir()] == ["plant.json"]
