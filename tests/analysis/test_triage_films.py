@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.triage import FPS, KINDS, Plant
 from benchmarks import triage_films
+from benchmarks.triage import FPS, KINDS, Plant
 from benchmarks.triage_films import SIZE, plant
 
 from roadaware.simulator.config import adapt_scene_config, build_scene_config
