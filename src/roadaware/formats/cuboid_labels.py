@@ -520,9 +520,9 @@ def _are_turns_relative(objects: list[Any], sent: pl.DataFrame) -> tuple[bool, b
 
     What was sent decides: the reading that leaves more turns as they were, else nearer, in the median, to those of the
     cuboids they are near to. Where none is near to one that was sent, or both readings leave them as near, the range does:
-    radians go from -pi to pi and degrees from 0 to 360, so it is radians where most lie within pi and one of these below zero.
-    Objects that would be refused have no say, and a turn of 0 has none, either: it is the same in both. It is sure where a
-    turn is too large for radians, or one is still as it was sent.
+    radians go from -pi to pi and degrees from 0 to 360, so it is radians where most lie within pi and one of these below
+    zero. Objects that would be refused have no say, and a turn of 0 has none, either: it is the same in both. It is sure
+    where a turn is too large for radians, or one is still as it was sent.
     """
     read = [
         parsed[2]
