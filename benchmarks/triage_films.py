@@ -35,7 +35,7 @@ from benchmarks.triage import EVERY, FPS, KINDS, SECONDS, Floats, Night, Plant, 
 from roadaware.analysis.drives import build_drives, examine_sources, open_drives
 from roadaware.analysis.triage import ALARMS, Drive, TriageConfig, find_peaks
 from roadaware.io.files import write_atomically
-from roadaware.io.folders import make_folder
+from roadaware.io.folders import hold_folder, is_held, make_folder
 from roadaware.scenes.store import open_scenes
 from roadaware.simulator.actors import Actor, Lamp, Light, Pose, Signal
 from roadaware.simulator.config import SceneConfig, adapt_scene_config, build_scene_config
@@ -301,18 +301,29 @@ def make_bare(name: str, number: int) -> Episode:
 
 
 def make_film(folder: Path, name: str, number: int) -> None:
-    """Draw a drive: its film among the films of the set, its tables and what was planted beside them."""
-    episode, planted = make_planted(name, number)
-    truth, film = folder / f"{name}-truth" / episode.name, folder / name / f"{episode.name}.mp4"
-    if film.exists():
+    """Draw a drive: its film among the films of the set, its tables and what was planted beside them.
+
+    Nothing is done where the film is there, or another process draws it.
+    """
+    stem = f"{name}-{number:04d}"
+    truth, film = folder / f"{name}-truth" / stem, folder / name / f"{stem}.mp4"
+    if film.exists() or is_held(truth):
         return
-    shutil.rmtree(truth, ignore_errors=True)
-    make_folder(truth)
-    make_folder(film.parent)
-    render_scene(episode, truth, kept=Kept(masks=False))
-    write_atomically(truth / "plant.json", json.dumps(planted and asdict(planted)).encode())
-    # Last: a film is there once all of it is.
-    (truth / VIDEO).rename(film)
+    with hold_folder(truth):
+        # The other process may have come to its end in between.
+        if film.exists():
+            return
+        for left in truth.iterdir():
+            if left.is_dir():
+                shutil.rmtree(left)
+            else:
+                left.unlink()
+        episode, planted = make_planted(name, number)
+        make_folder(film.parent)
+        render_scene(episode, truth, kept=Kept(masks=False))
+        write_atomically(truth / "plant.json", json.dumps(planted and asdict(planted)).encode())
+        # Last: a film is there once all of it is.
+        (truth / VIDEO).rename(film)
 
 
 def read_plants(folder: Path, name: str) -> Iterator[Plant]:

@@ -314,7 +314,7 @@ def test_a_red_light_needs_no_tube_and_is_kept_in_mind_until_it_is_passed() -> N
     values = list_values(seen)["red_light"].sort("frame")
     for frame in (10, 20, 25):
         left = 24 - 0.8 * frame
-        wanted = min(max((64 / (2 * left) - 1.5) / 2.5, 0), 1)
+        wanted = min(max((64 / (2 * (left + 3)) - 1.5) / 2.5, 0), 1)
         row = values.filter(pl.col("frame") == frame).row(0, named=True)
         assert (row["value"], row["seconds"]) == pytest.approx((wanted, left / 8)), frame
     assert values.filter(pl.col("frame") == 30)["value"].item() == pytest.approx(1.0)
@@ -334,6 +334,24 @@ def test_a_red_light_needs_no_tube_and_is_kept_in_mind_until_it_is_passed() -> N
     )
     # Its boxes, whose places are nobody's path, make one peak.
     assert len(find_peaks(seen).filter(pl.col("reason") == "red_light")) == 1
+
+
+@pytest.mark.parametrize(
+    ("far_m", "near_is_red", "red_from", "high"),
+    [(22.0, False, 20, False), (22.0, True, 20, True), (22.0, False, 0, True), (45.0, False, 20, True)],
+    ids=["it repeats the near one", "the near one was red", "another signal", "another junction"],
+)
+def test_a_light_behind_the_junction_says_nothing_to_who_entered_on_green(
+    far_m: float, near_is_red: bool, red_from: int, high: bool
+) -> None:
+    """At 16 m/s the near light is seen for two seconds, the far one until 5 m are left; it stands so far behind the other."""
+    near, far = light(range(20), 16.0, 36.0), light(range(10, int((31 + far_m) / 1.6)), 16.0, 36.0 + far_m)
+    labels, red = np.concatenate([near.labels, far.labels]), NAMES.index(("action", "Red"))
+    labels[:20, red] = 0.8 * near_is_red
+    labels[20:, red] = 0.8 * (far.boxes["frame"].to_numpy() >= red_from)
+    both = replace(near, boxes=pl.concat([near.boxes, far.boxes]), labels=labels, unknown=np.zeros(0))
+    values = list_values(both)["red_light"].filter(pl.col("frame") >= 25)["value"]
+    assert (values.max() > 0.7) if high else (values.max() == 0.0)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from benchmarks import triage_films
 from benchmarks.triage import FPS, KINDS, Plant
 from benchmarks.triage_films import SIZE, list_alarms, plant
 
@@ -123,3 +126,26 @@ def test_an_alarm_is_true_in_each_of_its_seconds() -> None:
         ("v", "alarm", 3.0, 1.0),
         ("v", "alarm", 4.0, 1.0),
     ]
+
+
+def test_makers_that_meet_leave_each_other_alone(
+    episode: Episode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth = tmp_path / "films-truth" / "films-0003"
+    truth.mkdir(parents=True)
+    (truth / "of-one-that-was-killed").touch()
+    drawn = []
+
+    def draw(_: Episode, room: Path, **__: Any) -> None:
+        assert not list(room.iterdir())
+        (room / triage_films.VIDEO).write_bytes(b"film")
+        triage_films.make_film(tmp_path, "films", 3)  # the other maker comes by
+        drawn.append((room / triage_films.VIDEO).read_bytes())
+
+    monkeypatch.setattr(triage_films, "make_planted", lambda *_: (episode, None))
+    monkeypatch.setattr(triage_films, "render_scene", draw)
+    for _ in range(2):
+        triage_films.make_film(tmp_path, "films", 3)
+    assert drawn == [b"film"]
+    assert [path.name for path in (tmp_path / "films").iterdir()] == ["films-0003.mp4"]
+    assert [path.name for path in truth.iterdir()] == ["plant.json"]

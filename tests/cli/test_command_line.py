@@ -138,6 +138,22 @@ def test_a_former_option_may_be_a_field_of_set_or_nothing(words: str, new: str) 
     assert app.prepare_words(words.split()) == f"{command} {new}".split()
 
 
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        ("label agree a b --most 3", "--most"),
+        ("label import a --least-score=0.3", "--least-score"),
+        ("evaluate road --truth a --predictions b --tasks crossing", "--tasks"),
+        ("doctor --draws 5", "--draws"),
+    ],
+)
+def test_an_error_names_the_option_that_was_written(roadaware: Command, words: str, option: str) -> None:
+    assert app.prepare_words(words.split()) == words.split()
+    done = roadaware(*words.split())
+    assert done.code == 2
+    assert option in done.err
+
+
 def test_values_with_spaces_and_empty_ones_stay_as_they_are() -> None:
     words = ["link", "", "a b", "--output", "--set x=1"]
     assert app.prepare_words(words) == words

@@ -100,6 +100,24 @@ def test_saved_tables_give_the_same_numbers(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("on", ["local", "ray://local"])
+def test_two_workers_find_what_one_process_does(
+    roadaware: Command, demo: tuple[Path, CornerFacts], tmp_path: Path, on: str
+) -> None:
+    if on != "local":
+        pytest.importorskip("ray")
+    how = ["--trained-on", "bdd100k", "--by", "period", "--resamples", "percentile:150"]
+    for name, more in (("one", []), ("two", ["--processes", "2", "--on", on])):
+        done = roadaware(*words(demo[0]), *how, "--output", tmp_path / name, *more)
+        assert done.code == 0, done.err
+    one, two = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).rglob("*.*")} for name in ("one", "two")
+    )
+    assert one == two
+    assert "report.html" in one
+
+
+@pytest.mark.slow
 def test_bars_and_findings(roadaware: Command, demo: tuple[Path, CornerFacts], tmp_path: Path) -> None:
     folder, _ = demo
     done = roadaware(*words(folder), "--trained-on", "bdd100k", "--fail-under", "corner_ar=0.99")

@@ -240,6 +240,37 @@ def test_what_was_sent_says_what_turns_of_labelcloud_are(tmp_path, degrees, back
 
 
 @pytest.mark.parametrize(
+    ("degrees", "back", "unclear"),
+    [
+        ([5], [1.57], ["a/000000.json: turns taken for degrees"]),  # turned to 90 degrees, in radians
+        ([86], [2.0], ["a/000000.json: turns taken for radians"]),  # turned to 2 degrees
+        ([0], [0.5], ["a/000000.json: turns taken for degrees"]),
+        ([5], [90.0], []),
+        ([5, 40], [1.57, np.radians(40)], []),
+        ([5], [5.0], []),
+        ([5], [0.0], []),
+    ],
+    ids=[
+        "radians",
+        "degrees",
+        "from straight ahead",
+        "too large",
+        "the other one is as it was",
+        "as it was",
+        "none",
+    ],
+)
+def test_turns_that_may_be_degrees_or_radians_are_named(tmp_path, degrees, back, unclear):
+    send_turned(tmp_path, degrees, back)
+    edited = read_edited_cuboids(tmp_path / "labelcloud", read_sent_cuboids(tmp_path))
+    assert list(edited.unclear) == unclear
+    found = import_labels(tmp_path, (tmp_path / "labelcloud",), strict=True)
+    assert found.data["cuboids"][0]["unclear"] == unclear
+    assert (found.failed is not None) == bool(unclear)
+    assert all(each in found.text for each in unclear)
+
+
+@pytest.mark.parametrize(
     ("turns", "first"),
     [([-1.0, 0.5, 50.0], -1.0), ([-1.0, 90.0, 200.0], np.radians(-1)), ([1.0, 2.0], np.radians(1))],
     ids=["radians but for one", "degrees but for one", "either"],

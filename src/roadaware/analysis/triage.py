@@ -96,6 +96,11 @@ _SMOOTH_S = 0.6
 """Over which scores are averaged, looking back."""
 _PASSED_S = 2.0
 """For so long a light that has left the image is taken to be as it was: it leaves some 5 m before it is passed."""
+_STOPS_M = 3.0
+"""Who stops so far behind a light has stopped: lights stand before and behind the line, and their place is known to 2 m."""
+_NEAR_M, _SAME_M, _JUNCTION_M = 12.0, 5.0, 40.0
+"""A light is seen from the first of these distances before it is passed; lights nearer to each other along the way than the
+second are one, and those farther apart than the third belong to two junctions."""
 _USUAL_MPS = 8.0
 """Speed of a vehicle of which nobody knows it: about 30 km/h."""
 _USUAL_FOCAL = 0.85
@@ -556,12 +561,13 @@ def _find_unknown(scene: _Scene) -> pl.DataFrame:
 
 
 def _find_red_lights(scene: _Scene) -> pl.DataFrame:
-    """A light of the own way that is red, times the braking that it would take to stop before it, beyond what the vehicle
+    """A light of the own way that is red, times the braking that it would take to stop 3 m behind it, beyond what the vehicle
     brakes already: 1 at 4 m/s^2, 0 at 1.5.
 
     How far it is follows from its height and, after it has left the image at the side, from the way driven since. How surely
     it is red is the mean over the frames of `_SMOOTH_S`, in which it need not be one tube: small things at the edge move by
-    more than their width from frame to frame, and their paths break.
+    more than their width from frame to frame, and their paths break. A light that repeats another one is none: see
+    `_find_repeats`.
     """
     drive = scene.drive
     red = scene.column("action", ("Red",))
@@ -573,17 +579,18 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
     above = (scene.box[:, 1] + scene.box[:, 3]) / 2 < scene.horizon
     # Red is an action of lights alone, and speaks for one. A light that is seen as green counts as one that is not red.
     light = above & ~scene.cut & (other <= own) & ((own >= 0.5) | ((own >= 0.2) & (red >= 0.5)))
-    surely = red * scene.score * _ramp(aside_m, 8.0, 6.0)
-    best: dict[int, int] = {}  # of each frame, the light that is red most surely
-    for row in np.flatnonzero(light).tolist():
-        place = int(scene.place[row])
-        if place not in best or surely[row] > surely[best[place]]:
-            best[place] = row
     gone_m = (
         np.concatenate([[0.0], np.cumsum(scene.frame_speed[1:] * np.diff(drive.t_s))])
         if len(drive.t_s)
         else np.zeros(0)
     )
+    repeats = _find_repeats(scene, light, red, ahead_m, gone_m)
+    surely = np.where(repeats, 0.0, red * scene.score * _ramp(aside_m, 8.0, 6.0))
+    best: dict[int, int] = {}  # of each frame, the light that is red most surely
+    for row in np.flatnonzero(light).tolist():
+        place = int(scene.place[row])
+        if place not in best or surely[row] > surely[best[place]]:
+            best[place] = row
     brakes = _measure_braking(drive)
     rows, last = [], -1
     for now, t_s in enumerate(drive.t_s.tolist()):
@@ -595,8 +602,7 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
         sure = float(sum(surely[row] for _, row in sights)) / max(len(window), 3)
         left_m = float(np.mean([ahead_m[row] - (gone_m[now] - gone_m[place]) for place, row in sights]))
         speed = float(scene.frame_speed[now])
-        # Where it has to stop is known to some 2 m.
-        needed = speed**2 / (2 * max(left_m, 2.0)) - max(0.0, float(np.nan_to_num(brakes[now])))
+        needed = speed**2 / (2 * (max(left_m, 0.0) + _STOPS_M)) - max(0.0, float(np.nan_to_num(brakes[now])))
         urgent = _ramp(np.array([needed, speed]), np.array([1.5, 1.5]), np.array([4.0, 4.0]))
         row = best[last]
         left_s = max(left_m, 0.0) / max(speed, 0.1)
@@ -613,6 +619,30 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
         )
     names = {"tube": pl.Int64, "frame": pl.Int64, "t_s": pl.Float64, "value": pl.Float64, "label": pl.String}
     return pl.DataFrame(rows, schema=names | {"chance": pl.Float64, "seconds": pl.Float64}, orient="row")
+
+
+def _find_repeats(scene: _Scene, light: Bools, red: Floats, ahead_m: Floats, gone_m: Floats) -> Bools:
+    """(n,) whether a light repeats one that was passed while it was not red, on the far side of the junction.
+
+    Who entered on green or amber is right to leave, whatever the far light turns to. A light that was red while the near one
+    was not is no repetition, but another signal.
+
+    Args:
+        light: (n,) whether a box is a light of the own way.
+        red: (n,) share of red among its colours.
+        ahead_m: (n,) how far ahead it is.
+        gone_m: (F,) metres driven until each frame.
+    """
+    found = np.zeros(len(light), bool)
+    entered_m = -np.inf  # where along the way the light stands that was passed last, while none was red
+    for place in np.unique(scene.place[light]).tolist():
+        here = np.flatnonzero(light & (scene.place == place))
+        beyond_m = gone_m[place] + ahead_m[here] - entered_m
+        found[here] = (beyond_m > _SAME_M) & (beyond_m < _JUNCTION_M)
+        near = here[np.argmin(ahead_m[here])]
+        if ahead_m[near] < _NEAR_M and not found[near]:
+            entered_m = gone_m[place] + ahead_m[near] if (red[here] < 0.5).all() else -np.inf
+    return found
 
 
 def _measure_braking(drive: Drive) -> Floats:

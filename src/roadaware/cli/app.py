@@ -296,6 +296,10 @@ def prepare_words(words: Sequence[str]) -> list[str]:
         if line:
             raise UsageError(f'unknown command "{word}": {what}\n  {line}')
     former = _FORMER_OPTIONS[""] | _FORMER_OPTIONS.get(_find_command(rest), {})
+    if any(word.partition("=")[0] in former for word in rest):
+        # Of what the command does not take the error names what was written, not what it would be called elsewhere.
+        known = _list_options(rest)
+        former = {old: new for old, new in former.items() if not new or new.partition(" ")[0] in known}
     while rest:
         word = rest.pop(0)
         if word == "--":  # what follows are values, whatever they look like
@@ -329,6 +333,21 @@ def _find_command(words: Sequence[str]) -> str:
     """The command among the words, which options such as `--help` may stand before; empty if there is none."""
     first = next((word for word in words if not word.startswith("-")), "")
     return first if first in NAMES else ""
+
+
+def _list_options(words: Sequence[str]) -> set[str]:
+    """The options of the command, or of its subcommand, among the words; none if there is none."""
+    command = _find_command(words)
+    if not command:
+        return set()
+    app = build_app(command)[command]
+    for word in words[words.index(command) + 1 :]:
+        if word.startswith("-") or word not in app:
+            break
+        app = app[word]
+    if app.default_command is None:
+        return set()
+    return {name for argument in app.assemble_argument_collection() for name in argument.names}
 
 
 def _run_guarded(words: list[str]) -> int:

@@ -112,7 +112,8 @@ def convert(
 
     With --predictions or --truth the boxes are predictions with scores: saved ones, COCO results, MOT text, detections and
     tubes of ROAD, AVA's csv, or YOLO, csv, KITTI, BDD100K, VIA, FiftyOne and ActivityNet with scores. Of what --to has no
-    place for scores they are written as if they were annotations, with --lossy.
+    place for scores they are written as if they were annotations, with --lossy. Of these COCO results, MOT text, ROAD and
+    AVA take no --option: where their classes are called otherwise, `rename` those of the annotations.
 
     Annotations of any dataset or of synthetic scenes are written as AVA, VidVRD, HC-STVG, VGG-SS or Label Studio have them,
     so that what learns from those can learn from these; what the form cannot hold is counted.

@@ -492,6 +492,7 @@ def corner_cases(
     predictions: Annotated[Path, Parameter(help=_CORNER_FOUND)],
     routing: ClassOptions = UNSAID,
     judging: SceneOptions = SCENES,
+    spread: Spread = LOCAL,
     kept: Kept = NOWHERE,
 ) -> Outcome:
     """Score detectors on corner cases, as on CODA: average recall of corner, common and novel objects.
@@ -511,7 +512,7 @@ def corner_cases(
             --corner instance_val_agnostic_corner.json --predictions results.json \\
             --trained-on coda --config coda2022 --json result.json
     """
-    request = _build_request(judging, details=False)
+    request = replace(_build_request(judging, details=False), workers=spread.gather())
     return _evaluate(
         "scenes",
         lambda: evaluate_corner_files(truth, corner, predictions, routing, request),

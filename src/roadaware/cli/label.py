@@ -340,6 +340,7 @@ def _import_cuboids(
                 "pictures": len(edited.done),
                 **counts,
                 "refused": refused,
+                "unclear": list(edited.unclear),
             }
         )
         tables.append(table.insert_column(0, pl.lit(str(path)).alias("file")))
@@ -348,12 +349,16 @@ def _import_cuboids(
             f"{terminal.format_cell(str(path))}, {edited.form}: {len(edited.done):,} images done; {shown}"
         )
         lines += [f"refused: {count:,} {what}" for what, count in refused.items()]
+        lines += [
+            f"unclear: {terminal.format_cell(what)}; labelCloud's `vertices` cannot be misread"
+            for what in edited.unclear
+        ]
     data = {"cuboids": told}
     if result.folder is not None:
         files = folders.add_marker({"cuboids.csv": format_csv(pl.concat(tables)).encode()}, data)
         result.write(files, also="cuboids: cuboids.csv")
-    lost = sum(sum(each["refused"].values()) for each in told)
-    failed = describe_strict(strict, lost, "items were refused")
+    lost = sum(sum(each["refused"].values()) + len(each["unclear"]) for each in told)
+    failed = describe_strict(strict, lost, "items were refused, or are unclear")
     return Outcome("\n".join(lines), data, failed)
 
 

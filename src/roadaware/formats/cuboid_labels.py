@@ -331,12 +331,14 @@ class EditedCuboids:
         cuboids: rows of `EDITED`; `proposal` is null where the form keeps no number, or a person drew it.
         done: video and frame of each image that came back.
         refused: reason to how many objects, or files of an unknown image.
+        unclear: files of labelCloud whose turns may be degrees or radians, with what they were taken for.
     """
 
     form: CuboidForm
     cuboids: pl.DataFrame
     done: tuple[tuple[str, int], ...]
     refused: Mapping[str, int]
+    unclear: tuple[str, ...] = ()
 
 
 def read_edited_cuboids(path: Path, sent: SentCuboids) -> EditedCuboids:
@@ -356,6 +358,7 @@ def read_edited_cuboids(path: Path, sent: SentCuboids) -> EditedCuboids:
     refused: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
     done: list[tuple[str, int]] = []
+    unclear: list[str] = []
     if not path.is_dir():
         content = read_json_document(path)
         results = content.get("results") if isinstance(content, dict) else None
@@ -389,10 +392,14 @@ def read_edited_cuboids(path: Path, sent: SentCuboids) -> EditedCuboids:
                 _take(rows, refused, place, map(_parse_xtreme1, objects), name)
             else:
                 objects = _list(content, "objects", file)
-                relative = _are_turns_relative(objects, sent.cuboids.filter(video=place[0], frame=place[1]))
+                here = sent.cuboids.filter(video=place[0], frame=place[1])
+                relative, sure = _are_turns_relative(objects, here)
+                if not sure:
+                    unclear.append(f"{name}: turns taken for {'radians' if relative else 'degrees'}")
                 _take(rows, refused, place, (_parse_labelcloud(each, relative) for each in objects))
         if done:
-            return EditedCuboids(form, pl.DataFrame(rows, schema=EDITED), tuple(done), dict(refused))
+            edited = pl.DataFrame(rows, schema=EDITED)
+            return EditedCuboids(form, edited, tuple(done), dict(refused), tuple(unclear))
     raise InputError(
         "expected a file of an image that was written, found none: VIDEO/000012.txt (kitti), VIDEO/000012.json "
         "(labelcloud) or VIDEO/result/000012.json (xtreme1)",
@@ -507,13 +514,15 @@ def _parse_xtreme1(each: Any) -> _Parsed:
     return name, int(digits) if own else None, values
 
 
-def _are_turns_relative(objects: list[Any], sent: pl.DataFrame) -> bool:
-    """Whether a label is of labelCloud's form `centroid_rel`, which looks as `centroid_abs` does but has turns in radians.
+def _are_turns_relative(objects: list[Any], sent: pl.DataFrame) -> tuple[bool, bool]:
+    """Whether a label is of labelCloud's form `centroid_rel`, which looks as `centroid_abs` does but has turns in radians,
+    and whether that is sure.
 
-    What was sent decides: the reading that leaves turns nearer, in the median, to those of the cuboids they are near to.
-    Where none is near to one that was sent, or both readings leave them as near, the range does: radians go from -pi to pi
-    and degrees from 0 to 360, so it is radians where most lie within pi and one of these below zero. Objects that would be
-    refused have no say, and a turn of 0 has none, either: it is the same in both.
+    What was sent decides: the reading that leaves more turns as they were, else nearer, in the median, to those of the
+    cuboids they are near to. Where none is near to one that was sent, or both readings leave them as near, the range does:
+    radians go from -pi to pi and degrees from 0 to 360, so it is radians where most lie within pi and one of these below
+    zero. Objects that would be refused have no say, and a turn of 0 has none, either: it is the same in both. It is sure
+    where a turn is too large for radians, or one is still as it was sent.
     """
     read = [
         parsed[2]
@@ -525,6 +534,7 @@ def _are_turns_relative(objects: list[Any], sent: pl.DataFrame) -> bool:
     turns = cuboids[:, 6]
     # As many digits as labelCloud may be told to round to.
     within = np.abs(turns) < np.pi + 0.01
+    sure = not within.all() or not len(turns)
     if len(turns) and len(sent):
         known = sent.select(CUBOID).to_numpy()
         apart = np.linalg.norm(cuboids[:, None, :3] - known[None, :, :3], axis=-1)
@@ -536,10 +546,15 @@ def _are_turns_relative(objects: list[Any], sent: pl.DataFrame) -> bool:
         # No turn in radians is so large: it lies as far as any can.
         radians = np.where(within, radians, np.pi / 2)
         if near.any():
+            # Of what was sent straight ahead any small number is as it was, read as degrees.
+            telling = near & (np.abs(np.sin(ways)) > 2 * STILL_RAD)
+            still, also = (int((turned[telling] <= STILL_RAD).sum()) for turned in (radians, degrees))
+            if still != also:
+                return still > also, True
             one, other = float(np.median(radians[near])), float(np.median(degrees[near]))
             if one != other:
-                return one < other
-    return bool(within.sum() * 2 > len(turns) and (turns[within] < 0).any())
+                return one < other, sure
+    return bool(within.sum() * 2 > len(turns) and (turns[within] < 0).any()), sure
 
 
 def _parse_labelcloud(each: Any, relative: bool) -> _Parsed:

@@ -6,7 +6,9 @@ import io
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -16,6 +18,7 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints32
 from roadaware.config import from_dict, to_dict, to_tuples
 from roadaware.errors import InputError, UsageError
+from roadaware.io.parallel import HERE, WorkerPool, Workers
 from roadaware.io.parquet import read_parquet
 from roadaware.statistics.intervals import Interval, Scale, Units
 
@@ -312,6 +315,7 @@ def build_result(
     left_out: Mapping[str, int] | None = None,
     baselines: Mapping[str, Mapping[str, float | None]] | None = None,
     facts: Mapping[str, Any] | None = None,
+    workers: Workers = HERE,
 ) -> SceneResult:
     """The result of a state: its metrics and those of every slice, with intervals over videos.
 
@@ -327,9 +331,10 @@ def build_result(
         left_out: what was not judged, in words, to how often.
         baselines: name of a trivial answer to its metrics.
         facts: what belongs beside every number.
+        workers: where the weightings are worked on, and by how many at a time; values do not depend on it.
 
     Raises:
-        UsageError: if `draws` is negative or the items have no column to slice by.
+        UsageError: if `draws` is negative, the items have no column to slice by, or workers cannot be started.
     """
     if draws < 0:
         raise UsageError(f"draws should be 0 or more, not {draws}")
@@ -337,9 +342,11 @@ def build_result(
     groups = split_slices(state, by)
     unknown = [c for c in by if not state.items[c].count()]
     notes = (*notes, *(f"nothing is known of {c}: there are no slices by it" for c in unknown))
-    rows = list(_rows(None, state, draws, seed))
-    for name, kept in groups.items():
-        rows += _rows(name, state.only(kept), draws, seed)
+    with closing(WorkerPool(workers)) as crew:
+        pool = None if workers == HERE else crew
+        rows = list(_rows(None, state, draws, seed, pool))
+        for name, kept in groups.items():
+            rows += _rows(name, state.only(kept), draws, seed, pool)
     counts: list[dict[str, Any]] = [{"group": None, "items": len(state.items), "videos": len(state.videos)}]
     for name, kept in groups.items():
         part = state.items.filter(pl.Series(kept))
@@ -378,7 +385,9 @@ def split_slices(state: Judged, by: Sequence[str]) -> dict[str, Bools]:
     return groups
 
 
-def resample_metrics(state: State, draws: int, seed: int) -> dict[tuple[str, str | None], Floats]:
+def resample_metrics(
+    state: State, draws: int, seed: int, pool: WorkerPool | None = None
+) -> dict[tuple[str, str | None], Floats]:
     """Metric and label to its (draws,) values under the weightings of the videos that intervals are made of.
 
     Equal numbers of videos, resamples and seeds give equal weightings: two models can be compared on them.
@@ -387,12 +396,13 @@ def resample_metrics(state: State, draws: int, seed: int) -> dict[tuple[str, str
         state: with at least two videos.
         draws: most weightings; see `statistics.intervals.Units`.
         seed: of the weightings.
+        pool: who works on them; this process where None.
     """
-    return resample_over_videos(state, state.videos, Units(len(state.videos), draws, seed))
+    return resample_over_videos(state, state.videos, Units(len(state.videos), draws, seed), pool)
 
 
 def resample_over_videos(
-    state: Judged, videos: tuple[str, ...], units: Units
+    state: Judged, videos: tuple[str, ...], units: Units, pool: WorkerPool | None = None
 ) -> dict[tuple[str, str | None], Floats]:
     """The same under weightings of more videos than the state has.
 
@@ -400,14 +410,26 @@ def resample_over_videos(
         state: what was judged.
         videos: the units; all of the state's are among them.
         units: their weightings.
+        pool: who works on them; this process where None.
     """
     place = {video: k for k, video in enumerate(videos)}
     columns = [place[video] for video in state.videos]
     parts: dict[tuple[str, str | None], list[Floats]] = {}
-    for weights in units.weights(_AT_ONCE):
-        for each in state.measured(np.ascontiguousarray(weights[:, columns])):
-            parts.setdefault((each.metric, each.label), []).append(each.values)
+    blocks = (np.ascontiguousarray(weights[:, columns]) for weights in units.weights(_AT_ONCE))
+    work = partial(_measure, state)
+    if pool is None:
+        found = [work(block) for block in blocks]
+    else:
+        with closing(pool.map(work, list(blocks), in_order=True)) as results:
+            found = [each.require("resamples") for each in results]
+    for measured in found:
+        for key, values in measured:
+            parts.setdefault(key, []).append(values)
     return {key: np.concatenate(values) for key, values in parts.items()}
+
+
+def _measure(state: Judged, weights: Ints32) -> list[tuple[tuple[str, str | None], Floats]]:
+    return [((each.metric, each.label), each.values) for each in state.measured(weights)]
 
 
 def compute_values(state: Judged) -> dict[str, float | None]:
@@ -463,11 +485,13 @@ def as_json(result: SceneResult) -> dict[str, Any]:
     }
 
 
-def _rows(group: str | None, state: Judged, draws: int, seed: int) -> Iterator[dict[str, Any]]:
+def _rows(
+    group: str | None, state: Judged, draws: int, seed: int, pool: WorkerPool | None
+) -> Iterator[dict[str, Any]]:
     """The rows of a summary, in the columns of SCENE_SUMMARY."""
     n_videos = len(state.videos)
     units = Units(n_videos, draws, seed)
-    in_draws = resample_metrics(state, draws, seed) if draws and n_videos > 1 else {}
+    in_draws = resample_metrics(state, draws, seed, pool) if draws and n_videos > 1 else {}
     for each in state.measured(np.ones((1, n_videos), dtype=np.int32)):
         value = float(each.values[0])
         valid = not np.isnan(value)

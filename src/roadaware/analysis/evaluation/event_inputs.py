@@ -395,7 +395,10 @@ def open_box_predictions(
         with show_progress(f"reading {reader}") as progress:
             return read_predictions(reader, path, progress=progress, **options), title
     if option or columns:
-        raise UsageError(f"--option and --columns are not of predictions of {reader}")
+        raise UsageError(
+            f"--option and --columns are not of predictions of {reader}\n  If only classes are called otherwise, read "
+            "the annotations with `--option rename=THEIRS=YOURS`."
+        )
     if reader == "mot":
         files = (
             {each.stem: each for each in sorted(path.glob("*.txt"))} if path.is_dir() else {path.stem: path}

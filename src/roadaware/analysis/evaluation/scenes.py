@@ -16,6 +16,7 @@ from roadaware.analysis.evaluation.runs import SceneRun
 from roadaware.analysis.event_findings import count_refusals, list_warnings
 from roadaware.analysis.scene_cases import collect_figure_data
 from roadaware.analysis.scene_tasks import (
+    CORNER_CASES,
     TASKS,
     SceneTask,
     check_predictions,
@@ -31,6 +32,7 @@ from roadaware.datasets.chaotic_world import select_actions
 from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.datasets.issues import Findings
 from roadaware.errors import InputError, UsageError
+from roadaware.io.parallel import HERE, Workers
 from roadaware.io.sources import read_file
 from roadaware.io.text_rows import read_csv_rows
 from roadaware.scenes.store import is_saved
@@ -87,6 +89,8 @@ class SceneRequest:
         draws: resamples of videos.
         seed: of the resamples.
         details: whether images are wanted as well.
+        workers: where resamples of corner cases are worked on, and by how many at a time; those of other tasks take
+            too little.
     """
 
     config: str = "default"
@@ -95,6 +99,7 @@ class SceneRequest:
     draws: int = 0
     seed: int = 0
     details: bool = False
+    workers: Workers = HERE
 
     def build_config(self, task: SceneTask) -> Any:
         """The configuration of a task.
@@ -137,6 +142,7 @@ def evaluate_scene_files(
 def evaluate_scene_inputs(task: SceneTask, inputs: SceneInputs, request: SceneRequest) -> SceneRun:
     """Ground truth and predictions that were opened, judged."""
     path, config = inputs.path, request.build_config(task)
+    how = {"workers": request.workers} if task is CORNER_CASES else {}
     with log_step("scoring"):
         result = evaluate_predictions(
             task,
@@ -147,6 +153,7 @@ def evaluate_scene_inputs(task: SceneTask, inputs: SceneInputs, request: SceneRe
             by=request.by,
             draws=request.draws,
             seed=request.seed,
+            **how,
         )
     images = {}
     if request.details:

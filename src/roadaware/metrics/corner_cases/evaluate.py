@@ -13,6 +13,7 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints, Ints32
 from roadaware.errors import InputError, UsageError
+from roadaware.io.parallel import HERE, Workers
 from roadaware.metrics.corner_cases.matching import (
     AREAS,
     BLOCKS,
@@ -442,6 +443,7 @@ def evaluate(
     by: Sequence[str] = (),
     draws: int = 0,
     seed: int = 0,
+    workers: Workers = HERE,
 ) -> SceneResult:
     """Average recall of predicted boxes on the objects of each group, as COCO's evaluator has it.
 
@@ -458,6 +460,7 @@ def evaluate(
         by: columns to slice by: `period`, `weather`, `domain`, `density`, ...
         draws: resamples of videos for the intervals; a set of images has one image a video.
         seed: of the resamples and of the random boxes.
+        workers: where resamples are worked on, and by how many at a time; values do not depend on it.
 
     Returns:
         whole, classes and slices; instances of `object` and `class`.
@@ -506,6 +509,7 @@ def evaluate(
         left_out=_left_out(truth, met, foreign, config),
         baselines={name: compute_values(answer) for name, answer in trivial.items()},
         facts=_facts(truth, predicted, state, trivial, by),
+        workers=workers,
     )
 
 
