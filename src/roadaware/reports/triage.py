@@ -184,13 +184,14 @@ def plot_reasons(listed: pl.DataFrame, weights: Mapping[str, float]) -> Picture:
         weights: of each reason.
     """
     rows = listed.to_dicts()
-    used = [name for name in REASONS if any(row[name] > 0 for row in rows) and weights[name] > 0]
+    order = list(REASONS)  # a reason has the same colour in every picture
+    used = [name for name in order if any(row[name] > 0 for row in rows) and weights[name] > 0]
     with set_style():
         figure, axes = create_canvas(FULL, _MARGIN_IN + _ROW_IN * len(rows))
         for place, row in enumerate(rows):
             left = 0.0
-            for k, name in enumerate(used):
-                wide = weights[name] * row[name]
+            for name in used:
+                k, wide = order.index(name), weights[name] * row[name]
                 # More reasons than colours: the second round is hatched.
                 hatch = "////" if k >= len(SERIES) else None
                 axes.barh(
@@ -211,7 +212,8 @@ def plot_reasons(listed: pl.DataFrame, weights: Mapping[str, float]) -> Picture:
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_xlabel("value of each reason times its weight")
         axes.grid(axis="x", color=PALE)
-        for k, name in enumerate(used):
+        for name in used:
+            k = order.index(name)
             hatch = "////" if k >= len(SERIES) else None
             axes.barh(
                 [-9],
