@@ -189,7 +189,7 @@ def _draw_view(map: Tensor) -> Tensor:
     return resized.view(len(map), -1, *resized.shape[1:]).transpose(1, 2)
 
 
-_MOTION_ROWS, _MOTION_BATCH, _MOTION_LR, _MOTION_DECAY = 200_000, 128, 2e-3, 0.05
+_MOTION_ROWS, _MOTION_BATCH, _MOTION_LR, _MOTION_DECAY = 400_000, 256, 2e-3, 0.05
 _DEEDS_LR = 2e-2
 """A class of sounds has one weight for each action, which begins at 0 and comes to some units."""
 _MOTION_NOISE, _LEAST_SPREAD = 0.05, 0.05
@@ -240,12 +240,14 @@ def learn_motion(
         for number, task in enumerate(tasks if steps else []):
             rng = np.random.default_rng([recipe.seed, 2, number])
             torch.manual_seed(recipe.seed + number)
-            features, targets = clips.describe_moments(task, rng, _MOTION_ROWS)
+            sets = [None, clips.found] if task == "actions" and clips.found is not None else [None]
+            parts = [
+                clips.describe_moments(task, rng, _MOTION_ROWS, of, stopped=stopped, progress=progress)
+                for of in sets
+            ]
+            features, targets = (torch.cat(each) for each in zip(*parts, strict=True))
             if not len(features):
                 continue
-            if task == "actions" and clips.found is not None:
-                more = clips.describe_moments(task, rng, _MOTION_ROWS, clips.found)
-                features, targets = torch.cat([features, more[0]]), torch.cat([targets, more[1]])
             head: Any = network.heads[task]
             device = next(head.parameters()).device
             mean, spread = features.mean(dim=0), features.std(dim=0, unbiased=False).clamp(min=_LEAST_SPREAD)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple
 
@@ -206,7 +206,14 @@ class CrowdClips(Dataset[CrowdItem]):
         return item
 
     def describe_moments(
-        self, task: Task, rng: np.random.Generator, most: int, of: CrowdSet | None = None
+        self,
+        task: Task,
+        rng: np.random.Generator,
+        most: int,
+        of: CrowdSet | None = None,
+        *,
+        stopped: Callable[[], bool] = lambda: False,
+        progress: Callable[[int, int, str], None] | None = None,
     ) -> tuple[Tensor, Tensor]:
         """(n, features) what tracks say of people (actions) or near pairs (relations), and (n, labels) bool what holds.
 
@@ -218,6 +225,8 @@ class CrowdClips(Dataset[CrowdItem]):
             most: rows, about; moments are taken until there are as many.
             of: the same videos with the people of a detector, of whom one without a label does nothing (default: the true
                 people of the run).
+            stopped: asked between moments whether to stop.
+            progress: called with the moments done and the total.
         """
         clips, config, detected = self.recipe.clips, self.recipe.build_config(), of is not None
         of = of or self.footing.of
@@ -226,7 +235,8 @@ class CrowdClips(Dataset[CrowdItem]):
         labels = of.vocabulary.actions if task == "actions" else of.vocabulary.predicates
         rows, held, count = [], [torch.zeros(0, len(labels), dtype=torch.bool)], 0
         alone = replace(self.cutting, questions=1)
-        for place in draw_pass(weights, rng).tolist() if len(asks) else []:
+        places = draw_pass(weights, rng).tolist() if len(asks) else []
+        for done, place in enumerate(places):
             number, row = asks[place].tolist()
             asked = self._place(cut_samples(of, task, (number, row), alone, rng)[0], rng)
             walks = _build_walks(task, [(asked, pad_size(self.footing.sizes[number]))], config)
@@ -239,7 +249,9 @@ class CrowdClips(Dataset[CrowdItem]):
                 rows.append(describe_both(*known, walks["pairs"], walks["image"]))
                 held.append(targets)
             count += len(rows[-1])
-            if count >= most:
+            if progress is not None:
+                progress(done + 1, len(places), "moments of tracks")
+            if count >= most or stopped():
                 break
         return torch.cat(rows) if rows else torch.zeros(0, 0), torch.cat(held)
 
