@@ -24,7 +24,7 @@ from roadaware.models.crowd.grounding import Matched
 from roadaware.models.crowd.network import open_crowd
 from roadaware.models.crowd.sound import cover_cells
 from roadaware.scenes.store import open_predictions, save
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 from roadaware.tasks.crowd import (
     Cutting,
     RelationRule,
@@ -33,6 +33,7 @@ from roadaware.tasks.crowd import (
     cut_samples,
     decode_relations,
     has_others,
+    label_detections,
     list_used,
 )
 from roadaware.tasks.crowd_answers import Answerer, Footing, choose_span, fit_size, predict_crowd
@@ -655,6 +656,101 @@ def test_spans_begin_between_frames_that_are_looked_at(made: Path, whole: Path) 
     # Nearly sure from the third of the frames that are looked at on: from the middle between it and the second to the end.
     assert first.span == (4, 10)
     assert first.score == pytest.approx(1 / (1 + math.exp(-2)), abs=1e-5)
+
+
+def found_people(scenes: Scenes, *, moved: float = 2.0) -> Predictions:
+    """What a detector finds: every true person 2 pixels to the right, one tube each, and a ghost."""
+    people = scenes.boxes.filter(pl.col("tube") % 3 < 2).with_columns(pl.col("x1_px", "x2_px") + moved)
+    ghosts = people.filter(pl.col("tube") % 3 == 0).with_columns(
+        pl.col("tube") + 2, pl.col("y1_px") - 12, pl.col("y2_px") - 40, pl.col("box") + 10_000
+    )
+    boxes = pl.concat([people, ghosts]).drop("sound").with_columns(score=pl.lit(0.9, dtype=pl.Float32))
+    tubes = boxes.select("tube", "video").unique(maintain_order=True)
+    return Predictions(videos=scenes.videos, boxes=boxes, tubes=tubes, meta=Meta("a detector"))
+
+
+def test_what_a_detector_finds_does_what_the_true_person_does() -> None:
+    scenes = made_scenes()
+    found = label_detections(found_people(scenes), scenes)
+    assert len(found.boxes) == 3 * 2 * FRAMES
+    assert len(found.tubes) == 6
+    words = found.meta.vocabularies["action"]
+    does = found.boxes.join(found.labels, on="box", how="left").sort("video", "frame", "x1_px", "label")
+    late = does.filter(pl.col("video") == "film-1", pl.col("frame") == 12)
+    walking = late.filter(pl.col("x1_px") == corners(0, 12)[0] + 2, pl.col("y1_px") == 12)
+    assert [words[label] for label in walking["label"]] == ["walking", "waving hands"]
+    # The ghost overlaps nobody by half, and is somebody who does nothing.
+    assert late.filter(pl.col("y1_px") == 0)["label"].to_list() == [None]
+    # A box that lies on two people is one of them alone, the nearer.
+    twice = found_people(scenes, moved=0.0)
+    again = twice.boxes.filter(pl.col("tube") % 3 == 0).with_columns(
+        pl.col("tube") + 20, pl.col("box") + 20_000
+    )
+    again = again.with_columns(pl.col("x1_px") + 1)
+    more = twice.with_tables(
+        boxes=pl.concat([twice.boxes, again]),
+        tubes=pl.concat([twice.tubes, again.select("tube", "video").unique(maintain_order=True)]),
+    )
+    met = label_detections(more, scenes)
+    assert len(met.labels) == len(found.labels)
+    empty = twice.with_tables(boxes=twice.boxes.head(0))
+    with pytest.raises(InputError, match="person"):
+        label_detections(empty, scenes)
+    tables = ("videos", "boxes", "tubes")
+    renamed = {n: getattr(twice, n).with_columns(pl.col("video").cast(pl.String) + "-other") for n in tables}
+    with pytest.raises(InputError, match="no people in these videos"):
+        label_detections(twice.with_tables(**renamed), scenes)
+
+
+def test_layers_take_scaled_inputs_as_they_took_the_others() -> None:
+    layer, x = torch.nn.Linear(5, 3), 4 * torch.randn(7, 5) + 2
+    before, mean, spread = layer(x), x.mean(dim=0), x.std(dim=0)
+    run.scale_inputs(layer, mean, spread)
+    assert torch.allclose(layer((x - mean) / spread), before, atol=1e-4)
+    run.scale_inputs(layer, -mean / spread, 1 / spread)
+    assert torch.allclose(layer(x), before, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_tracks_of_a_detector_are_learnt_alone_and_all_else_stays(
+    whole: Path, made: Path, tmp_path: Path
+) -> None:
+    """No steps, so that no image is seen; wider layers than those of the weights; words of the weights."""
+    scenes = made_scenes()
+    save(found_people(scenes), tmp_path / "found")
+    other = scenes.with_tables(queries=scenes.queries.with_columns(text=pl.lit("Somebody stands.")))
+    save(other, tmp_path / "tables")
+    recipe = a_recipe(
+        made,
+        tasks={"actions": 1, "relations": 0, "grounding": 0, "sound": 0},
+        model={
+            "weights": str(whole / "model.safetensors"), "freeze": ["heads.relations."],
+            "fields": {"map_size": 8, "cycles": 1, "motion_width": 24},
+        },
+        data={"roots": [str(tmp_path / "tables")], "validation_roots": []},
+        clips={"motion_steps": 120, "found": str(tmp_path / "found"), "maps": str(tmp_path / "maps"), "jitter": 0},
+        schedule={"steps": 0, "epochs": 0},
+    )  # fmt: skip
+    done = train(recipe, tmp_path / "run")
+    assert done.steps == 0
+    assert not list(tmp_path.glob("maps/*"))
+    before, after = (open_crowd(p / "model.safetensors")[0] for p in (whole, tmp_path / "run"))
+    assert after.vocabulary == before.vocabulary
+    old, new = before.state_dict(), after.state_dict()
+    moved = {
+        n for n in new if n not in old or old[n].shape != new[n].shape or not torch.equal(old[n], new[n])
+    }
+    assert moved
+    assert {n.rsplit(".", 2)[0] for n in moved} <= {"heads.actions.motion", "heads.sound"}
+    # A ghost does nothing, and whoever is found does what is true.
+    films, _ = find_videos(scenes, made / "films")
+    of = build_crowd_set(label_detections(found_people(scenes), scenes), films, after.vocabulary, 5.0)
+    clips = CrowdClips(Footing(of, None, (64, 96)), recipe)
+    given, targets = clips.describe_moments("actions", np.random.default_rng(0), 500, of)
+    assert (~targets.any(dim=1)).any()
+    with torch.no_grad():
+        scores = after.heads["actions"].eval().motion(given).sigmoid()
+    assert scores[targets].min() > scores[~targets].max()
 
 
 @pytest.mark.slow

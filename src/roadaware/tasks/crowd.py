@@ -16,6 +16,7 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Floats32, Ints
 from roadaware.errors import InputError
+from roadaware.geometry.boxes import iou
 from roadaware.io.sources import to_printable
 from roadaware.io.video import VideoReader
 from roadaware.metrics.grounding import GroundingConfig, convert_frame_rate, sample_frames
@@ -23,6 +24,7 @@ from roadaware.models.crowd.config import Task, Vocabulary
 from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.schema import CORNERS, PEOPLE
 from roadaware.scenes.tables import Meta, Predictions, Scenes
+from roadaware.tasks.poses import people_in
 from roadaware.tasks.videos import Film
 
 _log = logging.getLogger("roadaware")
@@ -203,6 +205,62 @@ def build_crowd_set(scenes: Scenes, films: Sequence[Film], vocabulary: Vocabular
     for what, number in left_out.items():
         _log.warning("%d %s", number, what)
     return CrowdSet(videos, vocabulary, _list_asks(videos))
+
+
+_MEETS = 0.5
+"""Overlap from which on a box of a detector counts as that of somebody."""
+
+
+def label_detections(found: Predictions, scenes: Scenes) -> Scenes:
+    """People whom a detector found in videos whose ground truth is known, and what they do, as ground truth to learn from.
+
+    In each frame detected and true people are paired so that they overlap most in all; of pairs that overlap by half or more
+    the detected one does what the true one does, the others nothing.
+
+    Args:
+        found: tables with tubes, as `roadaware link` writes them.
+        scenes: the ground truth.
+
+    Returns:
+        Boxes, tubes and labels of actions of the people found in the videos of `scenes`.
+
+    Raises:
+        InputError: if nobody is found there.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    boxes = people_in(found).filter(pl.col("video").is_in(scenes.videos["video"].cast(pl.String).implode()))
+    if boxes.is_empty():
+        raise InputError("the detections have no people in these videos")
+    boxes = boxes.with_row_index("box").cast({"box": pl.Int64})
+    tubes = boxes.select("video", "name").unique(maintain_order=True)
+    tubes = tubes.with_row_index("tube").cast({"tube": pl.Int64})
+    boxes = boxes.join(tubes, on=["video", "name"], how="left", maintain_order="left")
+    persons, true = _find_persons(scenes), scenes.boxes.with_columns(pl.col("video").cast(pl.String))
+    if persons is not None:
+        true = true.filter(pl.col("box").is_in(list(persons)))
+    there = true.partition_by("video", "frame", as_dict=True)
+    pairs: list[tuple[int, int]] = []
+    for key, part in boxes.partition_by("video", "frame", as_dict=True).items():
+        if key in there:
+            overlap = iou(part.select(CORNERS).to_numpy(), there[key].select(CORNERS).to_numpy())
+            rows, columns = linear_sum_assignment(overlap, maximize=True)
+            met = overlap[rows, columns] >= _MEETS
+            own, others = part["box"].to_numpy()[rows[met]], there[key]["box"].to_numpy()[columns[met]]
+            pairs += zip(own.tolist(), others.tolist(), strict=True)
+    actions = scenes.labels.filter(pl.col("kind").cast(pl.String) == "action")
+    same = pl.DataFrame(pairs, schema={"own": pl.Int64, "box": pl.Int64}, orient="row")
+    labels = same.join(actions, on="box", maintain_order="left").select(
+        pl.col("own").alias("box"), "kind", "label"
+    )
+    known = {"action": scenes.meta.vocabularies.get("action", ())}
+    return Scenes(
+        videos=scenes.videos,
+        boxes=boxes.select("box", "video", "frame", "tube", *CORNERS),
+        tubes=tubes.select("tube", "video", "name"),
+        labels=labels,
+        meta=replace(scenes.meta, vocabularies=known),
+    )
 
 
 def _by_video(table: pl.DataFrame) -> dict[tuple[Any, ...], pl.DataFrame]:

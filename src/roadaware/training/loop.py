@@ -111,14 +111,15 @@ def _roots(recipe: Recipe) -> str:
 
 
 def count_steps(schedule: ScheduleRecipe, clips: int, per_step: int) -> int:
-    """Steps of a whole run.
+    """Steps of a whole run; none where neither steps nor epochs are.
 
     Args:
         schedule: in steps or epochs.
         clips: of a pass.
         per_step: clips of a step of all processes.
     """
-    return schedule.steps or max(1, math.ceil(schedule.epochs * clips / per_step))
+    epochs = schedule.epochs
+    return schedule.steps or (max(1, math.ceil(epochs * clips / per_step)) if epochs else 0)
 
 
 def compute_learning_rate(schedule: ScheduleRecipe, step: int, steps: int) -> float:

@@ -25,8 +25,8 @@ DYNAMIC_LAYERS: dict[str, tuple[str, ...]] = {
 
 _LIMITS: dict[str, tuple[float, float]] = {
     "base_width": (8, 1024), "stage_widths": (1, 4096), "stage_blocks": (1, 100), "blocks": (0, 64),
-    "task_width": (1, 4096), "width": (4, 8192), "roi": (1, 32), "window": (0, 4096), "dropout": (0, 0.99),
-    "cells_share": (0, 1),
+    "task_width": (1, 4096), "width": (4, 8192), "motion_width": (0, 8192), "roi": (1, 32), "window": (0, 4096),
+    "dropout": (0, 0.99), "cells_share": (0, 1),
     "relation_width": (4, 8192), "tree_width": (1, 8192), "attention_width": (1, 8192), "tree_groups": (1, 64),
     "tree_height": (1, 64), "pair_heights": (1e-3, 1e6), "max_pairs": (1, 1_000_000),
     "grounding_width": (4, 8192), "attention_heads": (1, 64), "encoder_layers": (0, 64),
@@ -58,6 +58,7 @@ class CrowdConfig:
         tasks: which heads there are.
         form: `published` (the shapes of the four published systems) or `compact` (for two cores).
         width: channels inside the compact head of actions.
+        motion_width: numbers inside its layers of what tracks say; 0 for `width`.
         roi: cells of RoIAlign in each direction; 8 for the published head of actions, whatever this says.
         window: frames around that of a box whose mean is the scene of an action; 0 for the whole clip.
         dropout: inside transformers; where sentences are compared with people twice as much.
@@ -112,6 +113,7 @@ class CrowdConfig:
     tasks: tuple[Task, ...] = TASKS
     form: Literal["compact", "published"] = "compact"
     width: int = 128
+    motion_width: int = 0
     roi: int = 7
     window: int = 5
     dropout: float = 0.1

@@ -97,7 +97,7 @@ class ActionHead(nn.Module):
         self.motion: nn.Module | None = None
         last = inner
         if not published:
-            self.motion = build_motion_layers(MOTION_FEATURES, inner, classes)
+            self.motion = build_motion_layers(MOTION_FEATURES, config.motion_width or inner, classes)
             self.reduce = nn.Sequential(nn.Conv2d(2 * channels, inner, 1), nn.ReLU())
             narrow = max(1, inner // 16)
             self.body = nn.Sequential(

@@ -89,6 +89,9 @@ class CrowdClipsRecipe(ClipConfig):
             too, since a moment that is seen costs a hundred times more.
         motion_steps: steps before the first one of the schedule, in which the compact heads of actions and of relations
             learn what tracks alone say, and so many for sounds beside it.
+        found: folder of tables with tubes of a detector in the same videos, as `roadaware link` writes them: in these first
+            steps actions are learnt from its tracks too, each with what the true person whom it overlaps by half does
+            (default: from true tracks alone).
         walks: moments of any film whose tracks alone are known, beside each clip of actions and relations: what tracks say of
             them is learnt on, for the same reason as with `ears`; of the compact form.
         mono: chance that one channel of a sound takes the place of both.
@@ -108,6 +111,7 @@ class CrowdClipsRecipe(ClipConfig):
     strange: float = 0.25
     ears: int = 8
     motion_steps: int = 2000
+    found: str = ""
     walks: int = 16
     mono: float = 0.2
     balance_share: float = 0.1
@@ -195,7 +199,10 @@ class CrowdRecipe:
             (clips.track_frames >= 1 and clips.track_frames % 2 == 1, "clips.track_frames is odd"),
             (all(0 <= p < 1 for p in chances), "clips.jitter, crop, wrong, strange and mono lie in [0, 1)"),
             (clips.balance_share > 0 and clips.balance_most >= 1, "clips.balance_share is above 0, balance_most at least 1"),
-            (schedule.steps > 0 or schedule.epochs > 0, "schedule.steps or schedule.epochs is above 0"),
+            (
+                schedule.steps > 0 or schedule.epochs > 0 or clips.motion_steps > 0,
+                "schedule.steps, schedule.epochs or clips.motion_steps is above 0",
+            ),
             (schedule.lr > 0 and 0 <= schedule.ema < 1, "schedule.lr is above 0, ema lies in [0, 1)"),
             (min(schedule.warmup_steps, schedule.weight_decay, schedule.clip_norm) >= 0, "nothing of schedule is below 0"),
             (not factors, "schedule.part_lr names factors of 0 or more"),

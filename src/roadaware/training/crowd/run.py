@@ -7,7 +7,7 @@ import importlib
 import logging
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,16 @@ from roadaware.models.crowd.config import CrowdConfig, Task, Vocabulary
 from roadaware.models.crowd.grounding import WordReader, build_words
 from roadaware.models.crowd.network import IntelliCare, begin_trunk, open_crowd, save_crowd
 from roadaware.models.crowd.pathfinder import anneal, count_switches
-from roadaware.scenes.store import save
+from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Predictions, Scenes
-from roadaware.tasks.crowd import CrowdSet, build_crowd_set, has_others, list_used, measure_relations
+from roadaware.tasks.crowd import (
+    CrowdSet,
+    build_crowd_set,
+    has_others,
+    label_detections,
+    list_used,
+    measure_relations,
+)
 from roadaware.tasks.crowd_answers import Answerer, Footing, name_stem
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, balance
@@ -51,6 +58,13 @@ MAIN: dict[Task, str] = {
     "sound": "success_auc",
 }
 """Of each task the metric by which networks are compared."""
+_LABELS: dict[Task, str] = {
+    "actions": "actions",
+    "relations": "predicates",
+    "grounding": "words",
+    "sound": "sounds",
+}
+"""Of each task what of the vocabulary its head answers in, or reads."""
 _CELLS_DIVISOR = 10.0
 """The loss of sentences that are looked for in cells is a sum of parts with weights of up to 10."""
 _RAREST = 10.0
@@ -175,16 +189,28 @@ def _draw_view(map: Tensor) -> Tensor:
     return resized.view(len(map), -1, *resized.shape[1:]).transpose(1, 2)
 
 
-_MOTION_ROWS, _MOTION_BATCH, _MOTION_LR, _MOTION_DECAY = 200_000, 128, 2e-3, 0.05
+_MOTION_ROWS, _MOTION_BATCH, _MOTION_LR, _MOTION_DECAY = 400_000, 256, 2e-3, 0.05
 _DEEDS_LR = 2e-2
 """A class of sounds has one weight for each action, which begins at 0 and comes to some units."""
-_MOTION_NOISE = 0.1
-"""Added to what tracks say, of which each number is about 1: boxes of a detector are less sure than true ones."""
+_MOTION_NOISE, _LEAST_SPREAD = 0.05, 0.05
+"""Added to what tracks say, of which each number has a deviation of 1; and the least one that is taken to be one."""
 
 
 def _learns(network: nn.Module, *beginnings: str) -> bool:
     """Whether a parameter whose name begins so is not frozen."""
     return any(p.requires_grad and name.startswith(beginnings) for name, p in network.named_parameters())
+
+
+def scale_inputs(layer: nn.Linear, mean: Tensor, spread: Tensor) -> None:
+    """Let a layer give of `(x - mean) / spread` what it gave of `x`; in place.
+
+    Args:
+        layer: of n numbers.
+        mean, spread: (n,) of its inputs.
+    """
+    with torch.no_grad():
+        layer.bias += layer.weight @ mean
+        layer.weight *= spread
 
 
 def learn_motion(
@@ -214,11 +240,19 @@ def learn_motion(
         for number, task in enumerate(tasks if steps else []):
             rng = np.random.default_rng([recipe.seed, 2, number])
             torch.manual_seed(recipe.seed + number)
-            features, targets = clips.describe_moments(task, rng, _MOTION_ROWS)
+            sets = [None, clips.found] if task == "actions" and clips.found is not None else [None]
+            parts = [
+                clips.describe_moments(task, rng, _MOTION_ROWS, of, stopped=stopped, progress=progress)
+                for of in sets
+            ]
+            features, targets = (torch.cat(each) for each in zip(*parts, strict=True))
             if not len(features):
                 continue
             head: Any = network.heads[task]
             device = next(head.parameters()).device
+            mean, spread = features.mean(dim=0), features.std(dim=0, unbiased=False).clamp(min=_LEAST_SPREAD)
+            features = (features - mean) / spread
+            scale_inputs(head.motion[0], mean.to(device), spread.to(device))
             chances = torch.from_numpy(
                 balance(targets.numpy() > 0, recipe.clips.balance_share, recipe.clips.balance_most)
             )
@@ -227,7 +261,7 @@ def learn_motion(
             head.motion.train()
             for step in range(steps):
                 if stopped():
-                    return False
+                    break
                 rows = torch.multinomial(chances, min(_MOTION_BATCH, len(chances)))
                 given = features[rows] + _MOTION_NOISE * torch.randn(len(rows), features.shape[1])
                 logits = head.motion(given.to(device))
@@ -240,7 +274,11 @@ def learn_motion(
                 schedule.step()
                 if progress is not None:
                     progress(number * steps + step + 1, len(tasks) * steps, "steps of tracks")
+            # From here on the layers take what tracks say as it is.
+            scale_inputs(head.motion[0], (-mean / spread).to(device), (1 / spread).to(device))
             optimizer.zero_grad()  # else the first step of the clips would take the last of these, too
+            if stopped():
+                return False
     return True
 
 
@@ -377,9 +415,10 @@ class CrowdLearner:
             f.name: getattr(other.vocabulary, f.name) == getattr(self.vocabulary, f.name)
             for f in fields(Vocabulary)
         }
-        of = {"actions": "actions", "relations": "predicates", "grounding": "words", "sound": "sounds"}
-        heads = [t for t in self.crowd.config.tasks if t in other.config.tasks and same[of[t]]]
+        heads = [t for t in self.crowd.config.tasks if t in other.config.tasks and same[_LABELS[t]]]
         taken = [name for task in heads for name in ours if name.startswith(f"heads.{task}.")]
+        if self.crowd.config.motion_width != other.config.motion_width:
+            taken = [name for name in taken if not name.startswith("heads.actions.motion.")]
         if self.crowd.config.dynamic_layers and not other.config.dynamic_layers:
             trunk = {n.removeprefix("trunk."): v for n, v in state.items() if n.startswith("trunk.")}
             self.crowd.pathfinder.load_plain(trunk)
@@ -470,6 +509,13 @@ class CrowdRun(Run[CrowdRecipe]):
         config = recipe.build_config()
         self.sources: Sources = open_sources(recipe.data)
         vocabulary = build_vocabulary(list_used(self.sources.scenes), config)
+        if recipe.model.weights:
+            # Heads without batches keep their labels and words
+            known, _ = open_crowd(recipe.model.weights_path())
+            idle = [t for t in config.tasks if t in known.config.tasks and t not in recipe.learnt_tasks]
+            vocabulary = replace(
+                vocabulary, **{_LABELS[t]: getattr(known.vocabulary, _LABELS[t]) for t in idle}
+            )
         of = build_crowd_set(self.sources.scenes, self.sources.films, vocabulary, recipe.clips.fps)
         maps = Path(recipe.clips.maps) if recipe.clips.maps else self.out / "maps"
         cache = int(recipe.machine.cache_gb * 1e9) if recipe.model.train_trunk else 0
@@ -489,6 +535,9 @@ class CrowdRun(Run[CrowdRecipe]):
         self.learner = self.crowd
         self.footing.use(self.crowd.crowd)
         self.clips = self.questions = CrowdClips(self.footing, recipe)
+        if recipe.clips.found:
+            found = label_detections(open_predictions(Path(recipe.clips.found)), self.sources.scenes)
+            self.questions.found = build_crowd_set(found, self.sources.films, vocabulary, recipe.clips.fps)
         held = {f.name: getattr(vocabulary, f.name) for f in fields(Vocabulary)}
         self.classes = Classes({kind: labels for kind, labels in held.items() if labels})
         self.judged = self._open_judged(vocabulary, maps)
@@ -532,7 +581,7 @@ class CrowdRun(Run[CrowdRecipe]):
                 raise UsageError(
                     f"nothing of the task {task} can learn: model.freeze keeps the trunk and its head; take it out of `tasks`"
                 )
-        if not self.recipe.model.train_trunk and self.questions.see_maps:
+        if self.steps and not self.recipe.model.train_trunk and self.questions.see_maps:
             count = len(self.footing.of.videos)
             for video in range(count):
                 if stop:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from roadaware.models.crowd.people import choose_pairs, describe_both, describe_
 from roadaware.models.crowd.sound import RATE, SECONDS, cover_cells, hear
 from roadaware.tasks.crowd import (
     CrowdSample,
+    CrowdSet,
     Cutting,
     count_labels,
     cut_samples,
@@ -104,6 +105,8 @@ class CrowdClips(Dataset[CrowdItem]):
     Args:
         footing: what is seen and heard.
         recipe: how questions are drawn and varied.
+
+    Its `found` are the same videos with boxes of a detector, which `learn_motion` learns from too (default: None).
     """
 
     def __init__(self, footing: Footing, recipe: CrowdRecipe) -> None:
@@ -119,6 +122,7 @@ class CrowdClips(Dataset[CrowdItem]):
             task: balance(count_labels(footing.of, task), clips.balance_share, clips.balance_most)
             for task in self.tasks
         }
+        self.found: CrowdSet | None = None
         self._turns: list[tuple[int, int]] = []
         self._counts = [0] * len(self.tasks)
         self._passes: dict[Task, tuple[int, Ints]] = {}
@@ -201,36 +205,53 @@ class CrowdClips(Dataset[CrowdItem]):
                 )
         return item
 
-    def describe_moments(self, task: Task, rng: np.random.Generator, most: int) -> tuple[Tensor, Tensor]:
+    def describe_moments(
+        self,
+        task: Task,
+        rng: np.random.Generator,
+        most: int,
+        of: CrowdSet | None = None,
+        *,
+        stopped: Callable[[], bool] = lambda: False,
+        progress: Callable[[int, int, str], None] | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """(n, features) what tracks say of people (actions) or near pairs (relations), and (n, labels) bool what holds.
 
-        People without a label are left out.
+        People without a label are left out: what they do is not known.
 
         Args:
             task: `actions` or `relations`.
             rng: draws the moments, those with rarer labels first, and varies boxes.
             most: rows, about; moments are taken until there are as many.
+            of: the same videos with the people of a detector, of whom one without a label does nothing (default: the true
+                people of the run).
+            stopped: asked between moments whether to stop.
+            progress: called with the moments done and the total.
         """
-        asks, config = self.asks[task], self.recipe.build_config()
-        labels = (
-            self.footing.of.vocabulary.actions if task == "actions" else self.footing.of.vocabulary.predicates
-        )
+        clips, config, detected = self.recipe.clips, self.recipe.build_config(), of is not None
+        of = of or self.footing.of
+        asks = of.asks[task]
+        weights = balance(count_labels(of, task), clips.balance_share, clips.balance_most)
+        labels = of.vocabulary.actions if task == "actions" else of.vocabulary.predicates
         rows, held, count = [], [torch.zeros(0, len(labels), dtype=torch.bool)], 0
         alone = replace(self.cutting, questions=1)
-        for place in draw_pass(self.weights[task], rng).tolist() if len(asks) else []:
+        places = draw_pass(weights, rng).tolist() if len(asks) else []
+        for done, place in enumerate(places):
             number, row = asks[place].tolist()
-            asked = self._place(cut_samples(self.footing.of, task, (number, row), alone, rng)[0], rng)
+            asked = self._place(cut_samples(of, task, (number, row), alone, rng)[0], rng)
             walks = _build_walks(task, [(asked, pad_size(self.footing.sizes[number]))], config)
             known, targets = (walks["walks"], walks["moment"]), walks["walk_targets"] > 0
             if task == "actions":
-                labelled = targets.any(dim=1)
+                labelled = targets.any(dim=1) | detected
                 rows.append(describe_motion(*known, walks["image"])[labelled])
                 held.append(targets[labelled])
             else:
                 rows.append(describe_both(*known, walks["pairs"], walks["image"]))
                 held.append(targets)
             count += len(rows[-1])
-            if count >= most:
+            if progress is not None:
+                progress(done + 1, len(places), "moments of tracks")
+            if count >= most or stopped():
                 break
         return torch.cat(rows) if rows else torch.zeros(0, 0), torch.cat(held)
 
