@@ -209,8 +209,8 @@ def scale_inputs(layer: nn.Linear, mean: Tensor, spread: Tensor) -> None:
         mean, spread: (n,) of its inputs.
     """
     with torch.no_grad():
-        layer.bias += layer.weight @ mean
-        layer.weight *= spread
+        layer.bias.add_(layer.weight @ mean)
+        layer.weight.mul_(spread)
 
 
 def learn_motion(
