@@ -178,6 +178,7 @@ WATCH = Output(
             "report.html",
             "heard.parquet",
             "standing.parquet",
+            "obstacles.parquet",
         ),
         whole="summary.json",  # which is written when all else is there
     ),

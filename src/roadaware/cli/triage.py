@@ -34,7 +34,8 @@ from roadaware.io.sources import to_printable
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.online.camera_motion import measure_standing
 from roadaware.online.crowd import hear_film, open_crowd_questions
-from roadaware.online.events import HEARD, STANDING
+from roadaware.online.events import HEARD, OBSTACLES, STANDING
+from roadaware.online.obstacles import find_obstacles
 from roadaware.online.run_folder import is_watch_of
 from roadaware.reports.runs import encode_parquet
 from roadaware.reports.triage import build_triage_files, draw_moments, format_triage, list_notices
@@ -205,7 +206,7 @@ def watch_films(
     with folders.hold_folder(folder):
         write_atomically(folder / RECORD, folders.encode_json(record).encode())
         listed = tuple(films.items())
-        files = (STANDING, HEARD) if settings["listen"] else (STANDING,)
+        files = (STANDING, OBSTACLES, *((HEARD,) if settings["listen"] else ()))
         open_ = [k for k, (name, film) in enumerate(listed) if not is_watched(folder / name, film, files)]
         work = partial(_watch_film, folder, dict(settings), not workers.is_inline(len(open_)))
         lost: dict[str, str] = {}
@@ -274,6 +275,7 @@ def _watch_film(folder: Path, settings: Mapping[str, Any], quiet: bool, named: t
         if not is_watched(folder / name, film):
             watch(str(film), out=folder / name, name=name, no_video=still, threads=1, overwrite=stale, **how)
         write_atomically(folder / name / STANDING, encode_parquet(measure_standing(film)))
+        write_atomically(folder / name / OBSTACLES, encode_parquet(find_obstacles(film)))
         if settings["listen"]:
             heard = hear_film(open_crowd_questions(None, sounds=settings["listen"]), film)
             write_atomically(folder / name / HEARD, encode_parquet(heard))

@@ -26,9 +26,9 @@ EVENTS, CROSSING, FILM, SUMMARY, CROWD = (
     "crowd",
 )
 """Files in the folder of a watch; named here, where whoever only looks at them need not import what watches."""
-HEARD, STANDING = "heard.parquet", "standing.parquet"
+HEARD, STANDING, OBSTACLES = "heard.parquet", "standing.parquet", "obstacles.parquet"
 """Beside them, of a film that `triage` had watched: how surely sounds are heard, wherever they come from, and how surely the
-own vehicle stands, by the images."""
+own vehicle stands, by the images, and what is on the road ahead that its detector may miss."""
 
 
 def make_tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: Any) -> Event:
