@@ -12,8 +12,9 @@ from roadaware.analysis.drives import build_drives
 from roadaware.analysis.triage import find_peaks
 from roadaware.errors import DamagedError
 from roadaware.io.video import VideoWriter
+from roadaware.online.camera_motion import measure_standing
 from roadaware.online.events import OBSTACLES
-from roadaware.online.obstacles import Tracks, find_obstacles
+from roadaware.online.obstacles import ObstacleFinder, Tracks
 from roadaware.online.setup import OBSTACLES as FILE
 from roadaware.online.setup import WEIGHTS
 from roadaware.scenes.tables import Meta, Predictions
@@ -56,7 +57,10 @@ def test_a_thing_of_a_watch_is_unknown_to_triage_and_a_person_a_pedestrian(tmp_p
         frames=pl.DataFrame({"video": ["v"] * 50, "frame": frames, "t_s": t_s}),
         boxes=pl.DataFrame(
             {"box": [0], "video": ["v"], "frame": [3], "tube": [7], "score": [0.9]}
-            | {f"{side}_px": [value] for side, value in zip(("x1", "y1", "x2", "y2"), (1.0, 2.0, 30.0, 40.0), strict=True)}
+            | {
+                f"{side}_px": [value]
+                for side, value in zip(("x1", "y1", "x2", "y2"), (1.0, 2.0, 30.0, 40.0), strict=True)
+            }
         ),
         meta=Meta(vocabularies={"agent": ("Car",)}),
     )
@@ -89,7 +93,9 @@ def test_an_empty_film_has_no_obstacles_and_every_column(tmp_path: Path) -> None
     with VideoWriter(tmp_path / "grey.mp4", 320, 180, 5) as video:
         for _ in range(3):
             video.write(np.full((180, 320, 3), 90, np.uint8))
-    found = find_obstacles(tmp_path / "grey.mp4")
+    finder = ObstacleFinder()
+    assert len(measure_standing(tmp_path / "grey.mp4", finder.add)) == 3
+    found = finder.build_table()
     assert found.columns == ["t_s", "track", "name", "x1", "y1", "x2", "y2", "score"]
     assert not len(found)
 

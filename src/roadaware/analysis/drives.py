@@ -206,7 +206,8 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
         ahead = _read_obstacles(watch)
     except (pl.exceptions.PolarsError, ValueError, IndexError) as error:
         raise DamagedError(
-            f"forecasts, sounds, standing or obstacles lack a column, or hold another kind of value: {str(error).splitlines()[0]}",
+            "forecasts, sounds, standing or obstacles lack a column, or hold another kind of value: "
+            + str(error).splitlines()[0],
             where=str(watch),
             hint="watch the video again",
         ) from error
@@ -503,7 +504,7 @@ def _read_standing(watch: Path | None) -> pl.DataFrame | None:
 
 
 def _read_obstacles(watch: Path | None) -> pl.DataFrame | None:
-    """What `online.obstacles.find_obstacles` saw of a watched film; None where nobody looked."""
+    """What `online.obstacles.ObstacleFinder` saw of a watched film; None where nobody looked."""
     if watch is None or not (watch / OBSTACLES).is_file():
         return None
     places = pl.col("t_s", "x1", "y1", "x2", "y2", "score").cast(pl.Float64)
@@ -535,7 +536,7 @@ def _join_obstacles(boxes: pl.DataFrame, obstacles: pl.DataFrame, number: Ints, 
 
 
 def _find_covered(obstacles: pl.DataFrame, boxes: pl.DataFrame) -> pl.Series:
-    """(n,) whether most of an obstacle lies in a sure box of the detector in its frame, and is a part of whom that is around."""
+    """(n,) whether most of an obstacle lies in a sure box of the detector: it is a part of what that is around."""
     here = obstacles.with_row_index("row").join(
         boxes.filter(pl.col("score") >= _SURE, pl.col("agent") != ""), on="frame", suffix="_b"
     )

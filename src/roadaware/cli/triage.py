@@ -35,7 +35,7 @@ from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.online.camera_motion import measure_standing
 from roadaware.online.crowd import hear_film, open_crowd_questions
 from roadaware.online.events import HEARD, OBSTACLES, STANDING
-from roadaware.online.obstacles import find_obstacles
+from roadaware.online.obstacles import ObstacleFinder
 from roadaware.online.run_folder import is_watch_of
 from roadaware.reports.runs import encode_parquet
 from roadaware.reports.triage import build_triage_files, draw_moments, format_triage, list_notices
@@ -274,8 +274,9 @@ def _watch_film(folder: Path, settings: Mapping[str, Any], quiet: bool, named: t
         still = film.suffix.lower() != ".gif"
         if not is_watched(folder / name, film):
             watch(str(film), out=folder / name, name=name, no_video=still, threads=1, overwrite=stale, **how)
-        write_atomically(folder / name / STANDING, encode_parquet(measure_standing(film)))
-        write_atomically(folder / name / OBSTACLES, encode_parquet(find_obstacles(film)))
+        finder = ObstacleFinder()
+        write_atomically(folder / name / STANDING, encode_parquet(measure_standing(film, finder.add)))
+        write_atomically(folder / name / OBSTACLES, encode_parquet(finder.build_table()))
         if settings["listen"]:
             heard = hear_film(open_crowd_questions(None, sounds=settings["listen"]), film)
             write_atomically(folder / name / HEARD, encode_parquet(heard))

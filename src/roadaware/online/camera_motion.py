@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -16,7 +16,7 @@ import polars as pl
 from PIL import Image
 
 from roadaware.arrays import Bools, Floats, Floats32, Pixels
-from roadaware.online.frames import SystemClock
+from roadaware.online.frames import SourceFrame, SystemClock
 from roadaware.online.video_files import VideoFile
 
 _SIDE_PX = 192
@@ -266,7 +266,7 @@ _LEAST_GRADIENT = 2.0
 _SMOOTHED = 3
 
 
-def measure_standing(film: Path) -> pl.DataFrame:
+def measure_standing(film: Path, also: Callable[[SourceFrame], None] | None = None) -> pl.DataFrame:
     """`t_s` and `standing`, every 0.2 s: how surely the vehicle that films stands, from the images alone; from 0 to 1.
 
     Of a vehicle that moves all of the image changes, of one that stands only what moves in it. The image is cut into tiles,
@@ -276,6 +276,7 @@ def measure_standing(film: Path) -> pl.DataFrame:
 
     Args:
         film: a video that a camera fixed to a vehicle took. Times are seconds after its first frame.
+        also: is given each image that is looked at, so that nothing else need decode the film.
 
     Raises:
         InputError: if it cannot be opened.
@@ -285,6 +286,8 @@ def measure_standing(film: Path) -> pl.DataFrame:
     video = VideoFile(film, SystemClock(), fps=1 / _APART_S)
     with contextlib.closing(video):
         while (frame := video.next(0.0, 0.0)) is not None:
+            if also is not None:
+                also(frame)
             now, _ = _small(frame.picture)
             near = bool(times) and frame.t_s - times[-1] < 2 * _APART_S + 1e-6
             like = near and before is not None and before.shape == now.shape

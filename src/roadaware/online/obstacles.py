@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from roadaware.arrays import Floats32, Pixels
-from roadaware.online.frames import SystemClock
+from roadaware.arrays import Floats32
+from roadaware.online.frames import SourceFrame
 from roadaware.online.setup import OBSTACLES, WEIGHTS
-from roadaware.online.video_files import VideoFile
 
-_APART_S = 0.2
-"""Between images that are looked at."""
-_BATCH = 10
+_BATCH = 5
 _GAP_S = 0.65
 """For so long a track may be without a box."""
 _NEW, _GOES_ON = 0.3, 0.15
@@ -36,44 +31,51 @@ _COLUMNS = {
 }
 
 
-def find_obstacles(film: Path) -> pl.DataFrame:
-    """`t_s`, `track`, `name` (`thing` or `person`), `x1`, `y1`, `x2`, `y2` in pixels and `score` in [0, 1], every 0.2 s.
+class ObstacleFinder:
+    """Looks at the images of a film one after the other: `add` each, every 0.2 s or so, then `build_table`.
 
-    A thing is what is no road user and lies or stands on the road; people are those on foot, wherever they are. A row rests
-    on its image and earlier ones alone. A damaged film is told of up to there.
+    A thing is what is no road user and lies or stands on the road; people are those on foot, wherever they are. What is told
+    of an image rests on it and on earlier ones alone.
 
     Args:
-        film: a video that a camera fixed to a vehicle took. Times are seconds after its first frame.
+        path: weights of an `ObstacleNetwork`; by default those that come along.
 
     Raises:
-        InputError: if it cannot be opened.
+        InputError, DamagedError: if they cannot be read.
     """
-    from roadaware.models.obstacles import CLASSES, detect_obstacles, open_obstacle_network
 
-    network = open_obstacle_network(WEIGHTS / OBSTACLES)
-    tracks, rows = Tracks(), list[tuple[float, int, str, float, float, float, float, float]]()
-    for times, pictures in _batches(film):
-        edge = _EDGE * pictures[0].shape[0]
-        for t_s, boxes in zip(times, detect_obstacles(network, pictures), strict=True):
+    def __init__(self, path: Path = WEIGHTS / OBSTACLES) -> None:
+        from roadaware.models.obstacles import open_obstacle_network
+
+        self._network = open_obstacle_network(path)
+        self._tracks = Tracks()
+        self._waiting = list[SourceFrame]()
+        self._rows = list[tuple[float, int, str, float, float, float, float, float]]()
+
+    def add(self, frame: SourceFrame) -> None:
+        """Look at an image; several at a time, which is faster."""
+        if self._waiting and self._waiting[0].picture.shape != frame.picture.shape:
+            self._look()
+        self._waiting.append(frame)
+        if len(self._waiting) == _BATCH:
+            self._look()
+
+    def build_table(self) -> pl.DataFrame:
+        """`t_s`, `track`, `name` (`thing` or `person`), `x1`, `y1`, `x2`, `y2` in pixels and `score` in [0, 1]."""
+        self._look()
+        return pl.DataFrame(self._rows, schema=_COLUMNS, orient="row")
+
+    def _look(self) -> None:
+        from roadaware.models.obstacles import CLASSES, detect_obstacles
+
+        frames, self._waiting = self._waiting, []
+        found = detect_obstacles(self._network, [frame.picture for frame in frames]) if frames else []
+        for frame, boxes in zip(frames, found, strict=True):
             # What the lower edge cuts does not show where it stands; markings that leave the image there look like things.
-            boxes = boxes[(boxes[:, 5] != CLASSES.index("thing")) | (boxes[:, 3] < edge)]
-            for track, (x1, y1, x2, y2, score, kind) in tracks.add(t_s, boxes):
-                rows.append((t_s, track, CLASSES[int(kind)], x1, y1, x2, y2, score))
-    return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
-
-
-def _batches(film: Path) -> Iterator[tuple[list[float], list[Pixels]]]:
-    """Times and images of one size, some at a time."""
-    times, pictures = list[float](), list[Pixels]()
-    with contextlib.closing(VideoFile(film, SystemClock(), fps=1 / _APART_S)) as video:
-        while (frame := video.next(0.0, 0.0)) is not None:
-            if pictures and (len(pictures) == _BATCH or pictures[0].shape != frame.picture.shape):
-                yield times, pictures
-                times, pictures = [], []
-            times.append(frame.t_s)
-            pictures.append(frame.picture)
-    if pictures:
-        yield times, pictures
+            cut = boxes[:, 3] >= _EDGE * frame.picture.shape[0]
+            boxes = boxes[~(cut & (boxes[:, 5] == CLASSES.index("thing")))]
+            for track, (x1, y1, x2, y2, score, kind) in self._tracks.add(frame.t_s, boxes):
+                self._rows.append((frame.t_s, track, CLASSES[int(kind)], x1, y1, x2, y2, score))
 
 
 @dataclass
