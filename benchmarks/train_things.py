@@ -6,7 +6,7 @@ cones, dogs, pushchairs, carts, plastic bags and barriers. Tyres, suitcases, dus
 are none of them. `train` learns the network of `roadaware.models.obstacles` on one
 core. Of eight drives one is left out to look at.
 
-    python -m benchmarks.train_things make THINGS --drives 72
+    python -m benchmarks.train_things make THINGS --drives 88
     python -m benchmarks.train_things train THINGS
 """
 
@@ -383,8 +383,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", choices=("make", "train", "score"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--drives", type=int, default=72)
-    parser.add_argument("--steps", type=int, default=2600, help="of training")
+    parser.add_argument("--drives", type=int, default=88)
+    parser.add_argument("--steps", type=int, default=12000, help="of training")
     parser.add_argument("--begin", type=Path, help="weights to go on from")
     parser.add_argument("--minutes", type=float, default=1e6, help="of training, at most")
     asked = parser.parse_args()

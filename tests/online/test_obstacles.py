@@ -70,6 +70,9 @@ def test_a_thing_of_a_watch_is_unknown_to_triage_and_a_person_a_pedestrian(tmp_p
         for t in times.tolist()
         for k, (name, x) in enumerate((("thing", 320.0), ("person", 500.0)))
     ]
+    # A track that was never sure counts for nothing, one that gets sure from then on.
+    rows += [(t, 2, "thing", 100.0, 300.0, 120.0, 320.0, 0.6) for t in times.tolist()]
+    rows += [(t, 1, "person", 480.0, 300.0, 520.0, 340.0, 0.4) for t in (0.05, 0.1)]
     columns = ["t_s", "track", "name", "x1", "y1", "x2", "y2", "score"]
     pl.DataFrame(rows, schema=columns, orient="row").write_parquet(tmp_path / OBSTACLES)
     (drive,) = build_drives(tables, tmp_path)

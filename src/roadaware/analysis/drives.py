@@ -37,8 +37,8 @@ _LEAST_SCORE = 0.2
 _USUAL_FPS = 25.0
 _SURE = 0.8
 """Score of a box, of at most 1, that says what is in it."""
-_OBSTACLE = 0.6
-"""Score from which on an obstacle counts fully, twice that at which a track of one begins."""
+_BELIEVED, _OBSTACLE = 0.7, 0.6
+"""Scores: a track of an obstacle counts as soon as it has had the first, and its boxes count fully from the second on."""
 _CLASSES = {
     **COCO_AGENTS,
     "pedestrian": "Ped",
@@ -509,7 +509,8 @@ def _read_obstacles(watch: Path | None) -> pl.DataFrame | None:
         return None
     places = pl.col("t_s", "x1", "y1", "x2", "y2", "score").cast(pl.Float64)
     found = read_parquet(watch / OBSTACLES)
-    return found.select(places, pl.col("track").cast(pl.Int64), pl.col("name").cast(pl.String)).drop_nulls()
+    found = found.select(places, pl.col("track").cast(pl.Int64), pl.col("name").cast(pl.String)).drop_nulls()
+    return found.sort("t_s").filter(pl.col("score").cum_max().over("track") >= _BELIEVED)
 
 
 def _join_obstacles(boxes: pl.DataFrame, obstacles: pl.DataFrame, number: Ints, t_s: Floats) -> pl.DataFrame:
