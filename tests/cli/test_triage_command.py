@@ -280,7 +280,7 @@ def test_videos_are_watched_once_and_a_broken_one_is_named(
     pl.DataFrame({"tube": [0], "crossing": [0.5]}).write_parquet(run / "crossing.parquet")
     done = roadaware("triage", run, "-o", tmp_path / "run-2")
     assert done.code == 3
-    assert "forecasts, sounds or own motion lack a column" in done.err
+    assert "forecasts, sounds, own motion or obstacles lack a column" in done.err
     done = roadaware(*words, "--overwrite", "--fps", 5)
     assert done.code == 2
     assert "with other settings" in done.err

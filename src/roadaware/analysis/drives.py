@@ -22,7 +22,7 @@ from roadaware.io.parquet import read_parquet
 from roadaware.io.sources import to_printable
 from roadaware.models.object_labels import COCO_AGENTS
 from roadaware.online.crowd import MOMENTS
-from roadaware.online.events import CROSSING, CROWD, EVENTS, HEARD, SPEED, STANDING, SUMMARY
+from roadaware.online.events import CROSSING, CROWD, EVENTS, HEARD, OBSTACLES, SPEED, STANDING, SUMMARY
 from roadaware.online.times import TABLES
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
@@ -35,6 +35,10 @@ _KINDS = ("agent", "action", "event", "corner")
 _LEAST_SCORE = 0.2
 """Of a detector that advises none, as `watch` has it."""
 _USUAL_FPS = 25.0
+_SURE = 0.8
+"""Score of a box, of at most 1, that says what is in it."""
+_BELIEVED, _OBSTACLE = 0.7, 0.6
+"""Scores: a track of an obstacle counts as soon as it has had the first, and its boxes count fully from the second on."""
 _CLASSES = {
     **COCO_AGENTS,
     "pedestrian": "Ped",
@@ -199,9 +203,11 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
     try:
         forecasts, heard = _read_watch(watch, tables)
         seen = _read_motion(watch)
+        ahead = _read_obstacles(watch)
     except (pl.exceptions.PolarsError, ValueError, IndexError) as error:
         raise DamagedError(
-            f"forecasts, sounds or own motion lack a column, or hold another kind of value: {str(error).splitlines()[0]}",
+            "forecasts, sounds, own motion or obstacles lack a column, or hold another kind of value: "
+            + str(error).splitlines()[0],
             where=str(watch),
             hint="watch the video again",
         ) from error
@@ -238,6 +244,10 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
         mine = mine.filter(pl.col("frame").is_in(pl.Series(number).implode()))
         camera = _find_camera(tables, row)
         width, height = _find_size(row, mine)
+        scores = labels[mine["row"].to_numpy()] if len(names) else np.zeros((len(mine), 0), np.float32)
+        if ahead is not None and len(number):
+            mine = _join_obstacles(mine, ahead, number, t_s)
+            scores = np.pad(scores, ((0, len(mine) - len(scores)), (0, 0)))
         yield Drive(
             video=video,
             size_px=(width, height),
@@ -246,7 +256,7 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
             speed_mps=speed,
             standing=stands,
             boxes=mine.select("frame", "tube", "x1", "y1", "x2", "y2", "score", "agent"),
-            labels=labels[mine["row"].to_numpy()] if len(names) else np.zeros((len(mine), 0), np.float32),
+            labels=scores,
             names=names,
             unknown=mine["unknown"].to_numpy().astype(np.float64),
             crossing=forecasts,
@@ -499,6 +509,51 @@ def _read_motion(watch: Path | None) -> pl.DataFrame:
             part = read_parquet(watch / file).select(pl.col("t_s", *names).cast(pl.Float64))
         found = found.join(part, on="t_s", how="full", coalesce=True)
     return found.sort("t_s").fill_null(np.nan)
+
+
+def _read_obstacles(watch: Path | None) -> pl.DataFrame | None:
+    """What `online.obstacles.ObstacleFinder` saw of a watched film; None where nobody looked."""
+    if watch is None or not (watch / OBSTACLES).is_file():
+        return None
+    places = pl.col("t_s", "x1", "y1", "x2", "y2", "score").cast(pl.Float64)
+    found = read_parquet(watch / OBSTACLES)
+    found = found.select(places, pl.col("track").cast(pl.Int64), pl.col("name").cast(pl.String)).drop_nulls()
+    return found.sort("t_s").filter(pl.col("score").cum_max().over("track") >= _BELIEVED)
+
+
+def _join_obstacles(boxes: pl.DataFrame, obstacles: pl.DataFrame, number: Ints, t_s: Floats) -> pl.DataFrame:
+    """The boxes of a video, then those of obstacles, each at the first frame that is not earlier than its image.
+
+    Their tubes follow the others; a thing is unknown as surely as it is scored, a person a pedestrian without other labels.
+    """
+    place = np.searchsorted(t_s, obstacles["t_s"].to_numpy() - 1e-6)
+    kept = place < len(number)
+    thing = pl.col("name") == "thing"
+    beyond = max(int(boxes["tube"].max() or 0) if len(boxes) else 0, -1) + 1  # type: ignore[arg-type]
+    more = obstacles.filter(pl.Series(kept)).select(
+        pl.Series("frame", number[place[kept]]).cast(boxes.schema["frame"]),
+        (pl.col("track") + beyond).cast(boxes.schema["tube"]).alias("tube"),
+        "x1", "y1", "x2", "y2",
+        (pl.col("score") / _OBSTACLE).clip(0.0, 1.0).alias("score"),
+        pl.when(thing).then(pl.lit("thing")).otherwise(pl.lit("Ped")).alias("agent"),
+        pl.when(thing).then("score").otherwise(0.0).alias("unknown"),
+    )  # fmt: skip
+    more = more.filter(~_find_covered(more, boxes) | (pl.col("agent") != "thing"))
+    # Of a watch with fewer frames a second, several may come to one frame: the newest holds.
+    more = more.unique(["tube", "frame"], keep="last", maintain_order=True)
+    return pl.concat([boxes, more], how="diagonal")
+
+
+def _find_covered(obstacles: pl.DataFrame, boxes: pl.DataFrame) -> pl.Series:
+    """(n,) whether most of an obstacle lies in a sure box of the detector: it is a part of what that is around."""
+    here = obstacles.with_row_index("row").join(
+        boxes.filter(pl.col("score") >= _SURE, pl.col("agent") != ""), on="frame", suffix="_b"
+    )
+    wide = pl.min_horizontal("x2", "x2_b") - pl.max_horizontal("x1", "x1_b")
+    high = pl.min_horizontal("y2", "y2_b") - pl.max_horizontal("y1", "y1_b")
+    area = (pl.col("x2") - pl.col("x1")) * (pl.col("y2") - pl.col("y1"))
+    inside = here.filter(wide > 0, high > 0, wide * high > 0.6 * area)["row"].unique()
+    return pl.Series(np.isin(np.arange(len(obstacles)), inside.to_numpy()))
 
 
 def _find_camera(tables: Scenes | Predictions, row: dict[str, Any]) -> dict[str, float]:

@@ -63,6 +63,7 @@ _HEIGHT_M = {
     "Bus": 3.2,
     "TL": 1.0,
     "OthTL": 1.0,
+    "thing": 0.6,
 }
 """Of agents, and of lights with their housing, to tell distances and offsets from heights of boxes; 1.5 m, a car, of all
 others."""
@@ -499,7 +500,7 @@ def _find_appearances(scene: _Scene) -> pl.DataFrame:
         if at_s < drive.t_s[0] + 1.0:
             continue
         fresh[begin:end] = scene.t_s[begin:end] <= at_s + _SMOOTH_S
-    near = fresh & (scene.ahead_m < 30.0) & ~scene.light
+    near = fresh & (scene.ahead_m < 30.0) & ~scene.light & (scene.agent != "thing")
     by_frame = np.argsort(scene.t_s, kind="stable") if near.any() else np.zeros(0, np.int64)
     times = scene.t_s[by_frame]
     offset = scene.middle - width / 2
@@ -542,7 +543,7 @@ def _find_cut_ins(scene: _Scene) -> pl.DataFrame:
         * scene.straight
         * scene.sure
     )
-    vehicle = ~scene.people & ~scene.light & ~scene.cut & (scene.agent != "") & (scene.agent != "Cyc")
+    vehicle = ~scene.people & ~scene.light & ~scene.cut & ~np.isin(scene.agent, ("", "Cyc", "thing"))
     return scene.rows(value, vehicle, metres=scene.ahead_m)
 
 
@@ -996,6 +997,7 @@ _WHO = {
     "LarVeh": "a lorry",
     "Bus": "a bus",
     "EmVeh": "an emergency vehicle",
+    "thing": "something",
     "": "somebody",
 }
 

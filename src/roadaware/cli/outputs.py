@@ -179,6 +179,7 @@ WATCH = Output(
             "heard.parquet",
             "standing.parquet",
             "speed.parquet",
+            "obstacles.parquet",
         ),
         whole="summary.json",  # which is written when all else is there
     ),

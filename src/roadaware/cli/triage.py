@@ -34,7 +34,8 @@ from roadaware.io.sources import to_printable
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.online.camera_motion import measure_own_motion
 from roadaware.online.crowd import hear_film, open_crowd_questions
-from roadaware.online.events import HEARD, SPEED, STANDING
+from roadaware.online.events import HEARD, OBSTACLES, SPEED, STANDING
+from roadaware.online.obstacles import ObstacleFinder
 from roadaware.online.run_folder import is_watch_of
 from roadaware.reports.runs import encode_parquet
 from roadaware.reports.triage import build_triage_files, draw_moments, format_triage, list_notices
@@ -205,7 +206,7 @@ def watch_films(
     with folders.hold_folder(folder):
         write_atomically(folder / RECORD, folders.encode_json(record).encode())
         listed = tuple(films.items())
-        files = (STANDING, SPEED, HEARD) if settings["listen"] else (STANDING, SPEED)
+        files = (STANDING, SPEED, OBSTACLES, *((HEARD,) if settings["listen"] else ()))
         open_ = [k for k, (name, film) in enumerate(listed) if not is_watched(folder / name, film, files)]
         work = partial(_watch_film, folder, dict(settings), not workers.is_inline(len(open_)))
         lost: dict[str, str] = {}
@@ -273,9 +274,11 @@ def _watch_film(folder: Path, settings: Mapping[str, Any], quiet: bool, named: t
         still = film.suffix.lower() != ".gif"
         if not is_watched(folder / name, film):
             watch(str(film), out=folder / name, name=name, no_video=still, threads=1, overwrite=stale, **how)
-        motion = measure_own_motion(film)
+        finder = ObstacleFinder()
+        motion = measure_own_motion(film, finder.add)
         for file, columns in ((STANDING, ("standing",)), (SPEED, ("speed_mps", "yaw_rate_radps"))):
             write_atomically(folder / name / file, encode_parquet(motion.select("t_s", *columns)))
+        write_atomically(folder / name / OBSTACLES, encode_parquet(finder.build_table()))
         if settings["listen"]:
             heard = hear_film(open_crowd_questions(None, sounds=settings["listen"]), film)
             write_atomically(folder / name / HEARD, encode_parquet(heard))

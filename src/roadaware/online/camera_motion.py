@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -16,7 +16,7 @@ import polars as pl
 from PIL import Image
 
 from roadaware.arrays import Bools, Floats, Floats32, Pixels
-from roadaware.online.frames import SystemClock
+from roadaware.online.frames import SourceFrame, SystemClock
 from roadaware.online.own_speed import OwnSpeed
 from roadaware.online.video_files import VideoFile
 
@@ -267,7 +267,7 @@ _LEAST_GRADIENT = 2.0
 _SMOOTHED = 3
 
 
-def measure_own_motion(film: Path) -> pl.DataFrame:
+def measure_own_motion(film: Path, also: Callable[[SourceFrame], None] | None = None) -> pl.DataFrame:
     """How the vehicle that films moves, from the images alone, every 0.2 s; looks back only.
 
     Of a vehicle that moves all of the image changes, of one that stands only what moves in it. The image is cut into tiles,
@@ -277,6 +277,7 @@ def measure_own_motion(film: Path) -> pl.DataFrame:
 
     Args:
         film: a video that a camera fixed to a vehicle took. Times are seconds after its first frame.
+        also: is given each image that is looked at, so that nothing else need decode the film.
 
     Returns:
         `t_s`; `standing`, how surely it stands, from 0 to 1; `speed_mps` and `yaw_rate_radps` (to the left), as of
@@ -291,6 +292,8 @@ def measure_own_motion(film: Path) -> pl.DataFrame:
     video = VideoFile(film, SystemClock(), fps=1 / _APART_S)
     with contextlib.closing(video):
         while (frame := video.next(0.0, 0.0)) is not None:
+            if also is not None:
+                also(frame)
             now, _ = _small(frame.picture)
             past_s = frame.t_s - rows[-1][0] if rows else math.inf
             near = past_s < 2 * _APART_S + 1e-6

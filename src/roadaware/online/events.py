@@ -26,9 +26,9 @@ EVENTS, CROSSING, FILM, SUMMARY, CROWD = (
     "crowd",
 )
 """Files in the folder of a watch; named here, where whoever only looks at them need not import what watches."""
-HEARD, STANDING, SPEED = "heard.parquet", "standing.parquet", "speed.parquet"
-"""Beside them, of a film that `triage` had watched: how surely sounds are heard, wherever they come from, and, by
-the images, how surely the own vehicle stands, and its speed and turn."""
+HEARD, STANDING, SPEED, OBSTACLES = "heard.parquet", "standing.parquet", "speed.parquet", "obstacles.parquet"
+"""Beside them, of a film that `triage` had watched: how surely sounds are heard, wherever they come from, and, by the images,
+how surely the own vehicle stands, its speed and turn, and what is on the road ahead that the detector may miss."""
 
 
 def make_tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: Any) -> Event:

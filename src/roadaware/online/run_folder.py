@@ -27,7 +27,7 @@ from roadaware.online.events import CROSSING as CROSSING
 from roadaware.online.events import CROWD as CROWD
 from roadaware.online.events import EVENTS as EVENTS
 from roadaware.online.events import FILM as FILM
-from roadaware.online.events import HEARD, SPEED, STANDING, Event, EventWriter
+from roadaware.online.events import HEARD, OBSTACLES, SPEED, STANDING, Event, EventWriter
 from roadaware.online.events import SUMMARY as SUMMARY
 from roadaware.online.film import Film
 from roadaware.online.forecast_event import Outlook, OutlookRule
@@ -65,6 +65,7 @@ _OURS = (
     HEARD,
     STANDING,
     SPEED,
+    OBSTACLES,
 )
 Drawing = Callable[[Seen], Pixels]
 Models = Sequence[Mapping[str, str]]

@@ -53,6 +53,8 @@ CROWDS = "crowd.safetensors"
 """The one that answers questions about crowds, where it came along."""
 PEOPLE_OF_CROWDS = "crowd-people.safetensors"
 """The detector that looks where a network of crowds is asked, since people fill more of such images than of roads."""
+OBSTACLES = "obstacles-simulated.safetensors"
+"""The one that looks for things and people on the road ahead, beside a detector."""
 FIRST = "street-small"
 """The model of the catalogue that is offered where no detector of real streets is installed."""
 LIVE_PX, FILM_PX = 640, 1024
@@ -89,7 +91,7 @@ def find_bundled_weights(*, crowd: bool = False) -> Path:
     """
     if crowd and (WEIGHTS / PEOPLE_OF_CROWDS).is_file():
         return WEIGHTS / PEOPLE_OF_CROWDS
-    others = (*PREDICTORS, *HEADS, CROWDS, PEOPLE_OF_CROWDS)
+    others = (*PREDICTORS, *HEADS, CROWDS, PEOPLE_OF_CROWDS, OBSTACLES)
     found = sorted(path for path in WEIGHTS.glob("*.safetensors") if path.name not in others)
     if not found:
         raise UsageError(

@@ -1,0 +1,112 @@
+"""Things and people on the road ahead: what a network of single images sees is joined over time, and read by triage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from roadaware.analysis.drives import build_drives
+from roadaware.analysis.triage import find_peaks
+from roadaware.errors import DamagedError
+from roadaware.io.video import VideoWriter
+from roadaware.online.camera_motion import measure_own_motion
+from roadaware.online.events import OBSTACLES
+from roadaware.online.obstacles import ObstacleFinder, Tracks
+from roadaware.online.setup import OBSTACLES as FILE
+from roadaware.online.setup import WEIGHTS
+from roadaware.scenes.tables import Meta, Predictions
+
+
+def boxes(*rows: tuple[float, float, float, float, float, int]) -> np.ndarray:
+    return np.array(rows, np.float32).reshape(-1, 6)
+
+
+def test_what_is_approached_is_one_track_over_a_gap_and_no_other_class() -> None:
+    tracks, found = Tracks(), list[list[int]]()
+    for k in range(12):
+        ahead, side = 24.0 - 1.8 * k, 0.8
+        x, foot, half = 320 + 450 * side / ahead, 160 + 450 * 1.5 / ahead, 450 * 0.3 / ahead
+        seen = [(x - half, foot - 2 * half, x + half, foot, 0.8, 0), (100, 160, 120, 200, 0.9, 1)]
+        found.append(
+            [number for number, _ in tracks.add(0.2 * k, boxes(*(seen if k not in (4, 5) else seen[1:])))]
+        )
+    both = {tuple(sorted(each)) for k, each in enumerate(found) if k not in (4, 5)}
+    assert both == {(0, 1)}
+
+
+def test_a_weak_box_goes_on_with_a_track_and_begins_none() -> None:
+    tracks = Tracks()
+    assert tracks.add(0.0, boxes((300, 200, 320, 220, 0.2, 0))) == []
+    assert [number for number, _ in tracks.add(0.2, boxes((300, 200, 320, 220, 0.4, 0)))] == [0]
+    assert [number for number, _ in tracks.add(0.4, boxes((301, 201, 322, 223, 0.2, 0)))] == [0]
+    # Long after, or elsewhere, it is another one.
+    assert [number for number, _ in tracks.add(0.6, boxes((400, 201, 422, 223, 0.5, 0)))] == [1]
+    assert [number for number, _ in tracks.add(2.0, boxes((400, 201, 422, 223, 0.5, 0)))] == [2]
+
+
+def test_a_thing_of_a_watch_is_unknown_to_triage_and_a_person_a_pedestrian(tmp_path: Path) -> None:
+    frames, t_s = np.arange(50), np.arange(50) / 10
+    videos = pl.DataFrame(
+        {"video": ["v"], "width_px": [640], "height_px": [480], "fps": [10.0], "n_frames": [50]}
+    )
+    tables = Predictions(
+        videos=videos,
+        frames=pl.DataFrame({"video": ["v"] * 50, "frame": frames, "t_s": t_s}),
+        boxes=pl.DataFrame(
+            {"box": [0], "video": ["v"], "frame": [3], "tube": [7], "score": [0.9]}
+            | {
+                f"{side}_px": [value]
+                for side, value in zip(("x1", "y1", "x2", "y2"), (1.0, 2.0, 30.0, 40.0), strict=True)
+            }
+        ),
+        meta=Meta(vocabularies={"agent": ("Car",)}),
+    )
+    times = np.arange(10) * 0.2 + 0.25
+    rows = [
+        (t, k, name, x - 20.0, 300.0, x + 20.0, 340.0, 0.9)
+        for t in times.tolist()
+        for k, (name, x) in enumerate((("thing", 320.0), ("person", 500.0)))
+    ]
+    # A track that was never sure counts for nothing, one that gets sure from then on.
+    rows += [(t, 2, "thing", 100.0, 300.0, 120.0, 320.0, 0.6) for t in times.tolist()]
+    rows += [(t, 1, "person", 480.0, 300.0, 520.0, 340.0, 0.4) for t in (0.05, 0.1)]
+    columns = ["t_s", "track", "name", "x1", "y1", "x2", "y2", "score"]
+    pl.DataFrame(rows, schema=columns, orient="row").write_parquet(tmp_path / OBSTACLES)
+    (drive,) = build_drives(tables, tmp_path)
+    assert drive.boxes["tube"].unique().to_list() == [7, 8, 9]
+    thing = drive.boxes.filter(pl.col("tube") == 8)
+    # Each at the first frame that is not earlier than its image.
+    assert thing["frame"].to_list() == [3, 5, 7, 9, 11, 13, 15, 17, 19, 21]
+    assert dict(drive.boxes.group_by("tube").agg(pl.col("agent").first()).iter_rows())[9] == "Ped"
+    assert (drive.unknown > 0).tolist() == (drive.boxes["agent"] == "thing").to_list()
+    assert len(drive.labels) == len(drive.boxes)
+    best = find_peaks(drive).sort("value", descending=True).filter(pl.col("reason") == "unknown")
+    assert best["tube"].to_list()[0] == 8
+    assert best["value"][0] == pytest.approx(0.9)
+
+    pl.DataFrame({"t_s": [0.0]}).write_parquet(tmp_path / OBSTACLES)
+    with pytest.raises(DamagedError, match="obstacles lack a column"):
+        list(build_drives(tables, tmp_path))
+
+
+def test_an_empty_film_has_no_obstacles_and_every_column(tmp_path: Path) -> None:
+    with VideoWriter(tmp_path / "grey.mp4", 320, 180, 5) as video:
+        for _ in range(3):
+            video.write(np.full((180, 320, 3), 90, np.uint8))
+    finder = ObstacleFinder()
+    assert len(measure_own_motion(tmp_path / "grey.mp4", finder.add)) == 3
+    found = finder.build_table()
+    assert found.columns == ["t_s", "track", "name", "x1", "y1", "x2", "y2", "score"]
+    assert not len(found)
+
+
+def test_other_weights_are_refused_with_their_file(tmp_path: Path) -> None:
+    from roadaware.models.obstacles import open_obstacle_network
+
+    network = open_obstacle_network(WEIGHTS / FILE)
+    assert sum(each.numel() for each in network.parameters()) < 300_000
+    with pytest.raises(DamagedError, match="no network of obstacles"):
+        open_obstacle_network(WEIGHTS / "events-simulated.safetensors")
