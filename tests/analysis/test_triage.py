@@ -249,7 +249,13 @@ def hear(scores: list[tuple[float, float]]) -> Drive:
     kinds = ("siren (police)", "siren (ambulance)")
     rows = [(float(t), t + 1.0, kinds[k], pair[k]) for t, pair in enumerate(scores) for k in (0, 1)]
     sounds = pl.DataFrame(rows, schema=["t_s", "end_s", "name", "score"], orient="row")
-    return drive([], n=10 * len(scores), sounds=sounds)
+    return drive([], n=10 * len(scores), sounds=sounds, listened=True)
+
+
+def test_sounds_that_are_true_are_no_less_so_where_there_were_others_before() -> None:
+    times = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 12.0, 25.0]
+    sounds = pl.DataFrame({"t_s": times, "end_s": times, "name": "gunshot/firing", "score": 1.0})
+    assert list_values(drive([], n=300, sounds=sounds))["alarm"]["value"].to_list() == [1.0] * 8
 
 
 def test_kinds_of_a_siren_are_one_alarm_held_against_what_is_usual_in_the_film() -> None:

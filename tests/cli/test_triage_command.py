@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import torch
 from small_files import Command
 
 from roadaware.analysis.annotation.selection import read_image_list
@@ -268,9 +269,15 @@ def test_videos_are_watched_once_and_a_broken_one_is_named(
     assert Growing.videos > watched
     assert (out / "moments.csv").read_bytes() == before
     watched = Growing.videos
-    # As a version has left it that saw no speed.
+    # As a version has left it that saw no speed, or a kill before things were looked for.
     (tmp_path / "out-watches" / "one" / "speed.parquet").unlink()
+    things = tmp_path / "out-watches" / "one" / "obstacles.parquet"
+    whole = things.read_bytes()
+    things.unlink()
+    torch.set_num_threads(2)
     assert roadaware(*words, "--overwrite").code == 0
+    assert torch.get_num_threads() == 1
+    assert things.read_bytes() == whole
     assert Growing.videos == watched
     seen = pl.read_parquet(tmp_path / "out-watches" / "one" / "speed.parquet")
     assert seen.columns == ["t_s", "speed_mps", "yaw_rate_radps"]

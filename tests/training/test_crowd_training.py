@@ -693,11 +693,16 @@ def test_what_a_detector_finds_does_what_the_true_person_does() -> None:
     )
     met = label_detections(more, scenes)
     assert len(met.labels) == len(found.labels)
+    doing = met.boxes.join(met.labels, on="box")
+    walks = doing.filter(pl.col("video") == "film-0", pl.col("frame") == 0)["x1_px"]
+    assert corners(0, 0)[0] + 1 not in walks.to_list()
     empty = twice.with_tables(boxes=twice.boxes.head(0))
     with pytest.raises(InputError, match="person"):
         label_detections(empty, scenes)
     tables = ("videos", "boxes", "tubes")
     renamed = {n: getattr(twice, n).with_columns(pl.col("video").cast(pl.String) + "-other") for n in tables}
+    with pytest.raises(InputError, match="overlaps a true person"):
+        label_detections(found_people(scenes, moved=500.0), scenes)
     with pytest.raises(InputError, match="no people in these videos"):
         label_detections(twice.with_tables(**renamed), scenes)
 
@@ -843,3 +848,9 @@ def test_sentences_are_learnt_beside_heads_that_stay(made: Path, whole: Path, tm
     assert set(judged) >= {"grounding/m_viou"}
     assert not {name for name in judged if name.startswith(("actions/", "sound/"))}
     assert judged["grounding/m_viou"] > 0.6
+
+
+def test_a_recipe_without_steps_that_teaches_no_tracks_is_refused(made: Path, tmp_path: Path) -> None:
+    recipe = a_recipe(made, tasks={"sound": 1}, schedule={"steps": 0, "epochs": 0})
+    with pytest.raises(UsageError, match="nothing is learnt"):
+        train(recipe, tmp_path / "run")

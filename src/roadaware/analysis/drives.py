@@ -36,6 +36,7 @@ _LEAST_SCORE = 0.2
 """Of a detector that advises none, as `watch` has it."""
 _USUAL_FPS = 25.0
 _SURE = 0.8
+_BODIES = ("Ped", "Cyc", "Mobike", "pedestrian", "person", "cyclist")
 """Score of a box, of at most 1, that says what is in it."""
 _BELIEVED, _OBSTACLE = 0.7, 0.6
 """Scores: a track of an obstacle counts as soon as it has had the first, and its boxes count fully from the second on."""
@@ -116,7 +117,10 @@ def collect_boxes(path: Path) -> dict[str, pl.DataFrame]:
     Raises:
         InputError: as of `open_drives`.
     """
-    return {drive.video: drive.boxes for drive in open_drives(path)}
+    return {
+        drive.video: drive.boxes.filter(~pl.Series(drive.added)) if len(drive.added) else drive.boxes
+        for drive in open_drives(path)
+    }
 
 
 def list_outlines(path: Path, video: str, tube: int, span: tuple[int, int]) -> dict[int, list[Outline]]:
@@ -245,8 +249,10 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
         camera = _find_camera(tables, row)
         width, height = _find_size(row, mine)
         scores = labels[mine["row"].to_numpy()] if len(names) else np.zeros((len(mine), 0), np.float32)
+        added = np.zeros(len(mine), bool)
         if ahead is not None and len(number):
             mine = _join_obstacles(mine, ahead, number, t_s)
+            added = np.pad(added, (0, len(mine) - len(added)), constant_values=True)
             scores = np.pad(scores, ((0, len(mine) - len(scores)), (0, 0)))
         yield Drive(
             video=video,
@@ -265,6 +271,8 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
             focal_px=camera.get("focal_px"),
             horizon_px=camera.get("horizon_px"),
             camera_m=camera.get("camera_m"),
+            listened=heard is not None,
+            added=added,
         )
 
 
@@ -494,7 +502,7 @@ def _read_watch(watch: Path | None, tables: Scenes | Predictions) -> tuple[pl.Da
             t_s=pl.col("t_s").cast(pl.Float64),
             end_s=pl.col("t_s").cast(pl.Float64) + 1.0,
             name=pl.col("name").cast(pl.String),
-            score=pl.col("score").cast(pl.Float64).fill_null(0.0).clip(0.0, 1.0),
+            score=pl.col("score").cast(pl.Float64).fill_null(0.0).fill_nan(0.0).clip(0.0, 1.0),
         )
     return forecasts, heard
 
@@ -508,7 +516,14 @@ def _read_motion(watch: Path | None) -> pl.DataFrame:
         if watch is not None and (watch / file).is_file():
             part = read_parquet(watch / file).select(pl.col("t_s", *names).cast(pl.Float64))
         found = found.join(part, on="t_s", how="full", coalesce=True)
-    return found.sort("t_s").fill_null(np.nan)
+    known = (
+        pl.col("speed_mps").is_finite() & (pl.col("speed_mps") >= 0) & pl.col("yaw_rate_radps").is_finite()
+    )
+    found = found.fill_null(np.nan).with_columns(
+        pl.when(known).then(pl.col(name)).otherwise(np.nan).alias(name)
+        for name in ("speed_mps", "yaw_rate_radps")
+    )
+    return found.sort("t_s")
 
 
 def _read_obstacles(watch: Path | None) -> pl.DataFrame | None:
@@ -518,6 +533,8 @@ def _read_obstacles(watch: Path | None) -> pl.DataFrame | None:
     places = pl.col("t_s", "x1", "y1", "x2", "y2", "score").cast(pl.Float64)
     found = read_parquet(watch / OBSTACLES)
     found = found.select(places, pl.col("track").cast(pl.Int64), pl.col("name").cast(pl.String)).drop_nulls()
+    found = found.filter(pl.all_horizontal(places.is_finite()), pl.col("t_s") >= 0)
+    found = found.with_columns(pl.col("score").clip(0.0, 1.0))
     return found.sort("t_s").filter(pl.col("score").cum_max().over("track") >= _BELIEVED)
 
 
@@ -538,17 +555,19 @@ def _join_obstacles(boxes: pl.DataFrame, obstacles: pl.DataFrame, number: Ints, 
         pl.when(thing).then(pl.lit("thing")).otherwise(pl.lit("Ped")).alias("agent"),
         pl.when(thing).then("score").otherwise(0.0).alias("unknown"),
     )  # fmt: skip
-    more = more.filter(~_find_covered(more, boxes) | (pl.col("agent") != "thing"))
+    more = more.filter(~_find_covered(more, boxes))
     # Of a watch with fewer frames a second, several may come to one frame: the newest holds.
     more = more.unique(["tube", "frame"], keep="last", maintain_order=True)
     return pl.concat([boxes, more], how="diagonal")
 
 
 def _find_covered(obstacles: pl.DataFrame, boxes: pl.DataFrame) -> pl.Series:
-    """(n,) whether most of an obstacle lies in a sure box of the detector: it is a part of what that is around."""
+    """(n,) whether most of an obstacle lies in a sure box of the detector, and it is a part of what that is around: a thing
+    of anybody, a person of a person or rider, since children step out before vehicles."""
     here = obstacles.with_row_index("row").join(
         boxes.filter(pl.col("score") >= _SURE, pl.col("agent") != ""), on="frame", suffix="_b"
     )
+    here = here.filter((pl.col("agent") == "thing") | pl.col("agent_b").is_in(_BODIES))
     wide = pl.min_horizontal("x2", "x2_b") - pl.max_horizontal("x1", "x1_b")
     high = pl.min_horizontal("y2", "y2_b") - pl.max_horizontal("y1", "y1_b")
     area = (pl.col("x2") - pl.col("x1")) * (pl.col("y2") - pl.col("y1"))

@@ -140,6 +140,8 @@ class Drive:
         yaw_rps: (F,) how fast it turns, in radians a second; NaN where nobody says it, empty where nobody does at all.
         focal_px, horizon_px, camera_m: of the camera; usual ones where None.
         others: boxes of another model of the same video, as of `boxes`; None without one.
+        listened: whether `sounds` are what a listener said all the time, and not what is true or was found.
+        added: (boxes,) which boxes are of a finder of obstacles and not of the model; empty where none are.
     """
 
     video: str
@@ -159,6 +161,8 @@ class Drive:
     horizon_px: float | None = None
     camera_m: float | None = None
     others: pl.DataFrame | None = None
+    listened: bool = False
+    added: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
 
 
 @dataclass(frozen=True)
@@ -273,6 +277,7 @@ class _Scene:
         self.box = boxes.select("x1", "y1", "x2", "y2").to_numpy().astype(np.float64).reshape(-1, 4)
         self.score = boxes["score"].to_numpy().astype(np.float64)
         self.agent = np.array(boxes["agent"].to_list(), dtype=object)
+        self.added = drive.added[self.row] if len(drive.added) else np.zeros(len(self.row), bool)
         self.place = np.searchsorted(drive.frame, self.frame).clip(0, max(0, len(drive.frame) - 1))
         self.t_s = drive.t_s[self.place] if len(drive.t_s) else np.zeros(0)
         width, height = drive.size_px
@@ -412,11 +417,11 @@ class _Scene:
         return found
 
     def tube_means(self) -> npt.NDArray[np.float32]:
-        """(tubes, labels) mean scores of each tube that has three boxes or more."""
+        """(tubes, labels) mean scores of each tube that has three boxes or more; a finder of obstacles gives no labels."""
         rows = [
             self.drive.labels[self.row[begin:end]].mean(axis=0)
             for begin, end in self.runs()
-            if end - begin >= 3 and self.tube[begin] >= 0
+            if end - begin >= 3 and self.tube[begin] >= 0 and not self.added[begin]
         ]
         return np.stack(rows) if rows else np.zeros((0, len(self.drive.names)), np.float32)
 
@@ -695,7 +700,7 @@ def _find_alarms(scene: _Scene) -> pl.DataFrame:
         for k, t_s in enumerate(times.tolist()):
             before = score[since[k] : k]
             value = float(score[k])
-            if len(before) >= _LEAST_HEARD:
+            if drive.listened and len(before) >= _LEAST_HEARD:
                 value = float(_ramp(score[k] - np.median(before), *_ABOVE))
             place = min(int(np.searchsorted(drive.t_s, t_s)), len(drive.frame) - 1)
             name = max(moments[t_s])[1]
@@ -771,7 +776,9 @@ def _find_disagreements(scene: _Scene) -> pl.DataFrame:
         )
         alone[at] = ~((shared / np.maximum(area - shared, 1e-9)) >= 0.3).any(axis=1)
     near = _ramp(scene.ahead_m, 30.0, 10.0) * _ramp(np.abs(scene.aside_m), 6.0, 2.0)
-    return scene.rows(_ramp(scene.mean(alone), 0.5, 1.0) * near * scene.sure, metres=scene.ahead_m)
+    return scene.rows(
+        _ramp(scene.mean(alone), 0.5, 1.0) * near * scene.sure * ~scene.added, metres=scene.ahead_m
+    )
 
 
 _FINDERS: Mapping[str, Callable[[_Scene], pl.DataFrame]] = {

@@ -263,6 +263,8 @@ def _watch_film(folder: Path, settings: Mapping[str, Any], quiet: bool, named: t
     fault = folder / f"{name}{_FAULT}"
     if quiet:
         console.configure(quiet=True, verbosity=0)
+    from roadaware.models.devices import set_threads
+
     how: dict[str, Any] = {
         "weights": tuple(Path(path) for path in settings["detector"]),
         "fps": settings["fps"],
@@ -274,6 +276,8 @@ def _watch_film(folder: Path, settings: Mapping[str, Any], quiet: bool, named: t
         still = film.suffix.lower() != ".gif"
         if not is_watched(folder / name, film):
             watch(str(film), out=folder / name, name=name, no_video=still, threads=1, overwrite=stale, **how)
+        # As in the watch: sums of several threads differ in their last bits, also where the watch was there before
+        set_threads((), 1)
         finder = ObstacleFinder()
         motion = measure_own_motion(film, finder.add)
         for file, columns in ((STANDING, ("standing",)), (SPEED, ("speed_mps", "yaw_rate_radps"))):

@@ -92,9 +92,9 @@ def open_obstacle_network(path: Path) -> ObstacleNetwork:
     try:
         network.load_state_dict(tensors)
     except RuntimeError as error:
-        raise DamagedError(
-            f"no network of obstacles: {str(error).splitlines()[0]}", where=str(path)
-        ) from error
+        # The first line names the class alone.
+        why = " ".join(line.strip() for line in str(error).splitlines()[1:2])
+        raise DamagedError(f"no network of obstacles: {why[:300]}", where=str(path)) from error
     network.eval()
     for layer in network.modules():
         if isinstance(layer, _Layer):

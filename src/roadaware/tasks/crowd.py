@@ -225,7 +225,7 @@ def label_detections(found: Predictions, scenes: Scenes) -> Scenes:
         Boxes, tubes and labels of actions of the people found in the videos of `scenes`.
 
     Raises:
-        InputError: if nobody is found there.
+        InputError: if nobody is found there, or no true person is met.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -248,6 +248,11 @@ def label_detections(found: Predictions, scenes: Scenes) -> Scenes:
             met = overlap[rows, columns] >= _MEETS
             own, others = part["box"].to_numpy()[rows[met]], there[key]["box"].to_numpy()[columns[met]]
             pairs += zip(own.tolist(), others.tolist(), strict=True)
+    if not pairs:
+        raise InputError(
+            "no detection overlaps a true person by half",
+            hint="are these detections of the same videos, with boxes in pixels of the same images?",
+        )
     actions = scenes.labels.filter(pl.col("kind").cast(pl.String) == "action")
     same = pl.DataFrame(pairs, schema={"own": pl.Int64, "box": pl.Int64}, orient="row")
     labels = same.join(actions, on="box", maintain_order="left").select(
