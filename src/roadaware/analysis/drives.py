@@ -36,8 +36,9 @@ _LEAST_SCORE = 0.2
 """Of a detector that advises none, as `watch` has it."""
 _USUAL_FPS = 25.0
 _SURE = 0.8
-_BODIES = ("Ped", "Cyc", "Mobike", "pedestrian", "person", "cyclist")
 """Score of a box, of at most 1, that says what is in it."""
+_BODIES = ("Ped", "Cyc", "Mobike", "pedestrian", "person", "cyclist")
+"""Labels of agents whose boxes show a person, on foot or riding."""
 _BELIEVED, _OBSTACLE = 0.7, 0.6
 """Scores: a track of an obstacle counts as soon as it has had the first, and its boxes count fully from the second on."""
 _CLASSES = {
