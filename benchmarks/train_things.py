@@ -184,7 +184,7 @@ _BATCH, _RATE = 8, 2e-3
 _CUT_PX = (192, 96)
 """Width and height of the parts of strips that are learnt from: half of the cost, and what lies on the road is in them."""
 _NOISE = np.random.default_rng(0).normal(0, 1, 2**19).astype(np.float32)
-_SMALL_PX = (6.0, 10.0)
+_SMALL_PX = (6.0, 12.0)
 """Height in pixels of the strip below which a thing, or a person, is neither asked for nor denied."""
 
 

@@ -43,7 +43,7 @@ from roadaware.simulator.truth import build_scene_tables, simulate_block_view
 from roadaware.statistics.intervals import Units
 
 Floats = npt.NDArray[np.float64]
-SEEDS = {"judge": 51, "tune": 50}
+SEEDS = {"judge": 51, "judge-2": 52, "tune": 50}
 KINDS = ("cut_in", "child", "object", "red_light", "siren")
 SECONDS, FPS, SIZE = 40.0, 5.0, (640, 480)
 EVERY = 9

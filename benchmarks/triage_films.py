@@ -50,8 +50,11 @@ from roadaware.simulator.town.regions import On, Regions
 from roadaware.simulator.traffic.record import needs_head_lamps
 from roadaware.simulator.walkers.persons import draw_person
 
-SEEDS = {"films": (61, EVERY), "films-tune": (60, 1)}
+SEEDS = {"films": (61, EVERY), "films-2": (62, EVERY), "films-tune": (60, 1)}
 """Of the drives of a set, and how many drives there are for a planted moment; `films-tune` is to look at, not to judge."""
+_WITHOUT_SIRENS = ("films-2",)
+"""Sets in which the emergency vehicles of the traffic sound no siren, so that a planted one is the only one, as in tables: in
+`films` eleven of 90 drives have sirens that nobody planted."""
 SIZE = (640, 360)
 _LYING = ("tyre", "suitcase", "dustbin", "debris")
 _AWAY = 1e6
@@ -288,16 +291,21 @@ def make_planted(name: str, number: int) -> tuple[Episode, Plant | None]:
     """A drive of a set, with its planted moment: in each `every` drives the first one that has room for it."""
     seed, every = SEEDS[name]
     for other in range(number - number % every, number + 1):
-        episode = replace(make_episode(build_config(), seed, other), name=f"{name}-{other:04d}")
-        found = plant(episode, KINDS[number // every % len(KINDS)], np.random.default_rng([seed, other, 7]))
+        found = plant(
+            make_bare(name, other), KINDS[number // every % len(KINDS)], np.random.default_rng([seed, other, 7])
+        )
         if found is not None:
             return found if other == number else (make_bare(name, number), None)
-    return episode, None
+    return make_bare(name, number), None
 
 
 def make_bare(name: str, number: int) -> Episode:
     """A drive of a set without anything planted."""
-    return replace(make_episode(build_config(), SEEDS[name][0], number), name=f"{name}-{number:04d}")
+    episode = make_episode(build_config(), SEEDS[name][0], number)
+    noises = episode.noises
+    if name in _WITHOUT_SIRENS:
+        noises = tuple(each for each in noises if each.label not in SIRENS.values())
+    return replace(episode, name=f"{name}-{number:04d}", noises=noises)
 
 
 def make_film(folder: Path, name: str, number: int) -> None:

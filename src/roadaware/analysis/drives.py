@@ -40,7 +40,8 @@ _SURE = 0.8
 _BODIES = ("Ped", "Cyc", "Mobike", "pedestrian", "person", "cyclist")
 """Labels of agents whose boxes show a person, on foot or riding."""
 _BELIEVED, _OBSTACLE = 0.7, 0.6
-"""Scores: a track of an obstacle counts as soon as it has had the first, and its boxes count fully from the second on."""
+"""Scores: a track of an obstacle counts as soon as it has had the first, with the boxes before as its past, and its boxes
+count fully from the second on."""
 _CLASSES = {
     **COCO_AGENTS,
     "pedestrian": "Ped",
@@ -250,10 +251,11 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
         camera = _find_camera(tables, row)
         width, height = _find_size(row, mine)
         scores = labels[mine["row"].to_numpy()] if len(names) else np.zeros((len(mine), 0), np.float32)
-        added = np.zeros(len(mine), bool)
+        added, proven = np.zeros(len(mine), bool), np.ones(len(mine), bool)
         if ahead is not None and len(number):
             mine = _join_obstacles(mine, ahead, number, t_s)
             added = np.pad(added, (0, len(mine) - len(added)), constant_values=True)
+            proven = mine["proven"].fill_null(True).to_numpy()
             scores = np.pad(scores, ((0, len(mine) - len(scores)), (0, 0)))
         yield Drive(
             video=video,
@@ -274,6 +276,7 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
             camera_m=camera.get("camera_m"),
             listened=heard is not None,
             added=added,
+            proven=proven,
         )
 
 
@@ -536,7 +539,8 @@ def _read_obstacles(watch: Path | None) -> pl.DataFrame | None:
     found = found.select(places, pl.col("track").cast(pl.Int64), pl.col("name").cast(pl.String)).drop_nulls()
     found = found.filter(pl.all_horizontal(places.is_finite()), pl.col("t_s") >= 0)
     found = found.with_columns(pl.col("score").clip(0.0, 1.0))
-    return found.sort("t_s").filter(pl.col("score").cum_max().over("track") >= _BELIEVED)
+    proven = pl.col("score").cum_max().over("track") >= _BELIEVED
+    return found.sort("t_s").with_columns(proven=proven).filter(pl.col("proven").any().over("track"))
 
 
 def _join_obstacles(boxes: pl.DataFrame, obstacles: pl.DataFrame, number: Ints, t_s: Floats) -> pl.DataFrame:
@@ -555,6 +559,7 @@ def _join_obstacles(boxes: pl.DataFrame, obstacles: pl.DataFrame, number: Ints, 
         (pl.col("score") / _OBSTACLE).clip(0.0, 1.0).alias("score"),
         pl.when(thing).then(pl.lit("thing")).otherwise(pl.lit("Ped")).alias("agent"),
         pl.when(thing).then("score").otherwise(0.0).alias("unknown"),
+        "proven",
     )  # fmt: skip
     more = more.filter(~_find_covered(more, boxes))
     # Of a watch with fewer frames a second, several may come to one frame: the newest holds.

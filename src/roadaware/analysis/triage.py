@@ -99,17 +99,32 @@ _PASSED_S = 2.0
 """For so long a light that has left the image is taken to be as it was: it leaves some 5 m before it is passed."""
 _STOPS_M = 3.0
 """Who stops so far behind a light has stopped: lights stand before and behind the line, and their place is known to 2 m."""
+_TURN_RAD = (0.5, 0.2)
+"""Turned by so much since a second before a light was seen last, the vehicle does not pass it; with less than the second it
+may."""
+_SIGHTS = 3.0
+"""Scores of the boxes of a light, summed over a second, from which on its colour counts fully."""
 _NEAR_M, _SAME_M, _JUNCTION_M = 12.0, 5.0, 40.0
 """A light is seen from the first of these distances before it is passed; lights nearer to each other along the way than the
 second are one, and those farther apart than the third belong to two junctions."""
 _USUAL_MPS = 8.0
 """Speed of a vehicle of which nobody knows it: about 30 km/h."""
+_RUNS_MPS, _DRIVES_MPS = 4.0, 10.0
+"""How fast people and others come towards the own vehicle, at most, in streets."""
+_FOOT, _KIND_ERROR = 0.04, 0.3
+"""Share of their height by which the feet of detected boxes tremble, at least, and by which agents are higher or lower than
+others of their kind, a child or a tall van."""
+_UNTOLD = 0.5
+"""What a value is times where the speed is not known, but is at other times of the video."""
 _USUAL_FOCAL = 0.85
 """Focal length in widths of the image where nobody says it, as of `models.event_head.features`."""
 _USUAL_CAMERA_M = 1.4
 _USUAL_S, _LEAST_HEARD = 30.0, 5
 """What a listener scored before, and how often at least, tells what it scores where nothing is heard."""
-_ABOVE = (0.05, 0.3)
+_ABOVE: Mapping[str, tuple[float, float]] = {"siren": (0.04, 0.15)}
+"""How far above what is usual the score of a listener is where an alarm has the values 0 and 1: measured where no siren is,
+it is above the first in one second of 1,000; of other sounds `_OTHERS_ABOVE`."""
+_OTHERS_ABOVE = (0.05, 0.3)
 _GOES_ON_S = 2.0
 """An alarm that is silent for less goes on."""
 _LEAST = 0.08
@@ -142,6 +157,7 @@ class Drive:
         others: boxes of another model of the same video, as of `boxes`; None without one.
         listened: whether `sounds` are what a listener said all the time, and not what is true or was found.
         added: (boxes,) which boxes are of a finder of obstacles and not of the model; empty where none are.
+        proven: (boxes,) which boxes are evidence, and not the past of a track alone that was not sure yet; empty for all.
     """
 
     video: str
@@ -163,6 +179,7 @@ class Drive:
     others: pl.DataFrame | None = None
     listened: bool = False
     added: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
+    proven: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
 
 
 @dataclass(frozen=True)
@@ -278,6 +295,7 @@ class _Scene:
         self.score = boxes["score"].to_numpy().astype(np.float64)
         self.agent = np.array(boxes["agent"].to_list(), dtype=object)
         self.added = drive.added[self.row] if len(drive.added) else np.zeros(len(self.row), bool)
+        self.proven = drive.proven[self.row] if len(drive.proven) else np.ones(len(self.row), bool)
         self.place = np.searchsorted(drive.frame, self.frame).clip(0, max(0, len(drive.frame) - 1))
         self.t_s = drive.t_s[self.place] if len(drive.t_s) else np.zeros(0)
         width, height = drive.size_px
@@ -329,6 +347,9 @@ class _Scene:
         # What a score says grows with the boxes that are there: a ghost of one frame is worth less than a path.
         age = np.arange(len(self.tube)) - self.first[self.run] + 1 if len(self.tube) else np.zeros(0)
         self.sure = self.mean(self.score) * _ramp(age, 0.0, 3.0)
+        # While the images of a film do not say the speed yet, or for a while, what rests on it may be any.
+        if known.any():
+            self.sure = self.sure * np.where(known, 1.0, _UNTOLD)[self.place]
         if drive.horizon_px is not None and drive.camera_m is not None:
             # Who floats above the ground that is at the distance of such a height, or sinks into it, by more than half of the
             # own height is doubted, after a pitch or slope of 0.05 rad: a child of two thirds of the usual height is not.
@@ -377,17 +398,20 @@ class _Scene:
         found: Floats = np.nan_to_num(np.sign(drift) * np.maximum(np.abs(drift) - 2 * error, 0.0))
         return found
 
-    def time_to(self, nearness_log: Floats, tremble: Floats | float) -> Floats:
-        """(n,) seconds until something is reached, by how fast the logarithm of its nearness grows; 1,000 where it does not.
+    def time_to_contact(self) -> Floats:
+        """(n,) seconds until something is reached, by how fast its nearness grows; 1,000 where it does not.
 
-        The growth is the slope less two standard errors, and that of half a window ago, by which the time is shortened.
-
-        Args:
-            nearness_log: (n,) logarithm of what grows as the distance shrinks.
-            tremble: see `slope`.
+        What comes nearer grows, and its foot sinks in the image by the growth times the height of the camera in the image. Both
+        say the growth with an error, and are taken by the weight of theirs: a box that was too small before grows, but does not
+        sink. The rate is that less two standard errors, and that of half a window ago, by which the time is shortened.
         """
-        grow, error = self.slope(nearness_log, tremble)
-        rate = np.nan_to_num(grow - 2 * error, nan=0.0)
+        grow, grow_error = self.slope(np.log(self.high), _TREMBLE)
+        scale = self.kind_m / (self.camera_m * self.high)
+        sink, sink_error = self.slope(self.box[:, 3], _FOOT * self.high)
+        sink, sink_error = sink * scale, np.hypot(sink_error * scale, _KIND_ERROR * sink * scale)
+        weight, other = grow_error**-2, sink_error**-2
+        rate = (grow * weight + sink * other) / (weight + other) - 2 * (weight + other) ** -0.5
+        rate = np.nan_to_num(rate, nan=0.0)
         lag_s = (self.t_s - self.t_s[self._starts(_TREND_S)]) / 2
         found: Floats = np.where(rate > 1e-3, np.maximum(1.0 / np.maximum(rate, 1e-3) - lag_s, 0.05), 1e3)
         return found
@@ -429,7 +453,7 @@ class _Scene:
         self, value: Floats, mask: Bools | None = None, *, single: bool = False, **more: Any
     ) -> pl.DataFrame:
         """Values at boxes as a table; those of boxes without a tube where `single` says so."""
-        held = np.nan_to_num(value, nan=0.0)
+        held = np.where(self.proven, np.nan_to_num(value, nan=0.0), 0.0)
         held = held if mask is None else np.where(mask, held, 0.0)
         table = pl.DataFrame(
             {
@@ -456,7 +480,10 @@ def _find_collisions(scene: _Scene) -> pl.DataFrame:
     Where the box will be at contact follows from its distance to the driven arc, which is constant of what is met.
     Source: Lee, Perception 1976 (time to contact).
     """
-    left_s = scene.time_to(np.log(scene.high), _TREMBLE)
+    left_s = scene.time_to_contact()
+    # Nobody comes faster than people run or vehicles drive: a box that grows by more is another one's.
+    fastest = scene.speed + np.where(scene.people, _RUNS_MPS, _DRIVES_MPS)
+    left_s = np.maximum(left_s, scene.ahead_m / fastest)
     here_m = scene.mean(scene.aside_m)
     meets_m = np.abs(here_m + scene.drift() * np.minimum(left_s, 4.0))
     side = _ramp(np.maximum(meets_m, 0.5 * np.abs(here_m)), 2.4, 1.2)
@@ -504,7 +531,9 @@ def _find_appearances(scene: _Scene) -> pl.DataFrame:
         # The first frames of a film show whom the film did not see come.
         if at_s < drive.t_s[0] + 1.0:
             continue
-        fresh[begin:end] = scene.t_s[begin:end] <= at_s + _SMOOTH_S
+        # A track that was proven within a second of its begin is fresh from then on.
+        proven_s = scene.t_s[begin + int(np.argmax(scene.proven[begin:end]))]
+        fresh[begin:end] = scene.t_s[begin:end] <= min(proven_s, at_s + 1.0) + _SMOOTH_S
     near = fresh & (scene.ahead_m < 30.0) & ~scene.light & (scene.agent != "thing")
     by_frame = np.argsort(scene.t_s, kind="stable") if near.any() else np.zeros(0, np.int64)
     times = scene.t_s[by_frame]
@@ -523,6 +552,9 @@ def _find_appearances(scene: _Scene) -> pl.DataFrame:
         here, wide = offset[begin], max(scene.box[begin, 2] - scene.box[begin, 0], 0.03 * width)
         there = np.sort(np.stack([here * smaller, np.full(len(before), here)]), axis=0)
         close = (offset[before] > there[0] - wide) & (offset[before] < there[1] + wide)
+        # The finder sees people whom vehicles hid until then: neither these nor ghosts were that person.
+        if scene.added[begin]:
+            alike &= scene.people[before] & (scene.score[before] >= 0.5)
         if (close & alike).any():
             near[begin:end] = False
     reach_s = scene.ahead_m / np.maximum(scene.speed, 0.1)
@@ -598,18 +630,31 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
         if place not in best or surely[row] > surely[best[place]]:
             best[place] = row
     brakes = _measure_braking(drive)
+    # Where the speed is known at other times alone, it may stop at the light: drives begin while somebody brakes.
+    untold = np.isnan(brakes) & bool(np.isfinite(drive.speed_mps).any())
+    heading = np.zeros(len(drive.t_s))
+    if len(drive.yaw_rps) and len(drive.t_s):
+        heading[1:] = np.cumsum(np.nan_to_num(drive.yaw_rps[1:]) * np.diff(drive.t_s))
     rows, last = [], -1
     for now, t_s in enumerate(drive.t_s.tolist()):
         last = now if now in best else last
-        if last < 0 or t_s - drive.t_s[last] > _PASSED_S:
+        if last < 0 or t_s - drive.t_s[last] > _PASSED_S or untold[now]:
             continue
-        window = range(int(np.searchsorted(drive.t_s, drive.t_s[last] - _SMOOTH_S - 1e-6)), last + 1)
+        window = range(int(np.searchsorted(drive.t_s, drive.t_s[last] - _TREND_S - 1e-6)), last + 1)
         sights = [(place, best[place]) for place in window if place in best]
-        sure = float(sum(surely[row] for _, row in sights)) / max(len(window), 3)
+        # Of what was seen in the last second, and not less in its newest part, or the light has turned.
+        newest = [row for place, row in sights if drive.t_s[place] >= drive.t_s[last] - _SMOOTH_S - 1e-6]
+        sure = min(
+            float(surely[held].sum() / max(float(scene.score[held].sum()), least))
+            for held, least in (([row for _, row in sights], _SIGHTS), (newest, 1e-9))
+        )
         left_m = float(np.mean([ahead_m[row] - (gone_m[now] - gone_m[place]) for place, row in sights]))
         speed = float(scene.frame_speed[now])
         needed = speed**2 / (2 * (max(left_m, 0.0) + _STOPS_M)) - max(0.0, float(np.nan_to_num(brakes[now])))
         urgent = _ramp(np.array([needed, speed]), np.array([1.5, 1.5]), np.array([4.0, 4.0]))
+        # A turn sweeps the lights of other ways past the middle of the image, and those of the own one out of it.
+        since = int(np.searchsorted(drive.t_s, drive.t_s[last] - _TREND_S - 1e-6))
+        straight = float(_ramp(np.abs(heading[now : now + 1] - heading[since]), *_TURN_RAD)[0])
         row = best[last]
         left_s = max(left_m, 0.0) / max(speed, 0.1)
         rows.append(
@@ -617,7 +662,7 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
                 int(scene.tube[row]),
                 int(drive.frame[now]),
                 t_s,
-                sure * float(urgent.prod()),
+                sure * straight * float(urgent.prod()),
                 "TL",
                 sure,
                 left_s,
@@ -684,7 +729,7 @@ def _find_braking(scene: _Scene) -> pl.DataFrame:
 
 def _find_alarms(scene: _Scene) -> pl.DataFrame:
     """How surely a sound of alarm is heard, kinds of sirens together; where it is listened for all the time, how far that is
-    above the median of the `_USUAL_S` before, 0 and 1 at `_ABOVE`: what goes on is no news."""
+    above the median of the `_USUAL_S` before, by `_ABOVE`: what goes on is no news."""
     drive, rows = scene.drive, []
     heard: dict[str, dict[float, list[tuple[float, str]]]] = {}
     for row in drive.sounds.iter_rows(named=True):
@@ -701,7 +746,7 @@ def _find_alarms(scene: _Scene) -> pl.DataFrame:
             before = score[since[k] : k]
             value = float(score[k])
             if drive.listened and len(before) >= _LEAST_HEARD:
-                value = float(_ramp(score[k] - np.median(before), *_ABOVE))
+                value = float(_ramp(score[k] - np.median(before), *_ABOVE.get(word, _OTHERS_ABOVE)))
             place = min(int(np.searchsorted(drive.t_s, t_s)), len(drive.frame) - 1)
             name = max(moments[t_s])[1]
             rows.append((-1, int(drive.frame[place]), t_s, value, name, float(score[k]), word))
