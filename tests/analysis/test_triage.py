@@ -410,8 +410,8 @@ def test_a_red_light_needs_no_tube_and_is_kept_in_mind_until_it_is_passed() -> N
 
 @pytest.mark.parametrize(
     ("far_m", "near_is_red", "red_from", "high"),
-    [(22.0, False, 20, False), (22.0, True, 20, True), (22.0, False, 0, True), (45.0, False, 20, True)],
-    ids=["it repeats the near one", "the near one was red", "another signal", "another junction"],
+    [(22.0, False, 20, False), (22.0, True, 20, True), (22.0, False, 0, False), (45.0, False, 20, True)],
+    ids=["it repeats the near one", "the near one was red", "whatever it was before", "another junction"],
 )
 def test_a_light_behind_the_junction_says_nothing_to_who_entered_on_green(
     far_m: float, near_is_red: bool, red_from: int, high: bool

@@ -675,8 +675,8 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
 def _find_repeats(scene: _Scene, light: Bools, red: Floats, ahead_m: Floats, gone_m: Floats) -> Bools:
     """(n,) whether a light repeats one that was passed while it was not red, on the far side of the junction.
 
-    Who entered on green or amber is right to leave, whatever the far light turns to. A light that was red while the near one
-    was not is no repetition, but another signal.
+    Who entered on green or amber is right to leave, whatever other lights of the junction show: those of the crossing way are
+    red then, and a detector takes them for the own ones.
 
     Args:
         light: (n,) whether a box is a light of the own way.
@@ -685,14 +685,14 @@ def _find_repeats(scene: _Scene, light: Bools, red: Floats, ahead_m: Floats, gon
         gone_m: (F,) metres driven until each frame.
     """
     found = np.zeros(len(light), bool)
-    entered_m = -np.inf  # where along the way the light stands that was passed last, while none was red
+    entered_m = -np.inf  # where along the way the light stands that was passed last, while it was not red
     for place in np.unique(scene.place[light]).tolist():
         here = np.flatnonzero(light & (scene.place == place))
-        beyond_m = gone_m[place] + ahead_m[here] - entered_m
-        found[here] = (beyond_m > _SAME_M) & (beyond_m < _JUNCTION_M)
-        near = here[np.argmin(ahead_m[here])]
-        if ahead_m[near] < _NEAR_M and not found[near]:
-            entered_m = gone_m[place] + ahead_m[near] if (red[here] < 0.5).all() else -np.inf
+        at_m = gone_m[place] + ahead_m[here]
+        found[here] = (at_m - entered_m > _SAME_M) & (at_m - entered_m < _JUNCTION_M)
+        near = int(np.argmin(ahead_m[here]))
+        if ahead_m[here[near]] < _NEAR_M and not found[here[near]]:
+            entered_m = at_m[near] if red[here[near]] < 0.5 else -np.inf
     return found
 
 
