@@ -292,7 +292,9 @@ def make_planted(name: str, number: int) -> tuple[Episode, Plant | None]:
     seed, every = SEEDS[name]
     for other in range(number - number % every, number + 1):
         found = plant(
-            make_bare(name, other), KINDS[number // every % len(KINDS)], np.random.default_rng([seed, other, 7])
+            make_bare(name, other),
+            KINDS[number // every % len(KINDS)],
+            np.random.default_rng([seed, other, 7]),
         )
         if found is not None:
             return found if other == number else (make_bare(name, number), None)

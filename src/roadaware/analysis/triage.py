@@ -99,7 +99,7 @@ _PASSED_S = 2.0
 """For so long a light that has left the image is taken to be as it was: it leaves some 5 m before it is passed."""
 _STOPS_M = 3.0
 """Who stops so far behind a light has stopped: lights stand before and behind the line, and their place is known to 2 m."""
-_TURN_RAD = (0.5, 0.2)
+_TURN_RAD = (0.8, 0.4)
 """Turned by so much since a second before a light was seen last, the vehicle does not pass it; with less than the second it
 may."""
 _SIGHTS = 3.0
