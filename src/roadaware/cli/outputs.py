@@ -305,9 +305,7 @@ def open_stores(
         if str(each.path) in others:
             scheme = others[str(each.path)].partition("://")[0]
             known = ", ".join(f"{name}://" for name in SCHEMES)
-            raise UsageError(
-                f"{each.name} begins with {scheme}://, which is none of the stores: {known}; write a folder of that name ./..."
-            )
+            raise UsageError(f"{each.name} begins with {scheme}://, which is none of the stores: {known}")
     found = [(each, urls[str(each.path)]) for each in _paths(hints, arguments) if str(each.path) in urls]
     overwrite = any(_is_overwrite(value) for value in (arguments, *arguments.values()))
     for (output, target), (other, source) in itertools.permutations(found, 2):

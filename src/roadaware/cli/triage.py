@@ -34,8 +34,8 @@ from roadaware.io.sources import to_printable
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.online.camera_motion import measure_own_motion
 from roadaware.online.crowd import hear_film, open_crowd_questions
-from roadaware.online.frames import SourceFrame
 from roadaware.online.events import HEARD, OBSTACLES, SPEED, STANDING
+from roadaware.online.frames import SourceFrame
 from roadaware.online.obstacles import ObstacleFinder
 from roadaware.online.run_folder import is_watch_of
 from roadaware.reports.runs import encode_parquet

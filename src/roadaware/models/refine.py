@@ -24,7 +24,7 @@ _HARDLY, _NEARLY_ONE = 0.1, 0.85
 """Between looks: the least fit that is looked at again, and the overlap from which on two boxes count as one."""
 
 _PLAIN_LEVELS = 4
-"""Where the brightest and the darkest pixel of a box differ by less, of 255, it shows nobody: a covered lens, a black film."""
+"""Where the brightest and darkest pixel of a box differ by less, of 255, it shows nobody, as of a covered lens."""
 
 _CHUNK, _USUAL = 64, 80 * 48 * 96
 """Crops that go through the network together, and the pixels of a crop times the widest layer of such a network."""
@@ -290,9 +290,10 @@ class SecondLook:
         """The same frame with boxes of people where the bodies are, and how well they fit as their scores.
 
         Of people whom the detector gives less than `candidate_score` nothing is left: so it was when the network was
-        measured; nor of those in whose boxes the image is of one colour. People beyond the `most` likeliest stay as the detector gave them, with its score, unless they overlap
-        somebody who is reported by more than `nms_iou` of the network. All others stay as they are, but for those that
-        overlap a likelier one among them by more than `rule.nms_iou`; where that is None, nobody is suppressed at all.
+        measured; nor of those in whose boxes the image is of one colour. People beyond the `most` likeliest stay as the
+        detector gave them, with its score, unless they overlap somebody who is reported by more than `nms_iou` of the
+        network. All others stay as they are, but for those that overlap a likelier one among them by more than
+        `rule.nms_iou`; where that is None, nobody is suppressed at all.
         No other agent of a box that was looked at scores as much as the person in it, so that a low fit turns nobody
         into a vehicle.
 

@@ -11,7 +11,12 @@ import pytest
 
 from roadaware.datasets import read
 from roadaware.errors import InputError
-from roadaware.formats.actions import _explain_moments, read_action_claims, read_person_boxes, write_action_claims
+from roadaware.formats.actions import (
+    _explain_moments,
+    read_action_claims,
+    read_person_boxes,
+    write_action_claims,
+)
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 
