@@ -22,6 +22,7 @@ from roadaware.analysis.triage import (
     learn_verdicts,
     list_values,
     rank_moments,
+    read_weights,
 )
 from roadaware.errors import UsageError
 from roadaware.online.events import SPEED, STANDING
@@ -565,7 +566,10 @@ def test_too_few_verdicts_and_unknown_moments_are_refused() -> None:
         learn_verdicts(moments, {"elsewhere:1": True})
 
 
-def test_weights_are_held_to_their_range() -> None:
+def test_weights_are_held_to_their_range(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("crossing: -1\n")
+    with pytest.raises(UsageError, match=r"mine\.yaml: crossing should lie in 0 to 1, not -1"):
+        read_weights(tmp_path / "mine.yaml")
     with pytest.raises(UsageError, match="collision should lie in 0 to 1"):
         TriageConfig(collision=1.5)
     with pytest.raises(UsageError, match="every reason weighs 0"):

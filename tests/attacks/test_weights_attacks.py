@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import struct
 import zipfile
 from pathlib import Path
@@ -160,6 +161,12 @@ def test_headers_that_lie(tmp_path: Path, header: bytes) -> None:
         path.write_bytes(struct.pack("<Q", size) + header + b"\0" * 4)
         with pytest.raises(DamagedError, match="not a whole safetensors file"):
             read_tensors(path)
+    torch.save({"a": torch.zeros(1)}, path)
+    for pickled in (path.read_bytes(), pickle.dumps({"a": list(range(9))})):
+        path.write_bytes(pickled)
+        with pytest.raises(DamagedError, match="a pickle, which could run code") as refused:
+            read_tensors(path)
+        assert "download it again" not in str(refused.value)
 
 
 def test_a_tensor_that_is_one_number_repeated_is_no_weight(tmp_path: Path) -> None:

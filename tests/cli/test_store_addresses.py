@@ -176,6 +176,18 @@ def test_one_output_lies_in_no_other(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.slow
+def test_an_address_of_no_store_is_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in (["--output", "az://night/x?key=pa55"], ["--output=s4://me:pa55@night/x"]):
+        assert main(["simulate", *TINY, *words]) == 2
+        said = capsys.readouterr().err
+        assert "which is none of the stores: s3://, gs://" in said
+        assert "pa55" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_store_that_takes_nothing_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -299,6 +299,9 @@ def test_files_that_are_not_ours_say_so(tmp_path: Path) -> None:
         InputError, match=r"format 9, and this version reads 2\n.*open it with roadaware 7\.0"
     ):
         open_network(later)
+    save_file({"a": torch.zeros(1)}, later, {"roadaware": json.dumps({"format": "crowd-5", "version": "1"})})
+    with pytest.raises(InputError, match="another kind of model"):
+        open_network(later)
     with pytest.raises(InputError, match="found none"):
         open_network(tmp_path / "absent.safetensors")
 

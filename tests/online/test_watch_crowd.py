@@ -25,7 +25,7 @@ from roadaware.models.crowd.network import IntelliCare, save_crowd
 from roadaware.models.crowd.sound import hear
 from roadaware.models.detector import FrameDetections
 from roadaware.online import crowd
-from roadaware.online.crowd import check_crowd_source, hear_film, open_crowd_questions
+from roadaware.online.crowd import check_crowd_source, describe_crowd, hear_film, open_crowd_questions
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Scenes
 
@@ -164,7 +164,8 @@ def test_a_network_of_crowds_answers_beside_a_watch(
     assert "crowd" in summary["files"]
     assert [row["task"] for row in summary["models"]][-1] == "crowd"
     assert found["sentences"][1]["unknown"] == 1
-    assert "take the answer for a guess" in " ".join(found["says"])
+    assert not found["sentences"][1]["found"]  # however high its score
+    assert "not found, since the network has learnt none of its words" in " ".join(found["says"])
     actions = open_predictions(out / "crowd/actions")
     watched = open_predictions(out / "predictions").boxes.filter(pl.col("tube").is_not_null())
     assert set(actions.boxes["box"]) == set(watched["box"])
@@ -247,17 +248,38 @@ def test_films_of_all_kinds_are_answered(
     assert "too long" in told
 
 
+def test_what_is_found_is_said_as_it_is() -> None:
+    sentence = {
+        "sentence": "a man warks", "found": True, "least": 0.5, "score": 0.9, "begin_s": 0.0, "end_s": 1.0,
+        "unknown": 0.6, "cut": 0,
+    }  # fmt: skip
+    found: dict[str, Any] = {
+        "least": {"action": 0.5, "relation": 0.5, "sound": 0.5}, "people": 1, "tasks": ["actions", "relations"],
+        "actions": [], "relations": [], "pairs_left_out": 0, "sentences": [sentence], "sounds": [],
+    }  # fmt: skip
+    said = describe_crowd(found)
+    assert said[0] == "No action of one person scores 0.5 or more."
+    assert said[2].startswith("'a man warks': 0:00.0 to 0:01.0, score 0.900. 60%")
+    assert said[2].endswith("take the answer for a guess.")
+    strange = sentence | {"sentence": "человек", "found": False, "unknown": 1.0}
+    (said,) = describe_crowd(found | {"tasks": ["grounding"], "sentences": [strange]})
+    assert said == "'человек': not found, since the network has learnt none of its words."
+
+
 def test_what_cannot_be_asked_is_refused(
     weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UsageError, match="did you mean 'siren'"):
-        open_crowd_questions(weights, (), ("sirens",))
+    for sound in ("sirens", "Siren"):
+        with pytest.raises(UsageError, match="did you mean 'siren'"):
+            open_crowd_questions(weights, (), (sound,))
+    with pytest.raises(UsageError, match=r"no word in the sentence '\?\!'"):
+        open_crowd_questions(weights, ("?!",))
     with pytest.raises(UsageError, match="--find is empty"):
         open_crowd_questions(weights, ("  ",))
     with pytest.raises(InputError, match="found none"):
         open_crowd_questions(tmp_path / "missing.safetensors")
     other = Path(crowd.__file__).resolve().parents[1] / "weights" / "compact-road.safetensors"
-    with pytest.raises(InputError, match="no crowd network"):
+    with pytest.raises(InputError, match=r"no crowd network[\s\S]*another kind of model"):
         open_crowd_questions(other)
     only = IntelliCare(CrowdConfig.tiny(tasks=("actions",)), Vocabulary(VOCABULARY.actions))
     save_crowd(tmp_path / "actions.safetensors", only)

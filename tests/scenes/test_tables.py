@@ -153,6 +153,9 @@ def test_a_split_that_is_not_there_tells_which_are():
         UsageError, match=r"no video is in split 's/val'; there are \['s/test', 's/train', 's/x'\]"
     ):
         small_scenes().split("s/val")
+    bare = small_scenes().videos.with_columns(splits=pl.lit([], dtype=pl.List(pl.String)))
+    with pytest.raises(UsageError, match="none of them names a split, so ask for no split"):
+        small_scenes(videos=bare).split("s/val")
     with pytest.raises(UsageError, match="small a names no splits; asked for 's/val'"):
         small_scenes(videos=small_scenes().videos.drop("splits")).split("s/val")
 

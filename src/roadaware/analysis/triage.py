@@ -1211,7 +1211,10 @@ def read_weights(path: Path | None) -> TriageConfig:
             )
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise UsageError(f"{path}: {name} is a number, not {to_printable(str(value), 40)!r}")
-    return replace(TriageConfig(), **{name: float(value) for name, value in given.items()})
+    try:
+        return replace(TriageConfig(), **{name: float(value) for name, value in given.items()})
+    except (OverflowError, UsageError) as error:
+        raise UsageError(f"{path}: {error}") from error
 
 
 _YES, _NO = ("yes", "y", "true", "1"), ("no", "n", "false", "0")

@@ -26,7 +26,7 @@ from roadaware.io.folders import (
     list_result_files,
     read_marker,
 )
-from roadaware.io.storage import Publication, fetch_path, is_store_url
+from roadaware.io.storage import SCHEMES, Publication, fetch_path, is_store_url
 
 Rule = Callable[[Path, bool], None]
 """Raises a UsageError where something in a folder may not be replaced, or only by `--overwrite`."""
@@ -288,17 +288,24 @@ def open_stores(
         words: of the command line, since a path has forgotten how its address was written.
 
     Raises:
-        UsageError: if an output cannot be written to, or would damage an input.
+        UsageError: if an output cannot be written to, or would damage an input, or an address is of no store.
         InputError: if an input is not there.
         DiskError: if the store does not take an output.
     """
     given = {part for word in words for part in (word, word.partition("=")[2])}
     given |= {url for word in words for url in _IN_WORDS.findall(word)}
     urls = {str(Path(url)): url for url in given if is_store_url(url)}
-    if not urls:
+    others = {str(Path(url)): url for url in given if _OTHER.match(url) and not is_store_url(url)}
+    if not urls and not others:
         yield
         return
     hints = get_type_hints(command, include_extras=True)
+    for each in _paths(hints, arguments):
+        # As a path it would be a folder of that name here; whatever it holds is not said.
+        if str(each.path) in others:
+            scheme = others[str(each.path)].partition("://")[0]
+            known = ", ".join(f"{name}://" for name in SCHEMES)
+            raise UsageError(f"{each.name} begins with {scheme}://, which is none of the stores: {known}")
     found = [(each, urls[str(each.path)]) for each in _paths(hints, arguments) if str(each.path) in urls]
     overwrite = any(_is_overwrite(value) for value in (arguments, *arguments.values()))
     for (output, target), (other, source) in itertools.permutations(found, 2):
@@ -341,6 +348,7 @@ def open_stores(
             raise failure
 
 
+_OTHER = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,15}://")
 _IN_WORDS = re.compile(rf"(?<![\w+.-])(?:{'|'.join(STORES)})://[^,\s]+")
 """An address within an option that names inputs in words; of http it would be a camera."""
 

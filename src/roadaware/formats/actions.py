@@ -392,21 +392,19 @@ def _explain_moments(predicted: pl.DataFrame, known: pl.DataFrame) -> str:
         int(n) for n in (spans["first"] - spans["low"]).to_list() + (spans["last"] - spans["high"]).to_list()
     }
     rate = spans.filter(pl.col("last") > 0).select((pl.col("high") / pl.col("last")).median()).item()
-    found = [
-        (f"add {n:+d} to every timestamp", pl.col("frame") + n) for n in sorted(offsets, key=abs)[:40] if n
-    ]
-    if rate is not None and round(rate) > 1:
-        text = f"divide every timestamp by {round(rate)}: are these frames, where seconds are due?"
-        found.append((text, (pl.col("frame") / round(rate)).round().cast(pl.Int64)))
-    best, share = plain, 0.5
-    for text, moved in found:
+
+    def meet(moved: pl.Expr) -> float:
         met = both.with_columns(moved.alias("frame")).join(due, on=["video", "frame"], how="semi")
-        if len(met) / len(both) > share:
-            best, share = (
-                f"{text}; then {len(met) / len(both):.0%} of the moments are in the truth",
-                len(met) / len(both),
-            )
-    return best
+        return len(met) / len(both)
+
+    shares = {n: meet(pl.col("frame") + n) for n in sorted(offsets, key=abs)[:40] if n}
+    best = max(shares, key=lambda n: shares[n], default=0)
+    text, share = f"add {best:+d} to every timestamp", shares.get(best, 0.0)
+    # A constant comes first: division brings many moments to one, so that they are met by chance
+    if share <= 0.5 and rate is not None and round(rate) > 1:
+        text = f"divide every timestamp by {round(rate)}: are these frames, where seconds are due?"
+        share = meet((pl.col("frame") / round(rate)).round().cast(pl.Int64))
+    return f"{text}; then {share:.0%} of the moments are in the truth" if share > 0.5 else plain
 
 
 def _tell_of_strangers(rows: pl.DataFrame, scenes: Scenes, file: str, where: str, findings: Findings) -> None:

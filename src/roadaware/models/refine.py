@@ -23,6 +23,9 @@ _FEW = 4
 _HARDLY, _NEARLY_ONE = 0.1, 0.85
 """Between looks: the least fit that is looked at again, and the overlap from which on two boxes count as one."""
 
+_PLAIN_LEVELS = 4
+"""Where the brightest and darkest pixel of a box differ by less, of 255, it shows nobody, as of a covered lens."""
+
 _CHUNK, _USUAL = 64, 80 * 48 * 96
 """Crops that go through the network together, and the pixels of a crop times the widest layer of such a network."""
 
@@ -244,6 +247,14 @@ def refine_boxes(
     return boxes, score, rows
 
 
+def _find_contrast(image: Pixels, boxes: Tensor) -> Tensor:
+    """(n,) whether there is anything to be seen in boxes (n, 4) that lie within an image (H, W, 3) uint8."""
+    corners = np.concatenate([np.floor(boxes[:, :2].numpy()), np.ceil(boxes[:, 2:].numpy())], axis=1)
+    parts = [image[y1:y2, x1:x2] for x1, y1, x2, y2 in corners.astype(int).tolist()]
+    shown = [part.size > 0 and int(part.max()) - int(part.min()) >= _PLAIN_LEVELS for part in parts]
+    return torch.tensor(shown, dtype=torch.bool)
+
+
 class SecondLook:
     """A detector's people, looked at again.
 
@@ -279,9 +290,10 @@ class SecondLook:
         """The same frame with boxes of people where the bodies are, and how well they fit as their scores.
 
         Of people whom the detector gives less than `candidate_score` nothing is left: so it was when the network was
-        measured. People beyond the `most` likeliest stay as the detector gave them, with its score, unless they overlap
-        somebody who is reported by more than `nms_iou` of the network. All others stay as they are, but for those that
-        overlap a likelier one among them by more than `rule.nms_iou`; where that is None, nobody is suppressed at all.
+        measured; nor of those in whose boxes the image is of one colour. People beyond the `most` likeliest stay as the
+        detector gave them, with its score, unless they overlap somebody who is reported by more than `nms_iou` of the
+        network. All others stay as they are, but for those that overlap a likelier one among them by more than
+        `rule.nms_iou`; where that is None, nobody is suppressed at all.
         No other agent of a box that was looked at scores as much as the person in it, so that a low fit turns nobody
         into a vehicle.
 
@@ -300,6 +312,8 @@ class SecondLook:
         boxes, fit, rows = refine_boxes(
             self.network, image, torch.from_numpy(found.boxes[asked]), suppress=suppress
         )
+        shown = _find_contrast(image, boxes)
+        boxes, fit, rows = boxes[shown], fit[shown], rows[shown]
         own, others = asked[rows.numpy()], np.flatnonzero(~people)
         if rule.nms_iou is not None:
             if len(rest):

@@ -257,6 +257,10 @@ def _header(stream: Any, where: str) -> dict[str, str]:
     (size,) = _LENGTH.unpack(first)
     # Checked before it is read: a damaged length would ask for all memory.
     if not 2 <= size <= min(_MOST_HEADER, length - _LENGTH.size):
+        if first[:4] == b"PK\x03\x04" or (first[0] == 0x80 and first[1] <= pickle.HIGHEST_PROTOCOL):
+            # As torch.save and pickle write them: another copy of it would be no better
+            message = "not a whole safetensors file: a pickle, which could run code and is not opened"
+            raise DamagedError(message, where=where, hint="save its weights as safetensors")
         raise _broken(where, f"its header says that it has {size:,} bytes")
     text = stream.read(size)
     try:

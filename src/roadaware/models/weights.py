@@ -238,7 +238,9 @@ def open_parts(path: Path | str) -> tuple[RetinaNet3D, BoxRefiner | None, dict[s
         raise InputError(
             f"a detector of format {to_printable(repr(facts.get('format')), 60)}, and this version reads {_FORMAT}",
             where=str(path),
-            hint=f"open it with roadaware {to_printable(str(facts.get('version', 'of its time')), 60)}",
+            hint=f"open it with roadaware {to_printable(str(facts.get('version', 'of its time')), 60)}"
+            if isinstance(facts.get("format"), int)
+            else "it is another kind of model; `roadaware models list` names detectors",
         )
     try:
         config = configs.from_dict(RetinaNetConfig, facts["config"])

@@ -627,7 +627,7 @@ def _describe_sentence(
         unknown, cut = float(questions.words.unknown[number]), int(questions.words.cut[number])
     return {
         "sentence": questions.sentences[number],
-        "found": best.score >= least,
+        "found": best.score >= least and unknown < 1,
         "least": round(least, 4),
         "score": round(best.score, 4),
         "begin_s": _to_seconds(video, start),
@@ -755,6 +755,7 @@ def describe_crowd(found: dict[str, Any]) -> list[str]:
         found: as `watch_crowd` gives it, but for `says`.
     """
     least, people, said = found["least"], found["people"], []
+    count = "one person" if people == 1 else f"{people:,} people"
     if not people and {"actions", "relations"} & set(found["tasks"]):
         said.append(
             "No person was found, so that nobody was asked about: actions and relations need the detector's tubes of people."
@@ -764,9 +765,9 @@ def describe_crowd(found: dict[str, Any]) -> list[str]:
         more = len(found["actions"]) - len(named)
         if named:
             rest = f" and {more} more" if more > 0 else ""
-            said.append(f"Of {people:,} people, how many do what: {', '.join(named)}{rest}.")
+            said.append(f"Of {count}, how many do what: {', '.join(named)}{rest}.")
         else:
-            said.append(f"No action of {people:,} people scores {least['action']:g} or more.")
+            said.append(f"No action of {count} scores {least['action']:g} or more.")
     if people and "relations" in found["tasks"]:
         said += _describe_relations(found["relations"], people, least["relation"])
     if found["pairs_left_out"]:
@@ -799,9 +800,11 @@ def _say_sentence(each: dict[str, Any]) -> str:
     when = f"{_clock(each['begin_s'])} to {_clock(each['end_s'])}"
     if each["found"]:
         said = f"'{text}': {when}, score {each['score']:.3f}."
+    elif each["unknown"] >= 1:
+        said = f"'{text}': not found, since the network has learnt none of its words."
     else:
         said = f"'{text}': not found; its best place, {when}, scores {each['score']:.3f}, below {each['least']:g}."
-    if each["unknown"] > 0:
+    if 0 < each["unknown"] < 1:
         strange = f" {each['unknown']:.0%} of the pieces of this sentence are of words that the network has not learnt"
         said += strange + (": take the answer for a guess." if each["unknown"] >= _STRANGE else ".")
     if each["cut"]:

@@ -100,7 +100,7 @@ def format_corrections(found: CorrectedScores, subject: str, out: Path | None) -
         out: where the corrected file goes; None for nowhere.
     """
     before, after = ("none" if value is None else f"{value:.4f}" for value in (found.before, found.after))
-    lines = [f"{found.metric} as written: {before}"]
+    lines = [f"{found.metric or 'score'} as written: {before}"]
     if found.corrected:
         lines.append(f"{found.metric} corrected:  {after}")
     if found.beside is not None:

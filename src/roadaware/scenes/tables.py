@@ -196,7 +196,8 @@ class Scenes(TableSet):
         )
         if not held:
             names = self.videos["splits"].explode().drop_nulls().unique().sort().to_list()
-            raise UsageError(f"no video is in split '{name}'; there are {names or 'no videos in any split'}")
+            rest = f"there are {names}" if names else "none of them names a split, so ask for no split"
+            raise UsageError(f"no video is in split '{name}'; {rest}")
         return held
 
 

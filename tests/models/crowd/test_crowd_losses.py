@@ -141,6 +141,18 @@ def test_a_small_source_counts_as_much_as_its_background() -> None:
     assert float(losses.sound_map(logits, target)) == pytest.approx(wanted, abs=1e-6)
 
 
+def test_a_batch_of_nothing_has_no_loss() -> None:
+    rows = torch.zeros(0, 5, 2, requires_grad=True)
+    mask = torch.zeros(0, 5, dtype=torch.bool)
+    for loss in (
+        losses.spans(rows, torch.zeros(0, 2, dtype=torch.long), mask),
+        losses.guided_attention(torch.zeros(0, 5, 5, requires_grad=True), mask, mask),
+        losses.simsiam(rows[:, 0], rows[:, 1], rows[:, 0], rows[:, 1]),
+    ):
+        assert loss.item() == 0
+        loss.backward()
+
+
 def test_shapes_that_differ_are_refused() -> None:
     for loss in (losses.actions, losses.relations, losses.boxes, losses.sound_map):
         with pytest.raises(UsageError, match="differ in shape"):

@@ -40,6 +40,9 @@ def test_silence_has_a_log_mel_and_too_little_has_none() -> None:
     for bad in (torch.zeros(399), torch.full((800,), float("nan")), torch.tensor(1.0)):
         with pytest.raises(InputError):
             logmel(bad)
+    for read in (logmel, lambda wave: sound.hear(wave, 16_000)):
+        with pytest.raises(InputError, match="divide those of int16 by 32,768"):
+            read(np.zeros(16_000, np.int16))
     with pytest.raises(InputError, match="an example has 96"):
         sound.cut_examples(torch.zeros(95, 64))
 

@@ -139,6 +139,8 @@ def test_a_forest_gives_each_tree_what_it_gets_alone() -> None:
     assert leaves.tolist() == list(range(25))
     with pytest.raises(UsageError, match="rows for the"):
         gru(x[:-1], forest)
+    with pytest.raises(UsageError, match=r"rows of \(7,\) numbers, and the unit reads 8"):
+        gru(x[:, :7], forest)
 
 
 def test_regions_hold_their_people_in_every_frame() -> None:

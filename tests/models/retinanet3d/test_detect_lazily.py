@@ -327,6 +327,9 @@ def test_pictures_are_fitted_and_boxes_brought_back() -> None:
     assert fitted[:, :, 85:].abs().sum() == 0
     assert fit.size(960, 1280) == (64, 85)
     assert fit.size(1280, 960) == (85, 64)
+    assert fit.size(80, 640) == (64, 512)
+    assert fit.size(2, 1280) == (1, 512)  # not (64, 40960)
+    assert fit.size(1280, 2) == (512, 1)
     back = fit.back(torch.tensor([[-5.0, 16, 42.5, 999]]), 96, 128)
     assert back.tolist() == [[0.0, 24.0, 64.0, 96.0]]
     flipped = picture[:, ::-1]

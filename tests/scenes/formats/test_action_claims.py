@@ -11,7 +11,12 @@ import pytest
 
 from roadaware.datasets import read
 from roadaware.errors import InputError
-from roadaware.formats.actions import read_action_claims, read_person_boxes, write_action_claims
+from roadaware.formats.actions import (
+    _explain_moments,
+    read_action_claims,
+    read_person_boxes,
+    write_action_claims,
+)
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 
@@ -223,3 +228,10 @@ def test_what_brings_moments_to_those_of_the_truth_is_said(
         claims(tmp_path, *rows)
     assert caught.value.hint is not None
     assert re.search(hint, caught.value.hint)
+
+
+def test_moments_that_a_constant_explains_are_not_divided() -> None:
+    frames = [901, 903, *range(904, 917)]
+    known = pl.DataFrame({"video": "a", "frame": frames})
+    predicted = pl.DataFrame({"video": "a", "frame": [frame + 900 for frame in [*frames, 902]]})
+    assert _explain_moments(predicted, known).startswith("add -900 to every timestamp; then 94%")

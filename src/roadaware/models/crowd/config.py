@@ -261,8 +261,13 @@ class Vocabulary:
         found = []
         for label in labels:
             if label not in places:
-                near = difflib.get_close_matches(label, known, n=1)
-                guess = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known) or 'none'}"
+                # The first word alone, and small letters, come close, too: of 'Sirenn' to 'siren (police)'.
+                spelt = {each.split(" (")[0].lower(): each for each in reversed(known)}
+                spelt |= {each.lower(): each for each in known}
+                near = difflib.get_close_matches(label.lower(), spelt, n=1)
+                guess = (
+                    f"did you mean '{spelt[near[0]]}'?" if near else f"there are {', '.join(known) or 'none'}"
+                )
                 raise UsageError(f"'{to_printable(label, 60)}' is none of the {kind}; {guess}")
             found.append(places[label])
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -112,8 +113,10 @@ class WordReader:
         for sentence, found in zip(sentences, encode_texts(self.tokenizer, sentences), strict=True):
             pieces, ids = list(found.tokens), list(found.ids)
             room = self.most if self.marked else self.most - 2
-            if not ids:
-                raise UsageError(f"no word is left of the sentence '{to_printable(sentence, 60)}'")
+            if not ids or all(unicodedata.category(letter)[0] in "PZC" for letter in sentence):
+                raise UsageError(
+                    f"there is no word in the sentence '{to_printable(sentence, 60)}'; say who does what"
+                )
             strange = sum(self._is_strange(piece) for piece in pieces)
             unknown.append(0.0 if self.marked else strange / len(pieces))
             cut.append(max(0, len(ids) - room))

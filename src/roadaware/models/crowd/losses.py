@@ -123,7 +123,7 @@ def spans(logits: Tensor, span: Tensor, mask: Tensor, sigma: float = 1.0) -> Ten
     aim = functional.normalize(torch.exp(-(away**2) / (2 * sigma**2)) + _SMALL, p=1, dim=1)
     chance = logits.masked_fill(~mask[..., None], _FAR).softmax(dim=1)
     terms = chance * ((chance + _SMALL) / aim).log() * mask[..., None]
-    return terms.sum(dim=2).mean()
+    return terms.sum(dim=2).mean() if terms.numel() else logits.sum() * 0
 
 
 def guided_attention(weights: Tensor, inside: Tensor, mask: Tensor) -> Tensor:
@@ -141,7 +141,8 @@ def guided_attention(weights: Tensor, inside: Tensor, mask: Tensor) -> Tensor:
     free = inside | ~mask
     cost = -(1 - weights + _SMALL).log()
     cost = cost.masked_fill(free[:, :, None], 0)
-    return (cost.sum(dim=(1, 2)) / ((~free).sum(dim=1).to(weights) + _SMALL)).mean()
+    each = cost.sum(dim=(1, 2)) / ((~free).sum(dim=1).to(weights) + _SMALL)
+    return each.mean() if len(each) else weights.sum() * 0
 
 
 class GroundingLoss(NamedTuple):
@@ -265,7 +266,7 @@ def simsiam(p1: Tensor, p2: Tensor, z1: Tensor, z2: Tensor) -> Tensor:
     """
     one = functional.cosine_similarity(p1, z2.detach(), dim=1)
     other = functional.cosine_similarity(p2, z1.detach(), dim=1)
-    return -(one.mean() + other.mean()) / 2
+    return -(one.mean() + other.mean()) / 2 if len(p1) else (p1.sum() + p2.sum()) * 0
 
 
 def sound_map(logits: Tensor, target: Tensor) -> Tensor:

@@ -521,9 +521,11 @@ def open_crowd(path: Path | str, vocabulary: Vocabulary | None = None) -> tuple[
     facts = parse_facts(about, FACTS, where)
     if facts.get("format") != _FORMAT:
         said = to_printable(repr(facts.get("format")), 60)
+        former = str(facts.get("format")).startswith(_FORMAT.rstrip("0123456789"))
         raise InputError(
             f"no crowd network of this version: its format is {said}, not '{_FORMAT}'", where=where,
-            hint="networks of before read sentences in another way; train it again with this version",
+            hint="networks of before read sentences in another way; train it again with this version"
+            if former else "it is another kind of model; `train intellicare` makes one of crowds",
         )  # fmt: skip
     try:
         config = configs.from_dict(CrowdConfig, facts["config"])

@@ -22,6 +22,7 @@ _WINDOW, _HOP, _FOURIER = 400, 160, 512
 _LOWEST_HZ, _HIGHEST_HZ = 125.0, 7500.0
 _OFFSET = 0.01
 _RATES = (1_000, 768_000)
+_WHOLE = "a sound of {}: samples lie in -1 to 1, so divide those of int16 by 32,768"
 _LOUDEST = 1e6
 
 # What is heard.
@@ -37,7 +38,7 @@ def logmel(wave: Tensor | npt.ArrayLike) -> Tensor:
         wave: (..., samples) at 16,000 Hz in [-1, 1], of 400 samples or more.
 
     Raises:
-        InputError: if it is shorter, or a sample is not finite.
+        InputError: if it is shorter, of whole numbers, or a sample is not finite.
 
     Source: Hershey et al., ICASSP 2017 (VGGish), and its released `mel_features`.
 
@@ -45,7 +46,8 @@ def logmel(wave: Tensor | npt.ArrayLike) -> Tensor:
     torch.Size([2, 98, 64])
     """
     heard = torch.as_tensor(wave)
-    heard = heard if heard.is_floating_point() else heard.float()
+    if not heard.is_floating_point():
+        raise InputError(_WHOLE.format(heard.dtype))
     if heard.ndim < 1 or heard.shape[-1] < _WINDOW:
         raise InputError(f"a sound of {tuple(heard.shape)}: at least {_WINDOW} samples make a window")
     if not bool(torch.isfinite(heard).all()):
@@ -91,11 +93,15 @@ def fit_sound(wave: npt.ArrayLike, rate: int, *, mono: bool = False) -> Tensor:
         mono: the mean of both channels, scaled so that its range is -1 to 1, as published; silence becomes -1.
 
     Raises:
-        InputError: if there is no sample, one is not finite or beyond all loudness, or the rate is no rate.
+        InputError: if there is no sample, they are whole numbers, one is not finite or beyond all loudness, or the rate is
+            no rate.
 
     Source: the published form is that of Song et al., CVPR 2022 (SSPL).
     """
-    heard = np.asarray(wave, dtype=np.float64)
+    given = np.asarray(wave)
+    if np.issubdtype(given.dtype, np.integer):
+        raise InputError(_WHOLE.format(given.dtype))
+    heard = given.astype(np.float64)
     if heard.ndim == 1:
         heard = heard[:, None]
     if heard.ndim != 2 or not heard.size:

@@ -237,7 +237,7 @@ class TreeGru(nn.Module):
 
     def __init__(self, width: int, hidden: int | None = None) -> None:
         super().__init__()
-        hidden = hidden or width
+        self.width, hidden = width, hidden or width
         for way in ("", "d"):
             for gate in "hzr":
                 self.add_module(f"W{gate}{way}", nn.Sequential(nn.Linear(width, hidden, bias=False)))
@@ -262,11 +262,13 @@ class TreeGru(nn.Module):
             trees: one tree, or several that were joined.
 
         Raises:
-            UsageError: if there is not one row for each node.
+            UsageError: if there is not one row of `width` for each node.
         """
         forest = join([trees], nodes.device) if isinstance(trees, Tree) else trees
         if len(nodes) != forest.starts[-1]:
             raise UsageError(f"{len(nodes)} rows for the {forest.starts[-1]} nodes of the trees")
+        if nodes.shape[1:] != (self.width,):
+            raise UsageError(f"rows of {tuple(nodes.shape[1:])} numbers, and the unit reads {self.width}")
         if not len(nodes):
             return nodes
         up = self._up(nodes, forest)

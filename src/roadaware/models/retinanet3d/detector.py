@@ -477,6 +477,7 @@ def _by_frame(
 
 # Images as the network wants them, and boxes back to pixels of the original image.
 
+_STRIP = 8
 _WANTED = "images are (H, W, 3) arrays of uint8, red first"
 
 
@@ -503,8 +504,15 @@ class Fit:
         return cls(config.short_side_px, config.multiple_px, config.mean, config.std)
 
     def size(self, height: int, width: int) -> tuple[int, int]:
-        """Height and width of an image once it is resized, not yet padded."""
-        short = self.short_side_px
+        """Height and width of an image once it is resized, not yet padded.
+
+        Of a strip, whose long side is more than 8 short ones, the long side becomes 8 times `short_side_px`: 1280x2 at a
+        height of 512 would be 327,680 pixels wide.
+        """
+        short, most = self.short_side_px, max(height, width)
+        if most > _STRIP * min(height, width):
+            long = _STRIP * short
+            return max(1, long * height // most), max(1, long * width // most)
         # Cut, not rounded, as released: 1280 x 960 becomes 682 x 512.
         if width < height:
             return int(short * height / width), short
