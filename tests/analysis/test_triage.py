@@ -185,8 +185,12 @@ def test_what_rests_on_a_speed_that_is_not_known_yet_is_worth_half() -> None:
     speed[:30] = np.nan
     # 8 m/s are taken where nobody says it, and what is not known for a while counts by half.
     for given, share in ((speed, 0.5), (np.full(60, np.nan), 1.0)):
-        values = list_values(replace(drive(rows), speed_mps=given))["collision"]
+        whole = replace(drive(rows), speed_mps=given)
+        values = list_values(whole)["collision"]
         assert values.filter(pl.col("frame") == 25)["value"].item() == pytest.approx(share * known), share
+    # A watch that goes on says that the speed will be known, and nothing else of what comes.
+    told = replace(drive(rows[:26], n=26), speed_mps=speed[:26], speed_told=True)
+    assert list_values(told)["collision"]["value"][-1] == pytest.approx(0.5 * known)
 
 
 def test_turns_of_the_vehicle_make_nobody_come_closer() -> None:
@@ -346,6 +350,14 @@ def test_whom_a_vehicle_hid_appears_beside_it() -> None:
     ]
     assert found[0] == 0.0
     assert float(str(found[1])) > 0.5
+    # Who was a cyclist's box is no new person; a track that is not sure yet hides nobody.
+    rider = [(f, 1, [300.0, 230.0, 330.0, 310.0], "Cyc") for f in range(5, 18)]
+    both = drive(rider + child)
+    lost = list_values(replace(both, added=np.arange(len(rider + child)) >= len(rider)))["appearance"]
+    assert lost.filter(pl.col("tube") == 2)["value"].max() == 0.0
+    early = drive([(f, 1, [300.0, 230.0, 330.0, 310.0], "Ped") for f in range(16, 30)] + child)
+    hidden = list_values(replace(early, proven=np.arange(len(early.boxes)) >= 12))["appearance"]
+    assert hidden.filter(pl.col("tube") == 2)["value"].max() == 1.0
 
 
 def test_what_a_turn_brings_into_the_image_was_not_hidden() -> None:
@@ -401,12 +413,21 @@ def test_a_red_light_needs_no_tube_and_is_kept_in_mind_until_it_is_passed() -> N
     late = np.where(np.arange(60) < 45, np.nan, 8.0)
     assert list_values(replace(seen, speed_mps=late))["red_light"].is_empty()
     assert list_values(replace(seen, speed_mps=np.full(60, np.nan)))["red_light"]["value"].max() == 1.0
-    # A vehicle that has turned by 0.5 rad since does not pass it.
-    turning = np.where(np.arange(60) > 20, 0.4, 0.0)
+    # A vehicle that has turned by 0.8 rad since does not pass it.
+    turning = np.where(np.arange(60) > 20, 0.6, 0.0)
     turned = list_values(replace(seen, yaw_rps=turning))["red_light"].sort("frame")
     straight = values.filter(pl.col("frame") == 30)["value"].item()
-    assert turned.filter(pl.col("frame") == 30)["value"].item() == pytest.approx(straight * (0.5 - 0.4) / 0.3)
-    assert turned.filter(pl.col("frame") >= 33)["value"].max() == 0.0
+    assert turned.filter(pl.col("frame") == 30)["value"].item() == pytest.approx(straight * (0.8 - 0.6) / 0.4)
+    assert turned.filter(pl.col("frame") >= 34)["value"].max() == 0.0
+    # Two frames a second tell no braking, but the speed.
+    held = seen.boxes.with_row_index("row").filter(pl.col("frame") % 5 == 0)
+    slow = replace(
+        seen,
+        **{name: getattr(seen, name)[::5] for name in ("frame", "t_s", "speed_mps", "standing")},
+        boxes=held.drop("row"),
+        labels=seen.labels[held["row"].to_numpy()],
+    )
+    assert list_values(slow)["red_light"]["value"].max() > 0.5
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,6 @@ def test_one_output_lies_in_no_other(capsys: pytest.CaptureFixture[str]) -> None
     assert in_store("/b/tables") == {}
 
 
-@pytest.mark.slow
 def test_an_address_of_no_store_is_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -188,6 +187,7 @@ def test_an_address_of_no_store_is_no_folder(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_store_that_takes_nothing_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -126,10 +126,12 @@ def test_people_get_new_boxes_and_scores_and_all_else_stays() -> None:
 def test_an_image_of_one_colour_shows_nobody() -> None:
     given = found(BOXES, [0.9, 0.8, 0.7, 0.6], [True, False, True, True])
     look = SecondLook(refiner(config=replace(TINY, nms_iou=1.0)), KINDS)
-    plain = np.full_like(IMAGE, 17)
-    plain[::2, ::3] += 3  # as a codec leaves it
     assert len(look.improve(IMAGE, given, DetectRule(min_agentness=0.0))) == 4
-    assert look.improve(plain, given, DetectRule(min_agentness=0.0)).agentness.tolist() == [np.float32(0.8)]
+    for colour in ((17, 17, 17), (0, 0, 200)):
+        plain = np.full_like(IMAGE, colour)
+        plain[::2, ::3] += 3  # as a codec leaves it
+        seen = look.improve(plain, given, DetectRule(min_agentness=0.0))
+        assert seen.agentness.tolist() == [np.float32(0.8)], colour
 
 
 def test_more_is_looked_at_than_is_reported() -> None:

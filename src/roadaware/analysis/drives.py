@@ -277,6 +277,7 @@ def build_drives(tables: Scenes | Predictions, watch: Path | None = None) -> Ite
             listened=heard is not None,
             added=added,
             proven=proven,
+            speed_told=bool(np.isfinite(speed).any()),
         )
 
 

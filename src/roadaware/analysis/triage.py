@@ -68,6 +68,7 @@ _HEIGHT_M = {
 """Of agents, and of lights with their housing, to tell distances and offsets from heights of boxes; 1.5 m, a car, of all
 others."""
 _PEOPLE = frozenset({"Ped", "pedestrian", "person", "ped"})
+_RIDERS = ("Cyc", "Mobike", "cyclist")
 _LIGHTS = frozenset({"TL", "OthTL", "traffic_light"})
 _CROSSES = ("Xing", "XingFmLft", "XingFmRht")
 ALARMS = (
@@ -116,6 +117,8 @@ _FOOT, _KIND_ERROR = 0.04, 0.3
 others of their kind, a child or a tall van."""
 _UNTOLD = 0.5
 """What a value is times where the speed is not known, but is at other times of the video."""
+_BRAKING_S = 0.8
+"""Over which the own braking is measured, looking back."""
 _USUAL_FOCAL = 0.85
 """Focal length in widths of the image where nobody says it, as of `models.event_head.features`."""
 _USUAL_CAMERA_M = 1.4
@@ -158,6 +161,8 @@ class Drive:
         listened: whether `sounds` are what a listener said all the time, and not what is true or was found.
         added: (boxes,) which boxes are of a finder of obstacles and not of the model; empty where none are.
         proven: (boxes,) which boxes are evidence, and not the past of a track alone that was not sure yet; empty for all.
+        speed_told: whether the speed is known at any time of the video, so that elsewhere it is not known yet, or not for a
+            while; default: whether `speed_mps` holds one.
     """
 
     video: str
@@ -180,6 +185,7 @@ class Drive:
     listened: bool = False
     added: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
     proven: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
+    speed_told: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -348,8 +354,9 @@ class _Scene:
         age = np.arange(len(self.tube)) - self.first[self.run] + 1 if len(self.tube) else np.zeros(0)
         self.sure = self.mean(self.score) * _ramp(age, 0.0, 3.0)
         # While the images of a film do not say the speed yet, or for a while, what rests on it may be any.
-        if known.any():
-            self.sure = self.sure * np.where(known, 1.0, _UNTOLD)[self.place]
+        self.speed_told = known.any() if drive.speed_told is None else drive.speed_told
+        frame_told = np.where(known, 1.0, _UNTOLD) if self.speed_told else np.ones(len(known))
+        self.told = frame_told[self.place] if len(known) else np.ones(len(self.tube))
         if drive.horizon_px is not None and drive.camera_m is not None:
             # Who floats above the ground that is at the distance of such a height, or sinks into it, by more than half of the
             # own height is doubted, after a pitch or slope of 0.05 rad: a child of two thirds of the usual height is not.
@@ -489,7 +496,7 @@ def _find_collisions(scene: _Scene) -> pl.DataFrame:
     side = _ramp(np.maximum(meets_m, 0.5 * np.abs(here_m)), 2.4, 1.2)
     # Who stands is not about to drive into anybody, and can be driven into.
     moving = 0.3 + 0.7 * _ramp(scene.speed, 0.5, 2.0)
-    value = _ramp(left_s, 4.0, 0.5) * side * moving * scene.straight * scene.sure
+    value = _ramp(left_s, 4.0, 0.5) * side * moving * scene.straight * scene.sure * scene.told
     return scene.rows(value, ~scene.cut & ~scene.light, seconds=left_s, metres=scene.ahead_m)
 
 
@@ -511,7 +518,7 @@ def _find_crossings(scene: _Scene) -> pl.DataFrame:
     then_m = scene.aside_m + np.nan_to_num(drift) * np.minimum(reach_s, 3.0)
     meets = np.sign(then_m) != np.sign(scene.aside_m)
     nearest_m = np.where(meets, 0.0, np.abs(then_m))
-    value = said * hard * _ramp(nearest_m, 5.0, 2.0) * scene.sure
+    value = said * hard * _ramp(nearest_m, 5.0, 2.0) * scene.sure * scene.told
     return scene.rows(value, scene.people, chance=said, seconds=reach_s, metres=scene.ahead_m)
 
 
@@ -552,13 +559,16 @@ def _find_appearances(scene: _Scene) -> pl.DataFrame:
         here, wide = offset[begin], max(scene.box[begin, 2] - scene.box[begin, 0], 0.03 * width)
         there = np.sort(np.stack([here * smaller, np.full(len(before), here)]), axis=0)
         close = (offset[before] > there[0] - wide) & (offset[before] < there[1] + wide)
-        # The finder sees people whom vehicles hid until then: neither these nor ghosts were that person.
+        # A track that is not sure yet says nothing of others. The finder sees people whom vehicles hid until then: neither
+        # these nor ghosts were that person.
+        alike &= scene.proven[before]
         if scene.added[begin]:
-            alike &= scene.people[before] & (scene.score[before] >= 0.5)
+            bodies = scene.people | np.isin(scene.agent, _RIDERS)
+            alike &= bodies[before] & (scene.score[before] >= 0.5)
         if (close & alike).any():
             near[begin:end] = False
     reach_s = scene.ahead_m / np.maximum(scene.speed, 0.1)
-    value = _ramp(reach_s, 4.0, 2.0) * _ramp(np.abs(scene.aside_m), 5.0, 2.5) * scene.sure
+    value = _ramp(reach_s, 4.0, 2.0) * _ramp(np.abs(scene.aside_m), 5.0, 2.5) * scene.sure * scene.told
     value = value * _ramp(scene.speed, 1.0, 3.0)
     return scene.rows(value, near, seconds=reach_s, metres=scene.ahead_m)
 
@@ -579,6 +589,7 @@ def _find_cut_ins(scene: _Scene) -> pl.DataFrame:
         * _ramp(scene.speed, 1.0, 3.0)
         * scene.straight
         * scene.sure
+        * scene.told
     )
     vehicle = ~scene.people & ~scene.light & ~scene.cut & ~np.isin(scene.agent, ("", "Cyc", "thing"))
     return scene.rows(value, vehicle, metres=scene.ahead_m)
@@ -603,9 +614,10 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
     brakes already: 1 at 4 m/s^2, 0 at 1.5.
 
     How far it is follows from its height and, after it has left the image at the side, from the way driven since. How surely
-    it is red is the mean over the frames of `_SMOOTH_S`, in which it need not be one tube: small things at the edge move by
-    more than their width from frame to frame, and their paths break. A light that repeats another one is none: see
-    `_find_repeats`.
+    it is red is its share of the colours over the boxes of the last second, by their scores, which count fully from `_SIGHTS`
+    on in all, or less where the newest ones, of `_SMOOTH_S`, say less. They need not be of one tube: small things at the edge
+    move by more than their width from frame to frame, and their paths break. Nothing is said until the speed has been known
+    for `_BRAKING_S`, in a video that says it. A light that repeats another one is none: see `_find_repeats`.
     """
     drive = scene.drive
     red = scene.column("action", ("Red",))
@@ -631,7 +643,9 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
             best[place] = row
     brakes = _measure_braking(drive)
     # Where the speed is known at other times alone, it may stop at the light: drives begin while somebody brakes.
-    untold = np.isnan(brakes) & bool(np.isfinite(drive.speed_mps).any())
+    known = np.isfinite(drive.speed_mps)
+    start = np.searchsorted(drive.t_s, drive.t_s - _BRAKING_S - 1e-6).tolist()
+    untold = [scene.speed_told and not known[low : k + 1].all() for k, low in enumerate(start)]
     heading = np.zeros(len(drive.t_s))
     if len(drive.yaw_rps) and len(drive.t_s):
         heading[1:] = np.cumsum(np.nan_to_num(drive.yaw_rps[1:]) * np.diff(drive.t_s))
@@ -697,10 +711,10 @@ def _find_repeats(scene: _Scene, light: Bools, red: Floats, ahead_m: Floats, gon
 
 
 def _measure_braking(drive: Drive) -> Floats:
-    """(F,) how fast the own vehicle slows down over 0.8 s, in m/s^2; NaN where its speed is not known."""
+    """(F,) how fast the own vehicle slows down over `_BRAKING_S`, in m/s^2; NaN where its speed is not known."""
     n = len(drive.frame)
     brake = np.full(n, np.nan)
-    start = np.searchsorted(drive.t_s, drive.t_s - 0.8 - 1e-6)
+    start = np.searchsorted(drive.t_s, drive.t_s - _BRAKING_S - 1e-6)
     for k in range(n):
         t, v = drive.t_s[start[k] : k + 1], drive.speed_mps[start[k] : k + 1]
         if len(t) >= 3 and np.isfinite(v).all() and t[-1] > t[0]:

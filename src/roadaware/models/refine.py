@@ -24,7 +24,7 @@ _HARDLY, _NEARLY_ONE = 0.1, 0.85
 """Between looks: the least fit that is looked at again, and the overlap from which on two boxes count as one."""
 
 _PLAIN_LEVELS = 4
-"""Where the brightest and darkest pixel of a box differ by less, of 255, it shows nobody, as of a covered lens."""
+"""Where no channel of a box varies by as much, of 255, it shows nobody, as of a covered lens."""
 
 _CHUNK, _USUAL = 64, 80 * 48 * 96
 """Crops that go through the network together, and the pixels of a crop times the widest layer of such a network."""
@@ -248,10 +248,11 @@ def refine_boxes(
 
 
 def _find_contrast(image: Pixels, boxes: Tensor) -> Tensor:
-    """(n,) whether there is anything to be seen in boxes (n, 4) that lie within an image (H, W, 3) uint8."""
-    corners = np.concatenate([np.floor(boxes[:, :2].numpy()), np.ceil(boxes[:, 2:].numpy())], axis=1)
+    """(n,) whether there is anything to be seen in boxes (n, 4) of an image (H, W, 3) uint8."""
+    corners = np.concatenate([np.floor(boxes[:, :2].numpy()), np.ceil(boxes[:, 2:].numpy())], axis=1).clip(0)
     parts = [image[y1:y2, x1:x2] for x1, y1, x2, y2 in corners.astype(int).tolist()]
-    shown = [part.size > 0 and int(part.max()) - int(part.min()) >= _PLAIN_LEVELS for part in parts]
+    spread = [np.ptp(part.reshape(-1, 3).astype(int), axis=0).max() if part.size else 0 for part in parts]
+    shown = [each >= _PLAIN_LEVELS for each in spread]
     return torch.tensor(shown, dtype=torch.bool)
 
 
@@ -312,7 +313,7 @@ class SecondLook:
         boxes, fit, rows = refine_boxes(
             self.network, image, torch.from_numpy(found.boxes[asked]), suppress=suppress
         )
-        shown = _find_contrast(image, boxes)
+        shown = _find_contrast(image, torch.from_numpy(found.boxes[asked])[rows])
         boxes, fit, rows = boxes[shown], fit[shown], rows[shown]
         own, others = asked[rows.numpy()], np.flatnonzero(~people)
         if rule.nms_iou is not None:
