@@ -157,8 +157,9 @@ def _ask_recipe(path: Path) -> str:
     if isinstance(found, CrowdRecipe):
         return "recipe of a network of crowds"
     from roadaware.training.build import build_network_config
+    from roadaware.training.recipe import REFINER
 
-    if not found.model.is_objects:
+    if not found.model.is_objects and found.model.name != REFINER:
         build_network_config(found.model)
     return "recipe of a detector"
 
