@@ -448,7 +448,7 @@ def _run_learner(
 ) -> tuple[Floats, ContinualLearner]:
     """(T + 1, T, 1 + weightings) accuracy of a learner; it goes on from the experience whose end was saved."""
     if path.is_file():
-        learner, found = _load_run(path, stream.reading, (len(stream.tests), 1 + len(stream.weights)))
+        learner, found = _load_run(path, stream.reading, (len(stream.tests), len(stream.weights)))
     else:
         reading = stream.reading
         learner = ContinualLearner(reading.mean, reading.spread, config, seed=seed, start=reading.start)
