@@ -667,8 +667,7 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
         needed = speed**2 / (2 * (max(left_m, 0.0) + _STOPS_M)) - max(0.0, float(np.nan_to_num(brakes[now])))
         urgent = _ramp(np.array([needed, speed]), np.array([1.5, 1.5]), np.array([4.0, 4.0]))
         # A turn sweeps the lights of other ways past the middle of the image, and those of the own one out of it.
-        since = int(np.searchsorted(drive.t_s, drive.t_s[last] - _TREND_S - 1e-6))
-        straight = float(_ramp(np.abs(heading[now : now + 1] - heading[since]), *_TURN_RAD)[0])
+        straight = float(_ramp(np.abs(heading[now : now + 1] - heading[window.start]), *_TURN_RAD)[0])
         row = best[last]
         left_s = max(left_m, 0.0) / max(speed, 0.1)
         rows.append(
