@@ -21,7 +21,7 @@ from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.models.crowd.config import TASKS, Vocabulary
 from roadaware.models.crowd.grounding import Matched
-from roadaware.models.crowd.network import open_crowd
+from roadaware.models.crowd.network import open_crowd, save_crowd
 from roadaware.models.crowd.sound import cover_cells
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Meta, Predictions, Scenes
@@ -46,6 +46,7 @@ from roadaware.training.crowd.run import (
     CrowdLearner,
     build_vocabulary,
     judge_predictions,
+    learn_crops,
     learn_motion,
     learn_sources,
 )
@@ -791,6 +792,86 @@ def test_tracks_are_learnt_before_anything_is_seen(made: Path) -> None:
     # Where all of it is frozen nothing is learnt, and the run goes on.
     assert learn_motion(learner.crowd.requires_grad_(requires_grad=False), clips)
     assert changed == {n for n, v in learner.crowd.state_dict().items() if not torch.equal(v, before[n])}
+
+
+@pytest.mark.slow
+def test_what_crops_show_is_learnt_and_added_to_what_tracks_say(made: Path, tmp_path: Path) -> None:
+    """By colour: who is red walks, who is green kneels; crops are cut once, and nobody else's layers move."""
+    scenes = made_scenes()
+    fields = {"map_size": 8, "cycles": 1, "crop_width": 4, "crops_share": 2.0}
+    recipe = a_recipe(
+        made, tasks={"actions": 1, "relations": 1}, model={"fields": fields},
+        clips={"crop_steps": 30, "maps": str(tmp_path / "maps")},
+    )  # fmt: skip
+    films, _ = find_videos(scenes, made / "films")
+    of = build_crowd_set(scenes, films, build_vocabulary(list_used(scenes), recipe.build_config()), 5.0)
+    learner, footing = CrowdLearner(recipe, of), Footing(of, tmp_path / "maps", (64, 96))
+    clips = CrowdClips(footing, recipe)
+    # What a detector found counts, too; its ghost does nothing.
+    found = label_detections(found_people(scenes), scenes)
+    clips.found = build_crowd_set(found, films, of.vocabulary, 5.0)
+    before, state = copy.deepcopy(learner.crowd.state_dict()), torch.get_rng_state()
+    assert not learn_crops(learner.crowd, clips, lambda: True)
+    assert learn_crops(learner.crowd, clips)
+    assert torch.equal(torch.get_rng_state(), state)
+    changed = {n for n, v in learner.crowd.state_dict().items() if not torch.equal(v, before[n])}
+    assert {".".join(n.split(".")[:3]) for n in changed} == {"heads.actions.crops"}
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "maps").glob("*")}
+    assert len(kept) == 8  # crops and shapes of two videos, true people and found ones
+    assert learn_crops(learner.crowd.requires_grad_(requires_grad=False), clips)
+    network = learner.crowd.eval()
+    video, rows = of.videos[0], np.flatnonzero(of.videos[0].person)
+    answerer = Answerer(network, footing, recipe.clips, tasks=("actions",))
+    with torch.no_grad():
+        seen = answerer._see_people(0, rows).numpy()
+    walking, kneeling = (video.actions[rows, n] for n in (0, 1))
+    assert seen[walking, 0].min() > 0 > seen[kneeling, 0].max()
+    assert seen[kneeling, 1].min() > 0 > seen[walking, 1].max()
+    # Boxes of other frames near a slot share the crop of the slot; somebody unknown is seen in each for itself.
+    for slot in (0, 3):
+        for tube in np.unique(video.tube[rows]).tolist():
+            assert len(np.unique(seen[(video.slot[rows] == slot) & (video.tube[rows] == tube)], axis=0)) == 1
+    strangers = replace(video, tube=np.full_like(video.tube, -1), _tracks={})
+    alone = Answerer(
+        network, Footing(replace(of, videos=[strangers, *of.videos[1:]]), None, (64, 96)), recipe.clips
+    )
+    with torch.no_grad():
+        walker = alone._see_people(0, rows).numpy()[video.tube[rows] == 0]
+        assert len(np.unique(walker, axis=0)) == len(walker)
+    own = answerer.answer(scenes)["actions"].boxes
+    network.heads["actions"].crops_share = 0.0
+    assert not own.equals(answerer.answer(scenes)["actions"].boxes)
+    # Weights of before have no such layers, and are taken as they are.
+    save_crowd(tmp_path / "with.safetensors", network)
+    plain = a_recipe(
+        made, tasks={"actions": 1, "relations": 1}, model={"weights": str(tmp_path / "with.safetensors")}
+    )
+    assert CrowdLearner(plain, of).crowd.heads["actions"].crops is None
+
+
+def test_crops_of_a_video_are_kept_by_what_they_are_cut_from(made: Path, tmp_path: Path) -> None:
+    scenes = made_scenes(1)
+    films, _ = find_videos(scenes, made / "films")
+    of = build_crowd_set(scenes, films, Vocabulary(actions=WORDS["action"]), 5.0)
+    video, footing = of.videos[0], Footing(of, tmp_path, (64, 96))
+    rows = np.flatnonzero(video.key & video.person)
+    given = (0, video.slot[rows], video.corners[rows])
+    crops, shape = footing.crops(*given)
+    # The middle of each is the colour of who is there.
+    middle = crops[:, :, 36:44, 20:28].mean(axis=(2, 3))
+    assert ((middle.argmax(axis=1) == 0) == (video.tube[rows] == 0)).all()
+    size = video.corners[rows][:, 2:] - video.corners[rows][:, :2]
+    assert np.allclose(shape[:, :2], np.log(size / 64), atol=1e-5)
+    again = Footing(of, tmp_path, (64, 96))
+    again.pictures = None
+    assert np.array_equal(again.crops(*given)[0], crops)
+    bare = Footing(of, None, (64, 96)).crops(0, video.slot[rows], video.corners[rows] + np.float32(2))
+    assert bare[0].shape == crops.shape
+    assert not np.array_equal(bare[0], crops)
+    assert footing.crops(0, rows[:0], video.corners[:0])[0].shape == (0, 3, 80, 48)
+    for path in tmp_path.glob("*.crops.npy"):
+        path.write_bytes(path.read_bytes()[:-50])
+    assert np.array_equal(Footing(of, tmp_path, (64, 96)).crops(*given)[0], crops)
 
 
 def test_who_makes_a_sound_is_learnt_from_what_people_do(made: Path) -> None:

@@ -72,7 +72,8 @@ class RefineConfig:
             raise UsageError("candidate_score and candidate_nms_iou lie in [0, 1], most in 1 to 500")
 
 
-def _conv(given: int, out: int, stride: int = 1) -> nn.Sequential:
+def build_conv(given: int, out: int, stride: int = 1) -> nn.Sequential:
+    """A 3x3 convolution with batch norm and ReLU."""
     return nn.Sequential(
         nn.Conv2d(given, out, 3, stride, 1, bias=False), nn.BatchNorm2d(out), nn.ReLU(inplace=True)
     )
@@ -92,15 +93,15 @@ class BoxRefiner(nn.Module):
         self.config = config
         one, two, three, four = config.widths
         rows, columns = config.size_px
-        self.fine = nn.Sequential(_conv(3, one, 2), _conv(one, two, 2), _conv(two, two))
-        self.middle = nn.Sequential(_conv(two, three, 2), _conv(three, three))
-        self.coarse = nn.Sequential(_conv(three, four, 2), _conv(four, four))
+        self.fine = nn.Sequential(build_conv(3, one, 2), build_conv(one, two, 2), build_conv(two, two))
+        self.middle = nn.Sequential(build_conv(two, three, 2), build_conv(three, three))
+        self.coarse = nn.Sequential(build_conv(three, four, 2), build_conv(four, four))
         cells = (rows // 16) * (columns // 16)
         self.whole = nn.Sequential(nn.Linear(four * cells + _FEW, three), nn.ReLU(inplace=True))
         self.down = nn.ModuleList([nn.Conv2d(width, two, 1) for width in (two, three, four)])
         self.told = nn.Linear(three, two)
         self.place = nn.Parameter(torch.zeros(two, rows // 4, columns // 4))
-        self.mix = nn.Sequential(_conv(two, two), _conv(two, two))
+        self.mix = nn.Sequential(build_conv(two, two), build_conv(two, two))
         self.upright = nn.Conv1d(2 * two, 2, 3, padding=1)
         self.across = nn.Conv1d(2 * two, 2, 3, padding=1)
         self.score = nn.Linear(three, 1)

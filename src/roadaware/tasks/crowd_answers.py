@@ -55,7 +55,7 @@ _AT_ONCE = 32
 """Frames that the trunk sees at once where maps are made."""
 _LONGEST_S = 4 * 3600.0
 _SLOTS_AT_ONCE, _BEFORE, _MOMENTS_AT_ONCE, _SENTENCES_AT_ONCE = 64, 8, 16, 16
-_PICTURE_CELL_PX = 8
+_PICTURE_CELL_PX, _CROPS_AT_ONCE = 8, 64
 _LIKELY, _MOST_SPANS = 0.01, 2048
 """Who may be spoken of by at least so much has a say in when it happens; and of so many spans the overlaps are measured."""
 _SMOOTH_SLOTS = 4
@@ -118,6 +118,20 @@ def normalise(images: npt.NDArray[np.uint8] | Tensor, size: tuple[int, int]) -> 
     held = (held - torch.tensor(Fit().mean)) / torch.tensor(Fit().std)
     bottom, right = size[0] - held.shape[1], size[1] - held.shape[2]
     return functional.pad(held.permute(3, 0, 1, 2), (0, right, 0, bottom))
+
+
+def _light() -> tuple[Tensor, Tensor]:
+    import torch
+
+    from roadaware.models.retinanet3d.detector import Fit
+
+    return torch.tensor(Fit().mean)[:, None, None], torch.tensor(Fit().std)[:, None, None]
+
+
+def read_crops(crops: Tensor) -> Tensor:
+    """(n, 3, rows, columns) crops as layers take them, of (n, 3, rows, columns) uint8 as `Footing.crops` gives them."""
+    mean, std = _light()
+    return (crops.float() / 255 - mean.to(crops.device)) / std.to(crops.device)
 
 
 def measure_reach(network: IntelliCare) -> tuple[int, int]:
@@ -278,6 +292,41 @@ class Footing:
             else:
                 self._last_colours = {own: kept}
         return torch.from_numpy(np.ascontiguousarray(kept[:, slots])).float() / 127.5 - 1
+
+    def crops(self, video: int, slots: Ints, boxes: Floats32) -> tuple[npt.NDArray[np.uint8], Floats32]:
+        """(n, 3, rows, columns) uint8 crops of people and (n, 4) their shapes, see `read_crops`; kept like maps.
+
+        Args:
+            video: its number.
+            slots: (n,) rising, which image each is cut from.
+            boxes: (n, 4) corners in pixels of the video.
+        """
+        import torch
+
+        from roadaware.models.crowd.people import CROPS
+        from roadaware.models.refine import cut_crops
+
+        padded, (rows, columns) = pad_size(self.sizes[video]), CROPS.size_px
+        where = hashlib.blake2b(slots.tobytes() + boxes.tobytes(), digest_size=16).hexdigest()
+        paths = [self._path(video, what, self.sizes[video], where) for what in ("crops", "shapes")]
+        kept = [
+            held
+            for held in (None if path is None else self._read(path) for path in paths)
+            if held is not None
+        ]
+        if len(kept) < len(paths):
+            asked, mean, std = torch.from_numpy(scale_boxes(boxes, self.scale(video))), *_light()
+            parts = [(torch.zeros(0, 3, rows, columns, dtype=torch.uint8), torch.zeros(0, 4))]
+            for slot in np.unique(slots).tolist():
+                image = normalise(self.pictures(video, np.array([slot])), padded)[:, 0]
+                crops, shape = cut_crops(image[None], asked[torch.from_numpy(slots == slot)], CROPS)
+                parts.append((((crops * std + mean) * 255).clamp(0, 255).round().to(torch.uint8), shape))
+            made = [torch.cat(held).numpy() for held in zip(*parts, strict=True)]
+            for path, held in zip(paths, made, strict=True):
+                if path is not None:
+                    self._write(path, held)
+            return made[0], made[1]
+        return kept[0], kept[1]
 
     def sound(self, video: int) -> npt.NDArray[np.int16] | None:
         """(n, 2) samples of a film's sound at 16,000 a second; None where it has none."""
@@ -535,6 +584,7 @@ class Answerer:
                 video.tube[there], video.corners[there], slot, self.clips.track_frames
             )
         around, moment = self._scaled(number, tracks), torch.from_numpy(video.frame[rows])
+        seen = None if getattr(head, "crops", None) is None else self._see_people(number, rows)
         # By frames, so that few maps of scenes are held at a time; boxes come by rising frame.
         window = self.network.config.window
         for start in range(0, map.shape[2], _MOMENTS_AT_ONCE):
@@ -545,16 +595,49 @@ class Answerer:
                 end = start + _MOMENTS_AT_ONCE + window if window else map.shape[2]
                 clip = torch.zeros(len(held), dtype=torch.int64)
                 part = map[:, :, low:end]
-                found = head(part, boxes[held], clip, slots[held] - low, around[held], moment[held])
+                looked = None if seen is None else seen[held]
+                found = head(part, boxes[held], clip, slots[held] - low, around[held], moment[held], looked)
                 scores.append(found.sigmoid().float().cpu().numpy())
         whole = np.concatenate(scores)
         if self.network.config.form == "compact":
             for tube in np.unique(video.tube[rows]).tolist():
                 own = np.flatnonzero(video.tube[rows] == tube)
                 if tube >= 0:
-                    near = np.abs(video.slot[rows[own]][:, None] - video.slot[rows[own]]) <= _SMOOTH_SLOTS
-                    whole[own] = near.astype(np.float32) @ whole[own] / near.sum(axis=1, keepdims=True)
+                    whole[own] = _smooth(whole[own], video.slot[rows[own]])
         return video.box[rows], whole
+
+    def _see_people(self, number: int, rows: Ints) -> Tensor:
+        """(n, actions) logits of the crops of people, means over their tracks.
+
+        Args:
+            number: of the video.
+            rows: (n,) their boxes; of several frames near a slot those of somebody share the crop of that slot.
+        """
+        import torch
+
+        video, head = self.footing.of.videos[number], self.network.heads["actions"]
+        # Somebody who is unknown is seen in each box for itself.
+        tubes = np.where(video.tube[rows] >= 0, video.tube[rows], -1 - rows)
+        keys, first, place = np.unique(
+            np.stack([video.slot[rows], tubes], axis=1), axis=0, return_index=True, return_inverse=True
+        )
+        boxes = video.corners[rows[first]]
+        for row, (slot, tube) in enumerate(keys.tolist()):
+            if tube >= 0:
+                boxes[row] = video.track(tube, np.array([slot]))[0]
+        crops, shapes = self.footing.crops(number, keys[:, 0], boxes)
+        device = next(head.parameters()).device
+        parts = [torch.zeros(0, len(self.network.vocabulary.actions))]
+        for start in range(0, len(crops), _CROPS_AT_ONCE):
+            held, shape = (
+                torch.from_numpy(np.array(each[start : start + _CROPS_AT_ONCE])) for each in (crops, shapes)
+            )
+            parts.append(head.crops(read_crops(held.to(device)), shape.to(device)).cpu())
+        logits = torch.cat(parts).numpy()
+        for tube in np.unique(keys[:, 1]).tolist():
+            own = np.flatnonzero(keys[:, 1] == tube)
+            logits[own] = _smooth(logits[own], keys[own, 0])
+        return torch.from_numpy(logits[place.ravel()]).to(device)
 
     def _ask_relations(self, number: int, map: Tensor) -> dict[tuple[int, int], Floats32]:
         """Subject and object to (T, predicates) scores."""
@@ -591,8 +674,7 @@ class Answerer:
             for series in found.values():
                 asked = series.any(axis=1)
                 slots = np.flatnonzero(asked)
-                near = (np.abs(slots[:, None] - slots) <= _SMOOTH_SLOTS).astype(np.float32)
-                series[slots] = near @ series[slots] / near.sum(axis=1, keepdims=True)
+                series[slots] = _smooth(series[slots], slots)
         return found
 
     def _ask_sentences(self, number: int, stem: Tensor | None) -> list[GroundedQuery]:
@@ -759,6 +841,13 @@ class Answerer:
         if scores is None:
             return rows[:0], torch.zeros(0, 0)
         return rows, scores.view(len(near), len(rows), -1).mean(dim=0)
+
+
+def _smooth(scores: Floats32, slots: Ints) -> Floats32:
+    """(n, labels) means of scores over those of the slots (n,) around each."""
+    near = (np.abs(slots[:, None] - slots) <= _SMOOTH_SLOTS).astype(np.float32)
+    mean: Floats32 = near @ scores / near.sum(axis=1, keepdims=True)
+    return mean
 
 
 def choose_span(chances: Floats32, looked: Ints, frames: int) -> tuple[int, int]:

@@ -345,3 +345,20 @@ def test_cells_count_as_much_as_the_config_says_beside_tracks() -> None:
         assert torch.equal(published(map, boxes, clip, tracks=tracks), published(map, boxes, clip))
     with pytest.raises(UsageError, match="no motion"):
         published.judge_motion(tracks, clip, torch.tensor([128.0, 96.0]))
+
+
+def test_crops_count_as_much_as_the_config_says_and_each_for_itself() -> None:
+    torch.manual_seed(0)
+    head = people.ActionHead(CrowdConfig.tiny(crop_width=2, crops_share=0.6), 7, 16).eval()
+    map, boxes, clip = _map(2), _people(5, 0), torch.tensor([1, 0, 1, 1, 0])
+    crops, shape = torch.randn(5, 3, *people.CROPS.size_px), torch.randn(5, 4)
+    with torch.no_grad():
+        seen = head.crops(crops, shape)
+        assert seen.shape == (5, 7)
+        assert torch.allclose(seen[2:3], head.crops(crops[2:3], shape[2:3]), atol=1e-5)
+        assert head.crops(crops[:0], shape[:0]).shape == (0, 7)
+        assert torch.allclose(
+            head(map, boxes, clip, seen=seen), head(map, boxes, clip) + 0.6 * seen, atol=1e-5
+        )
+    assert people.ActionHead(CrowdConfig.tiny(), 7, 16).crops is None
+    assert people.ActionHead(CrowdConfig.tiny(crop_width=2, form="published"), 7, 16).crops is None

@@ -26,7 +26,7 @@ DYNAMIC_LAYERS: dict[str, tuple[str, ...]] = {
 _LIMITS: dict[str, tuple[float, float]] = {
     "base_width": (8, 1024), "stage_widths": (1, 4096), "stage_blocks": (1, 100), "blocks": (0, 64),
     "task_width": (1, 4096), "width": (4, 8192), "motion_width": (0, 8192), "roi": (1, 32), "window": (0, 4096),
-    "dropout": (0, 0.99), "cells_share": (0, 1),
+    "dropout": (0, 0.99), "cells_share": (0, 1), "crop_width": (0, 256), "crops_share": (0, 10),
     "relation_width": (4, 8192), "tree_width": (1, 8192), "attention_width": (1, 8192), "tree_groups": (1, 64),
     "tree_height": (1, 64), "pair_heights": (1e-3, 1e6), "max_pairs": (1, 1_000_000),
     "grounding_width": (4, 8192), "attention_heads": (1, 64), "encoder_layers": (0, 64),
@@ -64,6 +64,9 @@ class CrowdConfig:
         dropout: inside transformers; where sentences are compared with people twice as much.
         cells_share: of the compact heads of actions and relations, what the scores of the map's cells count beside those of
             tracks (docs/crowd_models.md says what other shares gave).
+        crop_width: of the compact head of actions, channels at stride 2 of the layers that see each person in a crop of the
+            image (`people.CropLayers`); those at strides 4, 8 and 16 are 2, 4 and 6 times as many; 0 for no such layers.
+        crops_share: what their scores count beside those of tracks.
 
     Relations:
         relation_width: numbers of a person and of a region.
@@ -118,6 +121,8 @@ class CrowdConfig:
     window: int = 5
     dropout: float = 0.1
     cells_share: float = 0.2
+    crop_width: int = 0
+    crops_share: float = 0.7
     relation_width: int = 128
     tree_width: int = 128
     attention_width: int = 32

@@ -92,6 +92,8 @@ class CrowdClipsRecipe(ClipConfig):
         found: folder of tables with tubes of a detector in the same videos, as `roadaware link` writes them: in these first
             steps actions are learnt from its tracks too, each with what the true person whom it overlaps by half does
             (default: from true tracks alone).
+        crop_steps: steps before the first one of the schedule, too, in which the compact head of actions learns what crops of
+            people say, if it has layers for them (`model.fields.crop_width`): of true boxes, and of those of `found`.
         walks: moments of any film whose tracks alone are known, beside each clip of actions and relations: what tracks say of
             them is learnt on, for the same reason as with `ears`; of the compact form.
         mono: chance that one channel of a sound takes the place of both.
@@ -112,6 +114,7 @@ class CrowdClipsRecipe(ClipConfig):
     ears: int = 8
     motion_steps: int = 2000
     found: str = ""
+    crop_steps: int = 0
     walks: int = 16
     mono: float = 0.2
     balance_share: float = 0.1
@@ -195,13 +198,16 @@ class CrowdRecipe:
             (all(32 <= side <= 4096 for side in clips.size_px), "clips.size_px lies in 32 to 4096"),
             (min(counts) >= 1, "clips.frames, most_frames, most_people, batch, questions and accumulate are at least 1"),
             (min(clips.crop_frames, clips.ears) >= 0, "clips.crop_frames and ears are at least 0"),
-            (min(clips.walks, clips.motion_steps) >= 0, "clips.walks and motion_steps are at least 0"),
+            (
+                min(clips.walks, clips.motion_steps, clips.crop_steps) >= 0,
+                "clips.walks, motion_steps and crop_steps are at least 0",
+            ),
             (clips.track_frames >= 1 and clips.track_frames % 2 == 1, "clips.track_frames is odd"),
             (all(0 <= p < 1 for p in chances), "clips.jitter, crop, wrong, strange and mono lie in [0, 1)"),
             (clips.balance_share > 0 and clips.balance_most >= 1, "clips.balance_share is above 0, balance_most at least 1"),
             (
-                schedule.steps > 0 or schedule.epochs > 0 or clips.motion_steps > 0,
-                "schedule.steps, schedule.epochs or clips.motion_steps is above 0",
+                max(schedule.steps, schedule.epochs, clips.motion_steps, clips.crop_steps) > 0,
+                "schedule.steps, schedule.epochs, clips.motion_steps or crop_steps is above 0",
             ),
             (schedule.lr > 0 and 0 <= schedule.ema < 1, "schedule.lr is above 0, ema lies in [0, 1)"),
             (min(schedule.warmup_steps, schedule.weight_decay, schedule.clip_norm) >= 0, "nothing of schedule is below 0"),

@@ -25,8 +25,9 @@ from roadaware.io.interrupts import Stop
 from roadaware.models.crowd import losses
 from roadaware.models.crowd.config import CrowdConfig, Task, Vocabulary
 from roadaware.models.crowd.grounding import WordReader, build_words
-from roadaware.models.crowd.network import IntelliCare, begin_trunk, open_crowd, save_crowd
+from roadaware.models.crowd.network import BUNDLED, IntelliCare, begin_trunk, open_crowd, save_crowd
 from roadaware.models.crowd.pathfinder import anneal, count_switches
+from roadaware.models.weights import open_parts
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.tasks.crowd import (
@@ -37,9 +38,9 @@ from roadaware.tasks.crowd import (
     list_used,
     measure_relations,
 )
-from roadaware.tasks.crowd_answers import Answerer, Footing, name_stem
+from roadaware.tasks.crowd_answers import Answerer, Footing, name_stem, read_crops
 from roadaware.tasks.road_events import Classes
-from roadaware.training.batches import Batch, balance
+from roadaware.training.batches import Batch, balance, replace_mirrored_words
 from roadaware.training.build import Part
 from roadaware.training.checkpoints import read_log
 from roadaware.training.crowd.recipe import CrowdRecipe
@@ -213,6 +214,11 @@ def scale_inputs(layer: nn.Linear, mean: Tensor, spread: Tensor) -> None:
         layer.weight.mul_(spread)
 
 
+def learns_crops(network: IntelliCare) -> bool:
+    """Whether the compact head of actions has layers of crops that are not frozen."""
+    return bool(network.config.crop_width) and _learns(network, "heads.actions.crops.")
+
+
 def list_motion_tasks(network: IntelliCare) -> list[Task]:
     """The tasks whose compact heads have layers of tracks that are not frozen."""
     config = network.config
@@ -350,6 +356,121 @@ def learn_sources(
     return True
 
 
+_CROP_BATCH, _CROP_LR, _CROP_DECAY = 128, 2e-3, 0.05
+_LIGHT, _CHANNEL, _SHIFT_PX, _SHAPE_NOISE = 0.25, 0.08, 3, 0.1
+"""Of crops that are learnt: factor of brightness and what is added to each channel, at most; how far all of a batch are
+moved; deviation of what is added to their shapes."""
+_HIDDEN = (20, 12)
+"""Rows and columns of what is hidden in half of the crops of every second batch."""
+
+
+def begin_crops(network: IntelliCare) -> None:
+    """Let the layers of crops begin with those of the bundled second look at people, where both are of one size."""
+    head: Any = network.heads["actions"]
+    again = open_parts(BUNDLED.with_name("crowd-people.safetensors"))[1]
+    for part in ("fine", "middle", "coarse"):
+        own, theirs = getattr(head.crops, part).state_dict(), getattr(again, part).state_dict()
+        if all(own[name].shape == theirs[name].shape for name in own):
+            getattr(head.crops, part).load_state_dict(theirs)
+
+
+def learn_crops(
+    network: IntelliCare,
+    clips: CrowdClips,
+    stopped: Callable[[], bool] = lambda: False,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> bool:
+    """Teach the compact head of actions what crops of people say, true boxes and those of `clips.found`; False if stopped.
+
+    Crops are kept beside maps, so that they are cut once. TODO figures
+
+    Args:
+        network, clips, stopped, progress: as of `learn_motion`; the steps are `clips.crop_steps`.
+    """
+    recipe, steps = clips.recipe, clips.recipe.clips.crop_steps
+    if not steps or not learns_crops(network):
+        return True
+    head: Any = network.heads["actions"]
+    crops, shapes, targets = [], [], []
+    sets = [of for of in (clips.footing.of, clips.found) if of is not None]
+    for turn, of in enumerate(sets):
+        for number, video in enumerate(of.videos):
+            if stopped():
+                return False
+            # A true person without a label does something that is not known; one of a detector does nothing.
+            rows = np.flatnonzero(
+                video.person & video.key & (video.actions.any(axis=1) | (of is clips.found))
+            )
+            held, shape = clips.footing.crops(number, video.slot[rows], video.corners[rows])
+            crops.append(held)
+            shapes.append(shape)
+            targets.append(video.actions[rows])
+            if progress is not None:
+                progress(turn * len(of.videos) + number + 1, len(sets) * len(of.videos), "videos with crops")
+    ends, shape, truth = (
+        np.cumsum([len(held) for held in crops]),
+        np.concatenate(shapes),
+        np.concatenate(targets),
+    )
+    if not truth.any():
+        return True
+    mirrored = all(replace_mirrored_words(label) == label for label in network.vocabulary.actions)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        begin_crops(network)
+        share = torch.from_numpy(truth.mean(axis=0)).clamp(min=1e-4)
+        device = next(head.parameters()).device
+        with torch.no_grad():
+            head.crops.last[1].bias.copy_(share.logit())
+        chances = torch.from_numpy(balance(truth > 0, recipe.clips.balance_share, recipe.clips.balance_most))
+        optimizer = torch.optim.AdamW(head.crops.parameters(), lr=_CROP_LR, weight_decay=_CROP_DECAY)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _CROP_LR, steps, pct_start=0.1)
+        head.crops.train()
+        for step in range(steps):
+            if stopped():
+                return False
+            rows = torch.multinomial(chances, min(_CROP_BATCH, len(chances))).numpy()
+            parts = np.searchsorted(ends, rows, side="right")
+            drawn = np.stack([crops[part][row - ends[part]] for part, row in zip(parts, rows, strict=True)])
+            seen = read_crops(_vary_crops(torch.from_numpy(drawn), mirrored=mirrored).to(device))
+            about = torch.from_numpy(shape[rows]) + _SHAPE_NOISE * torch.randn(len(rows), shape.shape[1])
+            wanted = torch.from_numpy(truth[rows]).float().to(device)
+            loss = functional.binary_cross_entropy_with_logits(head.crops(seen, about.to(device)), wanted)
+            optimizer.zero_grad()
+            torch.autograd.backward(loss)
+            optimizer.step()
+            schedule.step()
+            if progress is not None:
+                progress(step + 1, steps, "steps of crops")
+        optimizer.zero_grad()
+        head.crops.eval()
+    return True
+
+
+def _vary_crops(crops: Tensor, *, mirrored: bool) -> Tensor:
+    """(n, 3, rows, columns) crops in 0 to 255, some mirrored, brighter or darker, moved, and partly hidden.
+
+    Args:
+        crops: the same, uint8.
+        mirrored: whether half of them are mirrored.
+    """
+    count, (high, wide) = len(crops), crops.shape[2:]
+    held = crops.float()
+    if mirrored:
+        held = torch.where(torch.rand(count, 1, 1, 1) < 0.5, held.flip(3), held)
+    light, channel = (2 * torch.rand(count, each, 1, 1) - 1 for each in (1, 3))
+    held = held * (1 + _LIGHT * light) + 255 * _CHANNEL * channel
+    moves = torch.randint(-_SHIFT_PX, _SHIFT_PX + 1, (2,)).tolist()
+    held = torch.roll(held, moves, (2, 3))
+    if float(torch.rand(())) < 0.5:
+        top, left = (
+            int(torch.randint(high - _HIDDEN[0] + 1, ())),
+            int(torch.randint(wide - _HIDDEN[1] + 1, ())),
+        )
+        held[: count // 2, :, top : top + _HIDDEN[0], left : left + _HIDDEN[1]] = 255 * float(torch.rand(()))
+    return held
+
+
 class CrowdLearner:
     """A network of crowds that learns; see `Trainable`.
 
@@ -422,6 +543,8 @@ class CrowdLearner:
         taken = [name for task in heads for name in ours if name.startswith(f"heads.{task}.")]
         if self.crowd.config.motion_width != other.config.motion_width:
             taken = [name for name in taken if not name.startswith("heads.actions.motion.")]
+        if self.crowd.config.crop_width != other.config.crop_width:
+            taken = [name for name in taken if not name.startswith("heads.actions.crops.")]
         if self.crowd.config.dynamic_layers and not other.config.dynamic_layers:
             trunk = {n.removeprefix("trunk."): v for n, v in state.items() if n.startswith("trunk.")}
             self.crowd.pathfinder.load_plain(trunk)
@@ -584,9 +707,11 @@ class CrowdRun(Run[CrowdRecipe]):
                 raise UsageError(
                     f"nothing of the task {task} can learn: model.freeze keeps the trunk and its head; take it out of `tasks`"
                 )
-        if not self.steps and not list_motion_tasks(self.crowd.crowd):
+        clips, network = self.recipe.clips, self.crowd.crowd
+        by_tracks = clips.motion_steps and list_motion_tasks(network)
+        if not (self.steps or by_tracks or (clips.crop_steps and learns_crops(network))):
             raise UsageError(
-                "nothing is learnt: the recipe has no steps, and the network no layers of tracks that can learn"
+                "nothing is learnt: the recipe has no steps, and the network no layers of tracks or crops that can learn"
             )
         if self.steps and not self.recipe.model.train_trunk and self.questions.see_maps:
             count = len(self.footing.of.videos)
@@ -599,7 +724,7 @@ class CrowdRun(Run[CrowdRecipe]):
                     self.progress(video + 1, count, "videos seen")
         if not self.step:
             # Behind the first step a checkpoint has what was learnt here.
-            learners = (learn_motion, learn_sources)
+            learners = (learn_motion, learn_sources, learn_crops)
             if not all(
                 each(self.crowd.crowd, self.questions, lambda: bool(stop), self.progress) for each in learners
             ):
