@@ -794,15 +794,22 @@ def test_tracks_are_learnt_before_anything_is_seen(made: Path) -> None:
     assert changed == {n for n, v in learner.crowd.state_dict().items() if not torch.equal(v, before[n])}
 
 
+def crop_recipe(made: Path, maps: Path, **clips: Any) -> CrowdRecipe:
+    fields = {"map_size": 8, "cycles": 1, "crop_width": 4, "crops_share": 2.0}
+    return a_recipe(
+        made, tasks={"actions": 1, "relations": 1}, model={"fields": fields},
+        clips={"crop_steps": 30, "motion_steps": 1, "maps": str(maps), **clips},
+    )  # fmt: skip
+
+
+def crop_names(network: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {n: v for n, v in network.state_dict().items() if n.startswith("heads.actions.crops.")}
+
+
 @pytest.mark.slow
 def test_what_crops_show_is_learnt_and_added_to_what_tracks_say(made: Path, tmp_path: Path) -> None:
     """By colour: who is red walks, who is green kneels; crops are cut once, and nobody else's layers move."""
-    scenes = made_scenes()
-    fields = {"map_size": 8, "cycles": 1, "crop_width": 4, "crops_share": 2.0}
-    recipe = a_recipe(
-        made, tasks={"actions": 1, "relations": 1}, model={"fields": fields},
-        clips={"crop_steps": 30, "maps": str(tmp_path / "maps")},
-    )  # fmt: skip
+    scenes, recipe = made_scenes(), crop_recipe(made, tmp_path / "maps")
     films, _ = find_videos(scenes, made / "films")
     of = build_crowd_set(scenes, films, build_vocabulary(list_used(scenes), recipe.build_config()), 5.0)
     learner, footing = CrowdLearner(recipe, of), Footing(of, tmp_path / "maps", (64, 96))
@@ -816,14 +823,22 @@ def test_what_crops_show_is_learnt_and_added_to_what_tracks_say(made: Path, tmp_
     assert torch.equal(torch.get_rng_state(), state)
     changed = {n for n, v in learner.crowd.state_dict().items() if not torch.equal(v, before[n])}
     assert {".".join(n.split(".")[:3]) for n in changed} == {"heads.actions.crops"}
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "maps").glob("*")}
-    assert len(kept) == 8  # crops and shapes of two videos, true people and found ones
-    assert learn_crops(learner.crowd.requires_grad_(requires_grad=False), clips)
-    network = learner.crowd.eval()
+    assert len(list((tmp_path / "maps").glob("*.crops.npy"))) == 4  # two videos, true people and found ones
+    network = copy.deepcopy(learner.crowd).eval()
+    # Where some is frozen that stays, norms too; films are not opened again.
+    learner.crowd.heads["actions"].crops.fine.requires_grad_(requires_grad=False)
+    footing.pictures = None
+    assert not learn_crops(learner.crowd, clips, iter([False] * 10 + [True]).__next__)
+    frozen = {
+        n: v for n, v in crop_names(learner.crowd).items() if not torch.equal(v, crop_names(network)[n])
+    }
+    assert frozen
+    assert not any(".crops.fine." in name for name in frozen)
+    footing = Footing(of, tmp_path / "maps", (64, 96))
     video, rows = of.videos[0], np.flatnonzero(of.videos[0].person)
     answerer = Answerer(network, footing, recipe.clips, tasks=("actions",))
     with torch.no_grad():
-        seen = answerer._see_people(0, rows).numpy()
+        seen = answerer._score_crops(0, rows).numpy()
     walking, kneeling = (video.actions[rows, n] for n in (0, 1))
     assert seen[walking, 0].min() > 0 > seen[kneeling, 0].max()
     assert seen[kneeling, 1].min() > 0 > seen[walking, 1].max()
@@ -836,17 +851,94 @@ def test_what_crops_show_is_learnt_and_added_to_what_tracks_say(made: Path, tmp_
         network, Footing(replace(of, videos=[strangers, *of.videos[1:]]), None, (64, 96)), recipe.clips
     )
     with torch.no_grad():
-        walker = alone._see_people(0, rows).numpy()[video.tube[rows] == 0]
+        walker = alone._score_crops(0, rows).numpy()[video.tube[rows] == 0]
         assert len(np.unique(walker, axis=0)) == len(walker)
-    own = answerer.answer(scenes)["actions"].boxes
+    own = predict_crowd(network, scenes, films, recipe.clips)["actions"].boxes
     network.heads["actions"].crops_share = 0.0
-    assert not own.equals(answerer.answer(scenes)["actions"].boxes)
-    # Weights of before have no such layers, and are taken as they are.
-    save_crowd(tmp_path / "with.safetensors", network)
-    plain = a_recipe(
-        made, tasks={"actions": 1, "relations": 1}, model={"weights": str(tmp_path / "with.safetensors")}
+    assert not own.equals(predict_crowd(network, scenes, films, recipe.clips)["actions"].boxes)
+
+
+def test_layers_of_crops_are_taken_left_or_begun(
+    made: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recipe, scenes = crop_recipe(made, tmp_path / "maps"), made_scenes()
+    films, _ = find_videos(scenes, made / "films")
+    of = build_crowd_set(scenes, films, build_vocabulary(list_used(scenes), recipe.build_config()), 5.0)
+    first = CrowdLearner(recipe, of)
+    assert first.crops_begin
+    save_crowd(tmp_path / "with.safetensors", first.crowd)
+    pruned = open_crowd(tmp_path / "with.safetensors")[0].pruned("actions")
+    assert crop_names(pruned).keys() == crop_names(first.crowd).keys()
+
+    def begun(weights: str, crop_width: int) -> CrowdLearner:
+        fields = {"map_size": 8, "cycles": 1, "crop_width": crop_width}
+        model = {"weights": str(tmp_path / f"{weights}.safetensors"), "fields": fields}
+        return CrowdLearner(a_recipe(made, tasks={"actions": 1, "relations": 1}, model=model), of)
+
+    same = begun("with", 4)
+    assert not same.crops_begin
+    assert all(torch.equal(v, crop_names(first.crowd)[n]) for n, v in crop_names(same.crowd).items())
+    plain = begun("with", 0)
+    assert not plain.crops_begin
+    assert not crop_names(plain.crowd)
+    assert "crop_width: 4 takes them" in caplog.text
+    save_crowd(tmp_path / "without.safetensors", plain.crowd)
+    assert begun("without", 4).crops_begin
+    assert begun("with", 2).crops_begin
+
+
+@pytest.mark.parametrize(
+    ("clips", "fields", "says"),
+    [
+        ({"crop_steps": 0}, {"crop_width": 2}, "add random scores"),
+        ({"crop_steps": 2}, {}, "no layers of crops"),
+    ],
+)
+def test_layers_of_crops_that_learn_nothing_are_refused(
+    made: Path, tmp_path: Path, clips: dict[str, int], fields: dict[str, int], says: str
+) -> None:
+    model = {"fields": {"map_size": 8, "cycles": 1, **fields}}
+    recipe = a_recipe(
+        made, tasks={"actions": 1}, model=model, clips={**clips, "motion_steps": 0, "maps": str(tmp_path)}
     )
-    assert CrowdLearner(plain, of).crowd.heads["actions"].crops is None
+    with pytest.raises(UsageError, match=says):
+        train(recipe, tmp_path / "run")
+
+
+def test_who_is_found_where_nobody_is_labelled_teaches_nothing(made: Path, tmp_path: Path) -> None:
+    scenes, recipe = made_scenes(1), crop_recipe(made, tmp_path)
+    films, _ = find_videos(scenes, made / "films")
+    late = scenes.boxes.filter(pl.col("frame") >= 10)["box"]
+    sparse = scenes.with_tables(labels=scenes.labels.filter(~pl.col("box").is_in(late.implode())))
+    of = build_crowd_set(sparse, films, build_vocabulary(list_used(scenes), recipe.build_config()), 5.0)
+    clips = CrowdClips(Footing(of, tmp_path, (64, 96)), recipe)
+    clips.found = build_crowd_set(label_detections(found_people(sparse), sparse), films, of.vocabulary, 5.0)
+    crops = run._collect_crops(clips, lambda: False, None)
+    assert crops is not None
+    slots = len(np.unique(of.videos[0].slot[of.videos[0].actions.any(axis=1)]))
+    true, found = (len(each) for each in crops.pixels)
+    assert true == 2 * slots
+    assert found == 3 * slots  # two people and a ghost
+    assert len(crops.shape) == len(crops.actions) == true + found
+    drawn = crops.draw(np.array([true + 1, 0]))
+    assert np.array_equal(drawn[0].numpy(), crops.pixels[1][1])
+    assert np.array_equal(drawn[1].numpy(), crops.pixels[0][0])
+
+
+def test_crops_are_augmented_within_bounds() -> None:
+    crops = torch.arange(6 * 3 * 80 * 48).reshape(6, 3, 80, 48).remainder(199).to(torch.uint8)
+    torch.manual_seed(3)
+    for _ in range(4):
+        found = run._augment_crops(crops, mirrored=False)
+        assert found.shape == crops.shape
+        assert found.min() >= -0.08 * 255 - 1e-3
+        assert found.max() <= max(1.25 * 198, 255) + 0.08 * 255 + 1e-3
+    flat = torch.full((64, 3, 80, 48), 100, dtype=torch.uint8)
+    flat[..., :24] = 20
+    turned = [run._augment_crops(flat, mirrored=each)[:, 0, 40] for each in (False, True)]
+    left = [(each[:, :10].mean(dim=1) < each[:, -10:].mean(dim=1)).float().mean() for each in turned]
+    assert left[0] > 0.9
+    assert 0.25 < left[1] < 0.75
 
 
 def test_crops_of_a_video_are_kept_by_what_they_are_cut_from(made: Path, tmp_path: Path) -> None:
@@ -856,7 +948,7 @@ def test_crops_of_a_video_are_kept_by_what_they_are_cut_from(made: Path, tmp_pat
     video, footing = of.videos[0], Footing(of, tmp_path, (64, 96))
     rows = np.flatnonzero(video.key & video.person)
     given = (0, video.slot[rows], video.corners[rows])
-    crops, shape = footing.crops(*given)
+    crops, shape = footing.crops(*given), footing.shapes(0, video.corners[rows])
     # The middle of each is the colour of who is there.
     middle = crops[:, :, 36:44, 20:28].mean(axis=(2, 3))
     assert ((middle.argmax(axis=1) == 0) == (video.tube[rows] == 0)).all()
@@ -864,14 +956,17 @@ def test_crops_of_a_video_are_kept_by_what_they_are_cut_from(made: Path, tmp_pat
     assert np.allclose(shape[:, :2], np.log(size / 64), atol=1e-5)
     again = Footing(of, tmp_path, (64, 96))
     again.pictures = None
-    assert np.array_equal(again.crops(*given)[0], crops)
-    bare = Footing(of, None, (64, 96)).crops(0, video.slot[rows], video.corners[rows] + np.float32(2))
-    assert bare[0].shape == crops.shape
-    assert not np.array_equal(bare[0], crops)
-    assert footing.crops(0, rows[:0], video.corners[:0])[0].shape == (0, 3, 80, 48)
+    assert np.array_equal(again.crops(*given), crops)
+    # Rows in any order, boxes elsewhere, frames of another rate.
+    turned = footing.crops(0, video.slot[rows][::-1], video.corners[rows][::-1])
+    assert np.array_equal(turned, crops[::-1])
+    assert not np.array_equal(footing.crops(0, video.slot[rows], video.corners[rows] + np.float32(2)), crops)
+    later = replace(of, videos=[replace(video, frames=video.frames + 3 - 3 * (video.frames > 15))])
+    assert not np.array_equal(Footing(later, tmp_path, (64, 96)).crops(*given), crops)
+    assert footing.crops(0, rows[:0], video.corners[:0]).shape == (0, 3, 80, 48)
     for path in tmp_path.glob("*.crops.npy"):
         path.write_bytes(path.read_bytes()[:-50])
-    assert np.array_equal(Footing(of, tmp_path, (64, 96)).crops(*given)[0], crops)
+    assert np.array_equal(Footing(of, tmp_path, (64, 96)).crops(*given), crops)
 
 
 def test_who_makes_a_sound_is_learnt_from_what_people_do(made: Path) -> None:

@@ -171,10 +171,21 @@ def cut_crops(image: Tensor, boxes: Tensor, config: RefineConfig) -> tuple[Tenso
     flat = grid.reshape(1, len(boxes) * rows, columns, 2)
     found = functional.grid_sample(image, flat, align_corners=False)
     crops = found.reshape(3, len(boxes), rows, columns).transpose(0, 1)
+    return crops, describe_shape(boxes, height)
+
+
+def describe_shape(boxes: Tensor, height: int) -> Tensor:
+    """(n, 4) what the crop of a box does not show: logarithms of its width and height, in those of the image, and of its
+    height over its width, and how low it stands.
+
+    Args:
+        boxes: (n, 4) corners in pixels.
+        height: of the image.
+    """
     size = (boxes[:, 2:] - boxes[:, :2]).clamp(min=2)
     wide, high = (size[:, 0] / height).log(), (size[:, 1] / height).log()
     low = (boxes[:, 1] + boxes[:, 3]) / (2 * height)
-    return crops, torch.stack([wide, high, high - wide, low], dim=1)
+    return torch.stack([wide, high, high - wide, low], dim=1)
 
 
 def normalise_image(image: Pixels) -> Tensor:

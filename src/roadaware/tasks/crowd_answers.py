@@ -120,18 +120,16 @@ def normalise(images: npt.NDArray[np.uint8] | Tensor, size: tuple[int, int]) -> 
     return functional.pad(held.permute(3, 0, 1, 2), (0, right, 0, bottom))
 
 
-def _light() -> tuple[Tensor, Tensor]:
-    import torch
+def normalise_crops(crops: Tensor) -> Tensor:
+    """(n, 3, rows, columns) crops as `people.CropLayers` takes them.
 
-    from roadaware.models.retinanet3d.detector import Fit
+    Args:
+        crops: the same in 0 to 255, as `Footing.crops` gives them.
+    """
+    from roadaware.models.refine import MEAN, STD
 
-    return torch.tensor(Fit().mean)[:, None, None], torch.tensor(Fit().std)[:, None, None]
-
-
-def read_crops(crops: Tensor) -> Tensor:
-    """(n, 3, rows, columns) crops as layers take them, of (n, 3, rows, columns) uint8 as `Footing.crops` gives them."""
-    mean, std = _light()
-    return (crops.float() / 255 - mean.to(crops.device)) / std.to(crops.device)
+    mean, std = (crops.new_tensor(each, dtype=crops.float().dtype)[:, None, None] for each in (MEAN, STD))
+    return (crops.float() / 255 - mean) / std
 
 
 def measure_reach(network: IntelliCare) -> tuple[int, int]:
@@ -293,40 +291,52 @@ class Footing:
                 self._last_colours = {own: kept}
         return torch.from_numpy(np.ascontiguousarray(kept[:, slots])).float() / 127.5 - 1
 
-    def crops(self, video: int, slots: Ints, boxes: Floats32) -> tuple[npt.NDArray[np.uint8], Floats32]:
-        """(n, 3, rows, columns) uint8 crops of people and (n, 4) their shapes, see `read_crops`; kept like maps.
+    def crops(self, video: int, slots: Ints, boxes: Floats32) -> npt.NDArray[np.uint8]:
+        """(n, 3, rows, columns) crops of people, see `normalise_crops`; kept like maps.
 
         Args:
             video: its number.
-            slots: (n,) rising, which image each is cut from.
+            slots: (n,) which image each is cut from.
             boxes: (n, 4) corners in pixels of the video.
         """
         import torch
 
         from roadaware.models.crowd.people import CROPS
-        from roadaware.models.refine import cut_crops
+        from roadaware.models.refine import MEAN, STD, cut_crops
 
-        padded, (rows, columns) = pad_size(self.sizes[video]), CROPS.size_px
-        where = hashlib.blake2b(slots.tobytes() + boxes.tobytes(), digest_size=16).hexdigest()
-        paths = [self._path(video, what, self.sizes[video], where) for what in ("crops", "shapes")]
-        kept = [
-            held
-            for held in (None if path is None else self._read(path) for path in paths)
-            if held is not None
-        ]
-        if len(kept) < len(paths):
-            asked, mean, std = torch.from_numpy(scale_boxes(boxes, self.scale(video))), *_light()
-            parts = [(torch.zeros(0, 3, rows, columns, dtype=torch.uint8), torch.zeros(0, 4))]
-            for slot in np.unique(slots).tolist():
-                image = normalise(self.pictures(video, np.array([slot])), padded)[:, 0]
-                crops, shape = cut_crops(image[None], asked[torch.from_numpy(slots == slot)], CROPS)
-                parts.append((((crops * std + mean) * 255).clamp(0, 255).round().to(torch.uint8), shape))
-            made = [torch.cat(held).numpy() for held in zip(*parts, strict=True)]
-            for path, held in zip(paths, made, strict=True):
-                if path is not None:
-                    self._write(path, held)
-            return made[0], made[1]
-        return kept[0], kept[1]
+        frames = self.of.videos[video].frames[slots].astype(np.int64)
+        where = hashlib.blake2b(frames.tobytes() + boxes.astype(np.float32).tobytes(), digest_size=16)
+        shape = (*CROPS.size_px, CROPS.context)
+        path = self._path(video, "crops", self.sizes[video], where.hexdigest(), shape)
+        try:
+            # They are read whole: files that stay open would be too many
+            if path is not None:
+                kept: npt.NDArray[np.uint8] = np.load(path, allow_pickle=False)
+                return kept
+        except (OSError, ValueError, EOFError):
+            pass
+        asked, found = self.scaled(video, boxes), np.zeros((len(slots), 3, *CROPS.size_px), dtype=np.uint8)
+        mean, std = (torch.tensor(each)[:, None, None] for each in (MEAN, STD))
+        for slot in np.unique(slots).tolist():
+            own = np.flatnonzero(slots == slot)
+            image = normalise(self.pictures(video, np.array([slot])), pad_size(self.sizes[video]))[:, 0]
+            crops, _ = cut_crops(image[None], asked[own], CROPS)
+            found[own] = ((crops * std + mean) * 255).clamp(0, 255).round().to(torch.uint8).numpy()
+        if path is not None:
+            self._write(path, found)
+        return found
+
+    def shapes(self, video: int, boxes: Floats32) -> Tensor:
+        """(n, 4) what crops do not show of boxes (n, 4), see `models.refine.describe_shape`."""
+        from roadaware.models.refine import describe_shape
+
+        return describe_shape(self.scaled(video, boxes), pad_size(self.sizes[video])[0])
+
+    def scaled(self, video: int, boxes: Floats32) -> Tensor:
+        """(n, ..., 4) boxes of a video in pixels of the network's image."""
+        import torch
+
+        return torch.from_numpy(scale_boxes(boxes, self.scale(video)))
 
     def sound(self, video: int) -> npt.NDArray[np.int16] | None:
         """(n, 2) samples of a film's sound at 16,000 a second; None where it has none."""
@@ -562,18 +572,13 @@ class Answerer:
             parts.append(part[:, :, start - low :])
         return torch.cat(parts, dim=2)
 
-    def _scaled(self, number: int, boxes: Floats32) -> Tensor:
-        import torch
-
-        return torch.from_numpy(scale_boxes(boxes, self.footing.scale(number)))
-
     def _ask_actions(self, number: int, map: Tensor) -> tuple[Ints, Floats32]:
         """Numbers of boxes and their scores."""
         import torch
 
         video = self.footing.of.videos[number]
         rows = np.flatnonzero(video.person & (self.every_box | video.key))
-        boxes, slots = self._scaled(number, video.corners[rows]), torch.from_numpy(video.slot[rows])
+        boxes, slots = self.footing.scaled(number, video.corners[rows]), torch.from_numpy(video.slot[rows])
         scores = [np.zeros((0, len(self.network.vocabulary.actions)), dtype=np.float32)]
         head = self.network.heads["actions"]
         tracks = np.zeros((len(rows), self.clips.track_frames, 4), dtype=np.float32)
@@ -583,8 +588,8 @@ class Answerer:
             tracks[own] = video.track_around(
                 video.tube[there], video.corners[there], slot, self.clips.track_frames
             )
-        around, moment = self._scaled(number, tracks), torch.from_numpy(video.frame[rows])
-        seen = None if getattr(head, "crops", None) is None else self._see_people(number, rows)
+        around, moment = self.footing.scaled(number, tracks), torch.from_numpy(video.frame[rows])
+        by_crops = None if getattr(head, "crops", None) is None else self._score_crops(number, rows)
         # By frames, so that few maps of scenes are held at a time; boxes come by rising frame.
         window = self.network.config.window
         for start in range(0, map.shape[2], _MOMENTS_AT_ONCE):
@@ -595,8 +600,10 @@ class Answerer:
                 end = start + _MOMENTS_AT_ONCE + window if window else map.shape[2]
                 clip = torch.zeros(len(held), dtype=torch.int64)
                 part = map[:, :, low:end]
-                looked = None if seen is None else seen[held]
-                found = head(part, boxes[held], clip, slots[held] - low, around[held], moment[held], looked)
+                crop_logits = None if by_crops is None else by_crops[held]
+                found = head(
+                    part, boxes[held], clip, slots[held] - low, around[held], moment[held], crop_logits
+                )
                 scores.append(found.sigmoid().float().cpu().numpy())
         whole = np.concatenate(scores)
         if self.network.config.form == "compact":
@@ -606,38 +613,43 @@ class Answerer:
                     whole[own] = _smooth(whole[own], video.slot[rows[own]])
         return video.box[rows], whole
 
-    def _see_people(self, number: int, rows: Ints) -> Tensor:
+    def _score_crops(self, number: int, rows: Ints) -> Tensor:
         """(n, actions) logits of the crops of people, means over their tracks.
 
         Args:
             number: of the video.
-            rows: (n,) their boxes; of several frames near a slot those of somebody share the crop of that slot.
+            rows: (n,) their boxes; of several frames near a slot those of somebody share one crop, of the nearest frame.
         """
         import torch
 
         video, head = self.footing.of.videos[number], self.network.heads["actions"]
         # Somebody who is unknown is seen in each box for itself.
         tubes = np.where(video.tube[rows] >= 0, video.tube[rows], -1 - rows)
+        order = np.lexsort((~video.key[rows], tubes, video.slot[rows]))
         keys, first, place = np.unique(
-            np.stack([video.slot[rows], tubes], axis=1), axis=0, return_index=True, return_inverse=True
+            np.stack([video.slot[rows], tubes], axis=1)[order], axis=0, return_index=True, return_inverse=True
         )
-        boxes = video.corners[rows[first]]
-        for row, (slot, tube) in enumerate(keys.tolist()):
-            if tube >= 0:
-                boxes[row] = video.track(tube, np.array([slot]))[0]
-        crops, shapes = self.footing.crops(number, keys[:, 0], boxes)
-        device = next(head.parameters()).device
-        parts = [torch.zeros(0, len(self.network.vocabulary.actions))]
-        for start in range(0, len(crops), _CROPS_AT_ONCE):
-            held, shape = (
-                torch.from_numpy(np.array(each[start : start + _CROPS_AT_ONCE])) for each in (crops, shapes)
+        boxes, device = video.corners[rows[order[first]]], next(head.parameters()).device
+        logits = np.zeros((len(keys), len(self.network.vocabulary.actions)), dtype=np.float32)
+        for start in range(0, len(video), _SLOTS_AT_ONCE):
+            # Some slots at a time, so that few crops are held
+            own = np.flatnonzero((keys[:, 0] >= start) & (keys[:, 0] < start + _SLOTS_AT_ONCE))
+            if not len(own):
+                continue
+            crops, shapes = (
+                self.footing.crops(number, keys[own, 0], boxes[own]),
+                self.footing.shapes(number, boxes[own]),
             )
-            parts.append(head.crops(read_crops(held.to(device)), shape.to(device)).cpu())
-        logits = torch.cat(parts).numpy()
-        for tube in np.unique(keys[:, 1]).tolist():
+            for low in range(0, len(own), _CROPS_AT_ONCE):
+                part = slice(low, low + _CROPS_AT_ONCE)
+                seen = normalise_crops(torch.from_numpy(crops[part]).to(device))
+                logits[own[part]] = head.crops(seen, shapes[part].to(device)).cpu().numpy()
+        for tube in np.unique(keys[keys[:, 1] >= 0, 1]).tolist():
             own = np.flatnonzero(keys[:, 1] == tube)
             logits[own] = _smooth(logits[own], keys[own, 0])
-        return torch.from_numpy(logits[place.ravel()]).to(device)
+        found = np.empty((len(rows), logits.shape[1]), dtype=np.float32)
+        found[order] = logits[place.ravel()]
+        return torch.from_numpy(found).to(device)
 
     def _ask_relations(self, number: int, map: Tensor) -> dict[tuple[int, int], Floats32]:
         """Subject and object to (T, predicates) scores."""
@@ -657,14 +669,14 @@ class Answerer:
             slots, frame = clip_around(video, slot, self.clips.frames)
             held = np.stack([video.track(int(tube), slots) for tube in tubes])
             held[:, frame] = video.corners[rows[first]]
-            boxes = self._scaled(number, held)
+            boxes = self.footing.scaled(number, held)
             clip = torch.zeros(len(tubes), dtype=torch.int64)
             pairs = choose_pairs(boxes[:, frame], clip, heights=config.pair_heights, most=config.max_pairs)
             self.left_out += pairs.left_out
             part = map[:, :, torch.from_numpy(slots)]
             tracks = video.track_around(tubes, video.corners[rows[first]], slot, self.clips.track_frames)
             scores = self.network.heads["relations"](
-                part, boxes, clip, pairs.index, torch.tensor([frame]), self._scaled(number, tracks)
+                part, boxes, clip, pairs.index, torch.tensor([frame]), self.footing.scaled(number, tracks)
             )
             for (subject, other), row in zip(pairs.index.tolist(), scores.sigmoid().numpy(), strict=True):
                 key = (int(tubes[subject]), int(tubes[other]))
@@ -735,7 +747,7 @@ class Answerer:
         owner = torch.zeros(len(tubes), dtype=torch.int64)
         clip = torch.zeros(len(words.ids), dtype=torch.int64)
         frames = self.clips.track_frames
-        around = self._scaled(
+        around = self.footing.scaled(
             number,
             np.stack(
                 [
@@ -746,7 +758,7 @@ class Answerer:
             ),
         )
         colours = self.footing.colours(number, slots).unsqueeze(0)
-        boxes = self._scaled(number, tracks)
+        boxes = self.footing.scaled(number, tracks)
         matched = self.network.match(colours, words.ids, words.mask, boxes, owner, clip, tracks=around)
         for number_asked, chances in enumerate(matched.who.softmax(dim=1)):
             # When it happens is asked of all who may be spoken of: who it is is often wrong.
@@ -810,7 +822,7 @@ class Answerer:
                 source = int(logits[:-1].argmax())
                 # Else nobody here does what sounds so: it comes from a thing, which only the map of cells knows.
                 if logits[source] > logits[-1]:
-                    box = self._scaled(number, video.corners[rows[[source]]]).numpy()
+                    box = self.footing.scaled(number, video.corners[rows[[source]]]).numpy()
                     place = cover_cells(box, size, cells).numpy() * np.float32(1 if heard is None else heard)
             found.append(LocatedSound(sound["sound"], place, heard))
         return found
@@ -834,7 +846,7 @@ class Answerer:
             around.append(video.track_around(video.tube[rows], held, other, self.clips.track_frames))
         height, width = pad_size(self.footing.sizes[number])
         scores = self.network.score_deeds(
-            self._scaled(number, np.concatenate(around)),
+            self.footing.scaled(number, np.concatenate(around)),
             torch.arange(len(near)).repeat_interleave(len(rows)),
             torch.tensor([width, height]),
         )

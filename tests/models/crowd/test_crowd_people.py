@@ -358,7 +358,7 @@ def test_crops_count_as_much_as_the_config_says_and_each_for_itself() -> None:
         assert torch.allclose(seen[2:3], head.crops(crops[2:3], shape[2:3]), atol=1e-5)
         assert head.crops(crops[:0], shape[:0]).shape == (0, 7)
         assert torch.allclose(
-            head(map, boxes, clip, seen=seen), head(map, boxes, clip) + 0.6 * seen, atol=1e-5
+            head(map, boxes, clip, crop_logits=seen), head(map, boxes, clip) + 0.6 * seen, atol=1e-5
         )
     assert people.ActionHead(CrowdConfig.tiny(), 7, 16).crops is None
     assert people.ActionHead(CrowdConfig.tiny(crop_width=2, form="published"), 7, 16).crops is None

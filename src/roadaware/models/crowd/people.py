@@ -128,7 +128,7 @@ class ActionHead(nn.Module):
         frame: Tensor | None = None,
         tracks: Tensor | None = None,
         moment: Tensor | None = None,
-        seen: Tensor | None = None,
+        crop_logits: Tensor | None = None,
     ) -> Tensor:
         """(n, classes) logits of every action of every person, each for itself.
 
@@ -141,7 +141,7 @@ class ActionHead(nn.Module):
                 known). The published form has no use for them.
             moment: (n,) int64, whose tracks are compared: people of the same one are neighbours (default: those of the same
                 clip and frame).
-            seen: (n, classes) what `crops` says of each person (default: crops are not seen).
+            crop_logits: (n, classes) what `crops` says of each person (default: crops are not seen).
 
         Raises:
             UsageError: if boxes or clips are none.
@@ -175,7 +175,7 @@ class ActionHead(nn.Module):
         if self.motion is not None and tracks is not None:
             moment = owner if moment is None else moment
             logits = self.cells_share * logits + self.judge_motion(tracks, moment, measure_image(map))
-        return logits if seen is None else logits + self.crops_share * seen
+        return logits if crop_logits is None else logits + self.crops_share * crop_logits
 
     def judge_motion(self, tracks: Tensor, moment: Tensor, image: Tensor) -> Tensor:
         """(n, classes) what tracks alone say; of the compact form. Arguments as of `describe_motion`."""

@@ -148,7 +148,7 @@ class CrowdRecipe:
         name: of what comes out.
         seed: of the first weights, the order of questions and all that is drawn by chance.
         tasks: each to its share of the batches, such as `{actions: 2, sound: 1}`; a head with a share of 0 is there, such as
-            that of `model.weights`, and learns what tracks say (`clips.motion_steps`) alone.
+            that of `model.weights`, and learns what tracks and crops say (`clips.motion_steps`, `clips.crop_steps`) alone.
         temperature: of the choice of blocks at the first and at the last step.
         sound_loss: `map`, which needs boxes; or `sspl`, self-supervised as published.
         shuffle_tasks: in training each batch takes the path of another task, drawn at random, so that scores and blocks

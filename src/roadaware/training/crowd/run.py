@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import torch
 from torch import Tensor, nn
@@ -22,6 +23,7 @@ from roadaware.config import digest, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.interrupts import Stop
+from roadaware.io.sources import to_printable
 from roadaware.models.crowd import losses
 from roadaware.models.crowd.config import CrowdConfig, Task, Vocabulary
 from roadaware.models.crowd.grounding import WordReader, build_words
@@ -32,13 +34,14 @@ from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.tasks.crowd import (
     CrowdSet,
+    CrowdVideo,
     build_crowd_set,
     has_others,
     label_detections,
     list_used,
     measure_relations,
 )
-from roadaware.tasks.crowd_answers import Answerer, Footing, name_stem, read_crops
+from roadaware.tasks.crowd_answers import Answerer, Footing, name_stem, normalise_crops
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, balance, replace_mirrored_words
 from roadaware.training.build import Part
@@ -356,22 +359,80 @@ def learn_sources(
     return True
 
 
-_CROP_BATCH, _CROP_LR, _CROP_DECAY = 128, 2e-3, 0.05
+_CROP_ROWS, _CROP_BATCH, _CROP_LR, _CROP_DECAY = 400_000, 128, 2e-3, 0.05
 _LIGHT, _CHANNEL, _SHIFT_PX, _SHAPE_NOISE = 0.25, 0.08, 3, 0.1
 """Of crops that are learnt: factor of brightness and what is added to each channel, at most; how far all of a batch are
 moved; deviation of what is added to their shapes."""
-_HIDDEN = (20, 12)
-"""Rows and columns of what is hidden in half of the crops of every second batch."""
+_ERASED = (20, 12)
+"""Rows and columns of what is erased in half of the crops of every second batch."""
 
 
-def begin_crops(network: IntelliCare) -> None:
-    """Let the layers of crops begin with those of the bundled second look at people, where both are of one size."""
+def initialize_crops(network: IntelliCare, of: CrowdSet) -> None:
+    """Let the layers of crops begin with those of the bundled second look at people, where both are of one size, and with
+    how often each action holds.
+
+    Args:
+        network: is changed in place.
+        of: the data.
+    """
     head: Any = network.heads["actions"]
-    again = open_parts(BUNDLED.with_name("crowd-people.safetensors"))[1]
+    refiner = open_parts(BUNDLED.with_name("crowd-people.safetensors"))[1]
     for part in ("fine", "middle", "coarse"):
-        own, theirs = getattr(head.crops, part).state_dict(), getattr(again, part).state_dict()
+        own, theirs = getattr(head.crops, part).state_dict(), getattr(refiner, part).state_dict()
         if all(own[name].shape == theirs[name].shape for name in own):
             getattr(head.crops, part).load_state_dict(theirs)
+    rows = [video.actions[video.person] for video in of.videos]
+    share = torch.from_numpy(np.concatenate(rows).mean(axis=0)).clamp(min=1e-4)
+    with torch.no_grad():
+        head.crops.last[1].bias.copy_(share.logit())
+
+
+@dataclass(frozen=True, eq=False)
+class _Crops:
+    """Crops of people and what these do.
+
+    Args:
+        pixels: of each video, (n, 3, rows, columns) uint8.
+        shape: (all, 4) of all videos.
+        actions: (all, classes) bool.
+    """
+
+    pixels: list[npt.NDArray[np.uint8]]
+    shape: Tensor
+    actions: npt.NDArray[np.bool_]
+
+    def draw(self, rows: npt.NDArray[np.int64]) -> Tensor:
+        """(n, 3, rows, columns) uint8 those of some rows of all."""
+        ends = np.cumsum([len(held) for held in self.pixels])
+        parts = np.searchsorted(ends, rows, side="right")
+        drawn = [self.pixels[part][row - ends[part]] for part, row in zip(parts, rows, strict=True)]
+        return torch.from_numpy(np.stack(drawn))
+
+
+def _collect_crops(
+    clips: CrowdClips, stopped: Callable[[], bool], progress: Callable[[int, int, str], None] | None
+) -> _Crops | None:
+    """Crops to learn from, of true people and of those of `clips.found`, at most 400,000; None if stopped."""
+    asked: list[tuple[int, CrowdVideo, npt.NDArray[np.int64]]] = []
+    for of in [of for of in (clips.footing.of, clips.found) if of is not None]:
+        for number, video in enumerate(of.videos):
+            # What a true person without a label does is not known, nor what anybody does where nobody has one.
+            known = np.isin(video.slot, of.asks["actions"][of.asks["actions"][:, 0] == number, 1])
+            wanted = video.person & video.key & known & (video.actions.any(axis=1) | (of is clips.found))
+            asked.append((number, video, np.flatnonzero(wanted)))
+    count, rng = sum(len(rows) for _, _, rows in asked), np.random.default_rng([clips.recipe.seed, 5])
+    pixels, shapes, actions = [], [], []
+    for done, (number, video, rows) in enumerate(asked):
+        if stopped():
+            return None
+        if count > _CROP_ROWS:
+            rows = rows[rng.random(len(rows)) < _CROP_ROWS / count]
+        pixels.append(clips.footing.crops(number, video.slot[rows], video.corners[rows]))
+        shapes.append(clips.footing.shapes(number, video.corners[rows]))
+        actions.append(video.actions[rows])
+        if progress is not None:
+            progress(done + 1, len(asked), "videos with crops")
+    return _Crops(pixels, torch.cat(shapes), np.concatenate(actions))
 
 
 def learn_crops(
@@ -380,62 +441,46 @@ def learn_crops(
     stopped: Callable[[], bool] = lambda: False,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> bool:
-    """Teach the compact head of actions what crops of people say, true boxes and those of `clips.found`; False if stopped.
+    """Teach the compact head of actions what crops of people show, true boxes and those of `clips.found`; False if stopped.
 
-    Crops are kept beside maps, so that they are cut once. On 400 scenes 8,000 steps took 17 minutes of one core, and 8 to cut.
+    Crops are kept beside maps, so that they are cut once. On 400 scenes 8,000 steps took 17 minutes of one core, and cutting
+    took 8. Parts that are frozen stay as they are.
 
     Args:
         network, clips, stopped, progress: as of `learn_motion`; the steps are `clips.crop_steps`.
+
+    Raises:
+        UsageError: if nobody with an action is seen.
     """
     recipe, steps = clips.recipe, clips.recipe.clips.crop_steps
     if not steps or not learns_crops(network):
         return True
+    crops = _collect_crops(clips, stopped, progress)
+    if crops is None:
+        return False
+    if not crops.actions.any():
+        raise UsageError(
+            "clips.crop_steps: nobody in these videos does anything that crops could be learnt from"
+        )
     head: Any = network.heads["actions"]
-    crops, shapes, targets = [], [], []
-    sets = [of for of in (clips.footing.of, clips.found) if of is not None]
-    for turn, of in enumerate(sets):
-        for number, video in enumerate(of.videos):
-            if stopped():
-                return False
-            # A true person without a label does something that is not known; one of a detector does nothing.
-            rows = np.flatnonzero(
-                video.person & video.key & (video.actions.any(axis=1) | (of is clips.found))
-            )
-            held, shape = clips.footing.crops(number, video.slot[rows], video.corners[rows])
-            crops.append(held)
-            shapes.append(shape)
-            targets.append(video.actions[rows])
-            if progress is not None:
-                progress(turn * len(of.videos) + number + 1, len(sets) * len(of.videos), "videos with crops")
-    ends, shape, truth = (
-        np.cumsum([len(held) for held in crops]),
-        np.concatenate(shapes),
-        np.concatenate(targets),
-    )
-    if not truth.any():
-        return True
+    device = next(head.parameters()).device
     mirrored = all(replace_mirrored_words(label) == label for label in network.vocabulary.actions)
+    chances = torch.from_numpy(balance(crops.actions, recipe.clips.balance_share, recipe.clips.balance_most))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
-        begin_crops(network)
-        share = torch.from_numpy(truth.mean(axis=0)).clamp(min=1e-4)
-        device = next(head.parameters()).device
-        with torch.no_grad():
-            head.crops.last[1].bias.copy_(share.logit())
-        chances = torch.from_numpy(balance(truth > 0, recipe.clips.balance_share, recipe.clips.balance_most))
         optimizer = torch.optim.AdamW(head.crops.parameters(), lr=_CROP_LR, weight_decay=_CROP_DECAY)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _CROP_LR, steps, pct_start=0.1)
-        head.crops.train()
+        for module in head.crops.modules():
+            own = list(module.parameters())
+            module.training = not own or any(parameter.requires_grad for parameter in own)
         for step in range(steps):
             if stopped():
                 return False
             rows = torch.multinomial(chances, min(_CROP_BATCH, len(chances))).numpy()
-            parts = np.searchsorted(ends, rows, side="right")
-            drawn = np.stack([crops[part][row - ends[part]] for part, row in zip(parts, rows, strict=True)])
-            seen = read_crops(_vary_crops(torch.from_numpy(drawn), mirrored=mirrored).to(device))
-            about = torch.from_numpy(shape[rows]) + _SHAPE_NOISE * torch.randn(len(rows), shape.shape[1])
-            wanted = torch.from_numpy(truth[rows]).float().to(device)
-            loss = functional.binary_cross_entropy_with_logits(head.crops(seen, about.to(device)), wanted)
+            seen = normalise_crops(_augment_crops(crops.draw(rows), mirrored=mirrored).to(device))
+            shape = crops.shape[rows] + _SHAPE_NOISE * torch.randn(len(rows), crops.shape.shape[1])
+            wanted = torch.from_numpy(crops.actions[rows]).float().to(device)
+            loss = functional.binary_cross_entropy_with_logits(head.crops(seen, shape.to(device)), wanted)
             optimizer.zero_grad()
             torch.autograd.backward(loss)
             optimizer.step()
@@ -443,12 +488,11 @@ def learn_crops(
             if progress is not None:
                 progress(step + 1, steps, "steps of crops")
         optimizer.zero_grad()
-        head.crops.eval()
     return True
 
 
-def _vary_crops(crops: Tensor, *, mirrored: bool) -> Tensor:
-    """(n, 3, rows, columns) crops in 0 to 255, some mirrored, brighter or darker, moved, and partly hidden.
+def _augment_crops(crops: Tensor, *, mirrored: bool) -> Tensor:
+    """(n, 3, rows, columns) crops in 0 to 255, some mirrored, brighter or darker, moved, and partly erased.
 
     Args:
         crops: the same, uint8.
@@ -460,14 +504,19 @@ def _vary_crops(crops: Tensor, *, mirrored: bool) -> Tensor:
         held = torch.where(torch.rand(count, 1, 1, 1) < 0.5, held.flip(3), held)
     light, channel = (2 * torch.rand(count, each, 1, 1) - 1 for each in (1, 3))
     held = held * (1 + _LIGHT * light) + 255 * _CHANNEL * channel
-    moves = torch.randint(-_SHIFT_PX, _SHIFT_PX + 1, (2,)).tolist()
-    held = torch.roll(held, moves, (2, 3))
+    down, right = torch.randint(2 * _SHIFT_PX + 1, (2,)).tolist()
+    held = functional.pad(held, [_SHIFT_PX] * 4, mode="replicate")[
+        ..., down : down + high, right : right + wide
+    ]
     if float(torch.rand(())) < 0.5:
         top, left = (
-            int(torch.randint(high - _HIDDEN[0] + 1, ())),
-            int(torch.randint(wide - _HIDDEN[1] + 1, ())),
+            int(torch.randint(high - _ERASED[0] + 1, ())),
+            int(torch.randint(wide - _ERASED[1] + 1, ())),
         )
-        held[: count // 2, :, top : top + _HIDDEN[0], left : left + _HIDDEN[1]] = 255 * float(torch.rand(()))
+        part = torch.zeros(high, wide, dtype=torch.bool)
+        part[top : top + _ERASED[0], left : left + _ERASED[1]] = True
+        erased = (torch.rand(count, 1, 1, 1) < 0.5) & part
+        held = torch.where(erased, 255 * torch.rand(()), held)
     return held
 
 
@@ -497,7 +546,10 @@ class CrowdLearner:
         self.crowd = IntelliCare(config, of.vocabulary)
         self.network: nn.Module = self.crowd
         self.config: dict[str, Any] = to_dict(config)
+        self.crops_begin = bool(self._crop_names())
         self._begin(recipe)
+        if self.crops_begin:
+            initialize_crops(self.crowd, of)
         if recipe.model.paths:
             self.crowd.pathfinder.fix(recipe.model.paths)
         words = of.vocabulary.words
@@ -519,6 +571,9 @@ class CrowdLearner:
             kept = set(name_stem(self.crowd))
             for name, parameter in self.crowd.named_parameters():
                 parameter.requires_grad_(name not in kept and parameter.requires_grad)
+
+    def _crop_names(self) -> list[str]:
+        return [name for name in self.crowd.state_dict() if name.startswith("heads.actions.crops.")]
 
     def _begin(self, recipe: CrowdRecipe) -> None:
         """Let the network begin with trained weights."""
@@ -545,6 +600,12 @@ class CrowdLearner:
             taken = [name for name in taken if not name.startswith("heads.actions.motion.")]
         if self.crowd.config.crop_width != other.config.crop_width:
             taken = [name for name in taken if not name.startswith("heads.actions.crops.")]
+            if "actions" in heads and other.config.crop_width:
+                _log.warning(
+                    "%s: its layers of crops are left: model.fields.crop_width: %d takes them",
+                    to_printable(str(path)), other.config.crop_width,
+                )  # fmt: skip
+        self.crops_begin &= not set(self._crop_names()) & set(taken)
         if self.crowd.config.dynamic_layers and not other.config.dynamic_layers:
             trunk = {n.removeprefix("trunk."): v for n, v in state.items() if n.startswith("trunk.")}
             self.crowd.pathfinder.load_plain(trunk)
@@ -708,6 +769,15 @@ class CrowdRun(Run[CrowdRecipe]):
                     f"nothing of the task {task} can learn: model.freeze keeps the trunk and its head; take it out of `tasks`"
                 )
         clips, network = self.recipe.clips, self.crowd.crowd
+        if self.crowd.crops_begin and not (clips.crop_steps and learns_crops(network)):
+            raise UsageError(
+                "model.fields.crop_width: layers of crops that learn nothing would add random scores: set clips.crop_steps, "
+                "or take layers that have learnt from model.weights"
+            )
+        if clips.crop_steps and not network.config.crop_width:
+            raise UsageError(
+                "clips.crop_steps: the network has no layers of crops: set model.fields.crop_width, such as to 16"
+            )
         by_tracks = clips.motion_steps and list_motion_tasks(network)
         if not (self.steps or by_tracks or (clips.crop_steps and learns_crops(network))):
             raise UsageError(
