@@ -160,7 +160,7 @@ def build_all_rejected_error(findings: Findings, where: str, what: str, hint: st
     """
     table = findings.table()
     reason, count = find_common_reason(table["reason"])
-    first = table["item"][table["reason"].index_of(reason)]
+    first = table.filter(reason=reason)["item"][0]
     said = f"all {len(table):,} {what} were refused, {count:,} of them because of this, as {first}: {reason}"
     return InputError(said, where=where, hint=hint)
 

@@ -87,7 +87,7 @@ def collect_marks(scenes: Scenes, video: str) -> dict[int, list[Marked]]:
             words.setdefault(box, {}).setdefault(kind, []).append((label, word))
     found: dict[int, list[Marked]] = {}
     if hold_crowd(scenes, video):
-        return _collect_people(scenes, boxes, words)
+        return _collect_people(boxes, words)
     for row in boxes.select("box", "frame", *CORNERS).iter_rows(named=True):
         labels = words.get(row["box"], {})
         kinds = [kind for kind in _SHOWN_KINDS if kind in labels]
@@ -146,7 +146,7 @@ def hold_crowd(scenes: Scenes, video: str) -> bool:
 
 
 def _collect_people(
-    scenes: Scenes, boxes: pl.DataFrame, words: dict[int, dict[str, list[tuple[int, str]]]]
+    boxes: pl.DataFrame, words: dict[int, dict[str, list[tuple[int, str]]]]
 ) -> dict[int, list[Marked]]:
     """Boxes with the number of their track and what is done; each track keeps its colour."""
     found: dict[int, list[Marked]] = {}

@@ -28,23 +28,25 @@ class Letters:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._usual = ImageFont.load_default(size)
-        self._ascent, descent = self._usual.getmetrics()
-        self.height = self._ascent + descent
+        self._usual: Any = ImageFont.load_default(size)
+        ascent, descent = self._usual.getmetrics()
+        self._ascent: int = ascent
+        self.height: int = ascent + descent
         """Of a line, in pixels."""
 
     def measure(self, words: str) -> tuple[float, float, float, float]:
         """Left, top, right and lower side of what `write` writes at (0, 0), in pixels."""
         font, text = self._choose(words)
         if font is self._usual:
-            return font.getbbox(text)
+            left, top, right, bottom = font.getbbox(text)
+            return left, top, right, bottom
         left, top, right, bottom = font.getbbox(text, anchor="ls")
         return left, top + self._ascent, right, bottom + self._ascent
 
     def length(self, words: str) -> float:
         """How far the words reach, in pixels."""
         font, text = self._choose(words)
-        return font.getlength(text)
+        return float(font.getlength(text))
 
     def write(self, pen: Any, at: tuple[float, float], words: str, colour: Any) -> None:
         """Write words.
