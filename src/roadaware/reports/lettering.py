@@ -28,7 +28,7 @@ class Letters:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._usual: Any = ImageFont.load_default(size)
+        self._usual = _open("", size)
         ascent, descent = self._usual.getmetrics()
         self._ascent: int = ascent
         self.height: int = ascent + descent
