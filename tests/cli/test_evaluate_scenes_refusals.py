@@ -55,6 +55,37 @@ def test_claims_that_are_none_are_refused(
     assert "claims." in done.err
 
 
+def test_errors_of_a_metric_name_both_files(roadaware: Command, chaos: Path, tmp_path: Path) -> None:
+    spans = json.loads((chaos / "grounding" / "pred.json").read_text())
+    first, *others = sorted(spans["video_predictions"])
+    spans["video_predictions"] = {first: spans["video_predictions"][first]}
+    spans["predictions"] = {}
+    (tmp_path / "pred.json").write_text(json.dumps(spans))
+    with np.load(chaos / "sound" / "maps.npz") as held:
+        name, *more = held
+        np.savez(tmp_path / "maps.npz", **{name: held[name]})
+    for task, lost, what in (("grounding", others, "sentences"), ("sound", more, "sounds")):
+        truth, claims = chaos / task / TRUTH[task], tmp_path / CLAIMS[task]
+        done = roadaware(*ask(task, truth, claims, "--set", "missing_claim=error"))
+        assert done.code == 3
+        assert f"{claims}, judged by {truth}: {len(lost)} of {len(lost) + 1} {what} have no" in done.err
+
+
+def test_a_truth_without_what_its_format_is_known_by_says_how_to_learn_what_it_lacks(
+    roadaware: Command, chaos: Path, tmp_path: Path
+) -> None:
+    listed = json.loads((chaos / "sound" / TRUTH["sound"]).read_text())
+    truth = tmp_path / "vggss.json"
+    truth.write_text(json.dumps([{"file": each["file"], "bbox": each["bbox"]} for each in listed]))
+    words = ask("sound", truth, chaos / "sound" / CLAIMS["sound"])
+    done = roadaware(*words)
+    assert done.code == 3
+    assert "sound takes vggss, flickr_soundnet" in done.err
+    assert "--reader NAME" in done.err
+    done = roadaware(*words, "--reader", "vggss")
+    assert f"the first, {listed[0]['file']}: 'class' should be a text and is null" in done.err
+
+
 EMPTY = {
     "actions": {"nothing.csv": "", "blank.csv": "\ufeff\n \n"},
     "relations": {"none.json": "{}", "no_results.json": '{"results": {}}'},
@@ -124,6 +155,7 @@ def test_claims_all_of_which_are_refused_end_with_3_and_the_usual_reason(
         "sound": "hold NaN",
     }
     assert reasons[task] in done.err
+    assert f"{claims}: all" in done.err or task == "actions"
 
 
 @pytest.mark.slow

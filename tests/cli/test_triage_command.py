@@ -15,12 +15,9 @@ from small_files import Command
 from roadaware.analysis.annotation.selection import read_image_list
 from roadaware.analysis.drives import find_drives
 from roadaware.analysis.triage import read_verdicts, read_weights
-from roadaware.cli import triage as triage_command
-from roadaware.cli.triage import _watch_film
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.models.detector import FrameDetections
-from roadaware.online.obstacles import ObstacleFinder
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Scenes
 from roadaware.simulator.sound import build_voice
@@ -242,25 +239,6 @@ def write_film(path: Path, frames: int = 30) -> None:
     with VideoWriter(path, 160, 120, 10.0) as film:
         for _ in range(frames):
             film.write(np.full((120, 160, 3), 90, np.uint8))
-
-
-def test_things_are_not_looked_for_in_a_film_that_is_no_road(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[tuple[int, ...]] = []
-    monkeypatch.setattr(triage_command, "watch", lambda *given, **more: None)
-    monkeypatch.setattr(
-        ObstacleFinder, "add", lambda self, frame: seen.append(tuple(frame.picture.shape[:2]))
-    )
-    for name, width, height in (("strip", 16, 640), ("phone", 90, 160)):
-        with VideoWriter(tmp_path / f"{name}.mp4", width, height, 5.0) as film:
-            for _ in range(3):
-                film.write(np.full((height, width, 3), 90, np.uint8))
-        settings = {"detector": [], "fps": None, "listen": []}
-        (tmp_path / name).mkdir()
-        _watch_film(tmp_path, settings, False, (name, tmp_path / f"{name}.mp4"))
-    assert seen == [(160, 90)] * 3
-    assert (tmp_path / "strip" / "obstacles.parquet").is_file()
 
 
 @pytest.mark.slow

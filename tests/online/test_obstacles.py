@@ -22,6 +22,36 @@ from roadaware.online.setup import WEIGHTS
 from roadaware.scenes.tables import Meta, Predictions
 
 
+@pytest.mark.parametrize(
+    ("width", "height", "seen"),
+    [
+        (640, 360, (112, 320)),
+        (360, 1440, (794, 320)),
+        (360, 2880, (800, 161)),  # twice the rows, were the width kept
+        (2, 1280, (800, 16)),  # not 127,040 rows
+        (1, 1, (320, 320)),
+        (1280, 2, (16, 320)),
+    ],
+)
+def test_what_the_network_sees_of_an_image_is_bounded(width: int, height: int, seen: tuple[int, int]) -> None:
+    from roadaware.models.obstacles import cut_strip
+
+    assert cut_strip(np.zeros((height, width, 3), np.uint8)).shape == (*seen, 3)
+
+
+def test_boxes_of_a_high_image_are_in_its_pixels() -> None:
+    from roadaware.models.obstacles import detect_obstacles, open_obstacle_network
+
+    picture = np.random.default_rng(0).integers(0, 255, (1000, 90, 3), dtype=np.uint8)
+    (found,) = detect_obstacles(open_obstacle_network(WEIGHTS / FILE), [picture])
+    assert len(found) > 20
+    assert found[:, :4].min() >= 0
+    # The network sees 800 of 620 rows, and 116 of 90 columns
+    assert 80 < found[:, 2].max() <= 90
+    assert 980 < found[:, 3].max() <= 1000
+    assert found[:, 1].min() >= 380
+
+
 def boxes(*rows: tuple[float, float, float, float, float, int]) -> np.ndarray:
     return np.array(rows, np.float32).reshape(-1, 6)
 

@@ -12,7 +12,8 @@ from PIL import Image, ImageDraw
 from roadaware.online.forecast_event import Outlook
 from roadaware.online.frames import SourceFrame
 from roadaware.online.tubes import LabelRule, LiveTube, Smoothed
-from roadaware.reports.drawing import COLOURS, load_font
+from roadaware.reports.drawing import COLOURS
+from roadaware.reports.lettering import Letters
 from roadaware.reports.live_drawing import (
     LiveDrawing,
     _draw_leader,
@@ -86,10 +87,10 @@ def test_a_notice_stands_on_every_frame_and_in_the_way_of_nothing() -> None:
 
 def _signs(tubes: list[LiveTube]) -> list[tuple[int, tuple[str, ...], tuple[float, float, float, float]]]:
     """Number, words and room of each sign, in the order of the tubes."""
-    pen, taken = ImageDraw.Draw(Image.new("RGB", (640, 480))), list[tuple[float, float, float, float]]()
+    taken = list[tuple[float, float, float, float]]()
     found = []
     for tube in tubes:
-        placed = _place_sign(pen, tube, 1, (640, 480), load_font(11), taken)
+        placed = _place_sign(tube, 1, (640, 480), Letters(11), taken)
         if placed is not None:
             taken.append(placed[1])
             found.append((tube.number, placed[0].lines, placed[1]))

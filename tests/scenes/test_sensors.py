@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,15 @@ from roadaware.errors import InputError, UsageError
 from roadaware.io.images import MaskWriter
 from roadaware.io.point_clouds import Sweep, read_sweep, write_sweep
 from roadaware.io.video import VideoWriter
-from roadaware.scenes.sensors import MEDIA, open_depth, open_frame, open_masks, open_sound, open_sweep
+from roadaware.scenes.sensors import (
+    MEDIA,
+    find_video_path,
+    open_depth,
+    open_frame,
+    open_masks,
+    open_sound,
+    open_sweep,
+)
 from roadaware.scenes.tables import Scenes
 
 FRAMES = 4
@@ -86,6 +95,20 @@ def test_what_no_row_names_is_an_error_that_says_so(root) -> None:
     with pytest.raises(InputError, match="promises 499 points, the file holds 500"):
         open_sweep(tables(n_points=499), root, "s0", 2)
     assert len(open_sweep(tables(n_points=None), root, "s0", 2)) == 500
+
+
+def test_a_video_of_which_no_row_says_where_it_lies_is_a_file_of_its_name(root, tmp_path) -> None:
+    named = tables()
+    scenes = named.with_tables(videos=named.videos.with_columns(path=pl.lit(None, pl.String)))
+    with pytest.raises(
+        InputError, match=r"s0: the table does not say where the video lies, and no file of its name \(\.mp4"
+    ):
+        find_video_path(scenes, tmp_path, "s0")
+    shutil.copy(root / "scenes" / "s0" / "video.mp4", tmp_path / "s0.mkv")
+    assert find_video_path(scenes, tmp_path, "s0") == tmp_path / "s0.mkv"
+    (tmp_path / "s0.mp4").symlink_to(root / "scenes" / "s0" / "video.mp4")
+    with pytest.raises(InputError, match="leads out"):
+        find_video_path(scenes, tmp_path, "s0")
 
 
 def test_no_path_leads_out_of_the_folder(root, tmp_path) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.analysis.excerpts import Outline
-from roadaware.analysis.triage import Drive, count_labels, find_peaks
+from roadaware.analysis.triage import BODIES, Drive, count_labels, find_peaks
 from roadaware.arrays import Floats, Ints
 from roadaware.datasets import read
 from roadaware.datasets.simulator import is_simulation
@@ -37,8 +37,6 @@ _LEAST_SCORE = 0.2
 _USUAL_FPS = 25.0
 _SURE = 0.8
 """Score of a box, of at most 1, that says what is in it."""
-_BODIES = ("Ped", "Cyc", "Mobike", "pedestrian", "person", "cyclist")
-"""Labels of agents whose boxes show a person, on foot or riding."""
 _BELIEVED, _OBSTACLE = 0.7, 0.6
 """Scores: a track of an obstacle counts as soon as it has had the first, with the boxes before as its past, and its boxes
 count fully from the second on."""
@@ -574,7 +572,7 @@ def _find_covered(obstacles: pl.DataFrame, boxes: pl.DataFrame) -> pl.Series:
     here = obstacles.with_row_index("row").join(
         boxes.filter(pl.col("score") >= _SURE, pl.col("agent") != ""), on="frame", suffix="_b"
     )
-    here = here.filter((pl.col("agent") == "thing") | pl.col("agent_b").is_in(_BODIES))
+    here = here.filter((pl.col("agent") == "thing") | pl.col("agent_b").is_in(BODIES))
     wide = pl.min_horizontal("x2", "x2_b") - pl.max_horizontal("x1", "x1_b")
     high = pl.min_horizontal("y2", "y2_b") - pl.max_horizontal("y1", "y1_b")
     area = (pl.col("x2") - pl.col("x1")) * (pl.col("y2") - pl.col("y1"))

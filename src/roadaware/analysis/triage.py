@@ -21,6 +21,7 @@ from roadaware.config import check_range
 from roadaware.errors import InputError, UsageError
 from roadaware.io.csv import from_sheets, read_cells
 from roadaware.io.sources import to_printable
+from roadaware.models.event_head.features import CAMERA_M, FOCAL_SHARE
 
 REASONS: Mapping[str, str] = {
     "collision": "time to contact, of somebody whose box grows and whose path meets the own vehicle",
@@ -68,7 +69,8 @@ _HEIGHT_M = {
 """Of agents, and of lights with their housing, to tell distances and offsets from heights of boxes; 1.5 m, a car, of all
 others."""
 _PEOPLE = frozenset({"Ped", "pedestrian", "person", "ped"})
-_RIDERS = ("Cyc", "Mobike", "cyclist")
+BODIES = (*sorted(_PEOPLE), "Cyc", "Mobike", "cyclist")
+"""Labels of agents whose boxes show a person, on foot or riding."""
 _LIGHTS = frozenset({"TL", "OthTL", "traffic_light"})
 _CROSSES = ("Xing", "XingFmLft", "XingFmRht")
 ALARMS = (
@@ -119,9 +121,6 @@ _UNTOLD = 0.5
 """What a value is times where the speed is not known, but is at other times of the video."""
 _BRAKING_S = 0.8
 """Over which the own braking is measured, looking back."""
-_USUAL_FOCAL = 0.85
-"""Focal length in widths of the image where nobody says it, as of `models.event_head.features`."""
-_USUAL_CAMERA_M = 1.4
 _USUAL_S, _LEAST_HEARD = 30.0, 5
 """What a listener scored before, and how often at least, tells what it scores where nothing is heard."""
 _ABOVE: Mapping[str, tuple[float, float]] = {"siren": (0.04, 0.15)}
@@ -305,9 +304,9 @@ class _Scene:
         self.place = np.searchsorted(drive.frame, self.frame).clip(0, max(0, len(drive.frame) - 1))
         self.t_s = drive.t_s[self.place] if len(drive.t_s) else np.zeros(0)
         width, height = drive.size_px
-        self.focal = drive.focal_px or _USUAL_FOCAL * width
+        self.focal = drive.focal_px or FOCAL_SHARE * width
         self.horizon = height / 2 if drive.horizon_px is None else drive.horizon_px
-        self.camera_m = drive.camera_m or _USUAL_CAMERA_M
+        self.camera_m = drive.camera_m or CAMERA_M
         # Runs of one tube; boxes without a tube are runs of one box.
         new = np.ones(len(self.tube), bool)
         new[1:] = (self.tube[1:] != self.tube[:-1]) | (self.tube[1:] < 0)
@@ -563,7 +562,7 @@ def _find_appearances(scene: _Scene) -> pl.DataFrame:
         # these nor ghosts were that person.
         alike &= scene.proven[before]
         if scene.added[begin]:
-            bodies = scene.people | np.isin(scene.agent, _RIDERS)
+            bodies = np.isin(scene.agent, BODIES)
             alike &= bodies[before] & (scene.score[before] >= 0.5)
         if (close & alike).any():
             near[begin:end] = False

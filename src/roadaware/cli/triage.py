@@ -35,7 +35,6 @@ from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.online.camera_motion import measure_own_motion
 from roadaware.online.crowd import hear_film, open_crowd_questions
 from roadaware.online.events import HEARD, OBSTACLES, SPEED, STANDING
-from roadaware.online.frames import SourceFrame
 from roadaware.online.obstacles import ObstacleFinder
 from roadaware.online.run_folder import is_watch_of
 from roadaware.reports.runs import encode_parquet
@@ -233,7 +232,6 @@ def watch_films(
 
 
 _FAULT = ".fault.txt"
-_TALLEST = 4
 
 
 def _read_fault(folder: Path, name: str) -> str:
@@ -281,13 +279,7 @@ def _watch_film(folder: Path, settings: Mapping[str, Any], quiet: bool, named: t
         # As in the watch: sums of several threads differ in their last bits, also where the watch was there before
         set_threads((), 1)
         finder = ObstacleFinder()
-
-        def look(frame: SourceFrame) -> None:
-            # A film many times as high as wide shows no road; at the finder's width it would take minutes
-            if frame.picture.shape[0] <= _TALLEST * frame.picture.shape[1]:
-                finder.add(frame)
-
-        motion = measure_own_motion(film, look)
+        motion = measure_own_motion(film, finder.add)
         for file, columns in ((STANDING, ("standing",)), (SPEED, ("speed_mps", "yaw_rate_radps"))):
             write_atomically(folder / name / file, encode_parquet(motion.select("t_s", *columns)))
         write_atomically(folder / name / OBSTACLES, encode_parquet(finder.build_table()))

@@ -98,7 +98,7 @@ def read_labels(data: bytes, where: str, findings: Findings) -> LabelMap:
         names.append(to_printable(name, 255) if name else number)
     if not ids:
         raise InputError("no action in the label map", where=where, hint=_LABEL_MAP_HINT)
-    return LabelMap(tuple(ids), _apart(ids, names, findings, where))
+    return LabelMap(tuple(ids), _apart(ids, names, findings))
 
 
 def _items(text: str) -> Iterator[tuple[int, str, str | None]]:
@@ -157,7 +157,7 @@ def build_numeric_labels(ids: set[int]) -> LabelMap:
     return LabelMap(tuple(ordered), tuple(str(number) for number in ordered))
 
 
-def _apart(ids: list[int], names: list[str], findings: Findings, where: str) -> tuple[str, ...]:
+def _apart(ids: list[int], names: list[str], findings: Findings) -> tuple[str, ...]:
     """The names, those that stand again with their number behind them."""
     seen: set[str] = set()
     apart = []

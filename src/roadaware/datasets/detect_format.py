@@ -81,11 +81,19 @@ _PLACES = re.compile(
 """Where the files of JAAD and PIE lie, whose XML is that of CVAT."""
 
 
-def detect_dataset_format(path: Path) -> str:
+_HINT = (
+    "ROAD, JAAD, PIE, UCF101-24, COCO, YOLO, MOT, CVAT, Pascal VOC, csv of boxes, BDD100K, OpenLABEL, VIA, VoTT, FiftyOne, "
+    "ActivityNet, KITTI, ONCE, nuScenes, AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio "
+    "JSON, Flickr-SoundNet XML and synthetic scenes are known by what is in them; `roadaware read NAME PATH` says which"
+)
+
+
+def detect_dataset_format(path: Path, hint: str = _HINT) -> str:
     """The name of the reader of what lies at a path.
 
     Args:
         path: a file of annotations, a folder of such files, or its zip archive.
+        hint: what to do where it is none that we read.
 
     Raises:
         DatasetNotFoundError: if nothing is there.
@@ -105,10 +113,7 @@ def detect_dataset_format(path: Path) -> str:
     raise InputError(
         f"expected annotations of a known format, found {seen or _describe_files(path)}",
         where=to_printable(str(path)),
-        hint="ROAD, JAAD, PIE, UCF101-24, "
-        "COCO, YOLO, MOT, CVAT, Pascal VOC, csv of boxes, BDD100K, OpenLABEL, VIA, VoTT, FiftyOne, ActivityNet, "
-        "KITTI, ONCE, nuScenes, AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
-        "Flickr-SoundNet XML and synthetic scenes are known by what is in them; `roadaware read NAME PATH` says which",
+        hint=hint,
     )
 
 

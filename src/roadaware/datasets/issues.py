@@ -158,9 +158,10 @@ def build_all_rejected_error(findings: Findings, where: str, what: str, hint: st
         what: predictions are called.
         hint: what to do.
     """
-    reasons = findings.table()["reason"]
-    reason, count = find_common_reason(reasons)
-    said = f"all {len(reasons):,} {what} were refused, {count:,} of them because of this: {reason}"
+    table = findings.table()
+    reason, count = find_common_reason(table["reason"])
+    first = table.filter(reason=reason)["item"][0]
+    said = f"all {len(table):,} {what} were refused, {count:,} of them because of this, as {first}: {reason}"
     return InputError(said, where=where, hint=hint)
 
 

@@ -81,7 +81,7 @@ def attach_films(scenes: Scenes, root: Path, *, strict: bool = False) -> Scenes:
     stills = "unit_pictures" in scenes.meta.notes and not scenes.sounds.is_empty()
     for row in scenes.videos.iter_rows(named=True):
         video = str(row["video"])
-        place = _find_file(video, row.get("path"), root, files, stills=stills)
+        place = _find_file(video, row.get("path"), files, stills=stills)
         if place is None:
             missing.append(video)
             text = " or ".join((*FILMS[:3], *(PICTURES[:1] if stills else ())))
@@ -121,9 +121,7 @@ def _walk(folder: Path, depth: int) -> Iterable[Path]:
             yield path
 
 
-def _find_file(
-    video: str, given: str | None, root: Path, files: dict[str, list[str]], *, stills: bool
-) -> str | None:
+def _find_file(video: str, given: str | None, files: dict[str, list[str]], *, stills: bool) -> str | None:
     """The file of a video below a folder: what the annotations say, else one of its name, films before pictures."""
     every = {name for names in files.values() for name in names} if given else set()
     if given in every:

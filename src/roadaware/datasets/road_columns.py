@@ -544,7 +544,7 @@ def read_tracks(boxes: Boxes, tubes: dict[str, Stretches]) -> Tracks:
     uids = list(dict.fromkeys(uid for uid in boxes.uid if uid is not None))
     number = {uid: n for n, uid in enumerate(uids)}
     uid_of = np.array([-1 if uid is None else number[uid] for uid in boxes.uid], dtype=np.int64)
-    joined, divided = _joined_by_name(joined, boxes.frame, uid_of, len(uids))
+    joined, divided = _joined_by_name(joined, boxes.frame, uid_of)
     named = uid_of >= 0
     for tubes_ in groups:
         named[tubes_.box[tubes_.box >= 0]] = True
@@ -605,7 +605,7 @@ def _torn_apart(joined: Ints, frame: Ints, groups: Sequence[Stretches]) -> Ints:
     return parts.joined()
 
 
-def _joined_by_name(joined: Ints, frame: Ints, uid: Ints, count: int) -> tuple[Ints, list[int]]:
+def _joined_by_name(joined: Ints, frame: Ints, uid: Ints) -> tuple[Ints, list[int]]:
     """Tracks of the same name joined, where no frame has two of them; and the names that join nothing."""
     named = np.flatnonzero(uid >= 0)
     if not len(named):

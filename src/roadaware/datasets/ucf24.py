@@ -261,7 +261,7 @@ def build_ucf24_tables(raw: Raw, findings: Findings) -> dict[str, pl.DataFrame]:
         "frames": _frames(names, lengths).with_columns(annotated=pl.lit(value=True)),
         "boxes": boxes,
         "labels": boxes.select("box", kind=pl.lit("action"), label=pl.Series(label[tube[order]])),
-        **_tubes(raw, tubes, names, tube, frame),
+        **_tubes(tubes, names, tube, frame),
         "frame_labels": _actions(names, lengths, tubes),
     }
 
@@ -343,13 +343,10 @@ def _actions(names: pl.Series, lengths: Ints, tubes: list[RawTube]) -> pl.DataFr
     return _frames(names, lengths).with_columns(kind=pl.lit("av_action"), label=pl.Series(action))
 
 
-def _tubes(
-    raw: Raw, tubes: list[RawTube], names: pl.Series, tube: Ints, frame: Ints
-) -> dict[str, pl.DataFrame]:
+def _tubes(tubes: list[RawTube], names: pl.Series, tube: Ints, frame: Ints) -> dict[str, pl.DataFrame]:
     """`tubes` and `tube_labels`; spans leave out the frames whose box was refused.
 
     Args:
-        raw: what the file holds.
         tubes: those that were taken.
         names: of the videos.
         tube: (n,) number of each box's tube; in order.

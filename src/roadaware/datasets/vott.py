@@ -192,7 +192,7 @@ def _version_2(
     ]
     sheet = Sheet(reading.file, [], [escape_surrogates(tag) for tag in tags], _positive(rate))
     for item, entry in listed:
-        shot = _shot(item, entry, sheet.fps, video, reading)
+        shot = _shot(entry, sheet.fps, video, reading)
         if isinstance(shot, str):
             reading.refuse("frames", item, shot)
             reading.refuse_regions(entry.get("regions") if isinstance(entry, dict) else None, item, _ASTRAY)
@@ -202,7 +202,7 @@ def _version_2(
     return sheet
 
 
-def _shot(item: str, entry: Any, rate: float | None, video: str, reading: Reading) -> Shot | str | None:
+def _shot(entry: Any, rate: float | None, video: str, reading: Reading) -> Shot | str | None:
     """An asset as a shot, why it is refused, or None for a video as a whole."""
     asset = entry.get("asset") if isinstance(entry, dict) else None
     if not isinstance(asset, dict):

@@ -246,7 +246,9 @@ def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -
                     continue
                 listed = each.get("boxes") if isinstance(each, dict) else None
                 if not isinstance(listed, list) or not listed:
-                    text = f"should be an object with 'boxes', a list, and is {describe_type(each)}"
+                    held = describe_type(listed) if isinstance(each, dict) else f"in {describe_type(each)}"
+                    held = "empty" if listed == [] else held
+                    text = f"'boxes' should be a list with a box and is {held}"
                     predicted.findings.reject("boxes", predicted.file, f"{name}, frame {frame}", text)
                     continue
                 many = isinstance(listed[0], list)
@@ -271,9 +273,14 @@ def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -
 
 def _not_one(predictions: _Claims, where: str) -> InputError:
     """Why not one prediction can be taken: their names differ from the ground truth's, or what most were refused for."""
-    if find_common_reason(predictions.findings.table()["reason"])[0] == UNKNOWN:
+    reason, _ = find_common_reason(predictions.findings.table()["reason"])
+    if reason == UNKNOWN:
         return predictions.sentences.nothing(predictions.places, where)
-    hint = "spans are numbers of frames: multiply seconds by the frames per second of the video, and round"
+    hint = _HINT
+    if reason.startswith("the span"):
+        hint = (
+            "spans are numbers of frames: multiply seconds by the frames per second of the video, and round"
+        )
     return build_all_rejected_error(predictions.findings, where, "claims", hint)
 
 
@@ -293,7 +300,8 @@ def _read_official(top: Mapping[str, Any], where: str, predictions: _Claims) -> 
             continue
         boxes = each.get("bbox") if isinstance(each, dict) else None
         if not isinstance(boxes, dict):
-            text = f"should be an object with 'bbox', boxes by frame, and is {describe_type(each)}"
+            held = describe_type(boxes) if isinstance(each, dict) else f"in {describe_type(each)}"
+            text = f"'bbox' should be an object, boxes by frame, and is {held}"
             predictions.refuse(name, text)
             continue
         predictions.span(claim, name, each.get("st_frame"), each.get("ed_frame"), inclusive=True)

@@ -33,6 +33,8 @@ from roadaware.io.sources import to_printable
 
 # Containers of video and sound, opened so that nothing outside the file is read, and their faults.
 
+ENDINGS = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg", ".ts")
+"""Of the names of video files."""
 CUT = "the file was cut off or is still being written: write or copy it again"
 """What to do about a file that ends too early."""
 _KINDS = {

@@ -353,10 +353,15 @@ def map_chunks(
         size: what maps are resized to, which tells how many fit.
 
     Raises:
-        InputError: if a map has no cell, a gap, or a length that its width does not divide.
+        InputError: if there are no maps, or one has no cell, a gap, or a length that its width does not divide.
     """
     if "map" not in predictions.columns:
-        return
+        if predictions.is_empty():
+            return
+        raise InputError(
+            f"expected a map of each predicted sound, found {len(predictions)} sounds with {', '.join(predictions.columns)}",
+            hint="their column `map` holds height x width cells row by row",
+        )
     width = pl.col("map_width") if "map_width" in predictions.columns else pl.lit(None, dtype=pl.Int64)
     lengths = (
         predictions["map"].arr.len()
@@ -381,7 +386,8 @@ def map_chunks(
             some = part.slice(start, step)
             values = predictions["map"].gather(some["claim"]).explode()
             if values.null_count():
-                raise InputError(f"{values.null_count()} cells of maps are null", where="table sounds")
+                first = some["sound"][(values.is_null().arg_max() or 0) // int(cells)]
+                raise InputError(f"{values.null_count()} cells of maps are null, the first of sound {first}")
             yield some["row"].to_numpy().astype(np.int64), values.to_numpy().reshape(len(some), high, -1)
 
 

@@ -22,22 +22,25 @@ WIDTH_PX = 320
 """Of images as it sees them."""
 TOP = 0.38
 """Share of the image that is left out at the top: what stands on the road hardly reaches it."""
+HIGHEST_PX = 800
+"""Of what it sees of an image: of those more than four times as high as wide, which show no road, it sees fewer columns."""
 STRIDE = 4
-"""Pixels of `WIDTH_PX` between two places that are told about."""
+"""Pixels between two places that are told about."""
 _LEAST, _OVERLAP = 0.05, 0.4
 
 
 def cut_strip(picture: Pixels) -> Pixels:
-    """(h, `WIDTH_PX`, 3) what the network sees of an image: all but its top, made small.
+    """(h, w, 3) what the network sees of an image: all but its top, made small; w is `WIDTH_PX`, or h is `HIGHEST_PX`.
 
     Args:
         picture: (H, W, 3) uint8, red first.
     """
     height, width = picture.shape[:2]
     top = round(TOP * height)
-    low = max(16, round((height - top) * WIDTH_PX / width))
-    strip = Image.fromarray(picture[top:]).resize((WIDTH_PX, low), Image.Resampling.BOX)
-    return np.asarray(strip)
+    size = WIDTH_PX, max(16, round((height - top) * WIDTH_PX / width))
+    if size[1] > HIGHEST_PX:
+        size = max(16, round(width * HIGHEST_PX / (height - top))), HIGHEST_PX
+    return np.asarray(Image.fromarray(picture[top:]).resize(size, Image.Resampling.BOX))
 
 
 class _Layer(nn.Sequential):
@@ -113,9 +116,9 @@ def detect_obstacles(network: ObstacleNetwork, pictures: list[Pixels]) -> list[F
     """
     strips = np.stack([cut_strip(picture) for picture in pictures])
     height, width = pictures[0].shape[:2]
-    low, top = strips.shape[1], round(TOP * height)
+    (low, wide), top = strips.shape[1:3], round(TOP * height)
     images = torch.from_numpy(strips).permute(0, 3, 1, 2).float() / 255
-    padded = functional.pad(images, (0, 0, 0, -low % 8), mode="replicate")
+    padded = functional.pad(images, (0, -wide % 8, 0, -low % 8), mode="replicate")
     maps = network(padded.contiguous(memory_format=torch.channels_last))
     scores = maps[:, : len(CLASSES)].sigmoid()
     peaks = (scores == functional.max_pool2d(scores, 3, 1, 1)) & (scores >= _LEAST)
@@ -125,7 +128,7 @@ def detect_obstacles(network: ObstacleNetwork, pictures: list[Pixels]) -> list[F
         reach = maps[k, len(CLASSES) :, row, column].exp().clamp(max=4 * WIDTH_PX)
         x, y = (column + 0.5) * STRIDE, (row + 0.5) * STRIDE
         boxes = torch.stack([x - reach[0], y - reach[1], x + reach[2], y + reach[3]], dim=1).numpy()
-        boxes[:, 0::2] = boxes[:, 0::2].clip(0, WIDTH_PX) * (width / WIDTH_PX)
+        boxes[:, 0::2] = boxes[:, 0::2].clip(0, wide) * (width / wide)
         boxes[:, 1::2] = boxes[:, 1::2].clip(0, low) * ((height - top) / low) + top
         rows = np.column_stack([boxes, scores[k, kind, row, column].numpy(), kind.numpy()])
         found.append(_suppress(rows[np.argsort(-rows[:, 4], kind="stable")].astype(np.float32)))

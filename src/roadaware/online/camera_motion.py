@@ -1,4 +1,6 @@
-"""Camera motion: how far the image moved between frames, seen in pixels, and whether that is as steady as in training."""
+"""Camera motion: how far the image moved between frames, in pixels, and whether that is as steady as in training; of a
+whole film whether its vehicle stands, how fast it drives and how it turns.
+"""
 
 from __future__ import annotations
 

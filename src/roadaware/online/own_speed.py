@@ -10,11 +10,8 @@ import numpy.typing as npt
 from PIL import Image
 
 from roadaware.arrays import Bools, Floats, Floats32, Pixels
+from roadaware.models.event_head.features import CAMERA_M, FOCAL_SHARE
 
-_FOCAL = 0.85
-"""Focal length in widths of the image."""
-_CAMERA_M = 1.4
-"""Height of the camera above the road. As `analysis.triage` has both; what comes out grows in proportion to either."""
 _WIDTH_PX, _LEAST_WIDTH_PX = 640, 320
 _CELL_M = 0.2
 _NEAR_M, _FAR_M, _SIDE_M = 4.0, 26.0, 7.0
@@ -51,11 +48,11 @@ _KNOWN, _WITHIN_MPS, _WITHIN = 0.8, 1.0, 0.15
 class OwnSpeed:
     """Follows speed and turn of a vehicle from image to image; looks back only.
 
-    Each image is drawn as seen from above the road, under an assumed focal length and height of the camera. Where two
-    images that follow one another agree, moved by a step ahead and a turn, is how the vehicle moved. A road repeats itself
-    (dashes, slabs) and has stretches without texture, and cars ahead keep their distance; so the agreement of each step is
-    taken for its likelihood in a filter over speeds, which change slowly. The horizon is the one under which the images
-    from above agree most, along what runs ahead and along the best step.
+    Each image is drawn as seen from above the road, under an assumed focal length and height of the camera: what comes out
+    is in proportion to either. Where two images that follow one another agree, moved by a step ahead and a turn, is how the
+    vehicle moved. A road repeats itself (dashes, slabs) and has stretches without texture, and cars ahead keep their
+    distance; so the agreement of each step is taken for its likelihood in a filter over speeds, which change slowly. The
+    horizon is the one under which the images from above agree most, along what runs ahead and along the best step.
     """
 
     def __init__(self) -> None:
@@ -217,8 +214,8 @@ class _View:
     def __init__(self, shape: tuple[int, ...], horizon_px: float) -> None:
         height, width = shape
         ahead, aside = _list_cells()
-        focal = _FOCAL * width
-        y = np.broadcast_to((horizon_px + focal * _CAMERA_M / ahead)[:, None], (len(ahead), len(aside)))
+        focal = FOCAL_SHARE * width
+        y = np.broadcast_to((horizon_px + focal * CAMERA_M / ahead)[:, None], (len(ahead), len(aside)))
         x = (width - 1) / 2 + focal * aside[None] / ahead[:, None]
         self._seen: Bools = (x >= 0) & (x <= width - 1.001) & (y >= 0) & (y <= _BOTTOM * height - 1.001)
         x, y = np.clip(x, 0, width - 1.001), np.clip(y, 0, height - 1.001)

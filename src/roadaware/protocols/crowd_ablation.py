@@ -602,9 +602,7 @@ def judge_cells(
     values: dict[Key, Value] = {}
     baselines: dict[Key, Value] = {}
     differences: dict[Key, Value] = {}
-    answered = {
-        name: _answer_baselines(study, recipe, scenes, films) for name, (scenes, films) in tests.items()
-    }
+    answered = {name: _answer_baselines(recipe, scenes, films) for name, (scenes, films) in tests.items()}
     for name, (scenes, _) in tests.items():
         place = name.replace(" ", "-")
         for task in recipe.ordered_tasks:
@@ -638,7 +636,7 @@ def judge_cells(
 
 
 def _answer_baselines(
-    study: CrowdStudy, recipe: CrowdRecipe, scenes: Scenes, films: list[Any]
+    recipe: CrowdRecipe, scenes: Scenes, films: list[Any]
 ) -> dict[tuple[Task, str], Predictions]:
     from roadaware.training.crowd.run import build_vocabulary
     from roadaware.training.data import open_sources

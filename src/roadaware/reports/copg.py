@@ -22,7 +22,8 @@ from roadaware.corner_cases.cuboids import compute_cuboid_corners
 from roadaware.corner_cases.runner import Order, iterate_proposals
 from roadaware.errors import InputError
 from roadaware.io.files import write_atomically
-from roadaware.reports.drawing import Marked, build_contact_sheet, draw_marks, load_font
+from roadaware.reports.drawing import Marked, build_contact_sheet, draw_marks
+from roadaware.reports.lettering import Letters
 from roadaware.reports.page import (
     DASHES,
     FULL,
@@ -455,7 +456,7 @@ def draw_from_above(proposals: Proposals, camera: Camera, size: tuple[int, int])
             height + away * scale,
         ]
         pen.arc(box, 180, 360, fill=(70, 70, 70))
-        pen.text((width / 2 + 3, height - away * scale + 2), f"{away} m", fill=DROPPED, font=load_font(12))
+        Letters(12).write(pen, (width / 2 + 3, height - away * scale + 2), f"{away} m", DROPPED)
     for corners in _list_corners(proposals):
         outline = place(corners[[0, 2, 6, 4]])
         pen.polygon([tuple(each) for each in outline.tolist()], outline=KEPT)

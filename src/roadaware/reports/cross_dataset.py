@@ -511,7 +511,7 @@ def _pretraining(study: Study, draws: int) -> Iterator[Section]:
         return
     resamples = Resamples(study, draws)
     found = {metric: compute_effects(resamples, metric) for metric in EFFECTS if metric in study.metrics}
-    drawn = [plot_pretraining(study, metric, held) for metric, held in found.items()]
+    drawn = [plot_pretraining(metric, held) for metric, held in found.items()]
     images = [image for image in drawn if image is not None]
     if images:
         images += list(_sure_after(study))

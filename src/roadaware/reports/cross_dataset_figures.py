@@ -387,7 +387,7 @@ def plot_test_sets(study: Study, metric: str) -> Picture | None:
             _chance(axes, metric)
             axes.set_title(clip_label(tested, 34), fontsize=9)
             _rows(axes, models)
-        _share_axis(panels[: len(study.tested)], metric)
+        _share_axis(panels[: len(study.tested)])
         _legend(figure, seen)
     caption = (
         f"{NAMES[metric]} ({describe_direction(metric)}) on each test set, mean over seeds; lines at a mark are its 95 % "
@@ -639,7 +639,7 @@ def _rows(axes: Axes, names: Sequence[str]) -> None:
     axes.grid(visible=True, axis="x")
 
 
-def _share_axis(panels: Sequence[Axes], metric: str) -> None:
+def _share_axis(panels: Sequence[Axes]) -> None:
     """The same values at the same place in every panel."""
     ends = [axes.get_xlim() for axes in panels]
     low, high = min(end[0] for end in ends), max(end[1] for end in ends)

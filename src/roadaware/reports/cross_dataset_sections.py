@@ -261,11 +261,10 @@ def compute_effects(resamples: Resamples, metric: str) -> list[Effect]:
     return [found for model, name in pairs if (found := _effect(resamples, model, name, metric))]
 
 
-def plot_pretraining(study: Study, metric: str, found: Sequence[Effect]) -> Picture | None:
+def plot_pretraining(metric: str, found: Sequence[Effect]) -> Picture | None:
     """The effects as a forest plot; nothing where there are none.
 
     Args:
-        study: what was found.
         metric: its name.
         found: what `compute_effects` gave for it.
     """

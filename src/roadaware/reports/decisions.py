@@ -84,7 +84,7 @@ def list_removals(study: DecisionStudy) -> list[list[str]]:
     ]  # fmt: skip
 
 
-def _compare(tubes: DecisionRow, row: DecisionRow, when: str) -> str:
+def _compare(row: DecisionRow, when: str) -> str:
     """Whether the tubes are better, and by how much."""
     less = row.less_now if when == "now" else row.less_ahead
     if less.value is None:
@@ -115,7 +115,7 @@ def list_decision_findings(study: DecisionStudy) -> list[str]:
             f"{row.missed} more such stops it did not decide to stand at all."
         )
     said += [
-        f"Tubes less {name}: {_compare(tubes, rows[name], 'now')}; {_compare(tubes, rows[name], 'in 1 s')}."
+        f"Tubes less {name}: {_compare(rows[name], 'now')}; {_compare(rows[name], 'in 1 s')}."
         for name in (RULES, PIXELS, NOW_GOES_ON, MOTION, BOTH)
     ]
     return said

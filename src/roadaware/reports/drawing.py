@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from roadaware.analysis.worst_tubes import Strip
 from roadaware.arrays import Pixels
 from roadaware.io.files import write_atomically
 from roadaware.io.video import VideoReader, VideoWriter
+from roadaware.reports.lettering import Letters
 from roadaware.reports.page import FULL, GREEN, GREY, INK, PALE, VERMILLION, Picture, create_canvas, set_style
 from roadaware.reports.text import capitalize_text, clip_label
 from roadaware.scenes.schema import CORNERS
@@ -86,7 +87,7 @@ def collect_marks(scenes: Scenes, video: str) -> dict[int, list[Marked]]:
             words.setdefault(box, {}).setdefault(kind, []).append((label, word))
     found: dict[int, list[Marked]] = {}
     if hold_crowd(scenes, video):
-        return _collect_people(scenes, boxes, words)
+        return _collect_people(boxes, words)
     for row in boxes.select("box", "frame", *CORNERS).iter_rows(named=True):
         labels = words.get(row["box"], {})
         kinds = [kind for kind in _SHOWN_KINDS if kind in labels]
@@ -145,7 +146,7 @@ def hold_crowd(scenes: Scenes, video: str) -> bool:
 
 
 def _collect_people(
-    scenes: Scenes, boxes: pl.DataFrame, words: dict[int, dict[str, list[tuple[int, str]]]]
+    boxes: pl.DataFrame, words: dict[int, dict[str, list[tuple[int, str]]]]
 ) -> dict[int, list[Marked]]:
     """Boxes with the number of their track and what is done; each track keeps its colour."""
     found: dict[int, list[Marked]] = {}
@@ -229,7 +230,7 @@ def draw_crowd(picture: Pixels, crowd: CrowdFrame, *, scale: int = 1) -> Pixels:
     """
     height, width = picture.shape[:2]
     size = max(11, height // 44)
-    font, line = load_font(size), round(1.5 * size)
+    font, line = Letters(size), round(1.5 * size)
     strip = _TAG_LINES * line
     strip += (height + strip) % 2
     image = Image.new("RGB", (width, height + strip), (16, 16, 16))
@@ -255,19 +256,24 @@ def draw_crowd(picture: Pixels, crowd: CrowdFrame, *, scale: int = 1) -> Pixels:
     y = height + 2
     heard = list(dict.fromkeys(f"out of sight: {word}" if word != "silence" else word for word in crowd.away))
     if heard:
-        pen.text((6, y), f"heard  {', '.join(heard)}", fill=_SOUND_RGB, font=font)
+        font.write(pen, (6, y), f"heard  {', '.join(heard)}", _SOUND_RGB)
         y += line
     for colour, text in crowd.sentences[:_MOST_SENTENCES]:
-        pen.text((6, y), clip_label(text, max(20, int(1.85 * width / size))), fill=colour, font=font)
+        font.write(pen, (6, y), clip_label(text, max(20, int(1.85 * width / size))), colour)
         y += line
     left = len(crowd.sentences) - _MOST_SENTENCES
     if left > 0:
-        pen.text((width - 9 * size, height + strip - line), f"{left} more", fill=(160, 160, 160), font=font)
+        font.write(pen, (width - 9 * size, height + strip - line), f"{left} more", (160, 160, 160))
     return np.asarray(image)
 
 
 def _draw_arrow(
-    pen: Any, arrow: Arrow, scale: int, height: int, font: Any, taken: list[tuple[float, float, float, float]]
+    pen: Any,
+    arrow: Arrow,
+    scale: int,
+    height: int,
+    font: Letters,
+    taken: list[tuple[float, float, float, float]],
 ) -> None:
     """From the chest of one to that of the other, a head at each end that something is done to."""
     ends = []
@@ -294,11 +300,11 @@ def _tag(
     at: tuple[float, float],
     words: str,
     colour: tuple[int, int, int],
-    font: Any,
+    font: Letters,
     taken: list[tuple[float, float, float, float]],
 ) -> None:
     """Words on a dark ground at a point, moved down where other words stand."""
-    left, top, right, bottom = pen.textbbox((0, 0), words, font=font)
+    left, top, right, bottom = font.measure(words)
     wide, high = right - left + 4, bottom - top + 4
     x, y = min(max(at[0], 0.0), max(pen.im.size[0] - wide, 0)), max(at[1], 0.0)
     for _ in range(6):
@@ -307,7 +313,7 @@ def _tag(
         y += high + 1
     taken.append((x, y, x + wide, y + high))
     pen.rectangle([x, y, x + wide, y + high], fill=(16, 16, 16))
-    pen.text((x + 2 - left, y + 2 - top), words, fill=colour, font=font)
+    font.write(pen, (x + 2 - left, y + 2 - top), words, colour)
 
 
 def draw_marks(
@@ -333,7 +339,7 @@ def draw_marks(
     image = Image.fromarray(picture)
     if scale > 1:
         image = image.resize((image.width * scale, image.height * scale), Image.Resampling.BICUBIC)
-    pen, font = ImageDraw.Draw(image), load_font(max(10, image.height // 48))
+    pen, font = ImageDraw.Draw(image), Letters(max(10, image.height // 48))
     for mark in marks:
         corners = [float(edge) * scale for edge in mark.corners]
         if corners[2] - corners[0] < 1 or corners[3] - corners[1] < 1:
@@ -375,8 +381,8 @@ def draw_lost_frame(size_px: tuple[int, int], words: str) -> Pixels:
     pen, (wide, high) = ImageDraw.Draw(image), size_px
     for ends in ((0, 0, wide, high), (0, high, wide, 0)):
         pen.line(ends, fill=_CROSS, width=max(1, high // 120))
-    font = load_font(max(10, high // 24))
-    left, top, right, bottom = pen.textbbox((0, 0), words, font=font)
+    font = Letters(max(10, high // 24))
+    left, top, right, bottom = font.measure(words)
     at = max(0.0, (wide - right + left) / 2), (high + bottom - top) / 2 + _GAP_PX
     _write(pen, at, words, (255, 255, 255), font)
     return np.asarray(image)
@@ -457,19 +463,16 @@ def draw_video(
     return [*[f"{video}.mp4"] * film, f"{video}.png"]
 
 
-def load_font(size: int) -> Any:
-    """The font of drawings, of a height in pixels."""
-    return ImageFont.load_default(size)
-
-
-def _write(pen: Any, at: tuple[float, float], words: str, colour: tuple[int, int, int], font: Any) -> None:
+def _write(
+    pen: Any, at: tuple[float, float], words: str, colour: tuple[int, int, int], font: Letters
+) -> None:
     """Words on a dark ground, above a point."""
     if not words:
         return
-    left, top, right, bottom = pen.textbbox((0, 0), words, font=font)
+    left, top, right, bottom = font.measure(words)
     x, y = max(at[0], 0.0), max(at[1] - (bottom - top) - _GAP_PX, 0.0)
     pen.rectangle([x, y, x + right - left + 2, y + bottom - top + 3], fill=(16, 16, 16))
-    pen.text((x + 1 - left, y + 1 - top), words, fill=colour, font=font)
+    font.write(pen, (x + 1 - left, y + 1 - top), words, colour)
 
 
 # Video strips: the boxes of a ground-truth and of a predicted tube over time, drawn as outlines without images.

@@ -22,7 +22,8 @@ from roadaware.online.crowd import MOMENTS
 from roadaware.online.events import CROWD, FILM
 from roadaware.online.film import Film
 from roadaware.online.times import TABLES
-from roadaware.reports.drawing import COLOURS, Arrow, CrowdFrame, draw_crowd, load_font
+from roadaware.reports.drawing import COLOURS, Arrow, CrowdFrame, draw_crowd
+from roadaware.reports.lettering import Letters
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import is_saved, open_predictions
 
@@ -165,7 +166,7 @@ class _Sign:
     lines: tuple[str, ...]
     widths: tuple[int, ...]
     step: int
-    font: Any
+    font: Letters
 
     @property
     def size(self) -> tuple[int, int]:
@@ -200,10 +201,9 @@ class LiveDrawing:
         scale = max(1, -(-_SMALL // max(1, min(image.size)))) if min(image.size) < _SMALL else 1
         if scale > 1:
             image = image.resize((image.width * scale, image.height * scale), Image.Resampling.BILINEAR)
-        pen, font = ImageDraw.Draw(image), load_font(max(11, min(image.size) // 42))
+        pen, font = ImageDraw.Draw(image), Letters(max(11, min(image.size) // 42))
         size = image.size
-        ascent, descent = font.getmetrics()
-        bar = 0.0, float(size[1] - ascent - descent - 2 * _PAD), float(size[0]), float(size[1])
+        bar = 0.0, float(size[1] - font.height - 2 * _PAD), float(size[0]), float(size[1])
         taken: list[Area] = [bar] if seen.vehicle else []
         outlooks = [tube.outlook for tube in seen.tubes if tube.outlook is not None]
         where = draw_strip(pen, outlooks, bar[1] - 1 if seen.vehicle else image.height - 1.0, image.size)
@@ -225,7 +225,7 @@ class LiveDrawing:
                 taken += [shown] if shown else []
         signs: list[tuple[LiveTube, _Sign, Area]] = []
         for tube in reversed(tubes):
-            found = _place_sign(pen, tube, scale, image.size, font, taken)
+            found = _place_sign(tube, scale, image.size, font, taken)
             if found is not None:
                 signs.append((tube, *found))
                 taken.append(found[1])
@@ -247,9 +247,9 @@ class LiveDrawing:
             # As many letters as there is room for.
             words = name.removeprefix("AV-")
             most = right - left - 2 * _PAD
-            while words and pen.textlength(words, font=font) > most:
+            while words and font.length(words) > most:
                 words = words[:-1]
-            pen.text((left + _PAD, top + _PAD), words, fill=_WHITE if is_doing else _FAINT, font=font)
+            font.write(pen, (left + _PAD, top + _PAD), words, _WHITE if is_doing else _FAINT)
         return np.asarray(image)
 
     def _colour(self, tube: LiveTube) -> tuple[int, int, int]:
@@ -258,7 +258,7 @@ class LiveDrawing:
 
 
 def _place_sign(
-    pen: Any, tube: LiveTube, scale: int, size: tuple[int, int], font: Any, taken: Sequence[Area]
+    tube: LiveTube, scale: int, size: tuple[int, int], font: Letters, taken: Sequence[Area]
 ) -> tuple[_Sign, Area] | None:
     """What a tube is, and room for it that covers no other words.
 
@@ -267,7 +267,7 @@ def _place_sign(
     """
     lines, crosses = describe_tube(tube), describe_forecast(tube.outlook)
     always = (lines[0], crosses) if crosses else lines[:1]
-    short, whole = _build_sign(pen, always, font), _build_sign(pen, (*always, *lines[1:]), font)
+    short, whole = _build_sign(always, font), _build_sign((*always, *lines[1:]), font)
     box = _scale_box(tube, scale)
     if max(box[2] - box[0], box[3] - box[1]) >= _FAR_LINES * short.step:
         at = _find_place(_beside(box, whole), whole, size, taken)
@@ -293,7 +293,7 @@ def _write_sign(pen: Any, tube: LiveTube, sign: _Sign, at: Area, colour: Colour)
     pen.rectangle(at, fill=_INK)
     for place, line in enumerate(sign.lines):
         ink = colour if place == 0 else inks.get(line, _WHITE)
-        pen.text((at[0] + _PAD, at[1] + place * sign.step), line, fill=ink, font=sign.font)
+        sign.font.write(pen, (at[0] + _PAD, at[1] + place * sign.step), line, ink)
 
 
 def describe_tube(tube: LiveTube) -> tuple[str, ...]:
@@ -354,11 +354,8 @@ def _draw_expected(
             pen.line((x, y, x, min(y + step, y2)), fill=colour)
 
 
-def _build_sign(pen: Any, lines: tuple[str, ...], font: Any) -> _Sign:
-    ascent, descent = font.getmetrics()
-    return _Sign(
-        lines, tuple(round(pen.textlength(line, font=font)) for line in lines), ascent + descent, font
-    )
+def _build_sign(lines: tuple[str, ...], font: Letters) -> _Sign:
+    return _Sign(lines, tuple(round(font.length(line)) for line in lines), font.height, font)
 
 
 def _beside(box: Area, sign: _Sign) -> list[tuple[float, float]]:
@@ -407,25 +404,24 @@ def _area(box: npt.NDArray[np.float64]) -> float:
     return float((box[2] - box[0]) * (box[3] - box[1]))
 
 
-def _title(pen: Any, seen: Seen, font: Any, notice: str) -> Area:
+def _title(pen: Any, seen: Seen, font: Letters, notice: str) -> Area:
     """Number and time of the frame in the corner, with the notice under them; the room that they take."""
-    ascent, descent = font.getmetrics()
     width = float(pen.im.size[0]) - 2 * _PAD
-    lines = [f"{seen.frame.number}  {seen.frame.t_s:.2f} s", *_wrap_words(pen, notice, width, font)]
-    wide = max(pen.textlength(line, font=font) for line in lines) + 2 * _PAD
-    area = (0.0, 0.0, float(wide), float((ascent + descent) * len(lines)))
+    lines = [f"{seen.frame.number}  {seen.frame.t_s:.2f} s", *_wrap_words(notice, width, font)]
+    wide = max(font.length(line) for line in lines) + 2 * _PAD
+    area = (0.0, 0.0, float(wide), float(font.height * len(lines)))
     pen.rectangle(area, fill=_INK)
     for place, line in enumerate(lines):
-        pen.text((_PAD, place * (ascent + descent)), line, fill=_NOTICE if place else _WHITE, font=font)
+        font.write(pen, (_PAD, place * font.height), line, _NOTICE if place else _WHITE)
     return area
 
 
-def _wrap_words(pen: Any, words: str, width: float, font: Any) -> list[str]:
+def _wrap_words(words: str, width: float, font: Letters) -> list[str]:
     """The words in lines that fit a width."""
     lines: list[str] = []
     for word in words.split():
         longer = f"{lines[-1]} {word}" if lines else word
-        if lines and pen.textlength(longer, font=font) <= width:
+        if lines and font.length(longer) <= width:
             lines[-1] = longer
         else:
             lines.append(word)

@@ -283,7 +283,7 @@ def build_quality_sections(quality: Quality) -> list[Section]:
     wrong = quality.items.filter(pl.col("status") != "pass")
     sections = [_result(quality)]
     if len(wrong):
-        sections.append(_items(quality, wrong))
+        sections.append(_items(wrong))
     blocks: list[Block] = [
         _place_table(quality.agreement, ("all", "kind"), "In place and time, by kind of item")
     ]
@@ -368,7 +368,7 @@ def _facts(quality: Quality) -> Iterator[tuple[str, str]]:
             yield f"videos of unknown {what}", f"{format_count(unknown)}, taken for {stands}"
 
 
-def _items(quality: Quality, wrong: pl.DataFrame) -> Section:
+def _items(wrong: pl.DataFrame) -> Section:
     """What did not pass: drawn, and as a table to narrow down."""
     # Boxes to look at: the faults of place first, the greatest difference first, a few of each rule.
     ranked = wrong.filter(pl.col("what").str.contains("box")).with_columns(

@@ -78,7 +78,7 @@ def plot_behaviour(graph: BehaviourGraph) -> Picture:
             middle = tops[place] + _PAD / 2
             axes.plot([lane.start, lane.end], [middle, middle], color=GREY, linewidth=1.1, alpha=0.7)
         for arc, row in zip(graph.arcs, rows, strict=True):
-            _bar(axes, arc, row, graph, tops)
+            _bar(axes, arc, row, tops)
         low = min([lane.start for lane in graph.lanes] + [arc.start for arc in graph.arcs], default=0)
         high = max([lane.end for lane in graph.lanes] + [arc.end for arc in graph.arcs], default=1)
         axes.set(xlim=(low, max(high, low + 1)), ylim=(total, 0), xlabel="frame")
@@ -131,7 +131,7 @@ def _compute_layout(graph: BehaviourGraph) -> tuple[list[float], list[float], li
     return rows, tops, heights
 
 
-def _bar(axes: Axes, arc: Arc, row: float, graph: BehaviourGraph, tops: Sequence[float]) -> None:
+def _bar(axes: Axes, arc: Arc, row: float, tops: Sequence[float]) -> None:
     """One relation: a bar over its frames, filled where ground truth and prediction agree, and a line to its object."""
     from matplotlib.patches import Rectangle
 

@@ -15,8 +15,8 @@ import polars as pl
 from roadaware.errors import InputError, UsageError
 from roadaware.io.images import MaskReader, read_still
 from roadaware.io.point_clouds import OURS, PointCloud, Sweep, read_points, read_sweep
-from roadaware.io.sources import resolve_inside, to_printable
-from roadaware.io.video import VideoReader, read_sound
+from roadaware.io.sources import is_outside, resolve_inside, to_printable
+from roadaware.io.video import ENDINGS, VideoReader, read_sound
 from roadaware.scenes.tables import Scenes
 
 MEDIA = MappingProxyType(
@@ -170,7 +170,7 @@ def find_video_path(scenes: Scenes, root: Path, video: str) -> Path:
     """Path of a video.
 
     Args:
-        scenes: whose `videos.path` says it.
+        scenes: whose `videos.path` says it; where it does not, a file of the video's name in `root` is taken.
         root: the dataset's folder.
         video: its name.
 
@@ -178,7 +178,19 @@ def find_video_path(scenes: Scenes, root: Path, video: str) -> Path:
         UsageError: if there is no such video.
         InputError: if its path is unknown, leads out of the folder, or nothing is there.
     """
-    return resolve_inside(_root(root), _name(scenes, video))
+    folder, name = _root(root), _find_path(scenes, video)
+    if name is None:
+        called = [f"{video}{ending}" for ending in ENDINGS]
+        name = next(
+            (each for each in called if not is_outside(each) and os.path.lexists(folder / each)), None
+        )
+    if name is None:
+        raise InputError(
+            f"the table does not say where the video lies, and no file of its name ({', '.join(ENDINGS)}) is in "
+            f"{to_printable(str(root))}",
+            where=to_printable(video),
+        )
+    return resolve_inside(folder, name)
 
 
 def list_still_paths(scenes: Scenes) -> dict[str, dict[int, str]]:
@@ -205,7 +217,10 @@ def find_sidecar_file(scenes: Scenes, root: Path, video: str, name: str) -> Path
         UsageError: if there is no such video.
         InputError: if its path is unknown, leads out of the folder, or nothing is there.
     """
-    folder = _name(scenes, video).rpartition("/")[0]
+    path = _find_path(scenes, video)
+    if path is None:
+        raise InputError("the table does not say where the video lies", where=to_printable(video))
+    folder = path.rpartition("/")[0]
     return resolve_inside(_root(root), f"{folder}/{name}" if folder else name)
 
 
@@ -248,14 +263,13 @@ def _still(scenes: Scenes, video: str, frame: int) -> str | None:
     return None
 
 
-def _name(scenes: Scenes, video: str) -> str:
+def _find_path(scenes: Scenes, video: str) -> str | None:
+    """Where the table says that a video lies."""
     rows = scenes.videos.filter(pl.col("video") == video)
     if rows.is_empty():
         raise UsageError(f"there is no video {video!r}; there are {len(scenes.videos)} others")
     name = rows.row(0, named=True).get("path")
-    if not name:
-        raise InputError("the table does not say where the video lies", where=to_printable(video))
-    return str(name)
+    return str(name) if name else None
 
 
 def _root(root: Path) -> Path:

@@ -22,7 +22,7 @@ from roadaware.datasets.simulator import is_simulation
 from roadaware.errors import InputError, UsageError
 from roadaware.io.images import HEAD_BYTES, parse_image_size, read_still
 from roadaware.io.sources import is_outside, read_file_head, resolve_inside, to_printable
-from roadaware.io.video import VideoReader
+from roadaware.io.video import ENDINGS, VideoReader
 from roadaware.scenes.sensors import find_video_path, list_still_paths
 from roadaware.scenes.store import is_saved, open_scenes
 from roadaware.scenes.tables import Scenes
@@ -30,7 +30,6 @@ from roadaware.simulator.synthetic_films import is_synthetic_film
 
 # A list is made up to the largest frame that a file names.
 _MOST_FRAMES = 10_000_000
-_FILMS = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg", ".ts")
 _SIDES = ("width_px", "height_px")
 _log = logging.getLogger("roadaware")
 
@@ -366,7 +365,7 @@ def collect_videos(
 
 def _detect_sweeps(path: Path) -> str | None:
     """The reader of a set with sweeps at a path; None where videos lie there, or none of these sets."""
-    if not path.is_dir() or any(each.suffix.lower() in _FILMS for each in path.iterdir()):
+    if not path.is_dir() or any(each.suffix.lower() in ENDINGS for each in path.iterdir()):
         return None
     try:
         return detect_reader(path)
@@ -387,12 +386,12 @@ def _open_films(given: Sequence[Path]) -> VideoSet:
             raise InputError("there is no such file or folder", where=str(place), hint="Check the path.")
         held = [place]
         if place.is_dir():
-            held = sorted(each for each in place.iterdir() if each.suffix.lower() in _FILMS)
+            held = sorted(each for each in place.iterdir() if each.suffix.lower() in ENDINGS)
         if not held:
             raise InputError(
                 "expected videos, or a dataset, and found neither",
                 where=str(place),
-                hint=f"videos end in {', '.join(_FILMS)}; name the reader of a dataset with --reader",
+                hint=f"videos end in {', '.join(ENDINGS)}; name the reader of a dataset with --reader",
             )
         for path in held:
             if path.stem in paths:

@@ -191,7 +191,10 @@ def _chosen(parts: Sequence[tuple[Path, Scenes]], split: str) -> list[tuple[Path
         except UsageError as error:
             reasons.append(str(error))
     if not found:
-        raise UsageError(reasons[0])
+        raise UsageError(
+            f"{reasons[0]} (data.split, data.validation_split; `--set data.split= data.validation_split=` learns from all "
+            "videos and judges none)"
+        )
     return found
 
 

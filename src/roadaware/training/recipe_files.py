@@ -196,7 +196,7 @@ def build_dataclass(kind: type[T], given: Any, where: str = "") -> T:
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:
-    """A value of the type that a field has.
+    """A value of the type that a field has; nothing is an empty text or list, as in `data.split=`.
 
     Raises:
         UsageError: if it is of another.
@@ -215,7 +215,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return None if value is None else _value(kinds[0], value, where)
     if origin is tuple:
         # A list of values, or one by itself
-        items = list(value) if isinstance(value, list | tuple) else [value]
+        items = list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
         if inner[-1] is Ellipsis:
             return tuple(_value(inner[0], item, where) for item in items)
         if len(items) != len(inner):
@@ -226,6 +226,8 @@ def _value(hint: Any, value: Any, where: str) -> Any:
             raise UsageError(f"{where} holds fields, not {to_printable(repr(value), 60)}")
         return dict(value)
     words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    if hint is str and value is None:
+        return ""
     if hint is str and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     if hint is float and isinstance(value, str | int) and not isinstance(value, bool):

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.io.video import VideoReader
+from roadaware.io.video import ENDINGS, VideoReader
 from roadaware.linking.config import LinkerConfig
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.models.detector import Detector, FrameDetections
@@ -100,7 +100,6 @@ def detect_video(detector: Detector, footage: Footage, film: int, step: int) -> 
 
 
 FOLDER = "teacher"
-_FILMS = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg", ".ts")
 _NAMED = "teacher/"
 _SURE = 0.5
 _log = logging.getLogger("roadaware")
@@ -175,9 +174,11 @@ def films_at(paths: Sequence[str]) -> list[Film]:
             raise InputError("teacher.films: there is no such file or folder", where=str(given))
         held = [given]
         if given.is_dir():
-            held = sorted(path for path in given.rglob("*") if path.suffix.lower() in _FILMS)
+            held = sorted(path for path in given.rglob("*") if path.suffix.lower() in ENDINGS)
         if not held:
-            raise InputError(f"no video is in this folder; they end in {', '.join(_FILMS)}", where=str(given))
+            raise InputError(
+                f"no video is in this folder; they end in {', '.join(ENDINGS)}", where=str(given)
+            )
         for path in held:
             name = str(path.relative_to(given).with_suffix("")) if given.is_dir() else path.stem
             if name in found:

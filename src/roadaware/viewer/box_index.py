@@ -280,7 +280,7 @@ def _build(source: TableSource, tubes: pl.DataFrame, labels: pl.DataFrame, rows:
             votes.append(_collect_votes(source, mine))
     paths = pl.concat([each.select(owned[0].columns) for each in owned], how="vertical_relaxed")
     spans = paths.group_by("tube").agg(pl.col("first").min(), pl.col("last").max()).sort("tube")
-    named = _name_paths(tubes, labels, spans, votes, source)
+    named = _name_paths(tubes, labels, spans, votes)
     own = tubes.select("tube", own=pl.col("score") if source.predicted else pl.lit(None, pl.Float64))
     selected = paths.join(named, on="tube", how="left").join(own, on="tube", how="left")
     selected = selected.with_columns(
@@ -385,7 +385,6 @@ def _name_paths(
     labels: pl.DataFrame,
     spans: pl.DataFrame,
     votes: list[pl.DataFrame],
-    source: TableSource,
 ) -> pl.DataFrame:
     """What paths are called: by their labels, and of kinds that they have none of, by most of their boxes."""
     known = tubes.join(spans, on="tube", how="left", maintain_order="left").with_columns(

@@ -24,7 +24,7 @@ from roadaware.formats.sound_maps import MOST_CELLS, reshape_map
 from roadaware.io.parquet import scan_parquet
 from roadaware.io.sources import to_printable
 from roadaware.online.times import TIMES, read_times
-from roadaware.reports.drawing import load_font
+from roadaware.reports.lettering import Letters
 from roadaware.tasks.crossing_inputs.pose import convert_to_openpose
 from roadaware.viewer.index import MOST_FRAMES, Index, round_finite
 from roadaware.viewer.opening import TRUTH, Opened, TableSource
@@ -771,7 +771,7 @@ class _Pen:
         self._scale = image.width / size[0], image.height / size[1]
         # A frame of a box is 1.7 wide on the page, and two pixels or more here.
         self._ratio = max(2, round(image.height / 360)) / 1.7
-        self._font = load_font(max(10, image.height // 48))
+        self._font = Letters(max(10, image.height // 48))
         self._in_corner = 0
 
     def frame(
@@ -862,12 +862,12 @@ class _Pen:
     def _write(self, x: float, y: float, words: str, colour: Colour) -> None:
         """Words whose lower left corner is at a place."""
         words = to_printable(words, _MOST_WORDS)
-        left, top, right, bottom = self._pen.textbbox((0, 0), words, font=self._font)
+        left, top, right, bottom = self._font.measure(words)
         wide, tall = right - left + 8, bottom - top + 6
         x = max(2.0, min(x, self._image.width - wide - 2.0))
         y = max(2.0, min(y - tall, self._image.height - tall - 2.0))
         self._pen.rectangle([x, y, x + wide, y + tall], fill=(*_GROUND, round(255 * _GROUND_SHARE)))
-        self._pen.text((x + 4 - left, y + 3 - top), words, fill=colour, font=self._font)
+        self._font.write(self._pen, (x + 4 - left, y + 3 - top), words, colour)
 
 
 def _is_inside(points: Floats, corners: Corners) -> Bools:

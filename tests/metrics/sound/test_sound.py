@@ -246,8 +246,10 @@ def test_what_cannot_be_judged_is_named() -> None:
         with pytest.raises(InputError, match="no rows of equal length"):
             evaluate(predictions.with_tables(sounds=odd), scenes, SMALL)
     gap = predictions.sounds.with_columns(pl.Series("map", [[0.0, None, 1.0, 2.0]]), map_width=pl.lit(2))
-    with pytest.raises(InputError, match="1 cells of maps are null"):
+    with pytest.raises(InputError, match="1 cells of maps are null, the first of sound 0"):
         evaluate(predictions.with_tables(sounds=gap), scenes, SMALL)
+    with pytest.raises(InputError, match="expected a map of each predicted sound, found 1 sounds with"):
+        evaluate(predictions.with_tables(sounds=predictions.sounds.drop("map")), scenes, SMALL)
     foreign = predictions.sounds.with_columns(pl.col("sound") + 9)
     with pytest.raises(InputError, match="none of 1 predictions is about one of the 2 true sounds"):
         evaluate(predictions.with_tables(sounds=foreign), scenes)

@@ -124,7 +124,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "twice": (tubedetr({"0": [1, 2], "a_b": [1, 2]}, {}), "a second reading of this sentence"),
     "no boxes": (
         {"c": {"st_frame": 1, "ed_frame": 2, "bbox": {}}, "a_b": {"st_frame": 1, "bbox": []}},
-        "should be an object with 'bbox'",
+        "'bbox' should be an object, boxes by frame, and is a list",
     ),
 }
 

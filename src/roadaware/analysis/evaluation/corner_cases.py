@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from roadaware.analysis.evaluation.runs import SceneRun
-from roadaware.analysis.evaluation.scenes import SceneRequest, check_inputs, evaluate_scene_inputs
+from roadaware.analysis.evaluation.scenes import SceneRequest, check_inputs, evaluate_scene_inputs, name_files
 from roadaware.analysis.scene_tasks import CORNER_CASES
 from roadaware.datasets import loading
 from roadaware.datasets.detect_format import detect_reader
@@ -86,27 +86,30 @@ def evaluate_corner_files(
     """
     config = request.build_config(CORNER_CASES)
     routing.check()
-    scenes = open_truth(truth, corner)
-    inputs = check_inputs(CORNER_CASES, scenes, _open_predictions(predictions, scenes, routing), predictions)
-    if corner is not None and routing.classes is None:
-        routing = replace(routing, classes="2022")
-    # How predictions were routed, and the printed rows that may stand beside, JSON-ready.
-    known = routing.trained_on if routing.trained_on in TRAINING_SETS else None
-    domains = set(scenes.videos["domain"]) if "domain" in scenes.videos.columns else {None}
-    text = "proposals without classes" if routing.agnostic else f"classes of {routing.trained_on}"
-    classes = _select_version(scenes, config, routing)
-    common = f"{classes}, {'each vehicle a class of its own' if config.total else 'vehicles merged'}"
-    printed = []
-    if not config.total:
-        printed = select_printed(known, classes=not routing.agnostic, domains=domains)
-    facts = {
-        **inputs.facts,
-        "routing": {"predictions are": text, "common classes as in": common},
-        "printed": printed,
-    }
-    labelled, scenes = label_both(inputs.predictions, scenes, config, routing)
-    inputs = replace(inputs, predictions=labelled, scenes=scenes, facts=facts)
-    return evaluate_scene_inputs(CORNER_CASES, inputs, request)
+    with name_files(predictions, truth):
+        scenes = open_truth(truth, corner)
+        inputs = check_inputs(
+            CORNER_CASES, scenes, _open_predictions(predictions, scenes, routing), predictions
+        )
+        if corner is not None and routing.classes is None:
+            routing = replace(routing, classes="2022")
+        # How predictions were routed, and the printed rows that may stand beside, JSON-ready.
+        known = routing.trained_on if routing.trained_on in TRAINING_SETS else None
+        domains = set(scenes.videos["domain"]) if "domain" in scenes.videos.columns else {None}
+        text = "proposals without classes" if routing.agnostic else f"classes of {routing.trained_on}"
+        classes = _select_version(scenes, config, routing)
+        common = f"{classes}, {'each vehicle a class of its own' if config.total else 'vehicles merged'}"
+        printed = []
+        if not config.total:
+            printed = select_printed(known, classes=not routing.agnostic, domains=domains)
+        facts = {
+            **inputs.facts,
+            "routing": {"predictions are": text, "common classes as in": common},
+            "printed": printed,
+        }
+        labelled, scenes = label_both(inputs.predictions, scenes, config, routing)
+        inputs = replace(inputs, predictions=labelled, scenes=scenes, facts=facts)
+        return evaluate_scene_inputs(CORNER_CASES, inputs, request)
 
 
 def label_both(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.datasets.issues import Findings
 from roadaware.errors import InputError, UsageError
 from roadaware.io.parallel import HERE, Workers
-from roadaware.io.sources import read_file
+from roadaware.io.sources import read_file, to_printable
 from roadaware.io.text_rows import read_csv_rows
 from roadaware.scenes.store import is_saved
 from roadaware.steps import log_step
@@ -133,10 +134,23 @@ def evaluate_scene_files(
         InputError: if truth or predictions cannot be read, or do not fit each other.
     """
     request.build_config(task)  # wrong names are refused before anything is opened
-    inputs = open_scene_inputs(task, truth, predictions, how or Reading())
-    if categories is not None:
-        inputs = replace(inputs, scenes=add_categories(inputs.scenes, categories))
-    return evaluate_scene_inputs(task, inputs, request)
+    with name_files(predictions, truth):
+        inputs = open_scene_inputs(task, truth, predictions, how or Reading())
+        if categories is not None:
+            inputs = replace(inputs, scenes=add_categories(inputs.scenes, categories))
+        return evaluate_scene_inputs(task, inputs, request)
+
+
+@contextmanager
+def name_files(predictions: Path, truth: Path) -> Iterator[None]:
+    """Let errors that know tables alone, as those of metrics, say which files they are about."""
+    try:
+        yield
+    except InputError as error:
+        if error.where is not None:
+            raise
+        where = to_printable(f"{predictions}, judged by {truth}")
+        raise type(error)(error.message, where=where, hint=error.hint) from error
 
 
 def evaluate_scene_inputs(task: SceneTask, inputs: SceneInputs, request: SceneRequest) -> SceneRun:
@@ -312,7 +326,8 @@ def _select_reader(task: SceneTask, path: Path, named: str | None) -> str:
             raise UsageError(f"--reader of {task.name} is one of {listed}, not {named!r}{guess}")
         return named
 
-    found = detect_dataset_format(path)
+    hint = f"{task.name} takes {', '.join(task.readers)}; read with `--reader NAME`, it is said what such a file lacks"
+    found = detect_dataset_format(path, hint)
     if found == "csv" and "chaotic_world" in task.readers:
         # The one csv with a header that this task takes; its reader says what it lacks.
         return "chaotic_world"

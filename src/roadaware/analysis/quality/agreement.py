@@ -8,19 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.analysis.quality.config import QualityConfig
 from roadaware.arrays import Floats, Ints
 
 PAIRS = {(0, 1): "original, round 1", (1, 2): "round 1, round 2", (0, 2): "original, round 2"}
 LEVELS = ("all", "kind", "label", "video")
 
 
-def build_agreement_table(wide: pl.DataFrame, config: QualityConfig, count: int) -> pl.DataFrame:
+def build_agreement_table(wide: pl.DataFrame, count: int) -> pl.DataFrame:
     """Agreement of each pair of files over the whole, by kind of item, by label and by video.
 
     Args:
         wide: the aligned items with the differences of all pairs.
-        config: the limits.
         count: number of files.
 
     Returns:

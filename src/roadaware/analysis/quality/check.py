@@ -293,7 +293,7 @@ def check(
     return Quality(
         items,
         findings,
-        build_agreement_table(wide, config, len(scenes)),
+        build_agreement_table(wide, len(scenes)),
         label_agreement_table(wide, len(scenes)),
         config,
         {

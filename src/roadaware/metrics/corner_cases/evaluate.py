@@ -323,7 +323,7 @@ _HALF, _FROM_HALF = 1, slice(1, None)
 _CLASS_BLIND: tuple[Group, ...] = ("corner", "all")
 
 
-def summarize_objects(truth: Objects, predictions: Claims, met: Mapping[Group, Met]) -> pl.DataFrame:
+def summarize_objects(truth: Objects, met: Mapping[Group, Met]) -> pl.DataFrame:
     """One row per counted object, in each group: `best_iou` is the overlap of the nearest prediction.
 
     `rank` is the place of the prediction that met it at an overlap of 0.5, from 0 and null where none did;
@@ -352,9 +352,7 @@ def summarize_objects(truth: Objects, predictions: Claims, met: Mapping[Group, M
     return table.with_columns(pl.when(pl.col("rank") >= 0).then(pl.col("rank")).alias("rank"))
 
 
-def summarize_classes(
-    truth: Objects, predictions: Claims, met: Mapping[Group, Met], config: CornerConfig
-) -> pl.DataFrame:
+def summarize_classes(truth: Objects, met: Mapping[Group, Met]) -> pl.DataFrame:
     """One row per class of the file: how many of its objects there are, and how many are met, whatever by.
 
     The groups `corner` and `all` match without classes: which prediction meets an object does not depend on what
@@ -503,8 +501,8 @@ def evaluate(
         seed=seed,
         notes=notes if trivial else (*notes, "images of unknown size have no trivial answers"),
         makers={
-            "object": partial(summarize_objects, truth, predicted, met),
-            "class": partial(summarize_classes, truth, predicted, met, config),
+            "object": partial(summarize_objects, truth, met),
+            "class": partial(summarize_classes, truth, met),
         },
         left_out=_left_out(truth, met, foreign, config),
         baselines={name: compute_values(answer) for name, answer in trivial.items()},

@@ -23,6 +23,8 @@ from roadaware.models.object_labels import ROAD_AGENTS
 
 FOCAL_SHARE = 0.85
 """Of a camera of which nothing is known: focal length by width, which is a view of 61 degrees."""
+CAMERA_M = 1.4
+"""Height above the road of such a camera, where own speed and triage assume one."""
 
 
 @dataclass(frozen=True)

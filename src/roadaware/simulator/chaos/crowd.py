@@ -267,7 +267,7 @@ class Bodies:
         np.fill_diagonal(room, 0.0)
         press = np.where(both, np.maximum(room - apart, 0.0), 0.0)
         push: Floats = -_PUSH * (press[..., None] * away / apart[..., None]).sum(1)
-        push += self._swerve(away, apart, both & (self.room > APART_M))
+        push += self._swerve(away, both & (self.room > APART_M))
         if len(self.posts):
             off = self.xy[:, None] - self.posts[None, :, :2]
             gap = np.hypot(off[..., 0], off[..., 1]) + 1e-9
@@ -283,7 +283,7 @@ class Bodies:
         found: Bools = self.owner[None] != np.arange(self.n)[:, None]
         return found
 
-    def _swerve(self, away: Floats, apart: Floats, both: Bools) -> Floats:
+    def _swerve(self, away: Floats, both: Bools) -> Floats:
         """(n, 2) sideways velocities of those who would run into somebody."""
         pace = np.hypot(self.velocity[:, 0], self.velocity[:, 1])
         front = self.velocity / np.maximum(pace, 0.05)[:, None]

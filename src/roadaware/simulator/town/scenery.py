@@ -653,7 +653,7 @@ def make_layout(config: SceneConfig, rng: np.random.Generator) -> Layout:
     near: Turn = "left" if side == 1 else "right"
     walkers = [heads.group() if lit else -1 for lit in plan.signalled]
     crossings = _crossings(plan, heads, walkers, side)
-    junctions = tuple(_junction(plan, node, heads, near, crossings) for node in range(len(plan.ends)))
+    junctions = tuple(_junction(plan, node, heads, near) for node in range(len(plan.ends)))
     roads = tuple(street.road(number) for number, street in enumerate(plan.streets))
     route = _route(plan, near, rng)
     bare = Layout(roads, tuple(lanes), junctions, crossings, tuple(heads.sites), (), route)
@@ -692,7 +692,7 @@ def _crossings(plan: Plan, heads: Heads, walkers: list[int], side: int) -> tuple
     return tuple(found)
 
 
-def _junction(plan: Plan, node: int, heads: Heads, near: Turn, crossings: tuple[Crossing, ...]) -> Junction:
+def _junction(plan: Plan, node: int, heads: Heads, near: Turn) -> Junction:
     """One junction with its ways, lights and places to stop."""
     ends, lit = plan.ends[node], plan.signalled[node]
     centre, arms, reach = plan.spine.nodes[node].centre, _arms(plan, ends), plan.reach[node]

@@ -478,7 +478,7 @@ class Zebras:
         strip = self.strips.get(crossing.number)
         if strip is None:
             return False
-        return self._must(vehicle, crossing, strip, gap) or self._will(vehicle, strip, gap)
+        return bool(self._in_the_way(vehicle, crossing, strip).any()) or self._will(vehicle, strip, gap)
 
     def find_causes(self, vehicle: Vehicle, crossing: Crossing) -> Floats:
         """(k, 2) places of those for whom a driver stops at a zebra crossing; decides nothing."""
@@ -488,10 +488,6 @@ class Zebras:
         let = np.array([vehicle.decisions.get(n, False) for n in strip.waiting.tolist()], dtype=np.bool_)
         on = self._in_the_way(vehicle, crossing, strip)
         return np.concatenate([strip.walking_at[on], strip.waiting_at[let]])
-
-    def _must(self, vehicle: Vehicle, crossing: Crossing, strip: Strip, gap: float) -> bool:
-        """Whether somebody is on the crossing who is, or will be, in the way."""
-        return bool(self._in_the_way(vehicle, crossing, strip).any())
 
     def _in_the_way(self, vehicle: Vehicle, crossing: Crossing, strip: Strip) -> npt.NDArray[np.bool_]:
         """(p,) who of those on a crossing is, or will be, in the way."""

@@ -183,7 +183,7 @@ class Manoeuvres:
             elif vehicle.hold == "kerb":
                 self._leave_kerb(vehicle, row, bodies, people, time_s)
             elif vehicle.passing is not None:
-                self._go_back(vehicle, row, bodies)
+                self._go_back(vehicle)
             elif vehicle.lane >= 0 and not vehicle.hazard and not vehicle.hold:
                 for other in beacons:
                     self._pull_aside(vehicle, other)
@@ -226,7 +226,7 @@ class Manoeuvres:
         if time_s - vehicle.pass_since < INDICATE_S:
             return
         strip = project_bodies(vehicle, bodies, row, 40.0, 150.0)
-        chain = [lead, *self._next_ones(vehicle, lead, strip, bodies)]
+        chain = [lead, *self._next_ones(vehicle, lead, strip)]
         left = self._beside(vehicle, strip, chain, vehicles)
         last = chain[-1]
         moves = float(strip.onward[last])
@@ -279,7 +279,7 @@ class Manoeuvres:
         slow = float(bodies.speed[lead]) < (0.3 if vehicle.kind == "Cyc" else SLOWER * vehicle.manners.speed)
         return bool(bodies.passable[lead]) and facing > 0.5 and slow and vehicle.hold != "bay"
 
-    def _next_ones(self, vehicle: Vehicle, lead: int, strip: Strip, bodies: Bodies) -> list[int]:
+    def _next_ones(self, vehicle: Vehicle, lead: int, strip: Strip) -> list[int]:
         """Others right before the one that is passed, which must be passed as well."""
         found: list[int] = []
         last = lead
@@ -340,7 +340,7 @@ class Manoeuvres:
             for other in vehicles
         )
 
-    def _go_back(self, vehicle: Vehicle, row: int, bodies: Bodies) -> None:
+    def _go_back(self, vehicle: Vehicle) -> None:
         """Pull in again once what is passed lies behind, and there is room."""
         passing = vehicle.passing
         if passing is None or passing.back:

@@ -69,6 +69,8 @@ _LABELS: dict[Task, str] = {
     "sound": "sounds",
 }
 """Of each task what of the vocabulary its head answers in, or reads."""
+_TAUGHT_BY: dict[Task, str] = {**_LABELS, "grounding": "sentences"}
+"""Of each task what of the data it learns from, as of `list_used`."""
 _CELLS_DIVISOR = 10.0
 """The loss of sentences that are looked for in cells is a sum of parts with weights of up to 10."""
 _RAREST = 10.0
@@ -77,28 +79,30 @@ _RAREST = 10.0
 # What is learnt.
 
 
-def build_vocabulary(used: Mapping[str, tuple[str, ...]], config: CrowdConfig) -> Vocabulary:
+def build_vocabulary(
+    used: Mapping[str, tuple[str, ...]],
+    config: CrowdConfig,
+    known: Mapping[Task, tuple[str, ...]] | None = None,
+) -> Vocabulary:
     """The labels and words of the data, as far as the tasks of a network need them.
 
     Args:
         used: as `list_used` gives it.
         config: of the network.
+        known: labels or words of heads that keep theirs (default: none does).
 
     Raises:
         UsageError: if the data lack what a task needs; says which.
     """
-    needed = {"actions": "actions", "relations": "predicates", "grounding": "sentences", "sound": "sounds"}
+    found = dict(known or {})
     for task in config.tasks:
-        if not used[needed[task]]:
+        labels = found.get(task) or used[_TAUGHT_BY[task]]
+        if not labels:
             raise UsageError(
-                f"the data have no {needed[task]}, which the task {task} learns from: leave it out of `tasks`"
+                f"the data have no {_TAUGHT_BY[task]}, which the task {task} learns from: leave it out of `tasks`"
             )
-
-    def kept(task: Task) -> tuple[str, ...]:
-        return used[needed[task]] if task in config.tasks else ()
-
-    words = build_words(kept("grounding")) if "grounding" in config.tasks else ()
-    return Vocabulary(kept("actions"), kept("relations"), kept("sound"), words)
+        found[task] = build_words(labels) if task == "grounding" and task not in found else labels
+    return Vocabulary(**{_LABELS[task]: labels for task, labels in found.items()})
 
 
 class CrowdTrainee(nn.Module):
@@ -692,17 +696,21 @@ class CrowdRun(Run[CrowdRecipe]):
 
     def load(self) -> None:
         """As of `Run`."""
-        recipe = self.recipe
-        config = recipe.build_config()
-        self.sources: Sources = open_sources(recipe.data)
-        vocabulary = build_vocabulary(list_used(self.sources.scenes), config)
-        if recipe.model.weights:
+        self.sources: Sources = open_sources(self.recipe.data)
+        used, known = list_used(self.sources.scenes), dict[Task, tuple[str, ...]]()
+        idle = [task for task in self.recipe.ordered_tasks if task not in self.recipe.learnt_tasks]
+        if self.recipe.model.weights:
             # Heads without batches keep their labels and words
-            known, _ = open_crowd(recipe.model.weights_path())
-            idle = [t for t in config.tasks if t in known.config.tasks and t not in recipe.learnt_tasks]
-            vocabulary = replace(
-                vocabulary, **{_LABELS[t]: getattr(known.vocabulary, _LABELS[t]) for t in idle}
-            )
+            begun, _ = open_crowd(self.recipe.model.weights_path())
+            known = {t: getattr(begun.vocabulary, _LABELS[t]) for t in idle if t in begun.config.tasks}
+        # Of these the others learn what tracks say, where the data label them.
+        void = [task for task in idle if task not in known and not used[_TAUGHT_BY[task]]]
+        if void:
+            _log.warning("the data label nothing of %s: there will be no such heads", " and ".join(void))
+            tasks = {task: share for task, share in self.recipe.tasks.items() if task not in void}
+            self.recipe = replace(self.recipe, tasks=tasks)
+        recipe, config = self.recipe, self.recipe.build_config()
+        vocabulary = build_vocabulary(used, config, known)
         of = build_crowd_set(self.sources.scenes, self.sources.films, vocabulary, recipe.clips.fps)
         maps = Path(recipe.clips.maps) if recipe.clips.maps else self.out / "maps"
         cache = int(recipe.machine.cache_gb * 1e9) if recipe.model.train_trunk else 0
@@ -715,8 +723,8 @@ class CrowdRun(Run[CrowdRecipe]):
                 )
         if "grounding" in recipe.learnt_tasks and config.grounding == "people" and not has_others(of):
             raise UsageError(
-                "the only people with boxes are those of whom the sentences speak, so that who it is cannot be learnt: "
-                "set model.fields.grounding to cells, which looks for a box in each frame"
+                "the only people with boxes are those of whom the sentences speak (HC-STVG), so who it is cannot be learnt: "
+                "take the recipe grounding-cells, which looks for a box in each frame"
             )
         self.crowd = CrowdLearner(recipe, of)
         self.learner = self.crowd
