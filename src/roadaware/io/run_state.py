@@ -41,7 +41,7 @@ def read_run_state(run: Path) -> dict[str, Any]:
             raise InputError(
                 f"expected a run in parts (a {Ledger.NAME}, or the file of a finished one), found none",
                 where=str(run),
-                hint="Name the folder that `--output` of the command names.",
+                hint="Name the folder that `--output` of the command names, of `triage` that of `--watches`.",
             )
         return {"folder": str(run), "state": "finished", "kind": kind}
     try:
