@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from roadaware.analysis.drives import examine_sources, find_drives
 from roadaware.analysis.triage import count_hours, learn_verdicts, rank_moments, read_verdicts, read_weights
 from roadaware.cli import console, outputs
+from roadaware.cli.networks import AS_IT_SUITS, select_detector
 from roadaware.cli.options import (
     ALL_LOCAL,
     Outcome,
@@ -24,7 +25,6 @@ from roadaware.cli.options import (
     WideSpread,
     validate_range,
 )
-from roadaware.cli.networks import AS_IT_SUITS, select_detector
 from roadaware.cli.results import ResultFolder
 from roadaware.cli.watch import watch
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError

@@ -330,7 +330,7 @@ def is_watch_of(folder: Path, film: Path) -> bool:
 
 def _digest_ends(film: Path) -> str:
     """Of the first and the last 64 KB: a camera that fills files of one size under the same names writes other ones."""
-    with open(locate_content(film), "rb") as file:
+    with locate_content(film).open("rb") as file:
         whole = hashlib.blake2b(file.read(_END_BYTES), digest_size=12)
         file.seek(max(0, os.fstat(file.fileno()).st_size - _END_BYTES))
         whole.update(file.read(_END_BYTES))
