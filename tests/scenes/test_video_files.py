@@ -26,6 +26,7 @@ from roadaware.io.video import (
 )
 from roadaware.online.frames import SystemClock
 from roadaware.online.video_files import VideoFile
+from roadaware.tasks.videos import collect_videos
 
 H, W, FPS, RATE = 96, 128, 12.5, 16000
 Y, X = np.mgrid[:H, :W]
@@ -121,6 +122,15 @@ def test_a_film_is_read_as_players_turn_it(tmp_path: Path, degrees: int) -> None
         # Players turn clockwise by what the file says.
         off = np.abs(film.frame(7).astype(float) - np.rot90(picture(7), -degrees // 90))
     assert off.mean() < 4
+
+
+def test_a_video_whose_name_is_no_text_is_left_out_of_a_set(tmp_path: Path) -> None:
+    for name in (b"new.mp4", b"old\xff.mp4"):
+        with VideoWriter(tmp_path / os.fsdecode(name), W, H, FPS) as writer:
+            writer.write(picture(0))
+    found = collect_videos([tmp_path])
+    assert [film.video for film in found.films] == ["new"]
+    assert "no Unicode text" in found.refused[os.fsdecode(b"old\xff")]
 
 
 def test_a_film_is_there_whole_or_not_at_all(tmp_path) -> None:
