@@ -444,7 +444,7 @@ def test_a_film_has_the_name_of_its_shortest_way_whatever_links_lead_to_it(tmp_p
         assert set(find_drives(paths)[0]) == {"late-one", "z"}
 
 
-def test_a_night_is_not_watched_by_two_detectors(
+def test_a_run_given_again_takes_its_watches_and_no_other_detector(
     tmp_path: Path, roadaware: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("roadaware.cli.watch.load_detector", lambda *given: Growing())
@@ -459,6 +459,14 @@ def test_a_night_is_not_watched_by_two_detectors(
     assert done.code == 0
     # Said once, and not of each film.
     assert done.err.count("not validated on real roads") == 1
+    # Below its own output a run given again finds the films alone, and not its watches as drives of their own.
+    shutil.move(tmp_path / "out-watches", tmp_path / "night" / "watches")
+    words = (*words, "--watches", tmp_path / "night" / "watches")
+    watched = Growing.videos
+    done = roadaware(*words, "--detector", weights, "--json", tmp_path / "said.json")
+    assert done.code == 0
+    assert json.loads((tmp_path / "said.json").read_text())["videos"] == 2
+    assert Growing.videos == watched
     weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
     done = roadaware(*words, "--detector", weights)
     assert done.code == 2

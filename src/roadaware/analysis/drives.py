@@ -621,11 +621,12 @@ FILMS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".ts"
 _DEEPEST = 3
 
 
-def find_drives(paths: Sequence[Path]) -> tuple[dict[str, Path], list[Path]]:
+def find_drives(paths: Sequence[Path], without: Sequence[Path] = ()) -> tuple[dict[str, Path], list[Path]]:
     """The films by the names of their watches, and the runs and tables, behind some paths.
 
     Args:
         paths: as they were given; folders are looked into three deep.
+        without: folders that are left out where they lie below a path, such as what an earlier run has made there.
 
     Raises:
         UsageError: if two films would have one name.
@@ -634,12 +635,13 @@ def find_drives(paths: Sequence[Path]) -> tuple[dict[str, Path], list[Path]]:
     films: dict[str, Path] = {}
     sources: list[Path] = []
     taken: set[Path] = set()
+    passed = {os.path.realpath(each) for each in without}
     # In whatever order they are named, the result is one; of several ways to a file, as by links, the shortest is its own.
     for path in sorted(paths, key=_measure_path):
         if not path.exists():
             raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
         held = False
-        for found in sorted(_walk(path), key=_measure_path):
+        for found in sorted(_walk(path, passed), key=_measure_path):
             held, real = True, Path(os.path.realpath(found))
             if real in taken:
                 continue
@@ -679,7 +681,7 @@ def _name_film(text: str) -> str:
     return name
 
 
-def _walk(path: Path, depth: int = 0) -> Iterator[Path]:
+def _walk(path: Path, passed: set[str], depth: int = 0) -> Iterator[Path]:
     """The films and folders of drives below a path, in the order of their names."""
     if path.is_file():
         if depth == 0 or path.suffix.lower() in FILMS:
@@ -688,8 +690,8 @@ def _walk(path: Path, depth: int = 0) -> Iterator[Path]:
         yield path
     elif depth < _DEEPEST and path.is_dir():
         for inner in sorted(path.iterdir()):
-            if not inner.name.startswith("."):
-                yield from _walk(inner, depth + 1)
+            if not inner.name.startswith(".") and os.path.realpath(inner) not in passed:
+                yield from _walk(inner, passed, depth + 1)
 
 
 @dataclass(frozen=True, eq=False)

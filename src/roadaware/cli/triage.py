@@ -128,7 +128,7 @@ def triage(
 
     config = read_weights(weights)
     judged = None if verdicts is None else read_verdicts(verdicts)
-    films, sources = find_drives(drives)
+    films, sources = find_drives(drives, without=(kept, folder))
     given, faults, failed = len(films) + len(sources), list[str](), dict[str, str]()
     if films:
         from roadaware.models.loading import digest_model_files
