@@ -459,9 +459,11 @@ def test_a_run_given_again_takes_its_watches_and_no_other_detector(
     assert done.code == 0
     # Said once, and not of each film.
     assert done.err.count("not validated on real roads") == 1
-    # Below its own output a run given again finds the films alone, and not its watches as drives of their own.
-    shutil.move(tmp_path / "out-watches", tmp_path / "night" / "watches")
-    words = (*words, "--watches", tmp_path / "night" / "watches")
+    # Given again in the folder of the films, it finds the films alone, and not its watches as drives of their own.
+    monkeypatch.chdir(tmp_path / "night")
+    Path("runs").mkdir()
+    shutil.move(tmp_path / "out-watches", tmp_path / "night" / "runs" / "triage-drives-watches")
+    words = ("triage", ".", "--processes", 1, "--overwrite")
     watched = Growing.videos
     done = roadaware(*words, "--detector", weights, "--json", tmp_path / "said.json")
     assert done.code == 0
@@ -471,6 +473,29 @@ def test_a_run_given_again_takes_its_watches_and_no_other_detector(
     done = roadaware(*words, "--detector", weights)
     assert done.code == 2
     assert "holds watches with other settings (models {'own.safetensors': '" in done.err
+
+
+def test_watches_lie_beside_a_result_in_a_store_and_another_machine_goes_on(
+    tmp_path: Path, roadaware: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roadaware.cli.watch.load_detector", lambda *given: Growing())
+    monkeypatch.setattr("roadaware.cli.watch.build_annotator", lambda *given, **more: None)
+    monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ROADAWARE_MIRRORS", "{}")
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.store.clear()
+    write_film(tmp_path / "one.mp4", 4)
+    words = ("triage", tmp_path / "one.mp4", "-o", "memory://b/night", "--processes", 1, "--overwrite")
+    assert roadaware(*words).code == 0
+    assert memory.exists("/b/night/moments.csv")
+    assert memory.exists("/b/night-watches/one/summary.json")
+    before, watched = memory.cat_file("/b/night/moments.csv"), Growing.videos
+    monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / "other"))
+    done = roadaware("status", "memory://b/night-watches")
+    assert "finished, every part is done (watches)" in done.out
+    assert roadaware(*words).code == 0
+    assert (memory.cat_file("/b/night/moments.csv"), Growing.videos) == (before, watched)
+    memory.store.clear()
 
 
 def test_an_input_twice_counts_once(streets: Path, tmp_path: Path, roadaware: Command) -> None:

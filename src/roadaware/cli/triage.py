@@ -79,7 +79,7 @@ def triage(
     *drives: Annotated[Path, Parameter(help=_DRIVES)],
     top: Annotated[int, Parameter(help=_TOP, validator=validate_range(1, 100_000))] = 100,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.RESULT] = None,
-    watches: Annotated[Path | None, Parameter(help=_WATCHES)] = None,
+    watches: Annotated[Path | None, Parameter(help=_WATCHES), outputs.WATCHES] = None,
     weights: Annotated[Path | None, Parameter(help=_WEIGHTS)] = None,
     verdicts: Annotated[Path | None, Parameter(help=_VERDICTS)] = None,
     detector: Annotated[tuple[Path, ...], Parameter(help=_DETECTOR), Several] = (),
