@@ -139,7 +139,12 @@ def measure_memory(videos: int) -> Iterator[dict[str, float]]:
         )  # fmt: skip
         arrays = [value for each in result.matches.values() for value in vars(each).values()]
         held = sum(value.nbytes for value in arrays if isinstance(value, np.ndarray))
-        yield {"videos": videos, "draws": draws, "most_mb": _read_memory("VmHWM") - before_mb, "matches_mb": held / 2**20}
+        yield {
+            "videos": videos,
+            "draws": draws,
+            "most_mb": _read_memory("VmHWM") - before_mb,
+            "matches_mb": held / 2**20,
+        }
         del result, arrays
 
 
