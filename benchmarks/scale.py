@@ -1,6 +1,7 @@
 """What the seam of long work costs: `python -m benchmarks.scale [--on local ray://local] [--parts 100 1000 10000]`.
 
 With `--evaluate 100` instead: `evaluate` of so many videos of road events with 1,000 resamples, by one process and by two.
+With `--memory 1000 10000` instead: the most memory that `evaluate` of so many videos of one frame takes besides their tables.
 With `--store s3://bucket/name` instead: what a file costs the process that writes to the store, and how long all take.
 
 Tiny parts show the cost of handing one out, sleeping ones how well two workers share: sleep takes no processor, so that
@@ -11,6 +12,7 @@ processor that the driver took; the clock counts what others took, too.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import resource
@@ -19,6 +21,10 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
 
 from roadaware.demo_data.detector import simulate_detections
 from roadaware.demo_data.road import generate_road_scenes
@@ -115,6 +121,62 @@ def measure_evaluation(on: str, videos: int) -> Iterator[dict[str, float | str]]
                "driver_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}  # fmt: skip
 
 
+def measure_memory(videos: int) -> Iterator[dict[str, float]]:
+    """MB that evaluating boxes of many videos of one frame takes at most besides their tables, and of it the matches.
+
+    Args:
+        videos: how many: copies of 100.
+    """
+    scenes = generate_road_scenes(videos=100, frames=24, boxes_per_frame=1.0, seed=0)
+    many = [_copy_frame(each, videos // 100) for each in (scenes, simulate_detections(scenes, seed=0))]
+    gc.collect()
+    before_mb = _read_memory("VmRSS")
+    for draws in (0, 1000):
+        Path("/proc/self/clear_refs").write_text("5")  # the most memory counts from here on
+        result = evaluate(
+            many[1], many[0], DetectionConfig.default(), frame_thresholds=("0.2", "0.5"), video_thresholds=(),
+            draws=PercentileDraws(draws),
+        )  # fmt: skip
+        arrays = [value for each in result.matches.values() for value in vars(each).values()]
+        held = sum(value.nbytes for value in arrays if isinstance(value, np.ndarray))
+        yield {
+            "videos": videos,
+            "draws": draws,
+            "most_mb": _read_memory("VmHWM") - before_mb,
+            "matches_mb": held / 2**20,
+        }
+        del result, arrays
+
+
+def _copy_frame(tables: Any, times: int) -> Any:
+    """Copies of one frame of each video, under names of their own, without tubes."""
+    boxes = tables.boxes.filter(pl.col("frame") == 5)
+    step = int(boxes["box"].max()) + 1
+
+    def copy(table: pl.DataFrame) -> pl.DataFrame:
+        if "frame" in table.columns:
+            table = table.filter(pl.col("frame") == 5)
+        elif "box" in table.columns:
+            table = table.filter(pl.col("box").is_in(boxes["box"].implode()))
+        named = [
+            [pl.col("video").cast(pl.String) + f"-{k}"] * ("video" in table.columns)
+            + [pl.col("box") + k * step] * ("box" in table.columns)
+            for k in range(times)
+        ]
+        return pl.concat([table.with_columns(columns) for columns in named])
+
+    kept = ("videos", "frames", "boxes", "labels", "frame_labels")
+    found = {name: copy(table) for name, table in tables.tables().items() if name in kept}
+    found["boxes"] = found["boxes"].drop("tube", strict=False)
+    return type(tables)(**found, meta=tables.meta)
+
+
+def _read_memory(name: str) -> float:
+    """MB that the system says of this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name))
+
+
 def write_part(folder: Path, part: int) -> None:
     """A part of as many small files as a simulated scene has."""
     for number in range(FILES):
@@ -147,11 +209,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--on", nargs="+", default=["local"])
     parser.add_argument("--evaluate", type=int, help="evaluate road events of so many videos")
+    parser.add_argument("--memory", nargs="+", type=int, help="evaluate so many small videos")
     parser.add_argument("--store", help="an address below which results are written")
     parser.add_argument("--parts", nargs="+", type=int, default=[100, 1000, 10_000])
     given = parser.parse_args()
     print(json.dumps({"load_average": os.getloadavg(), "processors": os.cpu_count()}), flush=True)
-    for on in given.on:
+    for count in given.memory or ():
+        for row in measure_memory(count):
+            print(json.dumps(row), flush=True)
+    for on in () if given.memory else given.on:
         if given.evaluate:
             for row in measure_evaluation(on, given.evaluate):
                 print(json.dumps(row), flush=True)

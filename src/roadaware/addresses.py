@@ -320,7 +320,7 @@ def _forms(secret: str) -> set[str]:
 def _secrets_in(text: str) -> set[str]:
     if not text.partition("://" if "://" in text else ":")[2].strip("/?#@: "):
         return set()  # a scheme alone has no secret, and is to be seen as what it is
-    if text.partition("://")[0].rpartition("=")[2].lower() in STORES:
+    if text.partition("://")[0].rpartition("=")[2].lower() in (*STORES, "ray"):
         chain, sign, holder = text.partition("::")
         # Of these only what stands before a @ is one: a password, or a name that is refused.
         info, at, _ = chain.partition("://")[2].rpartition("@")

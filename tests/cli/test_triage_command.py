@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from roadaware.analysis.annotation.selection import read_image_list
 from roadaware.analysis.drives import find_drives
 from roadaware.analysis.triage import read_verdicts, read_weights
 from roadaware.errors import InputError, UsageError
+from roadaware.io.files import write_atomically
 from roadaware.io.video import VideoWriter
 from roadaware.models.detector import FrameDetections
+from roadaware.online.setup import WEIGHTS as BUNDLED_WEIGHTS
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Scenes
 from roadaware.simulator.sound import build_voice
@@ -392,6 +395,85 @@ def test_two_videos_of_one_name_are_told_apart(tmp_path: Path) -> None:
     assert set(films) == {"a-x", "b-x"}
     with pytest.raises(UsageError, match="would have one name, x"):
         find_drives([tmp_path / "a", tmp_path / "b"])
+
+
+def test_names_of_watches_are_folders_whatever_the_films_are_called(tmp_path: Path) -> None:
+    named = ("watches.json", "x.fault.txt", " ", "\u96e8" * 60, "late\nfilm", os.fsdecode(b"old\xff"))
+    for name in named:
+        (tmp_path / f"{name}.mp4").write_bytes(b"")
+    films, _ = find_drives([tmp_path])
+    assert {path.stem for path in films.values()} == set(named)
+    assert {"video-watches.json", "video-x.fault.txt", "video- ", "late\\nfilm", "old\\udcff"} < set(films)
+    for name in films:
+        # Beside the folder of the watch lies a file of what went wrong.
+        (tmp_path / "watches" / name).mkdir(parents=True)
+        write_atomically(tmp_path / "watches" / f"{name}.fault.txt", b"")
+    (tmp_path / "...mp4").write_bytes(b"")
+    assert set(find_drives([tmp_path / "...mp4"])[0]) == {"video-.."}
+
+
+def test_a_film_has_the_name_of_its_shortest_way_whatever_links_lead_to_it(tmp_path: Path) -> None:
+    (tmp_path / "night" / "late").mkdir(parents=True)
+    (tmp_path / "night" / "late" / "one.mp4").write_bytes(b"")
+    (tmp_path / "night" / "z.mp4").write_bytes(b"")
+    (tmp_path / "night" / "again").symlink_to(tmp_path / "night")
+    night, late = tmp_path / "night", tmp_path / "night" / "late"
+    for paths in ([night], [night, late], [late, night]):
+        assert set(find_drives(paths)[0]) == {"late-one", "z"}
+
+
+def test_a_run_given_again_takes_its_watches_and_no_other_detector(
+    tmp_path: Path, roadaware: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roadaware.cli.watch.load_detector", lambda *given: Growing())
+    monkeypatch.setattr("roadaware.cli.watch.build_annotator", lambda *given, **more: None)
+    (tmp_path / "night").mkdir()
+    for name in ("one", "two"):
+        write_film(tmp_path / "night" / f"{name}.mp4", 4)
+    weights = tmp_path / "own.safetensors"
+    shutil.copy(BUNDLED_WEIGHTS / "compact-road.safetensors", weights)
+    words = ("triage", tmp_path / "night", "--processes", 1, "-o", tmp_path / "out", "--overwrite")
+    done = roadaware(*words, "--detector", weights)
+    assert done.code == 0
+    # Said once, and not of each film.
+    assert done.err.count("not validated on real roads") == 1
+    # Given again in the folder of the films, it finds the films alone, and not its watches as drives of their own.
+    monkeypatch.chdir(tmp_path / "night")
+    Path("runs").mkdir()
+    shutil.move(tmp_path / "out-watches", tmp_path / "night" / "runs" / "triage-drives-watches")
+    words = ("triage", ".", "--processes", 1, "--overwrite")
+    watched = Growing.videos
+    done = roadaware(*words, "--detector", weights, "--json", tmp_path / "said.json")
+    assert done.code == 0
+    assert json.loads((tmp_path / "said.json").read_text())["videos"] == 2
+    assert Growing.videos == watched
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
+    done = roadaware(*words, "--detector", weights)
+    assert done.code == 2
+    assert "holds watches with other settings (models {'own.safetensors': '" in done.err
+
+
+def test_watches_lie_beside_a_result_in_a_store_and_another_machine_goes_on(
+    tmp_path: Path, roadaware: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roadaware.cli.watch.load_detector", lambda *given: Growing())
+    monkeypatch.setattr("roadaware.cli.watch.build_annotator", lambda *given, **more: None)
+    monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ROADAWARE_MIRRORS", "{}")
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.store.clear()
+    write_film(tmp_path / "one.mp4", 4)
+    words = ("triage", tmp_path / "one.mp4", "-o", "memory://b/night", "--processes", 1, "--overwrite")
+    assert roadaware(*words).code == 0
+    assert memory.exists("/b/night/moments.csv")
+    assert memory.exists("/b/night-watches/one/summary.json")
+    before, watched = memory.cat_file("/b/night/moments.csv"), Growing.videos
+    monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / "other"))
+    done = roadaware("status", "memory://b/night-watches")
+    assert "finished, every part is done (watches)" in done.out
+    assert roadaware(*words).code == 0
+    assert (memory.cat_file("/b/night/moments.csv"), Growing.videos) == (before, watched)
+    memory.store.clear()
 
 
 def test_an_input_twice_counts_once(streets: Path, tmp_path: Path, roadaware: Command) -> None:

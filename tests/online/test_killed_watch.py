@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,9 +17,11 @@ from online_stubs import FakeClock, Scripted, crowd, write_film
 from roadaware.errors import UsageError
 from roadaware.io.files import is_temporary
 from roadaware.online.config import WatchConfig
-from roadaware.online.run_folder import RECORD, SUMMARY, RunFolder, build_run_record, prepare
+from roadaware.online.run_folder import RECORD, SUMMARY, RunFolder, build_run_record, is_watch_of, prepare
+from roadaware.online.times import TABLES
 from roadaware.online.video_files import VideoFile
 from roadaware.online.watch import watch
+from roadaware.scenes.store import open_predictions
 
 MODELS = [{"name": "scripted"}]
 
@@ -86,6 +89,27 @@ def test_another_watch_and_one_that_ended_are_not_replaced(tmp_path: Path) -> No
     with pytest.raises(UsageError, match="earlier watch"):
         prepare(tmp_path / "run", record=build_run_record(source, config, None, MODELS))
     assert json.loads((tmp_path / "run" / RECORD).read_text())["source"] == "drive.mp4"
+
+
+def test_another_film_of_the_same_name_and_size_is_another(tmp_path: Path) -> None:
+    film = write_film(tmp_path / "FILE0001.mp4")
+    _run(tmp_path / "run", film, killed=False)
+    assert is_watch_of(tmp_path / "run", film)
+    content = film.read_bytes()
+    film.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert not is_watch_of(tmp_path / "run", film)
+    record = json.loads((tmp_path / "run" / RECORD).read_text())
+    del record["ends_digest"]  # as earlier versions wrote it
+    (tmp_path / "run" / RECORD).write_text(json.dumps(record))
+    assert is_watch_of(tmp_path / "run", film)
+
+
+def test_a_film_whose_name_is_no_text_is_watched(tmp_path: Path) -> None:
+    film = write_film(tmp_path / os.fsdecode(b"old\xff.mp4"))
+    _run(tmp_path / "run", film, killed=False)
+    tables = open_predictions(tmp_path / "run" / TABLES)
+    assert tables.videos["video"].to_list() == ["old\\udcff"]
+    assert is_watch_of(tmp_path / "run", film)
 
 
 @pytest.mark.slow

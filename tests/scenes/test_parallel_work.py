@@ -30,6 +30,7 @@ from parallel_parts import (
     tell_place,
 )
 
+from roadaware.addresses import keep_secret, mask_secrets, reset_secrets
 from roadaware.errors import DiskError, FindingsError, Terminated, UsageError
 from roadaware.io import parallel
 from roadaware.io.parallel import HERE, PartResult, WorkerPool, Workers, map_parts, run_parts
@@ -244,6 +245,17 @@ def test_a_cluster_that_is_slow_to_start_is_tried_again_and_one_that_is_not_ther
     with pytest.raises(UsageError, match="no Ray cluster can be used at ray://auto: nobody listens"):
         list(map_parts(square, range(4), Workers("ray://auto")))
     assert ray.addresses[6:] == ["auto"]
+
+
+def test_messages_show_which_cluster_and_no_password() -> None:
+    reset_secrets()
+    for word in ("ray://auto", "ray://head:10001", "--on=ray://me:long-word@head:10001"):
+        keep_secret(word)
+    said = "no Ray cluster can be used at {}"
+    for shown in ("ray://auto", "ray://head:10001"):
+        assert mask_secrets(said.format(shown)) == said.format(shown)
+    assert "long-word" not in mask_secrets(said.format("ray://me:long-word@head:10001"))
+    reset_secrets()
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, Terminated])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import resource
+import struct
 import tracemalloc
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,9 @@ from roadaware.io.video import (
     VideoWriter,
     read_sound,
 )
+from roadaware.online.frames import SystemClock
+from roadaware.online.video_files import VideoFile
+from roadaware.tasks.videos import collect_videos
 
 H, W, FPS, RATE = 96, 128, 12.5, 16000
 Y, X = np.mgrid[:H, :W]
@@ -90,6 +95,42 @@ def test_sound_comes_back_in_time_and_on_its_side(whole) -> None:
 
 def test_the_same_frames_make_the_same_file(tmp_path, whole) -> None:
     assert film(tmp_path / "b.mp4").read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize("degrees", [90, 180, 270])
+def test_a_film_is_read_as_players_turn_it(tmp_path: Path, degrees: int) -> None:
+    path = tmp_path / "phone.mp4"
+    with VideoWriter(path, W, H, FPS) as writer:
+        for k in range(20):
+            writer.write(picture(k))
+    cosine, sine = {90: (0, 1), 180: (-1, 0), 270: (0, -1)}[degrees]
+    # The matrix of a track of mp4: 16.16 fixed point, the last one 2.30.
+    plain, turn = (
+        struct.pack(">9i", c << 16, s << 16, 0, -s << 16, c << 16, 0, 0, 0, 1 << 30)
+        for c, s in ((1, 0), (cosine, sine))
+    )
+    before, track, behind = path.read_bytes().rpartition(b"tkhd")
+    path.write_bytes(before + track + behind.replace(plain, turn, 1))
+    aside = degrees != 180
+    with VideoReader(path) as film:
+        assert (film.width_px, film.height_px) == ((H, W) if aside else (W, H))
+        with closing(VideoFile(path, SystemClock())) as source:
+            watched = list(iter(lambda: source.next(0.0, 0.0), None))
+        assert len(watched) == 20
+        for number, frame in enumerate(watched):
+            np.testing.assert_array_equal(film.frame(number), frame.picture)
+        # Players turn clockwise by what the file says.
+        off = np.abs(film.frame(7).astype(float) - np.rot90(picture(7), -degrees // 90))
+    assert off.mean() < 4
+
+
+def test_a_video_whose_name_is_no_text_is_left_out_of_a_set(tmp_path: Path) -> None:
+    for name in (b"new.mp4", b"old\xff.mp4"):
+        with VideoWriter(tmp_path / os.fsdecode(name), W, H, FPS) as writer:
+            writer.write(picture(0))
+    found = collect_videos([tmp_path])
+    assert [film.video for film in found.films] == ["new"]
+    assert "no Unicode text" in found.refused[os.fsdecode(b"old\xff")]
 
 
 def test_a_film_is_there_whole_or_not_at_all(tmp_path) -> None:

@@ -35,6 +35,8 @@ _KINDS = ("agent", "action", "event", "corner")
 _LEAST_SCORE = 0.2
 """Of a detector that advises none, as `watch` has it."""
 _USUAL_FPS = 25.0
+_LONGEST_NAME = 183
+"""Bytes of the name of a film, of the 255 that file systems take: files beside its folder have longer ones."""
 _SURE = 0.8
 """Score of a box, of at most 1, that says what is in it."""
 _BELIEVED, _OBSTACLE = 0.7, 0.6
@@ -617,11 +619,12 @@ FILMS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".ts"
 _DEEPEST = 3
 
 
-def find_drives(paths: Sequence[Path]) -> tuple[dict[str, Path], list[Path]]:
+def find_drives(paths: Sequence[Path], without: Sequence[Path] = ()) -> tuple[dict[str, Path], list[Path]]:
     """The films by the names of their watches, and the runs and tables, behind some paths.
 
     Args:
         paths: as they were given; folders are looked into three deep.
+        without: folders that are left out where they lie below a path, such as what an earlier run has made there.
 
     Raises:
         UsageError: if two films would have one name.
@@ -630,11 +633,13 @@ def find_drives(paths: Sequence[Path]) -> tuple[dict[str, Path], list[Path]]:
     films: dict[str, Path] = {}
     sources: list[Path] = []
     taken: set[Path] = set()
-    for path in paths:
+    passed = {os.path.realpath(each) for each in without}
+    # In whatever order they are named, the result is one; of several ways to a file, as by links, the shortest is its own.
+    for path in sorted(paths, key=_measure_path):
         if not path.exists():
             raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
         held = False
-        for found in _walk(path):
+        for found in sorted(_walk(path, passed), key=_measure_path):
             held, real = True, Path(os.path.realpath(found))
             if real in taken:
                 continue
@@ -643,7 +648,7 @@ def find_drives(paths: Sequence[Path]) -> tuple[dict[str, Path], list[Path]]:
                 sources.append(found)
                 continue
             below = found.relative_to(path) if path.is_dir() else Path(found.name)
-            name = to_printable("-".join(below.with_suffix("").parts), 120)
+            name = _name_film("-".join(below.with_suffix("").parts))
             if name in films and films[name] != found:
                 raise UsageError(f"{films[name]} and {found} would have one name, {name}; rename one of them")
             films[name] = found
@@ -653,11 +658,28 @@ def find_drives(paths: Sequence[Path]) -> tuple[dict[str, Path], list[Path]]:
                 where=str(path),
                 hint=f"videos end with {', '.join(FILMS)}",
             )
-    # In whatever order they are named, the result is one.
     return dict(sorted(films.items())), sorted(sources)
 
 
-def _walk(path: Path, depth: int = 0) -> Iterator[Path]:
+def _measure_path(path: Path) -> tuple[int, Path]:
+    return len(path.parts), path
+
+
+def _name_film(text: str) -> str:
+    """The name of a film as a folder that any file system takes, and that is none of the files beside it.
+
+    >>> _name_film("day-1"), _name_film(".."), _name_film("watches.json"), len(_name_film("\u96e8" * 100).encode())
+    ('day-1', 'video-..', 'video-watches.json', 183)
+    """
+    name = to_printable(text, 120)
+    if len(name.encode()) > _LONGEST_NAME:
+        name = name.encode()[: _LONGEST_NAME - 3].decode(errors="ignore") + "\u2026"
+    if not name.strip(" .") or name.endswith((".json", ".txt")):
+        name = f"video-{name}"
+    return name
+
+
+def _walk(path: Path, passed: set[str], depth: int = 0) -> Iterator[Path]:
     """The films and folders of drives below a path, in the order of their names."""
     if path.is_file():
         if depth == 0 or path.suffix.lower() in FILMS:
@@ -666,8 +688,8 @@ def _walk(path: Path, depth: int = 0) -> Iterator[Path]:
         yield path
     elif depth < _DEEPEST and path.is_dir():
         for inner in sorted(path.iterdir()):
-            if not inner.name.startswith("."):
-                yield from _walk(inner, depth + 1)
+            if not inner.name.startswith(".") and os.path.realpath(inner) not in passed:
+                yield from _walk(inner, passed, depth + 1)
 
 
 @dataclass(frozen=True, eq=False)

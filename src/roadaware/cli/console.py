@@ -25,11 +25,12 @@ class _State:
 
     quiet = False
     verbosity = 0
+    said = frozenset[str]()
 
 
 def configure(*, quiet: bool, verbosity: int) -> None:
     """Set the loudness, and send the library's log to standard error."""
-    _State.quiet, _State.verbosity = quiet, verbosity
+    _State.quiet, _State.verbosity, _State.said = quiet, verbosity, frozenset()
     logger = logging.getLogger("roadaware")
     for handler in [h for h in logger.handlers if isinstance(h, _Handler)]:
         logger.removeHandler(handler)
@@ -86,6 +87,13 @@ def print_note(text: str) -> None:
 def print_error(text: str) -> None:
     """What went wrong, for standard error, --quiet or not."""
     _to_stderr(text)
+
+
+def print_warning(text: str) -> None:
+    """What users should know, --quiet or not; once in a command, however many videos it holds for."""
+    if text not in _State.said:
+        _State.said |= {text}
+        _to_stderr(text)
 
 
 def print_trace(text: str) -> None:

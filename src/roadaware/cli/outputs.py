@@ -299,6 +299,11 @@ def open_stores(
     if not urls and not others:
         yield
         return
+    if arguments.get("watches", "") is None and (url := urls.get(str(arguments.get("out")))):
+        # By default they lie beside the result: in its store, too, where another machine can go on from them.
+        url = f"{url.rstrip('/')}-watches"
+        arguments["watches"] = Path(url)
+        urls[str(Path(url))] = url
     hints = get_type_hints(command, include_extras=True)
     for each in _paths(hints, arguments):
         # As a path it would be a folder of that name here; whatever it holds is not said.

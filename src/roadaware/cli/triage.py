@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from roadaware.analysis.drives import examine_sources, find_drives
 from roadaware.analysis.triage import count_hours, learn_verdicts, rank_moments, read_verdicts, read_weights
 from roadaware.cli import console, outputs
+from roadaware.cli.networks import AS_IT_SUITS, select_detector
 from roadaware.cli.options import (
     ALL_LOCAL,
     Outcome,
@@ -77,7 +78,7 @@ def triage(
     *drives: Annotated[Path, Parameter(help=_DRIVES)],
     top: Annotated[int, Parameter(help=_TOP, validator=validate_range(1, 100_000))] = 100,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.RESULT] = None,
-    watches: Annotated[Path | None, Parameter(help=_WATCHES)] = None,
+    watches: Annotated[Path | None, Parameter(help=_WATCHES), outputs.WATCHES] = None,
     weights: Annotated[Path | None, Parameter(help=_WEIGHTS)] = None,
     verdicts: Annotated[Path | None, Parameter(help=_VERDICTS)] = None,
     detector: Annotated[tuple[Path, ...], Parameter(help=_DETECTOR), Several] = (),
@@ -126,11 +127,20 @@ def triage(
 
     config = read_weights(weights)
     judged = None if verdicts is None else read_verdicts(verdicts)
-    films, sources = find_drives(drives)
+    films, sources = find_drives(drives, without=(kept, folder))
     given, faults, failed = len(films) + len(sources), list[str](), dict[str, str]()
-    settings = {"detector": [str(path) for path in detector], "fps": fps, "listen": list(listen)}
     if films:
+        from roadaware.models.loading import digest_model_files
+
         outputs.WATCHES.check(kept, overwrite=overwrite)
+        chosen = select_detector(detector, synthetic=False, live=False, looks=AS_IT_SUITS).files
+        settings = {
+            "detector": [str(path) for path in detector],
+            "fps": fps,
+            "listen": list(listen),
+            # One that was installed or changed in between would rank half of the night by other eyes.
+            "models": {to_printable(path.name): digest_model_files(path) for path in chosen},
+        }
         lost, faults = watch_films(films, kept, settings, workers)
         failed |= lost
         sources += [kept / name for name in films if str(films[name]) not in failed]
@@ -188,7 +198,7 @@ def watch_films(
     Args:
         films: by name.
         folder: of the watches; made where it is not there.
-        settings: `detector`, `fps` and `listen` of all watches.
+        settings: `detector`, `fps` and `listen` of all watches, and what else they have in common.
         workers: where they are watched, and how many at a time.
 
     Raises:
@@ -198,10 +208,19 @@ def watch_films(
     # As it is kept: of what comes from a store by its address.
     record = json.loads(folders.encode_json({"format": FORMAT, "settings": dict(settings)}))
     before = folders.read_marker(folder / RECORD, FORMAT)
-    if before is not None and before != record:
-        raise UsageError(
-            f"{folder} holds watches with other settings ({before.get('settings')}); name another --watches"
-        )
+    if before is not None:
+        held = before.get("settings")
+        held = held if isinstance(held, dict) else {}
+        # Earlier versions wrote down fewer of them.
+        differ = [
+            f"{name} {held[name]}, now {now}"
+            for name, now in record["settings"].items()
+            if name in held and held[name] != now
+        ]
+        if differ or not held:
+            raise UsageError(
+                f"{folder} holds watches with other settings ({'; '.join(differ) or 'none'}); name another --watches"
+            )
     folders.make_folder(folder)
     with folders.hold_folder(folder):
         write_atomically(folder / RECORD, folders.encode_json(record).encode())
@@ -261,7 +280,7 @@ def _watch_film(folder: Path, settings: Mapping[str, Any], quiet: bool, named: t
     """Watch one film: the part of the work that knows of no other. What is wrong with the film is written down."""
     name, film = named
     fault = folder / f"{name}{_FAULT}"
-    if quiet:
+    if quiet and not console.is_quiet():
         console.configure(quiet=True, verbosity=0)
     from roadaware.models.devices import set_threads
 

@@ -219,7 +219,7 @@ def watch(
         for words in said:
             console.print_note(words)
         if notice:
-            console.print_error(notice)
+            console.print_warning(notice)
         linker = config.linker_at(opened.fps)
         detector = add_event_head(events, detector, linker, opened.fps, expect)
         annotator = build_annotator(crossing, detector, clock, waits=not (opened.live or realtime))

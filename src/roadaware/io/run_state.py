@@ -41,7 +41,7 @@ def read_run_state(run: Path) -> dict[str, Any]:
             raise InputError(
                 f"expected a run in parts (a {Ledger.NAME}, or the file of a finished one), found none",
                 where=str(run),
-                hint="Name the folder that `--output` of the command names.",
+                hint="Name the folder that `--output` of the command names, of `triage` that of `--watches`.",
             )
         return {"folder": str(run), "state": "finished", "kind": kind}
     try:
@@ -99,5 +99,6 @@ def _read_kind(run: Path) -> str:
 
 def _generalize(name: str, why: str) -> str:
     """A reason without what differs from part to part: its name, paths and numbers."""
-    text = why.replace(name, "PART") if len(name) > 2 else why
+    # A name that is a word may stand in any reason: of a film called "cut" none was PART off.
+    text = why if name.isalpha() or len(name) < 3 else why.replace(name, "PART")
     return re.sub(r"(?<![A-Za-z])\d+(?:\.\d+)?", "N", re.sub(r"\S*/\S*", "PATH", text))[:200]

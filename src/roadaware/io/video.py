@@ -393,11 +393,42 @@ class VideoWriter(Growing):
         self._target.abandon()
 
 
+def rotate_upright(frame: Any) -> Pixels:
+    """(H, W, 3) uint8 of a decoded frame, turned as its display wants it.
+
+    Raises:
+        MediaError: if it is too large, or in no form that images can be made of.
+    """
+    if frame.width * frame.height > MAX_PIXELS:
+        raise MediaError(f"an image of {frame.width}x{frame.height}; up to {MAX_PIXELS} pixels are read")
+    try:
+        image: Pixels = frame.to_ndarray(format="rgb24")
+        turns = round(getattr(frame, "rotation", 0) / 90) % 4
+    except BROKEN as error:
+        raise MediaError(f"no image can be made of a frame: {format_decoder_error(error)}") from error
+    return np.ascontiguousarray(np.rot90(image, turns)) if turns else image
+
+
+def lies_aside(file: Any, stream: Any, start: int) -> bool:
+    """Whether players turn the images of a video by a right angle, as those of phones; only a decoded frame says it.
+
+    Args:
+        file: a container.
+        stream: its video stream.
+        start: time of the first frame, in its ticks; it is sought there.
+    """
+    with suppress(*BROKEN):
+        file.seek(start, stream=stream, backward=True, any_frame=False)
+        for frame in file.decode(stream):
+            return bool(round(frame.rotation / 90) % 2)
+    return False
+
+
 class VideoReader:
     """Frames of a video by number, with their times; mp4, mov, mkv and webm.
 
     Frames in sequence are decoded one after the other; a jump goes by the key frame before it. Numbers count
-    the frames in the order of their times, whatever those are.
+    the frames in the order of their times, whatever those are. Images are turned as players turn them.
 
     Args:
         path: a regular file.
@@ -416,8 +447,10 @@ class VideoReader:
         self._file = open_container(self.path)
         try:
             self._stream = open_video_stream(self._file, self.where)
-            self.width_px, self.height_px = int(self._stream.width), int(self._stream.height)
+            self._stored = int(self._stream.width), int(self._stream.height)
             self._times, self._scale = self._index(), get_time_base(self._stream, self.where)
+            aside = lies_aside(self._file, self._stream, int(self._times[0]))
+            self.width_px, self.height_px = self._stored[::-1] if aside else self._stored
         except BaseException:
             self._file.close()
             raise
@@ -494,10 +527,9 @@ class VideoReader:
         try:
             for found in self._frames:
                 if found.pts is not None and found.pts >= wanted:
-                    if found.pts != wanted or (found.width, found.height) != (self.width_px, self.height_px):
+                    if found.pts != wanted or (found.width, found.height) != self._stored:
                         return None
-                    image: Pixels = found.to_ndarray(format="rgb24")
-                    return image
+                    return rotate_upright(found)
         except BROKEN:
             pass
         return None

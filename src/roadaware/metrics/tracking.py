@@ -499,7 +499,7 @@ def resample_rates(counts: TrackCounts, weights: npt.NDArray[Any], units: Units)
         weights: (V,) 1 for each video that counts.
         units: these videos.
     """
-    times = resample_videos(weights, units)
+    times = np.concatenate(list(resample_videos(weights, units)))
     rates, share = track_rates(counts, times), units.n / times.sum(axis=1)
     return {name: values * share if name in TOTALS else values for name, values in rates.items()}
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -20,6 +22,7 @@ from roadaware.config import digest, to_dict
 from roadaware.errors import DiskError, InputError, UsageError
 from roadaware.io.files import build_disk_error, is_temporary, write_atomically
 from roadaware.io.folders import Hold
+from roadaware.io.storage import is_mirror, locate_content
 from roadaware.models.detector import Detector
 from roadaware.online.config import WatchConfig
 from roadaware.online.crossing import Follower
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
 PARTS, CROSSING_PARTS, PAGE = "predictions.parts", "crossing.parts", "report.html"
 RECORD = "watch.json"
 """What is watched, how and by whom: written first, so that a watch that was killed is known."""
+_END_BYTES = 1 << 16
 _OURS = (
     RECORD,
     EVENTS,
@@ -255,12 +259,14 @@ class RunFolder:
 
     def _finish_tables(self) -> None:
         height, width = self._size or (None, None)
+        name = Path(self._source.path).name if self._source.path else ""
         facts = {
             "width_px": width,
             "height_px": height,
             "fps": self._source.fps,
             "n_frames": self._source.n_frames or self._last_number + 1,
-            "path": Path(self._source.path).name if self._source.path else None,
+            # No table holds a name that is no Unicode text.
+            "path": name if name and name == name.encode(errors="ignore").decode() else None,
         }
         self._tables.finish(self.folder / TABLES, facts)
 
@@ -283,10 +289,12 @@ def build_run_record(
     """
     if source.live or source.path is None:
         return {}
+    path = Path(source.path)
     return {
         "version": __version__,
         "source": source.name,
-        "bytes": Path(source.path).stat().st_size if Path(source.path).is_file() else None,
+        "bytes": path.stat().st_size if path.is_file() else None,
+        "ends_digest": _digest_ends(path) if path.is_file() else None,
         "frames": source.n_frames,
         "video": get_video_name(source) if video is None else video,
         "config_digest": digest(config),
@@ -306,12 +314,27 @@ def _is_begun(folder: Path, record: Mapping[str, Any] | None) -> bool:
 
 
 def is_watch_of(folder: Path, film: Path) -> bool:
-    """Whether the folder of a watch says that a video file was watched, by its name and size."""
+    """Whether the folder of a watch says that a video file was watched, by its name, size, beginning and end.
+
+    What lies in a store is not fetched for this: there name and size are all that is asked.
+    """
     try:
         record = json.loads((folder / RECORD).read_bytes())
-        return (record["source"], record["bytes"]) == (film.name, film.stat().st_size)
-    except (OSError, ValueError, KeyError, TypeError):
+        if (record["source"], record["bytes"]) != (film.name, film.stat().st_size):
+            return False
+        held = record.get("ends_digest")  # watches of earlier versions have none
+        return held is None or is_mirror(film) or bool(held == _digest_ends(film))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
+
+
+def _digest_ends(film: Path) -> str:
+    """Of the first and the last 64 KB: a camera that fills files of one size under the same names writes other ones."""
+    with locate_content(film).open("rb") as file:
+        whole = hashlib.blake2b(file.read(_END_BYTES), digest_size=12)
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _END_BYTES))
+        whole.update(file.read(_END_BYTES))
+    return whole.hexdigest()
 
 
 def prepare(folder: Path, *, overwrite: bool = False, record: Mapping[str, Any] | None = None) -> None:
@@ -354,8 +377,12 @@ def prepare(folder: Path, *, overwrite: bool = False, record: Mapping[str, Any] 
 
 
 def get_video_name(source: Source) -> str:
-    """The name of the stream in the tables: its file name without the ending, else its own."""
-    return Path(source.path).stem if source.path else source.name
+    """The name of the stream in the tables: its file name without the ending, else its own.
+
+    Bytes of a name that are no Unicode text, as of files from an old disk, are escaped, since no table holds them.
+    """
+    name = Path(source.path).stem if source.path else source.name
+    return name.encode("utf-8", errors="backslashreplace").decode()
 
 
 def _figures(progress: Progress, source: Source, video: str) -> dict[str, Any]:

@@ -400,6 +400,12 @@ def _open_films(given: Sequence[Path]) -> VideoSet:
     found = VideoSet(order=list(paths))
     for name, path in paths.items():
         try:
+            if path.name.encode(errors="ignore").decode() != path.name:
+                raise InputError(
+                    "no table holds a name that is no Unicode text",
+                    where=to_printable(str(path)),
+                    hint="rename it",
+                )
             with VideoReader(path) as reader:
                 film = Film(name, str(path), len(reader), reader.height_px, reader.width_px)
                 fps = reader.fps

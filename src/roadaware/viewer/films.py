@@ -28,6 +28,7 @@ from roadaware.io.video import (
     VideoWriter,
     get_time_base,
     iterate_sound,
+    lies_aside,
     open_container,
     read_frame_times,
 )
@@ -249,6 +250,8 @@ class FilmFinder:
                 heard = [str(each.codec_context.name) for each in file.streams.audio if each.codec_context]
                 times, count, broken = read_frame_times(file, stream, where)
                 times_s = (times * scale).tolist()
+                # As browsers show it, and as boxes of a watch lie.
+                size = size[::-1] if len(times) and lies_aside(file, stream, int(times[0])) else size
                 whole = not broken and count == len(times_s) and times_s and abs(times_s[0]) < _START_S
                 if whole and family and form in _PLAYED and _is_seekable(path):
                     said = (

@@ -21,6 +21,7 @@ from roadaware.metrics.detection.evaluate import (
     resample_videos,
 )
 from roadaware.metrics.detection.matches import compute_average_precisions, match_frames
+from roadaware.statistics import intervals
 from roadaware.statistics.intervals import PercentileDraws, Units
 
 NAN = float("nan")
@@ -45,9 +46,22 @@ def test_videos_that_do_not_count_have_no_weight() -> None:
     weights = build_video_weights(["a", "b", "c"], ["c", "a", "z"])
     assert weights.tolist() == [1, 0, 1]
     units = Units(2, 10, 0)
-    drawn = resample_videos(weights, units)
+    drawn = np.concatenate(list(resample_videos(weights, units)))
     assert drawn[:, 1].tolist() == [0] * len(drawn)
     np.testing.assert_array_equal(drawn[:, [0, 2]], np.concatenate(list(units.weights())))
+
+
+def test_weightings_that_come_some_at_a_time_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    matches = match_frames(*reversed(event_set(3)), DEFAULT, (0.3, 0.5), ["agent", "action"])
+    draws, n = PercentileDraws(20), len(matches.videos)
+    at_once = list(compute_metrics(matches, ASKED, DEFAULT, draws=draws))
+    monkeypatch.setattr(intervals, "_BLOCK", 3 * n)
+    assert [len(some) for some in Units(n, draws, 0).weights()] == [3] * 6 + [2]
+    in_parts = list(compute_metrics(matches, ASKED, DEFAULT, draws=draws))
+    assert len(at_once) > 10
+    for one, other in zip(at_once, in_parts, strict=True):
+        assert one.drawn is not None
+        np.testing.assert_array_equal(one.drawn, other.drawn)
 
 
 def test_every_metric_is_read_off_the_table_of_average_precision() -> None:

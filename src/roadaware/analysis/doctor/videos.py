@@ -270,10 +270,8 @@ def _check_images(facts: VideoFacts, seen: _Seen) -> list[Diagnosis]:
             "damaged_frames", "Frames cannot be decoded, or only in part.", evidence, _AGAIN
         )
     if facts.rotation_deg % 360:
-        says = f"Players turn it by {facts.rotation_deg % 360} degrees; its images are stored, and read here, unturned."
-        remedy = (
-            "Boxes that were drawn in a player do not fit: turn the images themselves, ffmpeg -i IN OUT.mp4"
-        )
+        says = f"Players turn it by {facts.rotation_deg % 360} degrees, and so it is read here; it is stored unturned."
+        remedy = "Boxes that were drawn on its stored images do not fit: turn the images themselves, ffmpeg -i IN OUT.mp4"
         found += report_suspicion("rotation", says, f"stored as {facts.width_px} x {facts.height_px}", remedy)
     if not seen.means:
         return found or report_error(

@@ -326,15 +326,20 @@ def compute_metrics(
         seed: of the weightings: equal numbers of videos, resamples and seeds give equal ones.
         pool: who works on the weightings where that takes seconds; this process where None.
     """
-    weights = build_video_weights(matches.videos, videos)
+    matches, weights = matches.ranked(), build_video_weights(matches.videos, videos)
     rule = config.av_ap if asked.level == AV_ACTION else config.ap
     table = compute_average_precisions(matches, config, weights, rule=rule)
     n_truth = weights @ matches.n_truth
     drawn, units = None, None
     if draws and weights.sum() > 1:
         units = Units(int(weights.sum()), draws, seed)
-        resampled = resample_videos(weights, units)
-        drawn = compute_average_precisions(matches, config, resampled, rule=rule, pool=pool)
+        # Some at a time: all weightings of many videos would be larger than their matches.
+        drawn = np.concatenate(
+            [
+                compute_average_precisions(matches, config, some, rule=rule, pool=pool)
+                for some in resample_videos(weights, units)
+            ]
+        )
     for kind in matches.kinds:
         rows = [c for c, (of, _) in enumerate(matches.classes) if of == kind]
         for name, columns in asked.columns.items():
@@ -393,17 +398,17 @@ def defined_mean(values: Floats) -> Floats:
     return mean
 
 
-def resample_videos(weights: npt.NDArray[Any], units: Units) -> npt.NDArray[np.int32]:
-    """(draws, V) how often each video occurs in the weightings of those that count.
+def resample_videos(weights: npt.NDArray[Any], units: Units) -> Iterator[npt.NDArray[np.int32]]:
+    """(draws, V) how often each video occurs in the weightings of those that count, some weightings at a time.
 
     Args:
         weights: (V,) 1 for each video that counts.
         units: these videos.
     """
-    of_units = np.concatenate(list(units.weights()))
-    drawn = np.zeros((len(of_units), len(weights)), dtype=np.int32)
-    drawn[:, np.flatnonzero(weights)] = of_units
-    return drawn
+    for of_units in units.weights():
+        drawn = np.zeros((len(of_units), len(weights)), dtype=np.int32)
+        drawn[:, np.flatnonzero(weights)] = of_units
+        yield drawn
 
 
 # The rows behind the summary: each predicted box and frame label, with the ground truth it met.

@@ -213,7 +213,7 @@ def compute_average_precisions(
         raise ValueError(f"{len(matches.videos)} videos need as many weights, not {drawn.shape}")
     n_truth = drawn.astype(np.int64) @ ranked.n_truth
     starts = np.searchsorted(ranked.cls, np.arange(len(ranked.classes) + 1))
-    work = partial(_resample_classes, drawn.astype(np.int32), rule or config.ap)
+    work = partial(_resample_classes, drawn.astype(np.int32, copy=False), rule or config.ap)
     parts = [
         _Classes.cut(ranked, starts[first : last + 1], n_truth[:, first:last])
         for first, last in _group_classes(starts, len(drawn))
