@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +30,7 @@ from roadaware.formats.bridges.fiftyone import read_fiftyone, write_fiftyone
 from roadaware.formats.bridges.huggingface import write_huggingface
 from roadaware.formats.bridges.libraries import import_library
 from roadaware.formats.coco import (
+    By,
     build_scenes_index,
     read_annotations,
     read_index,
@@ -125,17 +127,20 @@ class Scenes(tables.Scenes):
         return _build_data_frame(self, kind, ("ignore",))
 
     @classmethod
-    def from_coco(cls, annotations: Path | str, *, kind: str = "agent") -> Scenes:
+    def from_coco(cls, annotations: Path | str, *, kind: str = "agent", by: By = "auto") -> Scenes:
         """The annotations of a COCO file as Scenes; what was refused is in `.rejected`.
 
         Args:
-            annotations: the file; images are frames of `videos` where it lists some, else of one video.
+            annotations: the file.
             kind: which kind of label the categories are.
+            by: which video an image is a frame of. `auto`: of those that the file lists as `videos`; else of its
+                folder, where every file name ends in `<video>/<number>.<ending>`; else all are of one. `pictures`: each
+                image is a video of its own, so that intervals are over images. `images`: all are of one video.
 
         Raises:
             InputError: if the file is damaged, or no COCO JSON.
         """
-        return cls.from_tables(read_annotations(parse_path("annotations", annotations), kind=kind))
+        return cls.from_tables(read_annotations(parse_path("annotations", annotations), kind=kind, by=by))
 
     def to_coco(self, path: Path | str, *, kind: str = "agent", outlines: bool = False) -> int:
         """Write the boxes as a COCO annotation file, as pycocotools and TIDE read it; the number of annotations.
@@ -450,20 +455,22 @@ class Predictions(tables.Predictions):
         return _build_data_frame(self, kind, ("score",))
 
     @classmethod
-    def from_coco(cls, results: Path | str, annotations: Path | str, *, kind: str = "agent") -> Predictions:
+    def from_coco(
+        cls, results: Path | str, annotations: Path | str, *, kind: str = "agent", by: By = "auto"
+    ) -> Predictions:
         """A list of COCO results as Predictions.
 
         Args:
             results: file with a list of image_id, category_id, bbox and score.
             annotations: the annotation file that names images and categories.
             kind: which kind of label the categories are.
+            by: which video an image is a frame of, as `Scenes.from_coco` takes it.
 
         Raises:
             InputError: if a file is damaged, or no COCO JSON.
         """
-        found = read_results(
-            parse_path("results", results), read_index(parse_path("annotations", annotations), kind=kind)
-        )
+        path = parse_path("results", results)
+        found = read_results(path, read_index(parse_path("annotations", annotations), kind=kind, by=by))
         return cls(**found.tables(), meta=found.meta)
 
     def to_coco(self, path: Path | str, scenes: Scenes, *, kind: str = "agent") -> int:
@@ -649,7 +656,7 @@ def parse_path(what: str, given: Any) -> Path:
         UsageError: if it is none.
     """
     if not isinstance(given, str | os.PathLike):
-        raise UsageError(f"{what} is a path or a name, not {given!r}")
+        raise UsageError(f"{what} is a path or a name, not {reprlib.repr(given)}")
     return Path(given)
 
 

@@ -414,6 +414,10 @@ def decode_utf_text(data: bytes, where: str, *, expected: str, hint: str) -> str
     Raises:
         InputError: if it is empty or not of that encoding (with the byte).
     """
+    if data.startswith(b"\x1f\x8b"):
+        raise InputError(
+            "the file is packed by gzip", where=where, hint="unpack it first: gunzip --keep FILE"
+        )
     marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     wide = marked and not data.startswith(codecs.BOM_UTF32_LE)
     encoding = "utf-16" if wide else "utf-8"

@@ -22,6 +22,7 @@ from roadaware.io.decoders import BROKEN as BROKEN
 from roadaware.io.decoders import (
     FILMS,
     MAX_PIXELS,
+    WATCHED_FILMS,
     format_decoder_error,
     open_film,
     open_mp4_writer,
@@ -539,7 +540,7 @@ def read_sound(path: Path, start_s: float, end_s: float) -> tuple[Floats32, int]
     if not 0 <= start_s < end_s < 1e7:
         raise UsageError(f"expected 0 <= start_s < end_s, not {start_s!r} and {end_s!r}")
     where = to_printable(str(path))
-    with open_container(Path(path)) as file:
+    with open_container(Path(path), WATCHED_FILMS) as file:
         stream = open_audio_stream(file, where)
         rate = int(stream.rate or 0)
         if not 0 < rate <= _MOST_RATE:
@@ -597,7 +598,7 @@ def iterate_sound(
         InputError: if it cannot be read.
     """
     where = to_printable(str(path))
-    with open_container(Path(path)) as file:
+    with open_container(Path(path), WATCHED_FILMS) as file:
         stream = open_audio_stream(file, where)
         own = int(stream.rate or 0)
         if not 0 < own <= _MOST_RATE:

@@ -105,6 +105,14 @@ def list_readings(both: Beside, size_px: tuple[float, float]) -> list[Reading]:
             ),
         ),
         Reading(
+            "Predicted boxes were corners already where x, y, width, height were read.",
+            "Write x1, y1, x2 - x1, y2 - y1.",
+            lambda boxes: boxes.with_columns(
+                x2_px=pl.max_horizontal(pl.col("x2_px") - pl.col("x1_px"), "x1_px"),
+                y2_px=pl.max_horizontal(pl.col("y2_px") - pl.col("y1_px"), "y1_px"),
+            ),
+        ),
+        Reading(
             "Predicted boxes have x and y exchanged.",
             "Write x1, y1, x2, y2.",
             lambda boxes: boxes.select(
