@@ -332,5 +332,16 @@ def test_what_bridges_are_given_instead_of_what_they_take_is_said(tmp_path: Path
         ra.Predictions.from_coco([{"image_id": n} for n in range(999)], tmp_path)  # type: ignore[arg-type]
     assert len(str(caught.value)) < 300
     (tmp_path / "truth.json.gz").write_bytes(gzip.compress(b"{}"))
-    with pytest.raises(InputError, match="packed by gzip"):
+    with pytest.raises(InputError, match="no text but gzip"):
         ra.Scenes.from_coco(tmp_path / "truth.json.gz")
+
+
+def test_a_class_of_two_videos_has_the_interval_of_two_however_many_others_there_are() -> None:
+    videos = [f"v{n:02d}" for n in range(30)] + ["v03", "v07"]
+    boxes, frames, labels = [[5, 5, 50, 60]] * 32, [0] * 30 + [1, 1], [0] * 30 + [1, 1]
+    classes = ["car", "tram"]
+    scenes = ra.Scenes.from_numpy(boxes, frames, videos, classes=classes, labels=labels)
+    found = ra.Predictions.from_numpy(boxes, [0.9] * 32, frames, videos, classes=classes, labels=labels)
+    rows = {row["label"]: row for row in ra.evaluate(found, scenes).summary.iter_rows(named=True)}
+    assert rows["car"]["low_video"] == pytest.approx(0.025 ** (1 / 30))
+    assert rows["tram"]["low_video"] == pytest.approx(0.025 ** (1 / 2))

@@ -691,8 +691,8 @@ def check_predictions(
     found = check_names(_CALLED[table], claimed, true)
     found += (
         _report_refused("truth", scenes)
-        + _report_refused("claims", predictions)
-        + _diagnose_oddities("claims", predictions)
+        + _report_refused("predictions", predictions)
+        + _diagnose_oddities("predictions", predictions)
     )
     found += _diagnose_oddities("truth", scenes)
     if {item.code for item in found} & {"empty_truth", "empty_claims", "names"}:
