@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import struct
 import tracemalloc
 from pathlib import Path
 
@@ -284,3 +285,19 @@ def test_the_same_frames_make_the_same_file_whatever_memory_held_before(tmp_path
                 video.write(frame)
         files.add((tmp_path / "video.mp4").read_bytes())
     assert len(files) == 1
+
+
+def turn(path: Path) -> Path:
+    """The film with the note of a phone that was held upright: to be shown a quarter turn to the right."""
+    held = bytearray(path.read_bytes())
+    at = held.index(b"tkhd") + 4 + 4 + 20 + 16
+    held[at : at + 36] = struct.pack(">9i", 0, 1 << 16, 0, -(1 << 16), 0, 0, 0, 0, 1 << 30)
+    path.write_bytes(held)
+    return path
+
+
+def test_films_of_phones_stand_upright(tmp_path) -> None:
+    with VideoReader(turn(film(tmp_path / "a.mp4", 5, sound=False))) as reader:
+        assert (reader.width_px, reader.height_px) == (H, W)
+        for number in (0, 1, 4, 2):
+            assert psnr(reader.frame(number), np.rot90(picture(number), -1)) > 36

@@ -392,8 +392,41 @@ class VideoWriter(Growing):
         self._target.abandon()
 
 
+def rotate_upright(frame: Any) -> Pixels:
+    """(H, W, 3) uint8 of a decoded frame, turned as its display wants it.
+
+    Raises:
+        MediaError: if it is too large, or in no form that images can be made of.
+    """
+    if frame.width * frame.height > MAX_PIXELS:
+        raise MediaError(f"an image of {frame.width}x{frame.height}; up to {MAX_PIXELS} pixels are read")
+    try:
+        image: Pixels = frame.to_ndarray(format="rgb24")
+        turns = _count_turns(frame)
+    except BROKEN as error:
+        raise MediaError(f"no image can be made of a frame: {format_decoder_error(error)}") from error
+    return np.ascontiguousarray(np.rot90(image, turns)) if turns else image
+
+
+def _count_turns(frame: Any) -> int:
+    """Quarter turns to the left that a decoded frame needs to stand upright."""
+    return round(getattr(frame, "rotation", 0) / 90) % 4
+
+
+def read_turns(file: Any, stream: Any) -> int:
+    """Quarter turns to the left that the images of a stream need, as phones note them; 0 where none can be decoded.
+
+    The first image is decoded, since the stream itself does not say: seek before more is read.
+    """
+    try:
+        file.seek(int(stream.start_time or 0), stream=stream, backward=True)
+        return _count_turns(next(iter(file.decode(stream))))
+    except (*BROKEN, StopIteration):
+        return 0
+
+
 class VideoReader:
-    """Frames of a video by number, with their times; mp4, mov, mkv and webm.
+    """Frames of a video by number, with their times, upright as phones note it; mp4, mov, mkv and webm.
 
     Frames in sequence are decoded one after the other; a jump goes by the key frame before it. Numbers count
     the frames in the order of their times, whatever those are.
@@ -415,11 +448,14 @@ class VideoReader:
         self._file = open_container(self.path)
         try:
             self._stream = open_video_stream(self._file, self.where)
-            self.width_px, self.height_px = int(self._stream.width), int(self._stream.height)
+            self._size = int(self._stream.width), int(self._stream.height)
             self._times, self._scale = self._index(), get_time_base(self._stream, self.where)
         except BaseException:
             self._file.close()
             raise
+        # Of mp4 and mov, in which phones note how they were held
+        turned = "mp4" in str(self._file.format.name) and read_turns(self._file, self._stream) % 2
+        self.width_px, self.height_px = self._size[::-1] if turned else self._size
         self._next: int | None = None
         self._frames: Iterator[Any] = iter(())
 
@@ -493,10 +529,11 @@ class VideoReader:
         try:
             for found in self._frames:
                 if found.pts is not None and found.pts >= wanted:
-                    if found.pts != wanted or (found.width, found.height) != (self.width_px, self.height_px):
+                    if found.pts != wanted or (found.width, found.height) != self._size:
                         return None
                     image: Pixels = found.to_ndarray(format="rgb24")
-                    return image
+                    turns = _count_turns(found)
+                    return np.ascontiguousarray(np.rot90(image, turns)) if turns else image
         except BROKEN:
             pass
         return None

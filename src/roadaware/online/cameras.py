@@ -21,6 +21,7 @@ from roadaware.arrays import Pixels
 from roadaware.errors import InputError, UsageError, raise_interrupt
 from roadaware.io.decoders import BROKEN, STREAMS, format_decoder_error, open_stream, prepare_decoder
 from roadaware.io.sources import to_printable
+from roadaware.io.video import rotate_upright
 from roadaware.online.connections import (
     FAULTS,
     Challenge,
@@ -34,7 +35,7 @@ from roadaware.online.connections import (
     read_challenge,
 )
 from roadaware.online.frames import Clock, Ending, Outcomes, SourceFrame, Waiting
-from roadaware.online.video_files import Thinning, Timeline, rotate_upright
+from roadaware.online.video_files import Thinning, Timeline
 
 # Ends a circle of redirects.
 _HOPS = 5

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from roadaware.arrays import Pixels
-from roadaware.io.decoders import BROKEN, MAX_PIXELS, WATCHED_FILMS, format_decoder_error
+from roadaware.io.decoders import BROKEN, WATCHED_FILMS, format_decoder_error
 from roadaware.io.sources import to_printable
 from roadaware.io.video import (
     CUT,
@@ -22,6 +22,7 @@ from roadaware.io.video import (
     open_container,
     open_video_stream,
     read_frame_times,
+    rotate_upright,
 )
 from roadaware.online.frames import Clock, Ending, Outcomes, SourceFrame
 
@@ -312,22 +313,6 @@ class _Picture:
 
     def __call__(self) -> Pixels:
         return rotate_upright(self._frame)
-
-
-def rotate_upright(frame: Any) -> Pixels:
-    """(H, W, 3) uint8 of a decoded frame, turned as its display wants it.
-
-    Raises:
-        MediaError: if it is too large, or in no form that images can be made of.
-    """
-    if frame.width * frame.height > MAX_PIXELS:
-        raise MediaError(f"an image of {frame.width}x{frame.height}; up to {MAX_PIXELS} pixels are read")
-    try:
-        image: Pixels = frame.to_ndarray(format="rgb24")
-        turns = round(getattr(frame, "rotation", 0) / 90) % 4
-    except BROKEN as error:
-        raise MediaError(f"no image can be made of a frame: {format_decoder_error(error)}") from error
-    return np.ascontiguousarray(np.rot90(image, turns)) if turns else image
 
 
 def _open_stream(path: Path, where: str) -> tuple[Any, Any]:

@@ -30,6 +30,7 @@ from roadaware.io.video import (
     iterate_sound,
     open_container,
     read_frame_times,
+    read_turns,
 )
 from roadaware.online.events import FILM
 from roadaware.places import get_cache_folder
@@ -249,6 +250,7 @@ class FilmFinder:
                 heard = [str(each.codec_context.name) for each in file.streams.audio if each.codec_context]
                 times, count, broken = read_frame_times(file, stream, where)
                 times_s = (times * scale).tolist()
+                size = size[::-1] if read_turns(file, stream) % 2 else size
                 whole = not broken and count == len(times_s) and times_s and abs(times_s[0]) < _START_S
                 if whole and family and form in _PLAYED and _is_seekable(path):
                     said = (
