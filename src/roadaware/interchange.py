@@ -184,7 +184,7 @@ class Scenes(tables.Scenes):
         cls,
         detections: Any,
         *,
-        classes: Sequence[str] | None = None,
+        classes: Sequence[str] | Mapping[int, str] | None = None,
         video: str = "video",
         facts: Facts | None = None,
         kind: str = "agent",
@@ -192,8 +192,8 @@ class Scenes(tables.Scenes):
         """`supervision.Detections` of frames as Scenes; frames without boxes were looked at.
 
         Args:
-            detections: {video: {frame: Detections}}, {frame: Detections}, or a list from frame 0 on.
-            classes: names in the order of `class_id`; default: those of `data["class_name"]`.
+            detections: {video: {frame: Detections}}, {frame: Detections}, or a list from frame 0 on, also of each video.
+            classes: names in the order of `class_id`, or class_id to name; default: those of `data["class_name"]`.
             video: its name where `detections` name none.
             facts: video to its `width_px`, `height_px`, `fps` and `n_frames`, where they are known.
             kind: which kind of label the classes are.
@@ -510,16 +510,16 @@ class Predictions(tables.Predictions):
         cls,
         detections: Any,
         *,
-        classes: Sequence[str] | None = None,
+        classes: Sequence[str] | Mapping[int, str] | None = None,
         video: str = "video",
         kind: str = "agent",
     ) -> Predictions:
         """`supervision.Detections` of frames, such as a detector or a tracker gives them, as Predictions.
 
         Args:
-            detections: {video: {frame: Detections}}, {frame: Detections}, or a list from frame 0 on; each box with
-                `confidence` and `class_id`, and `tracker_id` where it was tracked.
-            classes: names in the order of `class_id`; default: those of `data["class_name"]`.
+            detections: {video: {frame: Detections}}, {frame: Detections}, or a list from frame 0 on, also of each video;
+                each box with `confidence` and `class_id`, and `tracker_id` where it was tracked.
+            classes: names in the order of `class_id`, or class_id to name; default: those of `data["class_name"]`.
             video: its name where `detections` name none.
             kind: which kind of label the classes are.
 

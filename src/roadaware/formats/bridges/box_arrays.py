@@ -72,11 +72,18 @@ def _parse_whole_numbers(given: Any) -> npt.NDArray[Any]:
     return found
 
 
+def list_classes(classes: Sequence[str] | Mapping[int, str]) -> Sequence[str]:
+    """Names in their order, also of a dictionary of places, as `model.names` of detectors is one."""
+    if isinstance(classes, Mapping) and sorted(classes) == list(range(len(classes))):
+        return [classes[place] for place in range(len(classes))]
+    return list(classes) if isinstance(classes, Mapping) else classes  # type: ignore[arg-type]
+
+
 def parse_box_arrays(
     boxes: npt.ArrayLike,
     frames: npt.ArrayLike,
     videos: str | Sequence[str],
-    classes: Sequence[str],
+    classes: Sequence[str] | Mapping[int, str],
     labels: npt.ArrayLike | None,
     tracks: npt.ArrayLike | None,
     *,
@@ -89,7 +96,7 @@ def parse_box_arrays(
         boxes: (n, 4) corners in pixels; (4,) for one box.
         frames: (n,) whole numbers from 0.
         videos: one name for all, or (n,).
-        classes: (k,) names.
+        classes: (k,) names, or place to name.
         labels: (n,) places in `classes`; None for none.
         tracks: (n,) whole numbers from 0, or -1; None for none.
         dtype: of the corners.
@@ -109,6 +116,7 @@ def parse_box_arrays(
         row = int(np.flatnonzero((corners[:, 2:] < corners[:, :2]).any(axis=1))[0])
         hint = "are they x, y, width, height? Then add x to the width and y to the height"
         raise InputError(f"boxes are x1, y1, x2, y2; box {row} has {corners[row].tolist()}", hint=hint)
+    classes = list_classes(classes)
     if isinstance(classes, str) or not all(isinstance(name, str) for name in classes):
         raise UsageError(f"classes is a list of names such as ['Ped', 'Car'], not {classes!r}")
     n, k = len(corners), len(classes)
