@@ -160,7 +160,7 @@ def test_supervision_of_one_frame_says_what_stands_in_it(supervision: Any) -> No
         ("text", "not str"),
         ({"a": {0: "text"}}, "is str, not Detections"),
         ({"a": {0.5: None}}, "frames are whole numbers"),
-        ({"a": {}, "b": []}, "'b' holds list"),
+        ({"a": {}, "b": 3}, "'b' holds int"),
     ],
 )
 def test_supervision_of_something_else_is_refused(given: Any, says: str) -> None:

@@ -691,8 +691,8 @@ def check_predictions(
     found = check_names(_CALLED[table], claimed, true)
     found += (
         _report_refused("truth", scenes)
-        + _report_refused("predictions", predictions)
-        + _diagnose_oddities("predictions", predictions)
+        + _report_refused("claims", predictions)
+        + _diagnose_oddities("claims", predictions)
     )
     found += _diagnose_oddities("truth", scenes)
     if {item.code for item in found} & {"empty_truth", "empty_claims", "names"}:
@@ -730,6 +730,10 @@ def list_row_names(table: str, held: TableSet, scenes: Scenes) -> list[str]:
     return rows["video"].cast(pl.String).unique(maintain_order=True).to_list() if len(rows) else []
 
 
+_CALLED = {"truth": "truth", "claims": "predictions"}
+"""What sides are called in sentences; their codes keep the names that files of findings have."""
+
+
 def _report_refused(what: str, held: TableSet) -> list[Diagnosis]:
     """The reasons for which rows were refused, most frequent first."""
     if held.rejected.is_empty():
@@ -737,7 +741,7 @@ def _report_refused(what: str, held: TableSet) -> list[Diagnosis]:
     reasons = held.rejected.group_by("reason").len().sort("len", "reason", descending=[True, False])
     total, read = len(held.rejected), sum(held.meta.rows_read.values())
     evidence = "; ".join(f"{n}: {reason}" for reason, n in reasons.head(3).iter_rows())
-    says = f"{total:,} rows or files of the {what} were refused."
+    says = f"{total:,} rows or files of the {_CALLED[what]} were refused."
     kind = report_error if total > 0.2 * max(read, 1) else report_note
     return kind(f"refused_{what}", says, evidence, "Mend the rows; `--json` lists the reasons.")
 
@@ -746,7 +750,7 @@ def _diagnose_oddities(what: str, held: TableSet) -> list[Diagnosis]:
     """Oddities that were read, but not as they stand."""
     found: list[Diagnosis] = []
     for case in held.meta.notes.get("warnings", []):
-        says = f"{case['count']:,} of the {what}: {case['what']}"
+        says = f"{case['count']:,} of the {_CALLED[what]}: {case['what']}"
         found += report_note(f"odd_{what}", says, str(case["example"]), "It was read as well as it could be.")
     return found
 
