@@ -730,7 +730,7 @@ def list_row_names(table: str, held: TableSet, scenes: Scenes) -> list[str]:
     return rows["video"].cast(pl.String).unique(maintain_order=True).to_list() if len(rows) else []
 
 
-_CALLED = {"truth": "truth", "claims": "predictions"}
+_SIDES = {"truth": "truth", "claims": "predictions"}
 """What sides are called in sentences; their codes keep the names that files of findings have."""
 
 
@@ -741,7 +741,7 @@ def _report_refused(what: str, held: TableSet) -> list[Diagnosis]:
     reasons = held.rejected.group_by("reason").len().sort("len", "reason", descending=[True, False])
     total, read = len(held.rejected), sum(held.meta.rows_read.values())
     evidence = "; ".join(f"{n}: {reason}" for reason, n in reasons.head(3).iter_rows())
-    says = f"{total:,} rows or files of the {_CALLED[what]} were refused."
+    says = f"{total:,} rows or files of the {_SIDES[what]} were refused."
     kind = report_error if total > 0.2 * max(read, 1) else report_note
     return kind(f"refused_{what}", says, evidence, "Mend the rows; `--json` lists the reasons.")
 
@@ -750,7 +750,7 @@ def _diagnose_oddities(what: str, held: TableSet) -> list[Diagnosis]:
     """Oddities that were read, but not as they stand."""
     found: list[Diagnosis] = []
     for case in held.meta.notes.get("warnings", []):
-        says = f"{case['count']:,} of the {_CALLED[what]}: {case['what']}"
+        says = f"{case['count']:,} of the {_SIDES[what]}: {case['what']}"
         found += report_note(f"odd_{what}", says, str(case["example"]), "It was read as well as it could be.")
     return found
 
