@@ -301,8 +301,8 @@ class Result(Evaluation):
 
             rows = build_tracking_table(list_values(self.found))
             notes = [page.Note(note, "doubt") for note in self.notes]
-            config = build_config_table(to_dict(self.config), "Metric configuration")
-            return page.Section(f"{self.name}: tracking", (), (rows, *notes, config))
+            settings = build_config_table(to_dict(self.config), "Metric configuration")
+            return page.Section(f"{self.name}: tracking", (), (rows, *notes, settings))
         if not isinstance(self.found, SceneResult):
             from roadaware.reports.evaluation import build_evaluation_section
 
