@@ -41,6 +41,7 @@ from roadaware.linking.enforcement import EnforcementConfig, enforce_requirement
 from roadaware.linking.link import link as _link
 from roadaware.metrics.detection.evaluate import DetectionResult
 from roadaware.metrics.metric_state import SceneResult
+from roadaware.metrics.tracking import list_values
 from roadaware.models.catalogue.entries import read_catalogue, resolve_weights
 from roadaware.models.detector import read_advice, read_notes
 from roadaware.online import setup
@@ -287,11 +288,21 @@ class Result(Evaluation):
         return target
 
     def _build_section(self) -> Any:
+        from roadaware.reports import page
+
         if isinstance(self.found, DetectionResult):
             from roadaware.reports.events import build_event_section
 
             config = to_dict(self.config)
             return build_event_section(self.summary, model=self.name, config=config, notes=self.notes)
+        if self.task == "tracking":
+            from roadaware.reports.configs import build_config_table
+            from roadaware.reports.event_tables import build_tracking_table
+
+            rows = build_tracking_table(list_values(self.found))
+            notes = [page.Note(note, "doubt") for note in self.notes]
+            settings = build_config_table(to_dict(self.config), "Metric configuration")
+            return page.Section(f"{self.name}: tracking", (), (rows, *notes, settings))
         if not isinstance(self.found, SceneResult):
             from roadaware.reports.evaluation import build_evaluation_section
 
@@ -333,6 +344,10 @@ class Result(Evaluation):
             raise UsageError(f"compare takes a Result as ra.evaluate gives it, not {type(other).__name__}")
         if self.task != other.task:
             raise UsageError(f"one result is of the task {self.task}, the other of {other.task}")
+        if self.task == "tracking":
+            raise UsageError(
+                "there is no comparison of tracking; .found.instances('video') has every metric of each video"
+            )
         how: dict[str, Any] = {"draws": resamples, "seed": seed, "names": (self.name, other.name)}
         if isinstance(self.found, DetectionResult) and isinstance(other.found, DetectionResult):
             return paired.compare_detections(
@@ -372,6 +387,7 @@ def evaluate(
     | task | what is judged | predictions hold |
     |---|---|---|
     | `road`, `ucf24` | frame-mAP and video-mAP of boxes and tubes | boxes with scores; tubes, see `link` |
+    | `tracking` | HOTA, identity and CLEAR metrics of tracks, whatever their labels | tracks, see `link` |
     | `pedestrians` | crossing, intention or risk, as the samples ask | a score for each sample, see `sample` |
     | `actions` | actions of persons | boxes with scored labels of the kind `action` |
     | `relations` | who does what to whom | relations |
@@ -384,14 +400,15 @@ def evaluate(
         scenes: the ground truth, whose videos, frames and labels the predictions name.
         task: see above.
         config: a name, or a config of the task. `default` is what we recommend; the other names are published
-            evaluators: `reference` (road, ucf24, pedestrians, corner_cases), `ava-official` (actions), `vidvrd`
+            evaluators: `reference` (road, ucf24, tracking, pedestrians, corner_cases), `ava-official` (actions), `vidvrd`
             (relations), `tubedetr-hcstvg` (grounding), `vggss` (sound), ... An unknown name is answered by
             those of the task.
         resamples: of videos; 0 gives no intervals.
         seed: of the resamples.
         name: what the model is called on pages.
         options: of `road` and `ucf24`: `kinds`, `frame_thresholds`, `video_thresholds`, `overlaps`, `groups`;
-            of `pedestrians`: `split` (default: `test` where the samples have one); of the others: `by`, names
+            of `tracking`: `min_score`, below which boxes do not count (default: the detector's threshold, where
+            it is known); of `pedestrians`: `split` (default: `test` where the samples have one); of the others: `by`, names
             of slices. Of `corner_cases` also `trained_on`, what the detector's classes are (`soda10m`,
             `bdd100k`, `waymo`, `coda` for those of the ground truth, or a csv), `agnostic=True` for
             predictions without classes (default where they have none), and `classes`, whether those of `base`

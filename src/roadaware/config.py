@@ -115,8 +115,8 @@ def check_options(given: Iterable[str], known: Sequence[str]) -> None:
     for name in given:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
-            raise UsageError(f"there is no option {name!r}; {guess}")
+            guess = f"did you mean {near[0]}? There" if near else "there"
+            raise UsageError(f"there is no option {name!r}; {guess} are {', '.join(sorted(known)) or 'none'}")
 
 
 def parse_assignments(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +30,7 @@ from roadaware.formats.bridges.fiftyone import read_fiftyone, write_fiftyone
 from roadaware.formats.bridges.huggingface import write_huggingface
 from roadaware.formats.bridges.libraries import import_library
 from roadaware.formats.coco import (
+    By,
     build_scenes_index,
     read_annotations,
     read_index,
@@ -125,17 +127,20 @@ class Scenes(tables.Scenes):
         return _build_data_frame(self, kind, ("ignore",))
 
     @classmethod
-    def from_coco(cls, annotations: Path | str, *, kind: str = "agent") -> Scenes:
+    def from_coco(cls, annotations: Path | str, *, kind: str = "agent", by: By = "auto") -> Scenes:
         """The annotations of a COCO file as Scenes; what was refused is in `.rejected`.
 
         Args:
-            annotations: the file; images are frames of `videos` where it lists some, else of one video.
+            annotations: the file.
             kind: which kind of label the categories are.
+            by: which video an image is a frame of. `auto`: of those that the file lists as `videos`; else of its
+                folder, where every file name ends in `<video>/<number>.<ending>`; else all are of one. `pictures`: each
+                image is a video of its own, so that intervals are over images. `images`: all are of one video.
 
         Raises:
             InputError: if the file is damaged, or no COCO JSON.
         """
-        return cls.from_tables(read_annotations(parse_path("annotations", annotations), kind=kind))
+        return cls.from_tables(read_annotations(parse_path("annotations", annotations), kind=kind, by=by))
 
     def to_coco(self, path: Path | str, *, kind: str = "agent", outlines: bool = False) -> int:
         """Write the boxes as a COCO annotation file, as pycocotools and TIDE read it; the number of annotations.
@@ -179,7 +184,7 @@ class Scenes(tables.Scenes):
         cls,
         detections: Any,
         *,
-        classes: Sequence[str] | None = None,
+        classes: Sequence[str] | Mapping[int, str] | None = None,
         video: str = "video",
         facts: Facts | None = None,
         kind: str = "agent",
@@ -187,8 +192,8 @@ class Scenes(tables.Scenes):
         """`supervision.Detections` of frames as Scenes; frames without boxes were looked at.
 
         Args:
-            detections: {video: {frame: Detections}}, {frame: Detections}, or a list from frame 0 on.
-            classes: names in the order of `class_id`; default: those of `data["class_name"]`.
+            detections: {video: {frame: Detections}}, {frame: Detections}, or a list from frame 0 on, also of each video.
+            classes: names in the order of `class_id`, or class_id to name; default: those of `data["class_name"]`.
             video: its name where `detections` name none.
             facts: video to its `width_px`, `height_px`, `fps` and `n_frames`, where they are known.
             kind: which kind of label the classes are.
@@ -450,20 +455,22 @@ class Predictions(tables.Predictions):
         return _build_data_frame(self, kind, ("score",))
 
     @classmethod
-    def from_coco(cls, results: Path | str, annotations: Path | str, *, kind: str = "agent") -> Predictions:
+    def from_coco(
+        cls, results: Path | str, annotations: Path | str, *, kind: str = "agent", by: By = "auto"
+    ) -> Predictions:
         """A list of COCO results as Predictions.
 
         Args:
             results: file with a list of image_id, category_id, bbox and score.
             annotations: the annotation file that names images and categories.
             kind: which kind of label the categories are.
+            by: which video an image is a frame of, as `Scenes.from_coco` takes it.
 
         Raises:
             InputError: if a file is damaged, or no COCO JSON.
         """
-        found = read_results(
-            parse_path("results", results), read_index(parse_path("annotations", annotations), kind=kind)
-        )
+        path = parse_path("results", results)
+        found = read_results(path, read_index(parse_path("annotations", annotations), kind=kind, by=by))
         return cls(**found.tables(), meta=found.meta)
 
     def to_coco(self, path: Path | str, scenes: Scenes, *, kind: str = "agent") -> int:
@@ -503,16 +510,16 @@ class Predictions(tables.Predictions):
         cls,
         detections: Any,
         *,
-        classes: Sequence[str] | None = None,
+        classes: Sequence[str] | Mapping[int, str] | None = None,
         video: str = "video",
         kind: str = "agent",
     ) -> Predictions:
         """`supervision.Detections` of frames, such as a detector or a tracker gives them, as Predictions.
 
         Args:
-            detections: {video: {frame: Detections}}, {frame: Detections}, or a list from frame 0 on; each box with
-                `confidence` and `class_id`, and `tracker_id` where it was tracked.
-            classes: names in the order of `class_id`; default: those of `data["class_name"]`.
+            detections: {video: {frame: Detections}}, {frame: Detections}, or a list from frame 0 on, also of each video;
+                each box with `confidence` and `class_id`, and `tracker_id` where it was tracked.
+            classes: names in the order of `class_id`, or class_id to name; default: those of `data["class_name"]`.
             video: its name where `detections` name none.
             kind: which kind of label the classes are.
 
@@ -649,7 +656,7 @@ def parse_path(what: str, given: Any) -> Path:
         UsageError: if it is none.
     """
     if not isinstance(given, str | os.PathLike):
-        raise UsageError(f"{what} is a path or a name, not {given!r}")
+        raise UsageError(f"{what} is a path or a name, not {reprlib.repr(given)}")
     return Path(given)
 
 

@@ -160,7 +160,7 @@ def test_supervision_of_one_frame_says_what_stands_in_it(supervision: Any) -> No
         ("text", "not str"),
         ({"a": {0: "text"}}, "is str, not Detections"),
         ({"a": {0.5: None}}, "frames are whole numbers"),
-        ({"a": {}, "b": []}, "'b' holds list"),
+        ({"a": {}, "b": 3}, "'b' holds int"),
     ],
 )
 def test_supervision_of_something_else_is_refused(given: Any, says: str) -> None:
@@ -606,3 +606,20 @@ def test_a_recording_of_rerun(tmp_path: Path) -> None:
     assert (tmp_path / "both.rrd").stat().st_size > 1000
     with pytest.raises(UsageError, match=r"ends with \.rrd"):
         make_scenes().to_rerun(tmp_path / "x.json")
+
+
+def test_supervision_of_a_detector_with_names_by_place_and_lists_of_frames(supervision: Any) -> None:
+    one = supervision.Detections(
+        xyxy=np.array([[0.0, 0, 9, 9]]),
+        confidence=np.array([0.5]),
+        class_id=np.array([1]),
+        tracker_id=None,
+        data={},
+    )
+    found = ra.Predictions.from_supervision({"a": [one, one], "b": [one]}, classes={0: "Ped", 1: "Car"})
+    assert found.boxes.select(pl.col("video").cast(pl.String), "frame").rows() == [
+        ("a", 0),
+        ("a", 1),
+        ("b", 0),
+    ]
+    assert found.meta.vocabularies["agent"] == ("Ped", "Car")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -141,9 +142,10 @@ def test_coco_leads_out_and_in(scenes: ra.Scenes, tmp_path: Path) -> None:
         ({"scores": [float("nan"), 0.5]}, "box 0 has nan\n  leave boxes without a score away"),
         ({"labels": ["Ped", "Car"]}, "classes.index(name)"),
         ({"labels": [0, 2]}, "labels are whole numbers from 0 to 1"),
-        ({"labels": [0.0, 1.0]}, "labels are whole numbers"),
+        ({"labels": [0.5, 1.0]}, "labels are whole numbers"),
         ({"labels": None}, "give `labels`"),
         ({"frames": [0]}, "whole frame numbers"),
+        ({"frames": [0, 0.5]}, "whole frame numbers"),
         ({"videos": ["a"]}, "names of videos"),
         ({"boxes": [[5, 5, 1, 1], [0, 0, 1, 1]]}, "x, y, width, height"),
         ({"boxes": [[0, 0, float("nan"), 1], [0, 0, 1, 1]]}, "finite numbers"),
@@ -198,7 +200,7 @@ def test_road_events_have_the_numbers_of_the_command(scenes: ra.Scenes, tmp_path
 
 @pytest.mark.parametrize("task", [None, 3, "cars"])
 def test_a_task_that_there_is_not_names_those_that_there_are(scenes: ra.Scenes, task: object) -> None:
-    with pytest.raises(UsageError, match="task is one of road, ucf24, pedestrians"):
+    with pytest.raises(UsageError, match="task is one of road, ucf24, tracking, pedestrians"):
         ra.evaluate(ra.Predictions(), scenes, task)  # type: ignore[arg-type]
 
 
@@ -234,3 +236,112 @@ def test_scenes_are_simulated_and_read(tmp_path: Path) -> None:
     scenes = ra.simulate(tmp_path / "made", seed=3, size=(160, 120), seconds=1.0, fps=5.0)
     assert len(scenes.videos) >= 1
     assert ra.read("simulator", tmp_path / "made").boxes.equals(scenes.boxes)
+
+
+def test_tracks_in_arrays_are_judged_as_tracks_with_intervals(scenes: ra.Scenes, tmp_path: Path) -> None:
+    named = scenes.boxes.filter(pl.col("tube").is_not_null()).sort("video", "frame")
+    boxes = named.select("x1_px", "y1_px", "x2_px", "y2_px").to_numpy()
+    # As np.loadtxt gives the columns of MOT text: floats
+    frames, tracks = (named[name].cast(pl.Float64).to_numpy() for name in ("frame", "tube"))
+    videos, n = named["video"].cast(pl.String).to_list(), len(named)
+    predictions = ra.Predictions.from_numpy(
+        boxes, np.full(n, 0.9), frames, videos, classes=["any"], labels=np.zeros(n), tracks=tracks
+    )
+    result = ra.evaluate(predictions, scenes, "tracking", resamples=20)
+    assert result.value("hota") == pytest.approx(1)
+    assert result.value("switches") == 0
+    row = result.summary.filter(pl.col("metric") == "det_pr").row(0, named=True)
+    assert None not in (row["low_video"], row["high_video"])
+    assert "HOTA" in result.to_html(tmp_path / "page.html").read_text()
+    with pytest.raises(UsageError, match="no comparison of tracking"):
+        ra.compare(result, result)
+    with pytest.raises(InputError, match="have no tracks"):
+        ra.evaluate(ra.Predictions.from_numpy(**_arrays(scenes)), scenes, "tracking")  # type: ignore[arg-type]
+
+
+def _coco_files(folder: Path, change: object) -> tuple[Path, Path]:
+    """Two videos of five images with a box that stands still, and results that `change` made of the true ones."""
+    images = [
+        {"id": 5 * v + f + 1, "file_name": f"v{v}/{f:05d}.jpg", "width": 640, "height": 480}
+        for v in range(2)
+        for f in range(5)
+    ]
+    held = [
+        {"image_id": each["id"], "category_id": 3, "bbox": [40.0 * (each["id"] + k), 100.0, 38.0, 60.0]}
+        for each in images
+        for k in range(4)
+    ]
+    truth = {
+        "images": images,
+        "categories": [{"id": 3, "name": "car"}],
+        "annotations": [{"id": n, "area": 2280, "iscrowd": 0, **row} for n, row in enumerate(held)],
+    }
+    results = [change({"score": 0.9, **row}) for row in held]  # type: ignore[operator]
+    paths = folder / "truth.json", folder / "results.json"
+    for path, content in zip(paths, (truth, results), strict=True):
+        path.write_text(json.dumps(content))
+    return paths
+
+
+def test_images_in_folders_of_a_coco_file_are_frames_of_videos(tmp_path: Path) -> None:
+    truth, results = _coco_files(tmp_path, lambda row: row)
+    scenes, predictions = ra.Scenes.from_coco(truth), ra.Predictions.from_coco(results, truth)
+    assert (scenes.videos["video"].to_list(), scenes.frames["frame"].max()) == (["v0", "v1"], 4)
+    assert ra.evaluate(predictions, scenes, resamples=20).summary["low_video"].count()
+    for by, videos in (("images", 1), ("pictures", 10)):
+        whole = ra.Scenes.from_coco(truth, by=by)  # type: ignore[arg-type]
+        assert len(whole.videos) == videos
+        found = ra.evaluate(ra.Predictions.from_coco(results, truth, by=by), whole, resamples=20)  # type: ignore[arg-type]
+        assert found.value("frame_map@0.5:agent") == pytest.approx(1)
+        assert any("ground truth is one video" in note for note in found.notes) == (by == "images")
+
+
+def test_results_of_which_rows_were_refused_say_so(tmp_path: Path) -> None:
+    truth, results = _coco_files(tmp_path, lambda row: {**row, "image_id": str(row["image_id"])})
+    with pytest.raises(InputError, match=r"not one of its rows can be taken \(40 refused\)"):
+        ra.evaluate(ra.Predictions.from_coco(results, truth), ra.Scenes.from_coco(truth), resamples=0)
+    truth, results = _coco_files(tmp_path, lambda row: {**row, "score": 0.12 * row["image_id"]})
+    found = ra.evaluate(ra.Predictions.from_coco(results, truth), ra.Scenes.from_coco(truth), resamples=0)
+    assert any(note.startswith("8 rows of the predictions were refused") for note in found.notes)
+
+
+def _write_corners(row: dict[str, object]) -> dict[str, object]:
+    left, top, width, height = row["bbox"]  # type: ignore[misc]
+    # Every other image is as it should be: a score that is low, not 0
+    return row if row["image_id"] == 1 else {**row, "bbox": [left, top, left + width, top + height]}
+
+
+def test_a_usual_mistake_in_boxes_is_noted_where_the_score_is_low(tmp_path: Path) -> None:
+    truth, results = _coco_files(tmp_path, _write_corners)
+    found = ra.evaluate(ra.Predictions.from_coco(results, truth), ra.Scenes.from_coco(truth), resamples=0)
+    assert 0 < (found.value("frame_map@0.5:agent") or 0) < 0.3
+    assert any("corners already" in note and "0.9" in note for note in found.notes), found.notes
+
+
+def test_what_bridges_are_given_instead_of_what_they_take_is_said(tmp_path: Path) -> None:
+    one: dict[str, object] = {"boxes": [[0, 0, 9, 9]], "frames": [0], "videos": "a"}
+    with pytest.raises(UsageError, match="facts has 'width' of 'a'"):
+        ra.Scenes.from_numpy(**one, facts={"a": {"width": 3}})  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="facts has 'fps': 3"):
+        ra.Scenes.from_numpy(**one, facts={"fps": 3})  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="seen is a list of"):
+        ra.Scenes.from_numpy(**one, seen=[0])  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="videos is one name"):
+        ra.Scenes.from_numpy([[0, 0, 9, 9]], [0], None)  # type: ignore[arg-type]
+    with pytest.raises(UsageError) as caught:
+        ra.Predictions.from_coco([{"image_id": n} for n in range(999)], tmp_path)  # type: ignore[arg-type]
+    assert len(str(caught.value)) < 300
+    (tmp_path / "truth.json.gz").write_bytes(gzip.compress(b"{}"))
+    with pytest.raises(InputError, match="no text but gzip"):
+        ra.Scenes.from_coco(tmp_path / "truth.json.gz")
+
+
+def test_a_class_of_two_videos_has_the_interval_of_two_however_many_others_there_are() -> None:
+    videos = [f"v{n:02d}" for n in range(30)] + ["v03", "v07"]
+    boxes, frames, labels = [[5, 5, 50, 60]] * 32, [0] * 30 + [1, 1], [0] * 30 + [1, 1]
+    classes = ["car", "tram"]
+    scenes = ra.Scenes.from_numpy(boxes, frames, videos, classes=classes, labels=labels)
+    found = ra.Predictions.from_numpy(boxes, [0.9] * 32, frames, videos, classes=classes, labels=labels)
+    rows = {row["label"]: row for row in ra.evaluate(found, scenes).summary.iter_rows(named=True)}
+    assert rows["car"]["low_video"] == pytest.approx(0.025 ** (1 / 30))
+    assert rows["tram"]["low_video"] == pytest.approx(0.025 ** (1 / 2))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from planted import HEIGHT_M, Thing, World, sweep
 
-from roadaware.corner_cases.ground import check, find_ground
-from roadaware.errors import UsageError
+from roadaware.corner_cases.ground import check, find_ground, validate_lidar_points
+from roadaware.errors import InputError, UsageError
 
 THINGS = (
     Thing(8, 2),
@@ -102,3 +102,10 @@ def test_up_must_point_somewhere(up):
     points, _, _ = sweep(World())
     with pytest.raises(UsageError, match="up should be three numbers"):
         find_ground(points, check(points), up=up)
+
+
+def test_float32_that_was_widened_to_eight_bytes_is_refused() -> None:
+    points = np.random.default_rng(0).normal(0, 10, (400, 4)).astype(np.float32)
+    points[:, 2] *= 0.1
+    with pytest.raises(InputError, match="beyond 10 km away\n  are these numbers of 8 bytes"):
+        check(validate_lidar_points(points.astype(np.float64).view(np.float32).reshape(-1, 4)))

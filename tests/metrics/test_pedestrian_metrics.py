@@ -232,3 +232,22 @@ def test_the_order_of_pedestrians_does_not_matter(task, data):
         evaluate_samples(moved, config).values(),
         {k: np.nan if v is None else v for k, v in evaluate_samples(state, config).values().items()},
     )
+
+
+def test_a_rate_of_one_is_bounded_by_the_pedestrians_that_it_is_made_of():
+    truth = np.array([1, 1, 1] + [0] * 37)
+    people = np.array([f"p{n}" for n in range(40)])
+    videos = np.array([f"v{n // 2}" for n in range(40)])
+    state = SampleScores(np.where(truth, 0.9, 0.1)[:, None], truth, people, videos, np.full(40, 60))
+    rows = evaluate_samples(state, PedestrianConfig.default("action"), draws=100).summary.rows_by_key(
+        "metric", named=True
+    )
+    for metric, n, n_videos in (
+        ("accuracy", 40, 20),
+        ("soft_recall", 3, 2),
+        ("precision", 3, 2),
+        ("auc", 3, 2),
+    ):
+        (row,) = rows[metric]
+        assert row["low_pedestrian"] == pytest.approx(0.025 ** (1 / n)), metric
+        assert row["low_video"] == pytest.approx(0.025 ** (1 / n_videos)), metric

@@ -9,6 +9,7 @@ import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
@@ -91,6 +92,25 @@ def test_sound_comes_back_in_time_and_on_its_side(whole) -> None:
     assert len(read_sound(whole, 50.0, 51.0)[0]) == 0
     with pytest.raises(UsageError, match="start_s < end_s"):
         read_sound(whole, 1.0, 1.0)
+
+
+def test_sound_of_a_transport_stream_is_read_and_an_avi_without_any_says_so(tmp_path, whole) -> None:
+    with av.open(str(whole)) as file, av.open(str(tmp_path / "a.ts"), "w") as copy:
+        copies = {each.index: copy.add_stream_from_template(each) for each in file.streams}
+        for packet in file.demux():
+            if packet.dts is not None:
+                packet.stream = copies[packet.stream.index]
+                copy.mux(packet)
+    samples, rate = read_sound(tmp_path / "a.ts", 0.0, 100.0)
+    assert rate == RATE
+    assert len(samples) >= 30 * RATE / FPS - 2048
+    with av.open(str(tmp_path / "a.avi"), "w") as file:
+        stream = file.add_stream("mjpeg", rate=15)
+        stream.width, stream.height, stream.pix_fmt = W, H, "yuvj420p"
+        file.mux(stream.encode(av.VideoFrame.from_ndarray(picture(0), "rgb24")))
+        file.mux(stream.encode())
+    with pytest.raises(NoSoundError):
+        read_sound(tmp_path / "a.avi", 0.0, 1.0)
 
 
 def test_the_same_frames_make_the_same_file(tmp_path, whole) -> None:
@@ -305,3 +325,19 @@ def test_the_same_frames_make_the_same_file_whatever_memory_held_before(tmp_path
                 video.write(frame)
         files.add((tmp_path / "video.mp4").read_bytes())
     assert len(files) == 1
+
+
+def turn(path: Path) -> Path:
+    """The film with the note of a phone that was held upright: to be shown a quarter turn to the right."""
+    held = bytearray(path.read_bytes())
+    at = held.index(b"tkhd") + 4 + 4 + 20 + 16
+    held[at : at + 36] = struct.pack(">9i", 0, 1 << 16, 0, -(1 << 16), 0, 0, 0, 0, 1 << 30)
+    path.write_bytes(held)
+    return path
+
+
+def test_films_of_phones_stand_upright(tmp_path) -> None:
+    with VideoReader(turn(film(tmp_path / "a.mp4", 5, sound=False))) as reader:
+        assert (reader.width_px, reader.height_px) == (H, W)
+        for number in (0, 1, 4, 2):
+            assert psnr(reader.frame(number), np.rot90(picture(number), -1)) > 36

@@ -384,3 +384,14 @@ def test_ten_units_are_enough():
     for n, caution in ((9, FEW), (10, None)):
         assert Units(n, 99, 0).interval(0.5, 0.5 + np.linspace(-0.1, 0.1, n)).caution == caution
     assert Interval(None, None, 0, 0).n_units == 0
+
+
+def test_a_steady_share_is_bounded_by_the_units_that_hold_its_class():
+    units = Units(60, 99, 0)
+    for holding, n in ((None, 60), (2, 2), (99, 60)):
+        all_right, none = (
+            units.interval(1.0, np.ones(60), holding=holding),
+            units.interval(0.0, np.zeros(60), holding=holding),
+        )
+        assert (all_right.low, all_right.high) == (0.025 ** (1 / n), 1.0)
+        assert (none.low, none.high) == (0.0, 1 - 0.025 ** (1 / n))

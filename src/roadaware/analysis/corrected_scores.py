@@ -366,7 +366,7 @@ def _open(source: Source) -> tuple[RawPredictions, TrueBoxes, list[Diagnosis]]:
         )
     index = read_index(source.images)
     if not {str(v) for v in known.videos["video"].to_list()} & {video for video, _ in index.images.values()}:
-        index = read_index(source.images, by="folders")
+        index = read_index(source.images, by="auto")
     vocabularies = known.meta.vocabularies
     kind = next((kind for kind, labels in vocabularies.items() if set(index.labels) <= set(labels)), "agent")
     raw = load_coco_results(path, index, _collect_sizes(known), agnostic=False)

@@ -29,6 +29,8 @@ _FEW = 100
 _MOST_MEDIAN_M, _LEAST_FAR_M = 150.0, 1.0
 # 1.2 is the tangent of 50 degrees; beams of the LiDARs in `LAYOUTS` lie within 31.
 _STEEP, _MOST_STEEP = 1.2, 0.2
+_MOST_FAR = 0.25
+"""Share of returns that may be beyond all measure: float32 numbers that were widened to 8 bytes have 41 % of them."""
 _NAMES = ("usable", "not finite", "at the origin", "of the own vehicle", "beyond 10 km")
 
 
@@ -83,6 +85,11 @@ def check(points: Floats32, *, min_range_m: float = 0.0) -> PointCheck:
     label_points(points, float(min_range_m), FARTHEST_M, judged, tallied)
     found = PointCheck(judged, {name: int(n) for name, n in zip(_NAMES, tallied, strict=True) if n})
     _refuse_other_units(points, found)
+    if (far := found.counts.get(_NAMES[4], 0)) > _MOST_FAR * len(points):
+        message = f"{far / len(points):.0%} of the returns lie {_NAMES[4]} away"
+        raise InputError(
+            message, hint="are these numbers of 8 bytes, read as float32? Write points.astype('float32')"
+        )
     return found
 
 

@@ -37,11 +37,35 @@ from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 # Images and categories of a COCO file: which frame each image is, and which label each category.
 
-By = Literal["images", "pictures", "folders", "video_ids"]
+By = Literal["images", "pictures", "folders", "video_ids", "auto"]
 
 _LIMIT = 1 << 31
 _LARGEST_SIDE = 1 << 20
 _NUMBERED = re.compile(r"(?:.*?)(\d{1,15})\.[^./]*$")
+
+
+_FOLDER_NAME = re.compile(r".*[^/]/(?:.*?)(\d{1,9})\.[^./]+", re.DOTALL | re.ASCII)
+
+
+def choose_by(content: Any, where: str) -> tuple[By, int]:
+    """How the images of a COCO document are frames, and the number of the first one in file names (0 where one has it).
+
+    They are those of its `videos`, else of folders where every file name ends in `<video>/<number>.<ending>`, else of one
+    video.
+
+    Args:
+        content: what `read_json_document` gave.
+        where: names the file in errors.
+
+    Raises:
+        InputError: if it has no list of images.
+    """
+    held = ensure_object(content, where, "a COCO file")
+    images = ensure_list(held.get("images"), where, "'images'")
+    files = [each.get("file_name") for each in images if isinstance(each, dict)]
+    numbers = [_FOLDER_NAME.fullmatch(file) if isinstance(file, str) else None for file in files]
+    by: By = "video_ids" if "videos" in held else "folders" if files and all(numbers) else "images"
+    return by, int(not any(match is not None and int(match[1]) == 0 for match in numbers))
 
 
 @dataclass(frozen=True)
@@ -137,8 +161,8 @@ def build_coco_index(
         by: how images are frames. `images`: the set is one video called `name`, its frames the images in
             their order. `pictures`: each image is a video of one frame, called as its file. `folders`: a
             file name ends in `<video>/<number>.<ending>`. `video_ids`: each image has `video_id` and
-            `frame_id` (from 0), and `videos` the names. By default `video_ids` if there is a list `videos`,
-            else `images`.
+            `frame_id` (from 0), and `videos` the names. `auto`: as `choose_by` says, with its first frame. By
+            default `video_ids` if there is a list `videos`, else `images`.
         name: of the video where the set is one.
         first_frame: number of the first frame in file names.
         findings: takes images that cannot be taken, one by one; without it the first of them is an error.
@@ -150,6 +174,8 @@ def build_coco_index(
     held = ensure_object(content, where, "a COCO file")
     categories = _categories(held, where)
     rows = ensure_list(held.get("images"), where, "'images'")
+    if by == "auto":
+        by, first_frame = choose_by(content, where)
     by = by or ("video_ids" if "videos" in held else "images")
     videos = _videos(held, where) if by == "video_ids" else {}
     images: dict[int, tuple[str, int]] = {}

@@ -12,7 +12,6 @@ Holds: class, box, track (a number), ignored boxes (`iscrowd`), sizes, rate (`fp
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -26,7 +25,7 @@ from roadaware.datasets.csv_boxes import LONGEST_NAME, MOST_FRAMES
 from roadaware.datasets.facts import list_facts, read_facts
 from roadaware.datasets.issues import Findings, build_unreadable_error, find_common_reason, read_each_file
 from roadaware.errors import InputError
-from roadaware.formats.coco import By, build_coco_index, build_coco_scenes
+from roadaware.formats.coco import build_coco_index, build_coco_scenes, choose_by
 from roadaware.io.json import (
     decode,
     ensure_list,
@@ -42,7 +41,6 @@ from roadaware.scenes.tables import Scenes, label_tracks
 
 VERSION = 2
 _PLACES = ("annotations", "", "train", "valid", "val", "test")
-_FOLDER_NAME = re.compile(r".*[^/]/(?:.*?)(\d{1,9})\.[^./]+", re.DOTALL | re.ASCII)
 LARGEST_WHOLE = 3 << 26
 """Larger files are read in parts, and may have any size; smaller ones at once: a fifth faster, in up to 1.4 GB."""
 _WANTED = "COCO needs its annotations, files '*.json' with 'images', 'categories' and 'annotations',"
@@ -164,12 +162,8 @@ def _read_file(
     else:
         content = ensure_object(parse(decode(source.read(name), where), where), where, "a COCO file")
     images = ensure_list(content.get("images"), where, "'images'")
-    files = [each.get("file_name") for each in images if isinstance(each, dict)]
-    numbers = [_FOLDER_NAME.fullmatch(file) if isinstance(file, str) else None for file in files]
-    by: By = "video_ids" if "videos" in content else "folders" if files and all(numbers) else "images"
-    base = first_frame
-    if base is None:
-        base = int(not any(match is not None and int(match[1]) == 0 for match in numbers))
+    by, base = choose_by(content, where)
+    base = base if first_frame is None else first_frame
     stem = PurePosixPath(name).name.removesuffix(PurePosixPath(name).suffix)
     found = Findings()
     index = build_coco_index(

@@ -281,7 +281,7 @@ def _not_one(predictions: _Claims, where: str) -> InputError:
         hint = (
             "spans are numbers of frames: multiply seconds by the frames per second of the video, and round"
         )
-    return build_all_rejected_error(predictions.findings, where, "claims", hint)
+    return build_all_rejected_error(predictions.findings, where, "predictions", hint)
 
 
 def _first_frame(scenes: Scenes) -> int:

@@ -158,7 +158,7 @@ def _clips(
         hint = f"the predictions name {here}; the truth has {there}: names must be equal to the letter"
         raise InputError(message, where=where, hint=hint)
     if not scores and findings.read["relations"]:
-        raise build_all_rejected_error(findings, where, "claims", _HINT)
+        raise build_all_rejected_error(findings, where, "predictions", _HINT)
     findings.warn(NOTHING_CLAIMED, file, int(not scores and not foreign))
     return found, np.array(scores, dtype=np.float64)
 

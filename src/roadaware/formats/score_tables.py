@@ -308,6 +308,8 @@ def _places(header: list[str], where: str) -> dict[str, int]:
     if missing:
         close = [f"{near[0]!r} for {name}" for name in missing if (near := _close(name, header))]
         meant = f" Did you mean {', '.join(close)}?" if close else ""
+        if len(header) == 1 and (mark := next((each for each in ";\t" if each in header[0]), "")):
+            meant = f" This one has {'semicolons' if mark == ';' else 'tabs'}."
         shown = ", ".join(repr(name[:40]) for name in header[:12])
         raise InputError(
             f"expected the columns {', '.join(_REQUIRED)}; {', '.join(missing)} missing, found {shown}",

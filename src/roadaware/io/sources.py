@@ -402,6 +402,9 @@ def digest(data: bytes) -> str:
 # The text of a file of annotations: UTF-8, or UTF-16 with its mark, and never empty.
 
 
+_NO_TEXT = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "a zip", b"\x93NUMPY": "a numpy array", b"PAR1": "Parquet"}
+
+
 def decode_utf_text(data: bytes, where: str, *, expected: str, hint: str) -> str:
     """The text of a file in UTF-8, or in UTF-16 with its mark.
 
@@ -414,6 +417,12 @@ def decode_utf_text(data: bytes, where: str, *, expected: str, hint: str) -> str
     Raises:
         InputError: if it is empty or not of that encoding (with the byte).
     """
+    for mark, kind in _NO_TEXT.items():
+        if data.startswith(mark):
+            unpack = "; unpack it first: gunzip --keep FILE" if kind == "gzip" else ""
+            raise InputError(
+                f"the file is no text but {kind}", where=where, hint=f"expected {expected}{unpack}"
+            )
     marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     wide = marked and not data.startswith(codecs.BOM_UTF32_LE)
     encoding = "utf-16" if wide else "utf-8"

@@ -22,6 +22,7 @@ from roadaware.io.decoders import BROKEN as BROKEN
 from roadaware.io.decoders import (
     FILMS,
     MAX_PIXELS,
+    WATCHED_FILMS,
     format_decoder_error,
     open_film,
     open_mp4_writer,
@@ -425,7 +426,7 @@ def lies_aside(file: Any, stream: Any, start: int) -> bool:
 
 
 class VideoReader:
-    """Frames of a video by number, with their times; mp4, mov, mkv and webm.
+    """Frames of a video by number, with their times, upright as phones note it; mp4, mov, mkv and webm.
 
     Frames in sequence are decoded one after the other; a jump goes by the key frame before it. Numbers count
     the frames in the order of their times, whatever those are. Images are turned as players turn them.
@@ -454,6 +455,9 @@ class VideoReader:
         except BaseException:
             self._file.close()
             raise
+        # Of mp4 and mov, in which phones note how they were held
+        turned = "mp4" in str(self._file.format.name) and read_turns(self._file, self._stream) % 2
+        self.width_px, self.height_px = self._size[::-1] if turned else self._size
         self._next: int | None = None
         self._frames: Iterator[Any] = iter(())
 
@@ -573,7 +577,7 @@ def read_sound(path: Path, start_s: float, end_s: float) -> tuple[Floats32, int]
     if not 0 <= start_s < end_s < 1e7:
         raise UsageError(f"expected 0 <= start_s < end_s, not {start_s!r} and {end_s!r}")
     where = to_printable(str(path))
-    with open_container(Path(path)) as file:
+    with open_container(Path(path), WATCHED_FILMS) as file:
         stream = open_audio_stream(file, where)
         rate = int(stream.rate or 0)
         if not 0 < rate <= _MOST_RATE:
@@ -631,7 +635,7 @@ def iterate_sound(
         InputError: if it cannot be read.
     """
     where = to_printable(str(path))
-    with open_container(Path(path)) as file:
+    with open_container(Path(path), WATCHED_FILMS) as file:
         stream = open_audio_stream(file, where)
         own = int(stream.rate or 0)
         if not 0 < own <= _MOST_RATE:

@@ -496,7 +496,11 @@ def _rows(
         value = float(each.values[0])
         valid = not np.isnan(value)
         values = in_draws.get((each.metric, each.label)) if valid else None
-        interval = units.interval(value, values, each.scale) if values is not None else None
+        interval = None
+        if values is not None:
+            # Videos without anything of a class say nothing of it; no more than its items have some.
+            holding = None if each.label is None else each.n
+            interval = units.interval(value, values, each.scale, holding=holding)
         yield {
             **dict.fromkeys(SCENE_SUMMARY),
             "group": group,

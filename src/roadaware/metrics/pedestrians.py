@@ -464,6 +464,25 @@ class PedestrianCore:
         names = self.people.name if unit == "pedestrian" else self.people.video
         return None if names is None else Units.of(names, draws, seed)
 
+    def count_holding(self, metric: str, units: Units | None) -> int | None:
+        """How many units have anything that a rate of two classes is made of; None where all do, or there is no such rate.
+
+        Recall, F1 and average precision are made of those with positives, precision of those with some decided so,
+        balanced accuracy and AUC of the rarer class.
+        """
+        if units is None or units.which is None or self.state.scores.shape[1] != 1:
+            return None
+        prefix = next((each for each in ("weighted_", "soft_", "hard_") if metric.startswith(each)), "")
+        counts, what = self.counts.get(prefix, self.counts[""]), metric.removeprefix(prefix)
+        held = [counts.sum(axis=2)[:, k] > 0 for k in (0, 1)]
+        by_what = {
+            **dict.fromkeys(("recall", "f1", "average_precision"), held[1:]),
+            **dict.fromkeys(("balanced_accuracy", "auc", "auc_thresholded"), held),
+            "precision": [counts.sum(axis=1)[:, 1] > 0],
+        }
+        found = [len(np.unique(units.which[has])) for has in by_what.get(what, [])]
+        return min(found, default=None)
+
     def drawn(self, unit: str, draws: int, seed: int) -> dict[str, Floats] | None:
         """(draws,) every metric under the weightings of `units`; None where there are none."""
         units = self.units(unit, draws, seed)
@@ -843,7 +862,8 @@ def _summary(group: str | None, core: PedestrianCore, draws: int, seed: int) -> 
     for metric in core.names:
         value = float(point[metric][0])
         why = describe_undefined(metric, core) if np.isnan(value) else None
-        row = build_metric_row(metric, value, drawn, units, "share")
+        holding = {unit: core.count_holding(metric, of) for unit, of in units.items()}
+        row = build_metric_row(metric, value, drawn, units, "share", holding)
         yield {"group": group, **row, "n": _size(metric, core), "reason": why}
 
 
@@ -853,6 +873,7 @@ def build_metric_row(
     drawn: Mapping[str, dict[str, Floats] | None],
     units: Mapping[str, Units | None],
     scale: Scale,
+    holding: Mapping[str, int | None] | None = None,
 ) -> dict[str, Any]:
     """A metric with its intervals over pedestrians and over videos, in columns of SUMMARY; none where it is undefined.
 
@@ -862,12 +883,15 @@ def build_metric_row(
         drawn: unit to the (draws,) values of each metric.
         units: unit to what is drawn.
         scale: of the metric.
+        holding: unit to how many of them the metric is made; all by default.
     """
     valid = not np.isnan(value)
     row = {"metric": metric, "value": value if valid else None, "valid": valid}
     for unit in UNITS:
         values, of = (drawn[unit] or {}).get(metric), units[unit]
-        found = of.interval(value, values, scale) if of is not None and values is not None and valid else None
+        found = None
+        if of is not None and values is not None and valid:
+            found = of.interval(value, values, scale, holding=(holding or {}).get(unit))
         row |= build_interval_columns(found, unit)
     return row
 

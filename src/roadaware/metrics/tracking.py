@@ -468,6 +468,20 @@ def evaluate_tracks(
     )
 
 
+def list_values(found: MetricResult) -> dict[str, dict[str, Any]]:
+    """Metric of the whole set to its value, the ends of its interval over videos, how many there are, and the caution."""
+    return {
+        row["metric"]: {
+            "value": row["value"],
+            "low": row["low_video"],
+            "high": row["high_video"],
+            "units": row["units_video"],
+            "caution": row["caution_video"],
+        }
+        for row in found.of_group().iter_rows(named=True)
+    }
+
+
 def _notes(pairs: TrackPairs, predictions: Predictions) -> tuple[str, ...]:
     """What was not judged, and what is missing, in words."""
     said = [f"{n:,} {what} were left out" for what, n in pairs.left_out.items()]

@@ -128,7 +128,7 @@ def build_calibration_block(level: str, rows: pl.DataFrame) -> Table:
         )
         for row in kinds.iter_rows(named=True)
     ]
-    head = ("kind", "claims", "mean score", "share that is right", "expected calibration error")
+    head = ("kind", "predictions", "mean score", "share that is right", "expected calibration error")
     caption = "Whether a score of 0.9 is right nine times of ten; predictions below 0.05 are left out."
     return Table(head, tuple(cells), "lrrrr", f"Scores of {level}", caption)
 
@@ -231,6 +231,6 @@ def build_slice_calibration(level: str, rows: Sequence[Mapping[str, Any]]) -> Ta
         )
         for row in rows
     ]
-    head = ("slice", "kind", "claims", "mean score", "share that is right", "expected calibration error")
+    head = ("slice", "kind", "predictions", "mean score", "share that is right", "expected calibration error")
     caption = "Whether scores can be believed as much in one slice of the videos as in another."
     return Table(head, tuple(cells), "llrrrr", f"Scores of {level} by slice", caption)

@@ -132,8 +132,8 @@ def format_name(name: str) -> str:
     >>> format_name("balanced_accuracy")
     'balanced accuracy'
     """
-    if name == "auc_thresholded":
-        return "AUC, thresholded"
+    if name in _NAMES:
+        return _NAMES[name]
     return " ".join(_ABBREVIATIONS.get(word, word) for word in name.split("_"))
 
 
@@ -173,7 +173,14 @@ def capitalize_text(text: str) -> str:
     return text[:1].upper() + text[1:] if first.islower() else text
 
 
-_ABBREVIATIONS = {"auc": "AUC", "f1": "F1", "tte": "TTE"}
+_ABBREVIATIONS = {"auc": "AUC", "f1": "F1", "tte": "TTE", "claims": "predictions"}
+_NAMES = {
+    "auc_thresholded": "AUC, thresholded",
+    **{name: name.upper() for name in ("hota", "owta", "idf1", "mota", "moda", "motp")},
+    "det_a": "DetA", "ass_a": "AssA", "loc_a": "LocA", "det_re": "DetRe", "det_pr": "DetPr", "ass_re": "AssRe",
+    "ass_pr": "AssPr", "id_re": "IDR", "id_pr": "IDP",
+}  # fmt: skip
+"""Metrics as their papers write them."""
 
 
 def _seen(character: str) -> str:

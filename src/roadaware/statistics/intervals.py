@@ -195,7 +195,9 @@ class Units:
         for counts in self._of_units(step):
             yield counts if self.which is None else counts[:, self.which]
 
-    def interval(self, value: float, values: Floats, scale: Scale = "share") -> Interval:
+    def interval(
+        self, value: float, values: Floats, scale: Scale = "share", *, holding: int | None = None
+    ) -> Interval:
         """The interval of a number.
 
         By the jackknife it is refused where the number is undefined without one of the units: how far that
@@ -205,6 +207,8 @@ class Units:
             value: the number, of all units; NaN gives no interval.
             values: its values under all `weights`, in their order; NaN where undefined.
             scale: what kind of number it is; see `RANGES`.
+            holding: of how many units the number is made, such as those with a class; default: all. It counts where no
+                unit changes a share of 0 or 1.
 
         Source: Efron and Stein, Annals of Statistics 1981.
 
@@ -219,9 +223,10 @@ class Units:
         ends: tuple[float, float] | None = None
         if not np.isnan(value):
             percentile = select_interval_method(self.draws) == "percentile"
-            ends = (
-                compute_percentile_interval(values) if percentile else self._jackknife(value, values, scale)
-            )
+            if percentile:
+                ends = compute_percentile_interval(values)
+            else:
+                ends = self._jackknife(value, values, scale, min(self.n, holding or self.n))
         if ends is None:
             return Interval(None, None, valid, len(values), self.n)
         usual = LARGEST if scale == "largest" else None
@@ -246,7 +251,9 @@ class Units:
             left_out = np.arange(first, min(first + at_once, int(groups.max()) + 1))
             yield (groups != left_out[:, None]).astype(np.int32)
 
-    def _jackknife(self, value: float, values: Floats, scale: Scale) -> tuple[float, float] | None:
+    def _jackknife(
+        self, value: float, values: Floats, scale: Scale, holding: int
+    ) -> tuple[float, float] | None:
         """Both ends; None where a value is undefined.
 
         Where the jackknife finds a bias, the end that it points away from is moved by it; where the changes
@@ -264,7 +271,7 @@ class Units:
         changes = np.sqrt(shares - 1) * moved
         # Degrees of freedom would be 0 / 0.
         if np.abs(changes).max() < _STILL:
-            return _steady(value, self.n, scale)
+            return _steady(value, holding, scale)
         error = float(np.sqrt(np.mean(changes**2)))
         # Degrees of freedom of Student's t for the changes that units make: few of them often decide.
         # The fewer of two numbers: one less than the effective number of units, (sum |d|)^2 / sum d^2, and

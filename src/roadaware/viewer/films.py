@@ -265,7 +265,7 @@ class FilmFinder:
     def _open_copy(self, path: Path) -> Film:
         status = path.stat()
         # The last word tells these copies from those of another make.
-        name = f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0in step"
+        name = f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0in step, upright"
         key = hashlib.blake2b(os.fsencode(name), digest_size=12).hexdigest()
         target = Path(os.path.realpath(get_cache_folder())) / "viewer" / f"{key}.mp4"
         if target.is_file():

@@ -163,10 +163,11 @@ def check_overlap(
         InputError: if every prediction was refused, they are those of another task, or predictions and ground truth share no
             video, sentence or sound, no frame, or no name of a class.
     """
-    if all(
-        getattr(predictions, name).is_empty()
-        for name in ("boxes", "tubes", "frames", "relations", "queries", "sounds")
-    ):
+    nothing = all(
+        getattr(predictions, name).is_empty() for name in ("boxes", "tubes", "relations", "queries", "sounds")
+    )
+    # Frames alone say what was looked at, unless they are scored themselves.
+    if nothing and (predictions.frames.is_empty() or "scores" not in predictions.frames.columns):
         if len(predictions.rejected):
             row = predictions.rejected.row(0, named=True)
             raise InputError(
@@ -205,21 +206,27 @@ def reject_zero_score(task: str | None, predictions: Predictions, scenes: Scenes
     Raises:
         InputError: if a usual mistake explains the 0.
     """
-    # The mean IoU that predictions read otherwise must reach; beyond all where they are too few to
-    # decide
-    several = min(_places(boxes, get_image_size(scenes)) for boxes in (predictions.boxes, scenes.boxes))
-    if several < _FEW:
-        least = math.inf
-    else:
-        least = _FITS_WELL if several < _SEVERAL else _FITS
     if task is not None:
-        found = check_predictions(task, predictions, scenes, least_fit=least)
+        found = check_predictions(task, predictions, scenes, least_fit=_least_fit(predictions, scenes))
     else:
-        boxes = join_boxes(scenes.boxes, predictions.boxes)
-        found = check_box_format(boxes, get_image_size(scenes), least_fit=least)
+        found = suspect_box_format(predictions, scenes)
     serious = [each for each in found if each.severity == "wrong" and each.code != "empty_claims"]
     if serious:
         raise _refusal(serious[0], where, f"every score is 0, and that is why: {serious[0].says}")
+
+
+def suspect_box_format(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+    """The usual mistake in frames or boxes that would explain why predictions meet so few true boxes, if there is one."""
+    boxes = join_boxes(scenes.boxes, predictions.boxes)
+    return check_box_format(boxes, get_image_size(scenes), least_fit=_least_fit(predictions, scenes))
+
+
+def _least_fit(predictions: Predictions, scenes: Scenes) -> float:
+    """The mean IoU that predictions read otherwise must reach; beyond all where they are too few to decide."""
+    several = min(_places(boxes, get_image_size(scenes)) for boxes in (predictions.boxes, scenes.boxes))
+    if several < _FEW:
+        return math.inf
+    return _FITS_WELL if several < _SEVERAL else _FITS
 
 
 def _places(boxes: pl.DataFrame, size_px: tuple[float, float]) -> int:

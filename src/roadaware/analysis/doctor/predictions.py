@@ -105,6 +105,14 @@ def list_readings(both: Beside, size_px: tuple[float, float]) -> list[Reading]:
             ),
         ),
         Reading(
+            "Predicted boxes were corners already where x, y, width, height were read.",
+            "Write x1, y1, x2 - x1, y2 - y1.",
+            lambda boxes: boxes.with_columns(
+                x2_px=pl.max_horizontal(pl.col("x2_px") - pl.col("x1_px"), "x1_px"),
+                y2_px=pl.max_horizontal(pl.col("y2_px") - pl.col("y1_px"), "y1_px"),
+            ),
+        ),
+        Reading(
             "Predicted boxes have x and y exchanged.",
             "Write x1, y1, x2, y2.",
             lambda boxes: boxes.select(
@@ -722,6 +730,10 @@ def list_row_names(table: str, held: TableSet, scenes: Scenes) -> list[str]:
     return rows["video"].cast(pl.String).unique(maintain_order=True).to_list() if len(rows) else []
 
 
+_SIDES = {"truth": "truth", "claims": "predictions"}
+"""What sides are called in sentences; their codes keep the names that files of findings have."""
+
+
 def _report_refused(what: str, held: TableSet) -> list[Diagnosis]:
     """The reasons for which rows were refused, most frequent first."""
     if held.rejected.is_empty():
@@ -729,7 +741,7 @@ def _report_refused(what: str, held: TableSet) -> list[Diagnosis]:
     reasons = held.rejected.group_by("reason").len().sort("len", "reason", descending=[True, False])
     total, read = len(held.rejected), sum(held.meta.rows_read.values())
     evidence = "; ".join(f"{n}: {reason}" for reason, n in reasons.head(3).iter_rows())
-    says = f"{total:,} rows or files of the {what} were refused."
+    says = f"{total:,} rows or files of the {_SIDES[what]} were refused."
     kind = report_error if total > 0.2 * max(read, 1) else report_note
     return kind(f"refused_{what}", says, evidence, "Mend the rows; `--json` lists the reasons.")
 
@@ -738,7 +750,7 @@ def _diagnose_oddities(what: str, held: TableSet) -> list[Diagnosis]:
     """Oddities that were read, but not as they stand."""
     found: list[Diagnosis] = []
     for case in held.meta.notes.get("warnings", []):
-        says = f"{case['count']:,} of the {what}: {case['what']}"
+        says = f"{case['count']:,} of the {_SIDES[what]}: {case['what']}"
         found += report_note(f"odd_{what}", says, str(case["example"]), "It was read as well as it could be.")
     return found
 

@@ -32,6 +32,7 @@ from roadaware.formats.coco import CocoIndex, build_scenes_index, read_index, re
 from roadaware.formats.mot import read_tracks
 from roadaware.formats.road_detections import HOUSE_NAMES, read_detections
 from roadaware.formats.road_tubes import read_tubes
+from roadaware.io.sources import to_printable
 from roadaware.scenes.dense_scores import get_score_layout, set_score_layout
 from roadaware.scenes.store import is_saved
 from roadaware.scenes.tables import Predictions, Scenes
@@ -110,7 +111,21 @@ def open_truth(path: Path, dataset: EventSet | None = None) -> Scenes:
     loading.require_path(path)
     if is_saved(path):
         return loading.open_saved_scenes(path)
-    return loading.open_dataset(_select_reader(path, dataset), path)
+    reader = _select_reader(path, dataset)
+    try:
+        return loading.open_dataset(reader, path)
+    except InputError as error:
+        try:
+            found = detect_dataset_format(path)
+        except InputError:
+            raise error from None
+        if found == reader:
+            raise
+        raise InputError(
+            f"expected the annotations of {reader}, found what looks like {found}",
+            where=to_printable(str(path)),
+            hint=f"`roadaware read {to_printable(str(path))} -o TABLES` makes tables of it: --truth TABLES",
+        ) from error
 
 
 def select_split(scenes: Scenes, split: str | None, kinds: Sequence[str] = ()) -> Scenes:
@@ -321,7 +336,7 @@ def _read(
         index = read_index(images)
         known = {str(video) for video in scenes.videos["video"].to_list()}
         if not known & {video for video, _ in index.images.values()}:
-            index = read_index(images, by="folders")
+            index = read_index(images, by="auto")
         kinds = scenes.meta.vocabularies
         kind = next((kind for kind, labels in kinds.items() if set(index.labels) <= set(labels)), "agent")
         return read_results(path, replace(index, kind=kind))

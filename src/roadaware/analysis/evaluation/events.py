@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from roadaware.analysis.doctor.corrections import collect_true_boxes, find_corrections
-from roadaware.analysis.doctor.data import check_overlap, reject_zero_score
+from roadaware.analysis.doctor.data import check_overlap, reject_zero_score, suspect_box_format
 from roadaware.analysis.doctor.predictions import fit, join_boxes
 from roadaware.analysis.evaluation import event_inputs
 from roadaware.analysis.evaluation.event_inputs import (
@@ -49,7 +49,7 @@ from roadaware.metrics.detection.evaluate import DetectionResult, as_json, evalu
 from roadaware.metrics.detection.matches import add_product_scores
 from roadaware.metrics.requirements import evaluate_requirements
 from roadaware.metrics.streaming import StreamingConfig, apply_latency, select_processed_frames
-from roadaware.metrics.tracking import evaluate_tracks
+from roadaware.metrics.tracking import evaluate_tracks, list_values
 from roadaware.metrics.tracking_pairs import TrackingConfig
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.requirements import open_requirements
@@ -71,6 +71,8 @@ Scheduler = Literal["latest", "every", "queue"]
 TENTH = ("0.2", "0.5", "0.75", "0.5:0.95")
 _COMPOSITES = {"duplex", "event"}
 # The thresholds at which the ROAD paper reports frame-mAP and video-mAP.
+_LOW = 0.3
+"""Where every metric is below this, a mistake in frames or boxes is looked for."""
 _FAULTS_AT = {"frame": 0.5, "video": 0.2}
 
 
@@ -234,7 +236,7 @@ def evaluate_events(
     notes += [*also, *list_warnings(whole)]
     # A size in doubt is told in words, which say more than the boxes do.
     if judged and not uncertainties[0]:
-        explain_zero(summary, judged[0], scenes, str(given[0].path))
+        notes += explain_low_scores(summary, judged[0], scenes, str(given[0].path))
     linker = of_tubes.meta.notes.get("linker") if of_tubes is not None else None
     if of_tubes is not None and tubes is not None:
         notes += compare_with_advice(linker, get_advice(of_tubes.meta))
@@ -312,15 +314,24 @@ def _hold_against_requirements(
     return found.to_dict()
 
 
-def explain_zero(summary: pl.DataFrame, predictions: Predictions, scenes: Scenes, where: str) -> None:
-    """Refuse predictions that score 0 in everything, where a usual mistake explains it.
+def explain_low_scores(
+    summary: pl.DataFrame, predictions: Predictions, scenes: Scenes, where: str
+) -> tuple[str, ...]:
+    """Refuse predictions that score 0 in everything where a usual mistake explains it; where they score little, a note.
 
     Raises:
-        InputError: with what explains it.
+        InputError: with what explains a 0.
     """
-    values = summary["value"].drop_nulls()
-    if len(values) and not (values != 0).any() and not predictions.boxes.is_empty():
+    best = summary["value"].max()
+    if not isinstance(best, float) or best >= _LOW or predictions.boxes.is_empty():
+        return ()
+    if best == 0:
         reject_zero_score(None, predictions, scenes, where)
+        return ()
+    return tuple(
+        f"{each.says.removesuffix('.')}, it seems: {each.evidence}; {each.remedy[:1].lower()}{each.remedy[1:]}"
+        for each in suspect_box_format(predictions, scenes)
+    )
 
 
 def select_composites(
@@ -565,16 +576,7 @@ def summarize_tracking(
     config = replace(TrackingConfig.default(), min_score=floor)
     with log_step("tracking"):
         found = evaluate_tracks(tubes, scenes, config, draws=request.draws, seed=request.seed)
-    return {
-        row["metric"]: {
-            "value": row["value"],
-            "low": row["low_video"],
-            "high": row["high_video"],
-            "units": row["units_video"],
-            "caution": row["caution_video"],
-        }
-        for row in found.of_group().iter_rows(named=True)
-    }, words
+    return list_values(found), words
 
 
 def select_tracking_threshold(tubes: Predictions, asked: float | None) -> tuple[float | None, str]:

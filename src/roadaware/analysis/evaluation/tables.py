@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
 from typing import Any, Literal
@@ -13,7 +13,7 @@ import polars as pl
 from roadaware.analysis import scene_tasks
 from roadaware.analysis.doctor.data import check_overlap
 from roadaware.analysis.evaluation.corner_cases import Routing, label_both
-from roadaware.analysis.evaluation.events import explain_zero
+from roadaware.analysis.evaluation.events import explain_low_scores, select_tracking_threshold
 from roadaware.analysis.evaluation.pedestrians import get_config
 from roadaware.config import check_config_name, check_options
 from roadaware.errors import InputError, UsageError
@@ -22,11 +22,13 @@ from roadaware.metrics.detection.evaluate import evaluate
 from roadaware.metrics.metric_state import MetricResult
 from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores, evaluate_samples
 from roadaware.metrics.scores import SampleScores
+from roadaware.metrics.tracking import evaluate_tracks
+from roadaware.metrics.tracking_pairs import TrackingConfig
 from roadaware.protocols.coda import OWN, TRAINING_SETS
 from roadaware.scenes.tables import Predictions, Scenes
 
 TaskName = Literal[
-    "road", "ucf24", "pedestrians", "actions", "relations", "grounding", "sound", "corner_cases"
+    "road", "ucf24", "tracking", "pedestrians", "actions", "relations", "grounding", "sound", "corner_cases"
 ]
 _WHERE = "predictions"
 """What errors call tables that lie in no file."""
@@ -66,7 +68,17 @@ def evaluate_tables(
     """
     evaluate_task, known = TASKS[task]
     check_options(options, known)
-    return evaluate_task(predictions, scenes, config, **how, **options)
+    judged = evaluate_task(predictions, scenes, config, **how, **options)
+    notes = []
+    if refused := len(predictions.rejected):
+        row = predictions.rejected.row(0, named=True)
+        notes.append(
+            f"{refused:,} rows of the predictions were refused and count as not predicted; the first, {row['item']}: "
+            f"{row['reason']}"
+        )
+    if how["draws"] and len(scenes.videos) == 1 and not judged.found.summary["low_video"].count():
+        notes.append("there are no intervals over videos: the ground truth is one video")
+    return replace(judged, found=replace(judged.found, notes=(*judged.found.notes, *notes)))
 
 
 def _evaluate_events(
@@ -76,7 +88,7 @@ def _evaluate_events(
     options = {name: (given,) if isinstance(given, str | Real) else given for name, given in options.items()}
     if not isinstance(config, DetectionConfig):
         config = getattr(DetectionConfig, check_config_name(config))()
-    check_overlap(predictions, scenes, where=_WHERE, kinds=options.get("kinds") or ())
+    lacking = check_overlap(predictions, scenes, where=_WHERE, kinds=options.get("kinds") or ())
     mine, known = predictions.meta.vocabularies, scenes.meta.vocabularies
     if len(predictions.boxes) and mine and known and not mine.keys() & known.keys():
         raise InputError(
@@ -84,8 +96,41 @@ def _evaluate_events(
             hint="say kind= of from_numpy, from_pandas or from_coco as the ground truth calls it",
         )
     found = evaluate(predictions, scenes, config, draws=draws, seed=seed, **options)
-    explain_zero(found.summary, predictions, scenes, _WHERE)
+    doubts = explain_low_scores(found.summary, predictions, scenes, _WHERE)
+    found = replace(found, notes=(*found.notes, *lacking, *doubts))
     return Evaluation(found, "road", config, predictions, scenes)
+
+
+def _evaluate_tracks(
+    predictions: Predictions,
+    scenes: Scenes,
+    config: Any,
+    *,
+    draws: int,
+    seed: int,
+    min_score: float | None = None,
+) -> Evaluation:
+    """Paths as they are, whatever their labels; of boxes at or above the detector's threshold, where it is known."""
+    if not isinstance(config, TrackingConfig):
+        config = getattr(TrackingConfig, check_config_name(config))()
+    if scenes.tubes.is_empty():
+        raise InputError("the ground truth has no tracks", hint="say tracks= of from_numpy, or read MOT text")
+    lacking = check_overlap(predictions, scenes, where=_WHERE, kinds=("tracks",))
+    if len(predictions.boxes) and predictions.tubes.is_empty():
+        raise InputError(
+            "the predicted boxes have no tracks",
+            where=_WHERE,
+            hint="say tracks= of from_numpy, or link them: ra.link(predictions)",
+        )
+    if config.min_score is None:
+        floor, words = select_tracking_threshold(predictions, min_score)
+        config, lacking = (
+            replace(config, min_score=floor),
+            (*lacking, words.replace("--min-score", "min_score")),
+        )
+    found = evaluate_tracks(predictions, scenes, config, draws=draws, seed=seed)
+    found = replace(found, notes=(*found.notes, *lacking))
+    return Evaluation(found, "tracking", config, predictions, scenes)
 
 
 def _evaluate_pedestrians(
@@ -146,6 +191,7 @@ _OF_EVENTS = ("kinds", "frame_thresholds", "video_thresholds", "overlaps", "grou
 TASKS: dict[str, tuple[Callable[..., Evaluation], tuple[str, ...]]] = {
     "road": (_evaluate_events, _OF_EVENTS),
     "ucf24": (_evaluate_events, _OF_EVENTS),
+    "tracking": (_evaluate_tracks, ("min_score",)),
     "pedestrians": (_evaluate_pedestrians, ("split",)),
     **{name: (partial(_evaluate_scenes, task=name), ("by",)) for name in scene_tasks.TASKS},
     "corner_cases": (

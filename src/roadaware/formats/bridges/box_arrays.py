@@ -19,6 +19,7 @@ from roadaware.scenes.tables import Meta, Predictions, Scenes, label_tracks
 
 NO_TRACK = -1
 """The number of no track, and of no class, in arrays of whole numbers, which hold no null."""
+_FACTS = {"width_px": pl.Int64, "height_px": pl.Int64, "fps": pl.Float32, "n_frames": pl.Int64}
 _MEMORY = Form("memory", "", frozenset(HELD) - {"score"}, lambda _: iter(()), "")
 
 
@@ -50,16 +51,39 @@ def parse_numbers(what: str, given: npt.ArrayLike, dtype: type[np.floating]) -> 
         InputError: if they are no numbers, or rows have different lengths.
     """
     try:
-        return np.asarray(given, dtype=dtype)
-    except (TypeError, ValueError) as error:
+        return np.asarray(_detach(given), dtype=dtype)
+    except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{what} should be an array of numbers: {error}") from error
+
+
+def _detach(given: Any) -> Any:
+    """A tensor of torch as numpy takes it: without its gradient, on the CPU, of a type that numpy has."""
+    if not hasattr(given, "detach"):
+        return given
+    held = given.detach().cpu()
+    return held.float() if "bfloat16" in str(held.dtype) else held
+
+
+def _parse_whole_numbers(given: Any) -> npt.NDArray[Any]:
+    """Numbers as an array, of integers where all of them are whole: `np.loadtxt` gives frames and tracks as floats."""
+    found = np.asarray(_detach(given))
+    if found.dtype.kind == "f" and np.isfinite(found).all() and (found == np.rint(found)).all():
+        return found.astype(np.int64)
+    return found
+
+
+def list_classes(classes: Sequence[str] | Mapping[int, str]) -> Sequence[str]:
+    """Names in their order, also of a dictionary of places, as `model.names` of detectors is one."""
+    if isinstance(classes, Mapping) and sorted(classes) == list(range(len(classes))):
+        return [classes[place] for place in range(len(classes))]
+    return list(classes) if isinstance(classes, Mapping) else classes  # type: ignore[arg-type]
 
 
 def parse_box_arrays(
     boxes: npt.ArrayLike,
     frames: npt.ArrayLike,
     videos: str | Sequence[str],
-    classes: Sequence[str],
+    classes: Sequence[str] | Mapping[int, str],
     labels: npt.ArrayLike | None,
     tracks: npt.ArrayLike | None,
     *,
@@ -72,7 +96,7 @@ def parse_box_arrays(
         boxes: (n, 4) corners in pixels; (4,) for one box.
         frames: (n,) whole numbers from 0.
         videos: one name for all, or (n,).
-        classes: (k,) names.
+        classes: (k,) names, or place to name.
         labels: (n,) places in `classes`; None for none.
         tracks: (n,) whole numbers from 0, or -1; None for none.
         dtype: of the corners.
@@ -92,10 +116,11 @@ def parse_box_arrays(
         row = int(np.flatnonzero((corners[:, 2:] < corners[:, :2]).any(axis=1))[0])
         hint = "are they x, y, width, height? Then add x to the width and y to the height"
         raise InputError(f"boxes are x1, y1, x2, y2; box {row} has {corners[row].tolist()}", hint=hint)
+    classes = list_classes(classes)
     if isinstance(classes, str) or not all(isinstance(name, str) for name in classes):
         raise UsageError(f"classes is a list of names such as ['Ped', 'Car'], not {classes!r}")
     n, k = len(corners), len(classes)
-    places = np.full(n, NO_TRACK) if labels is None else np.asarray(labels)
+    places = np.full(n, NO_TRACK) if labels is None else _parse_whole_numbers(labels)
     if places.shape != (n,):
         raise InputError(f"expected ({n},) labels, found {places.shape}")
     least = NO_TRACK if unlabelled or labels is None else 0
@@ -105,15 +130,17 @@ def parse_box_arrays(
             f"labels are whole numbers from {least} to {k - 1}, the places of {list(classes)}",
             hint="[classes.index(name) for name in labels] gives them, of names" if words else None,
         )
-    at = np.asarray(frames)
+    at = _parse_whole_numbers(frames)
     if at.shape != (n,) or (n and not np.issubdtype(at.dtype, np.integer)):
         raise InputError(f"expected ({n},) whole frame numbers, found {at.dtype} of shape {at.shape}")
     if n and at.min() < 0:
         raise InputError(f"frames count from 0, and one is {at.min()}")
+    if videos is None:
+        raise UsageError("videos is one name for all boxes, or the video of each, not None")
     named = [videos] * n if isinstance(videos, str) else [str(video) for video in videos]
     if len(named) != n:
         raise InputError(f"expected {n} names of videos, found {len(named)}")
-    owners = np.full(n, NO_TRACK) if tracks is None else np.asarray(tracks)
+    owners = np.full(n, NO_TRACK) if tracks is None else _parse_whole_numbers(tracks)
     if owners.shape != (n,) or (n and not np.issubdtype(owners.dtype, np.integer)):
         raise InputError(f"expected ({n},) whole numbers of tracks, found {owners.dtype} of {owners.shape}")
     if n and owners.min() < NO_TRACK:
@@ -142,9 +169,13 @@ def _list_places(
     """The tables of videos and of frames: those that are listed, and those with boxes."""
     keys = pl.DataFrame({"video": pl.Series(found.videos, dtype=pl.String), "frame": found.frames})
     if seen is not None:
-        more = pl.DataFrame(
-            [(str(video), int(frame)) for video, frame in seen], schema=keys.schema, orient="row"
-        )
+        try:
+            places = [(str(video), int(frame)) for video, frame in seen]
+        except (TypeError, ValueError) as error:
+            raise UsageError(
+                "seen is a list of (video, frame), such as [('drive', 0), ('drive', 1)]"
+            ) from error
+        more = pl.DataFrame(places, schema=keys.schema, orient="row")
         keys = pl.concat([more, keys])
     if len(keys) and int(keys["frame"].to_numpy().min()) < 0:
         raise InputError(f"frames count from 0, and one is {int(keys['frame'].to_numpy().min())}")
@@ -193,6 +224,12 @@ def build_scenes(
         raise InputError(
             f"expected ({len(found.boxes)},) true or false in ignore, found {flags.dtype} of {flags.shape}"
         )
+    for video, row in (facts or {}).items():
+        if not isinstance(row, Mapping) or (odd := [name for name in row if name not in _FACTS]):
+            what = f"{odd[0]!r} of {video!r}" if isinstance(row, Mapping) else f"{video!r}: {row!r}"
+            raise UsageError(
+                f"facts has {what}; expected a video to its {', '.join(_FACTS)}, such as {{'drive': {{'fps': 25.0}}}}"
+            )
     videos, frames = _list_places(found, seen)
     rows = pl.DataFrame(
         {
@@ -210,13 +247,7 @@ def build_scenes(
     of_tracks = label_tracks(boxes, labels, kind)
     known = pl.DataFrame(
         [{"video": video, **dict(row)} for video, row in (facts or {}).items()],
-        schema={
-            "video": pl.String,
-            "width_px": pl.Int64,
-            "height_px": pl.Int64,
-            "fps": pl.Float32,
-            "n_frames": pl.Int64,
-        },
+        schema={"video": pl.String, **_FACTS},
     )
     return Scenes(
         videos=videos.join(known, on="video", how="left", maintain_order="left"),

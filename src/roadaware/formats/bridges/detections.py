@@ -15,6 +15,7 @@ from roadaware.formats.bridges.box_arrays import (
     build_scenes,
     get_columns,
     list_boxes,
+    list_classes,
     parse_box_arrays,
     parse_numbers,
 )
@@ -70,7 +71,7 @@ def build_detections(tables: Scenes | Predictions, kind: str | None = None) -> d
 def read_scene_detections(
     given: Any,
     *,
-    classes: Sequence[str] | None,
+    classes: Sequence[str] | Mapping[int, str] | None,
     kind: str,
     video: str,
     facts: Mapping[str, Mapping[str, Any]] | None,
@@ -93,7 +94,7 @@ def read_scene_detections(
 
 
 def read_scored_detections(
-    given: Any, *, classes: Sequence[str] | None, kind: str, video: str
+    given: Any, *, classes: Sequence[str] | Mapping[int, str] | None, kind: str, video: str
 ) -> Predictions:
     """Predictions of `Detections`; arguments and errors as of `read_scene_detections`.
 
@@ -124,11 +125,15 @@ def _arrange(given: Any, video: str) -> dict[str, dict[int, Any]]:
         given = dict(enumerate(given))
     if not isinstance(given, Mapping):
         raise UsageError(
-            "from_supervision takes {video: {frame: Detections}}, {frame: Detections} or a list, not "
+            "from_supervision takes {video: {frame: Detections}}, {frame: Detections} or a list of a video's frames, not "
             f"{type(given).__name__}"
         )
-    if not any(isinstance(each, Mapping) for each in given.values()):
+    if not any(isinstance(each, Mapping | list | tuple) for each in given.values()):
         given = {video: given}
+    given = {
+        name: dict(enumerate(frames)) if isinstance(frames, list | tuple) else frames
+        for name, frames in given.items()
+    }
     for name, frames in given.items():
         if not isinstance(frames, Mapping):
             raise UsageError(
@@ -145,7 +150,7 @@ def _arrange(given: Any, video: str) -> dict[str, dict[int, Any]]:
 
 
 def _collect(
-    given: Any, classes: Sequence[str] | None, video: str, *, scored: bool
+    given: Any, classes: Sequence[str] | Mapping[int, str] | None, video: str, *, scored: bool
 ) -> tuple[BoxArrays, list[tuple[str, int]], Any, Any]:
     """The boxes, the frames that are named, and of each box whether it is to be ignored, and its score."""
     frames_of = _arrange(given, video)
@@ -199,14 +204,16 @@ def _field(values: Any, n: int, unknown: Any, kind: Any, where: str) -> Any:
     return found.astype(kind)
 
 
-def _name_classes(labels: Any, words: Any, classes: Sequence[str] | None) -> tuple[Any, tuple[str, ...]]:
+def _name_classes(
+    labels: Any, words: Any, classes: Sequence[str] | Mapping[int, str] | None
+) -> tuple[Any, tuple[str, ...]]:
     """Places in the vocabulary, and the vocabulary: that given, else names by the order of their numbers.
 
     Raises:
         InputError: if a number has no name, or two.
     """
     if classes is not None:
-        return labels, tuple(classes)
+        return labels, tuple(list_classes(classes))
     named: dict[int, str] = {}
     for number, word in dict.fromkeys(zip(labels.tolist(), words.tolist(), strict=True)):
         if number == NO_TRACK:

@@ -286,6 +286,7 @@ class DetectionValues:
         threshold: its name.
         kind: of the labels.
         label: of the class; None for a mean.
+        holding: videos with truth of the class; None for a mean.
     """
 
     metric: str
@@ -296,13 +297,14 @@ class DetectionValues:
     threshold: str
     kind: str
     label: str | None
+    holding: int | None = None
 
     @property
     def interval(self) -> Interval | None:
         """Over videos; None without resamples."""
         if self.drawn is None or self.units is None or np.isnan(self.value):
             return None
-        return self.units.interval(self.value, self.drawn)
+        return self.units.interval(self.value, self.drawn, holding=self.holding)
 
 
 def compute_metrics(
@@ -355,7 +357,8 @@ def compute_metrics(
                 each = None if in_draws is None else in_draws[:, place]
                 value, n = float(means[place]), int(n_truth[c])
                 metric = asked.metric("ap", name, kind, label)
-                yield DetectionValues(metric, value, each, units, n, name, kind, label)
+                held = int(((matches.n_truth[:, c] > 0) & (weights > 0)).sum())
+                yield DetectionValues(metric, value, each, units, n, name, kind, label, held)
 
 
 def build_summary_rows(
