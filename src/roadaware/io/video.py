@@ -455,9 +455,6 @@ class VideoReader:
         except BaseException:
             self._file.close()
             raise
-        # Of mp4 and mov, in which phones note how they were held
-        turned = "mp4" in str(self._file.format.name) and read_turns(self._file, self._stream) % 2
-        self.width_px, self.height_px = self._size[::-1] if turned else self._size
         self._next: int | None = None
         self._frames: Iterator[Any] = iter(())
 
