@@ -622,7 +622,8 @@ class Answerer:
         """
         import torch
 
-        video, head = self.footing.of.videos[number], self.network.heads["actions"]
+        video = self.footing.of.videos[number]
+        head: Any = self.network.heads["actions"]
         # Somebody who is unknown is seen in each box for itself.
         tubes = np.where(video.tube[rows] >= 0, video.tube[rows], -1 - rows)
         order = np.lexsort((~video.key[rows], tubes, video.slot[rows]))
