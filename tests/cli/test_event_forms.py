@@ -124,3 +124,16 @@ def test_forms_are_known_by_what_is_there(events: Events, tmp_path: Path) -> Non
         for path in (events.saved, events.folder, events.truth, tmp_path / "tubes.PKL", tmp_path / "mot")
     ]
     assert found == ["saved", "detections", "coco", "tubes", "mot"]
+
+
+def test_annotations_of_another_form_are_named_with_the_way_to_tables(roadaware, tmp_path):
+    image = {"id": 1, "file_name": "v/00001.jpg", "width": 64, "height": 48}
+    box = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 9, 9]}
+    held = {"images": [image], "categories": [{"id": 1, "name": "car"}], "annotations": [box]}
+    (tmp_path / "gt.json").write_text(json.dumps(held))
+    done = roadaware(
+        "evaluate", "road", "--truth", tmp_path / "gt.json", "--predictions", tmp_path / "gt.json"
+    )
+    assert done.code == 3
+    assert "looks like coco" in done.err
+    assert "-o TABLES" in done.err
