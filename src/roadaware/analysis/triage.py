@@ -96,8 +96,9 @@ _SHARPEST_PER_M = 0.2
 """Curvature of the tightest turn of a car, 5 m: what a yaw rate says of one that hardly moves may be any."""
 _SMOOTH_S = 0.6
 """Over which scores are averaged, looking back."""
-_PASSED_S = 2.0
-"""For so long a light that has left the image is taken to be as it was: it leaves some 5 m before it is passed."""
+_PASSED_S, _LOST_S = (2.0, 1.0), (1.2, 0.6)
+"""A light that is seen no more is taken to be as it was for the second of these, and nothing is known of it from the first on:
+one that was near, and has left the image, and one that was farther away."""
 _STOPS_M = 3.0
 """Who stops so far behind a light has stopped: lights stand before and behind the line, and their place is known to 2 m."""
 _TURN_RAD = (0.8, 0.4)
@@ -117,6 +118,10 @@ _FOOT, _KIND_ERROR = 0.04, 0.3
 others of their kind, a child or a tall van."""
 _UNTOLD = 0.5
 """What a value is times where the speed is not known, but is at other times of the video."""
+_HARDLY: tuple[Floats, Floats] = np.array([2.5, 1.5]), np.array([5.0, 4.0])
+"""Braking in m/s^2 that it takes to stop before a light, and speed in m/s, where passing it is no matter, and where it is."""
+_REMEMBERED_S, _FARTHER = 20.0, .35
+"""For so long a light is known that is not seen any more; and by what share of its distance that may be wrong."""
 _BRAKING_S = 0.8
 """Over which the own braking is measured, looking back."""
 _USUAL_FOCAL = 0.85
@@ -124,7 +129,7 @@ _USUAL_FOCAL = 0.85
 _USUAL_CAMERA_M = 1.4
 _USUAL_S, _LEAST_HEARD = 30.0, 5
 """What a listener scored before, and how often at least, tells what it scores where nothing is heard."""
-_ABOVE: Mapping[str, tuple[float, float]] = {"siren": (0.04, 0.15)}
+_ABOVE: Mapping[str, tuple[float, float]] = {"siren": (0.03, 0.08)}
 """How far above what is usual the score of a listener is where an alarm has the values 0 and 1: measured where no siren is,
 it is above the first in one second of 1,000; of other sounds `_OTHERS_ABOVE`."""
 _OTHERS_ABOVE = (0.05, 0.3)
@@ -611,13 +616,13 @@ def _find_unknown(scene: _Scene) -> pl.DataFrame:
 
 def _find_red_lights(scene: _Scene) -> pl.DataFrame:
     """A light of the own way that is red, times the braking that it would take to stop 3 m behind it, beyond what the vehicle
-    brakes already: 1 at 4 m/s^2, 0 at 1.5.
+    brakes already: 1 at 5 m/s^2, 0 at 2.5.
 
     How far it is follows from its height and, after it has left the image at the side, from the way driven since. How surely
-    it is red is its share of the colours over the boxes of the last second, by their scores, which count fully from `_SIGHTS`
-    on in all, or less where the newest ones, of `_SMOOTH_S`, say less. They need not be of one tube: small things at the edge
-    move by more than their width from frame to frame, and their paths break. Nothing is said until the speed has been known
-    for `_BRAKING_S`, in a video that says it. A light that repeats another one is none: see `_find_repeats`.
+    it is red is its share of the colours over the boxes of the last second in which it was seen, by their scores, which count
+    fully from `_SIGHTS` on in all, or less where the newest ones, of `_SMOOTH_S`, say less. They need not be of one tube, see
+    `_Lights`. Nothing is said until the speed has been known for `_BRAKING_S`, in a video that says it. A light that repeats
+    another one is none.
     """
     drive = scene.drive
     red = scene.column("action", ("Red",))
@@ -629,84 +634,128 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
     above = (scene.box[:, 1] + scene.box[:, 3]) / 2 < scene.horizon
     # Red is an action of lights alone, and speaks for one. A light that is seen as green counts as one that is not red.
     light = above & ~scene.cut & (other <= own) & ((own >= 0.5) | ((own >= 0.2) & (red >= 0.5)))
-    gone_m = (
-        np.concatenate([[0.0], np.cumsum(scene.frame_speed[1:] * np.diff(drive.t_s))])
-        if len(drive.t_s)
-        else np.zeros(0)
-    )
-    repeats = _find_repeats(scene, light, red, ahead_m, gone_m)
-    surely = np.where(repeats, 0.0, red * scene.score * _ramp(aside_m, 8.0, 6.0))
-    best: dict[int, int] = {}  # of each frame, the light that is red most surely
+    surely = red * scene.score * _ramp(aside_m, 8.0, 6.0)
+    here: dict[int, list[int]] = {}
     for row in np.flatnonzero(light).tolist():
-        place = int(scene.place[row])
-        if place not in best or surely[row] > surely[best[place]]:
-            best[place] = row
+        here.setdefault(int(scene.place[row]), []).append(row)
     brakes = _measure_braking(drive)
     # Where the speed is known at other times alone, it may stop at the light: drives begin while somebody brakes.
     known = np.isfinite(drive.speed_mps)
     start = np.searchsorted(drive.t_s, drive.t_s - _BRAKING_S - 1e-6).tolist()
     untold = [scene.speed_told and not known[low : k + 1].all() for k, low in enumerate(start)]
-    heading = np.zeros(len(drive.t_s))
+    heading, gone_m = np.zeros(len(drive.t_s)), np.zeros(len(drive.t_s))
+    if len(drive.t_s):
+        gone_m[1:] = np.cumsum(scene.frame_speed[1:] * np.diff(drive.t_s))
     if len(drive.yaw_rps) and len(drive.t_s):
         heading[1:] = np.cumsum(np.nan_to_num(drive.yaw_rps[1:]) * np.diff(drive.t_s))
-    rows, last = [], -1
+    rows: list[tuple[Any, ...]] = []
+    seen: list[_Light] = []
     for now, t_s in enumerate(drive.t_s.tolist()):
-        last = now if now in best else last
-        if last < 0 or t_s - drive.t_s[last] > _PASSED_S or untold[now]:
-            continue
-        window = range(int(np.searchsorted(drive.t_s, drive.t_s[last] - _TREND_S - 1e-6)), last + 1)
-        sights = [(place, best[place]) for place in window if place in best]
-        # Of what was seen in the last second, and not less in its newest part, or the light has turned.
-        newest = [row for place, row in sights if drive.t_s[place] >= drive.t_s[last] - _SMOOTH_S - 1e-6]
-        sure = min(
-            float(surely[held].sum() / max(float(scene.score[held].sum()), least))
-            for held, least in (([row for _, row in sights], _SIGHTS), (newest, 1e-9))
-        )
-        left_m = float(np.mean([ahead_m[row] - (gone_m[now] - gone_m[place]) for place, row in sights]))
-        speed = float(scene.frame_speed[now])
-        needed = speed**2 / (2 * (max(left_m, 0.0) + _STOPS_M)) - max(0.0, float(np.nan_to_num(brakes[now])))
-        urgent = _ramp(np.array([needed, speed]), np.array([1.5, 1.5]), np.array([4.0, 4.0]))
-        # A turn sweeps the lights of other ways past the middle of the image, and those of the own one out of it.
-        straight = float(_ramp(np.abs(heading[now : now + 1] - heading[window.start]), *_TURN_RAD)[0])
-        row = best[last]
-        left_s = max(left_m, 0.0) / max(speed, 0.1)
-        rows.append(
-            (
-                int(scene.tube[row]),
-                int(drive.frame[now]),
-                t_s,
-                sure * straight * float(urgent.prod()),
-                "TL",
-                sure,
-                left_s,
+        seen = [each for each in seen if t_s - drive.t_s[each.sights[-1][0]] <= _REMEMBERED_S]
+        _note_lights(seen, now, here.get(now, []), scene, red, surely, ahead_m, gone_m)
+        best: tuple[Any, ...] | None = None
+        for each in seen:
+            last, row = each.sights[-1]
+            unseen_s = t_s - drive.t_s[last]
+            # A light leaves the image some 5 m before it is passed; of one that was lost farther away less is known.
+            lasts = _PASSED_S if ahead_m[row] < _NEAR_M else _LOST_S
+            if unseen_s > lasts[0] or untold[now] or _repeats(each, seen):
+                continue
+            since = drive.t_s[last] - _TREND_S - 1e-6
+            sights = [(place, row) for place, row in each.sights if drive.t_s[place] >= since]
+            # Of what was seen in the last second, and not less in its newest part, or the light has turned.
+            newest = [row for place, row in sights if drive.t_s[place] >= drive.t_s[last] - _SMOOTH_S - 1e-6]
+            sure = min(
+                float(surely[held].sum() / max(float(scene.score[held].sum()), least))
+                for held, least in (([row for _, row in sights], _SIGHTS), (newest, 1e-9))
             )
-        )
+            left_m = each.at_m - gone_m[now]
+            speed = float(scene.frame_speed[now])
+            needed = speed**2 / (2 * (max(left_m, 0.0) + _STOPS_M))
+            needed -= max(0.0, float(np.nan_to_num(brakes[now])))
+            urgent = _ramp(np.array([needed, speed]), *_HARDLY)
+            # A turn sweeps the lights of other ways past the middle of the image, and those of the own one out of it.
+            turned = heading[now] - heading[int(np.searchsorted(drive.t_s, since))]
+            straight = float(_ramp(np.abs(np.array([turned])), *_TURN_RAD)[0])
+            value = sure * straight * float(urgent.prod()) * float(_ramp(np.array([unseen_s]), *lasts)[0])
+            if best is None or value > best[3]:
+                best = (int(scene.tube[row]), int(drive.frame[now]), t_s, value, "TL", sure, max(left_m, 0.0) / max(speed, 0.1))
+        rows += [best] if best else []
     names = {"tube": pl.Int64, "frame": pl.Int64, "t_s": pl.Float64, "value": pl.Float64, "label": pl.String}
     return pl.DataFrame(rows, schema=names | {"chance": pl.Float64, "seconds": pl.Float64}, orient="row")
 
 
-def _find_repeats(scene: _Scene, light: Bools, red: Floats, ahead_m: Floats, gone_m: Floats) -> Bools:
-    """(n,) whether a light repeats one that was passed while it was not red, on the far side of the junction.
-
-    Who entered on green or amber is right to leave, whatever other lights of the junction show: those of the crossing way are
-    red then, and a detector takes them for the own ones.
+@dataclass(eq=False)
+class _Light:
+    """Lights at one place along the way.
 
     Args:
-        light: (n,) whether a box is a light of the own way.
-        red: (n,) share of red among its colours.
+        sights: (place of the frame, row of the box) of the one that was red most surely in each frame in which one was seen.
+        at_m: where it stands along the way that is driven, by what was seen in the last second.
+        entered: whether it was near, and not red, when it was seen last: who then goes past is right to leave.
+    """
+
+    sights: list[tuple[int, int]]
+    at_m: float
+    entered: bool = False
+
+
+def _note_lights(
+    seen: list[_Light],
+    now: int,
+    boxes: Sequence[int],
+    scene: _Scene,
+    red: Floats,
+    surely: Floats,
+    ahead_m: Floats,
+    gone_m: Floats,
+) -> None:
+    """Put the boxes of lights in a frame to the lights that were seen, by where along the way they stand, not by tubes: small
+    things at the edge move by more than their width from frame to frame, and their paths break.
+
+    Args:
+        seen: is changed.
+        now: place of the frame.
+        boxes: rows of the lights in it.
+        scene: whose they are.
+        red: (n,) share of red among the colours of each box.
+        surely: (n,) how surely it is red, times its score.
         ahead_m: (n,) how far ahead it is.
         gone_m: (F,) metres driven until each frame.
     """
-    found = np.zeros(len(light), bool)
-    entered_m = -np.inf  # where along the way the light stands that was passed last, while it was not red
-    for place in np.unique(scene.place[light]).tolist():
-        here = np.flatnonzero(light & (scene.place == place))
-        at_m = gone_m[place] + ahead_m[here]
-        found[here] = (at_m - entered_m > _SAME_M) & (at_m - entered_m < _JUNCTION_M)
-        near = int(np.argmin(ahead_m[here]))
-        if ahead_m[here[near]] < _NEAR_M and not found[here[near]]:
-            entered_m = at_m[near] if red[here[near]] < 0.5 else -np.inf
-    return found
+    taken: dict[int, int] = {}
+    for row in sorted(boxes, key=lambda row: float(-surely[row])):
+        left_m = ahead_m[row]
+        tube = scene.tube[row]
+        # Of the same tube, if it has one that was seen just now
+        apart = [
+            0.0
+            if tube >= 0 and scene.tube[each.sights[-1][1]] == tube
+            else abs(each.at_m - gone_m[now] - left_m)
+            for each in seen
+        ]
+        k = int(np.argmin(apart)) if apart else -1
+        if k < 0 or apart[k] > max(_SAME_M, _FARTHER * left_m):
+            seen.append(_Light([(now, row)], float(gone_m[now] + left_m)))
+            k = len(seen) - 1
+        # Of several at one place that which is red most surely.
+        taken.setdefault(k, row)
+    for k, row in taken.items():
+        light, t_s = seen[k], scene.drive.t_s
+        if light.sights[-1][0] < now:
+            light.sights.append((now, row))
+        recent = [(p, r) for p, r in light.sights if t_s[p] >= t_s[now] - _TREND_S - 1e-6]
+        light.at_m = float(np.mean([ahead_m[r] + gone_m[p] for p, r in recent]))
+        light.entered = bool(ahead_m[row] < _NEAR_M and red[row] < 0.5)
+
+
+def _repeats(light: _Light, seen: Sequence[_Light]) -> bool:
+    """Whether a light repeats one that was passed while it was not red, on the far side of the junction.
+
+    Who entered on green or amber is right to leave, whatever other lights of the junction show: those of the crossing way are
+    red then, and a detector takes them for the own ones.
+    """
+    return any(each.entered and _SAME_M < light.at_m - each.at_m < _JUNCTION_M for each in seen)
 
 
 def _measure_braking(drive: Drive) -> Floats:
