@@ -101,7 +101,7 @@ _PASSED_S, _LOST_S = (2.0, 1.0), (1.2, 0.6)
 one that was near, and has left the image, and one that was farther away."""
 _STOPS_M = 3.0
 """Who stops so far behind a light has stopped: lights stand before and behind the line, and their place is known to 2 m."""
-_TURN_RAD = (0.8, 0.4)
+_TURN_RAD = (0.6, 0.3)
 """Turned by so much since a second before a light was seen last, the vehicle does not pass it; with less than the second it
 may."""
 _SIGHTS = 3.0
@@ -410,8 +410,9 @@ class _Scene:
         found: Floats = np.nan_to_num(np.sign(drift) * np.maximum(np.abs(drift) - 2 * error, 0.0))
         return found
 
-    def time_to_contact(self) -> Floats:
-        """(n,) seconds until something is reached, by how fast its nearness grows; 1,000 where it does not.
+    def time_to_contact(self) -> tuple[Floats, Floats]:
+        """(n,) seconds until something is reached, by how fast its nearness grows; 1,000 where it does not; and (n,) the
+        fewest that it may be.
 
         What comes nearer grows, and its foot sinks in the image by the growth times the height of the camera in the image.
         Both say the growth with an error, and are taken by the weight of theirs: a box that was too small before grows, but
@@ -422,11 +423,15 @@ class _Scene:
         sink, sink_error = self.slope(self.box[:, 3], _FOOT * self.high)
         sink, sink_error = sink * scale, np.hypot(sink_error * scale, _KIND_ERROR * sink * scale)
         weight, other = grow_error**-2, sink_error**-2
-        rate = (grow * weight + sink * other) / (weight + other) - 2 * (weight + other) ** -0.5
-        rate = np.nan_to_num(rate, nan=0.0)
+        rate, error = (grow * weight + sink * other) / (weight + other), 2 * (weight + other) ** -0.5
         lag_s = (self.t_s - self.t_s[self._starts(_TREND_S)]) / 2
-        found: Floats = np.where(rate > 1e-3, np.maximum(1.0 / np.maximum(rate, 1e-3) - lag_s, 0.05), 1e3)
-        return found
+
+        def reach(rate: Floats) -> Floats:
+            rate = np.nan_to_num(rate, nan=0.0)
+            found: Floats = np.where(rate > 1e-3, np.maximum(1.0 / np.maximum(rate, 1e-3) - lag_s, 0.05), 1e3)
+            return found
+
+        return reach(rate - error), reach(rate + error)
 
     def _starts(self, window_s: float) -> Ints:
         """(n,) the first box of the same tube that is no older than the window."""
@@ -492,12 +497,14 @@ def _find_collisions(scene: _Scene) -> pl.DataFrame:
     Where the box will be at contact follows from its distance to the driven arc, which is constant of what is met.
     Source: Lee, Perception 1976 (time to contact).
     """
-    left_s = scene.time_to_contact()
+    left_s, least_s = scene.time_to_contact()
     # Nobody comes faster than people run or vehicles drive: a box that grows by more is another one's.
     fastest = scene.speed + np.where(scene.people, _RUNS_MPS, _DRIVES_MPS)
-    left_s = np.maximum(left_s, scene.ahead_m / fastest)
-    here_m = scene.mean(scene.aside_m)
-    meets_m = np.abs(here_m + scene.drift() * np.minimum(left_s, 4.0))
+    left_s, least_s = np.maximum([left_s, least_s], scene.ahead_m / fastest)
+    here_m, drift = scene.mean(scene.aside_m), scene.drift()
+    # Who walks across is on the way for a moment, which may be that of contact.
+    first_m, last_m = (here_m + drift * np.minimum(each, 4.0) for each in (least_s, left_s))
+    meets_m = np.where(first_m * last_m < 0, 0.0, np.minimum(np.abs(first_m), np.abs(last_m)))
     side = _ramp(np.maximum(meets_m, 0.5 * np.abs(here_m)), 2.4, 1.2)
     # Who stands is not about to drive into anybody, and can be driven into.
     moving = 0.3 + 0.7 * _ramp(scene.speed, 0.5, 2.0)
@@ -627,7 +634,7 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
     drive = scene.drive
     red = scene.column("action", ("Red",))
     # A light is of one colour at a time: red counts by its share of what the colours are scored.
-    red = red / np.maximum(red + scene.column("action", ("Green",)) + scene.column("action", ("Amber",)), 0.5)
+    red = red / np.maximum(red + scene.column("action", ("Green",)) + scene.column("action", ("Amber",)), 0.7)
     own, other = scene.column("agent", ("TL", "traffic_light")), scene.column("agent", ("OthTL",))
     ahead_m = scene.focal * _HEIGHT_M["TL"] / scene.high
     aside_m = np.abs(scene.middle - drive.size_px[0] / 2) / scene.high * _HEIGHT_M["TL"]
