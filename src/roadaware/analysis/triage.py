@@ -322,12 +322,8 @@ class _Scene:
         self.middle = (self.box[:, 0] + self.box[:, 2]) / 2
         edge_x = np.maximum(0.01 * width, _EDGE * (self.box[:, 2] - self.box[:, 0]))
         edge_y = np.maximum(0.01 * height, _EDGE * self.high)
-        self.cut = (
-            (self.box[:, 0] < edge_x)
-            | (self.box[:, 2] > width - edge_x)
-            | (self.box[:, 1] < edge_y)
-            | (self.box[:, 3] > height - edge_y)
-        )
+        self.cut_aside = (self.box[:, 0] < edge_x) | (self.box[:, 2] > width - edge_x)
+        self.cut = self.cut_aside | (self.box[:, 1] < edge_y) | (self.box[:, 3] > height - edge_y)
         self.kind_m = np.array([_HEIGHT_M.get(str(name), 1.5) for name in self.agent])
         self.people = np.array([name in _PEOPLE for name in self.agent], bool)
         self.light = np.array([name in _LIGHTS for name in self.agent], bool)
@@ -515,7 +511,7 @@ def _find_collisions(scene: _Scene) -> pl.DataFrame:
     # Who stands is not about to drive into anybody, and can be driven into.
     moving = 0.3 + 0.7 * _ramp(scene.speed, 0.5, 2.0)
     value = _ramp(left_s, 4.0, 0.5) * side * moving * scene.straight * scene.sure * scene.told
-    return scene.rows(value, ~scene.cut & ~scene.light & (scene.agent != "thing"), seconds=left_s, metres=scene.ahead_m)
+    return scene.rows(value, ~scene.cut_aside & ~scene.light & (scene.agent != "thing"), seconds=left_s, metres=scene.ahead_m)
 
 
 def _find_crossings(scene: _Scene) -> pl.DataFrame:
