@@ -402,13 +402,7 @@ class _Scene:
 
     def drift(self) -> Floats:
         """(n,) metres a second to the right of the way, less two standard errors towards 0; 0 where nothing is known."""
-        error = _TREMBLE * np.maximum(np.abs(self.aside_m), 1.0)
-        drift, error = self.slope(self.aside_m, error)
-        # Who moves aside does so with both sides. Of what is passed the far end comes into sight, and draws one side to the way.
-        half_m = (self.box[:, 2] - self.box[:, 0]) / self.high * self.kind_m / 2
-        left, right = (self.slope(self.aside_m + side, 0.0)[0] for side in (-half_m, half_m))
-        least = np.minimum(np.abs(left), np.abs(right)) * (np.sign(left) == np.sign(right))
-        drift = np.sign(drift) * np.minimum(np.abs(drift), least)
+        drift, error = self.slope(self.aside_m, _TREMBLE * np.maximum(np.abs(self.aside_m), 1.0))
         found: Floats = np.nan_to_num(np.sign(drift) * np.maximum(np.abs(drift) - 2 * error, 0.0))
         return found
 
