@@ -130,8 +130,8 @@ _USUAL_CAMERA_M = 1.4
 _USUAL_S, _LEAST_HEARD = 30.0, 5
 """What a listener scored before, and how often at least, tells what it scores where nothing is heard."""
 _ABOVE: Mapping[str, tuple[float, float]] = {"siren": (0.03, 0.08)}
-"""How far above what is usual the score of a listener is where an alarm has the values 0 and 1: measured where no siren is,
-it is above the first in one second of 1,000; of other sounds `_OTHERS_ABOVE`."""
+"""How far above what is usual the score of a listener is where an alarm has the values 0 and 1: where no siren is, it is
+above the first in one second of 1,000 (2 of 1,835, and none of 4,458 in other films); of other sounds `_OTHERS_ABOVE`."""
 _OTHERS_ABOVE = (0.05, 0.3)
 _GOES_ON_S = 2.0
 """An alarm that is silent for less goes on."""
