@@ -585,7 +585,7 @@ def _find_cut_ins(scene: _Scene) -> pl.DataFrame:
     """A vehicle that drives at about the own speed and comes in from the side: how fast sideways, how close, how far in."""
     towards, error = scene.slope(np.abs(scene.aside_m), _TREMBLE * np.maximum(np.abs(scene.aside_m), 1.0))
     grow, _ = scene.slope(np.log(scene.high), _TREMBLE)
-    came = -towards - 2 * np.nan_to_num(error, nan=np.inf)
+    came = -towards - np.nan_to_num(error, nan=np.inf)
     # Who stands, by the own speed and how its box grows, was there before: the own vehicle turns towards it.
     drives = scene.speed - scene.ahead_m * np.nan_to_num(grow)
     value = (
@@ -599,7 +599,7 @@ def _find_cut_ins(scene: _Scene) -> pl.DataFrame:
         * scene.sure
         * scene.told
     )
-    vehicle = ~scene.people & ~scene.light & ~scene.cut & ~np.isin(scene.agent, ("", "Cyc", "thing"))
+    vehicle = ~scene.people & ~scene.light & ~scene.cut_aside & ~np.isin(scene.agent, ("", "Cyc", "thing"))
     return scene.rows(value, vehicle, metres=scene.ahead_m)
 
 
