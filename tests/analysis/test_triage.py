@@ -170,19 +170,23 @@ def test_time_to_contact_is_that_of_the_motion() -> None:
 
 def test_the_lower_edge_hides_nobody_who_comes_closer_and_the_side_does() -> None:
     """From 14 m at 10 m/s, a car's foot leaves the image 3.1 m ahead, what was seen of it before is not enough to say so."""
-    rows = [(frame, 1, [*box[:3], min(box[3], 480.0)], "Car") for frame, _, box, _ in approach(10.0, 14.0, 0.0)]
+    rows = [
+        (frame, 1, [*box[:3], min(box[3], 480.0)], "Car") for frame, _, box, _ in approach(10.0, 14.0, 0.0)
+    ]
     values = list_values(drive(rows))["collision"]
     cut = values.filter(pl.col("frame") == 11)["value"].item()  # 3 m ahead
     assert cut > 0.9
     assert cut >= values.filter(pl.col("frame") == 9)["value"].item()
-    aside = [(frame, 1, [box[0] + 640.0 - box[2], *box[1:2], 640.0, box[3]], "Car") for frame, _, box, _ in rows]
+    aside = [
+        (frame, 1, [box[0] + 640.0 - box[2], *box[1:2], 640.0, box[3]], "Car") for frame, _, box, _ in rows
+    ]
     assert list_values(drive(aside))["collision"]["value"].max() == 0.0
     things = [(frame, 1, box, "thing") for frame, _, box, _ in rows]
     assert list_values(drive(things))["collision"]["value"].max() == 0.0
 
 
 def test_who_walks_across_is_on_the_way_at_contact() -> None:
-    """A person 1.7 m high, 1.5 s away, who walks from 1.9 m beside the way to its middle by contact, and would be past it later."""
+    """A person 1.7 m high, 1.5 s away, who walks from 1.9 m beside the way to its middle by contact, and later past it."""
     for begin_m, high in ((1.9, True), (6.0, False)):
         rows = []
         for frame in range(13):
@@ -442,7 +446,9 @@ def test_a_red_light_needs_no_tube_and_is_kept_in_mind_until_it_is_passed() -> N
     turning = np.where(np.arange(60) > 20, 0.45, 0.0)
     turned = list_values(replace(seen, yaw_rps=turning))["red_light"].sort("frame")
     straight = values.filter(pl.col("frame") == 30)["value"].item()
-    assert turned.filter(pl.col("frame") == 30)["value"].item() == pytest.approx(straight * (0.6 - 0.45) / 0.3)
+    assert turned.filter(pl.col("frame") == 30)["value"].item() == pytest.approx(
+        straight * (0.6 - 0.45) / 0.3
+    )
     assert turned.filter(pl.col("frame") >= 34)["value"].max() == 0.0
     # Two frames a second tell no braking, but the speed.
     held = seen.boxes.with_row_index("row").filter(pl.col("frame") % 5 == 0)
@@ -466,9 +472,11 @@ def test_a_light_farther_away_does_not_hide_the_one_that_is_passed() -> None:
     )
     for frame in (25, 30):
         alone, beside = (
-            list_values(given)["red_light"].filter(pl.col("frame") == frame)["value"].item() for given in (near, both)
+            list_values(given)["red_light"].filter(pl.col("frame") == frame)["value"].item()
+            for given in (near, both)
         )
-        assert beside == pytest.approx(alone) and alone > 0.5, frame
+        assert alone > 0.5, frame
+        assert beside == pytest.approx(alone), frame
     # One that was lost 20 m ahead may have turned: 0.6 s later that begins to count, after 1.2 s it is forgotten.
     lost = list_values(light(range(6), 8.0, 24.0))["red_light"]
     assert lost["frame"].max() == 17

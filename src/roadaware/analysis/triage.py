@@ -97,8 +97,8 @@ _SHARPEST_PER_M = 0.2
 _SMOOTH_S = 0.6
 """Over which scores are averaged, looking back."""
 _PASSED_S, _LOST_S = (2.0, 1.0), (1.2, 0.6)
-"""A light that is seen no more is taken to be as it was for the second of these, and nothing is known of it from the first on:
-one that was near, and has left the image, and one that was farther away."""
+"""A light that is seen no more is taken to be as it was for the second of these, and nothing is known of it from the first
+on: one that was near, and has left the image, and one that was farther away."""
 _STOPS_M = 3.0
 """Who stops so far behind a light has stopped: lights stand before and behind the line, and their place is known to 2 m."""
 _TURN_RAD = (0.6, 0.3)
@@ -120,7 +120,7 @@ _UNTOLD = 0.5
 """What a value is times where the speed is not known, but is at other times of the video."""
 _HARDLY: tuple[Floats, Floats] = np.array([2.5, 1.5]), np.array([5.0, 4.0])
 """Braking in m/s^2 that it takes to stop before a light, and speed in m/s, where passing it is no matter, and where it is."""
-_REMEMBERED_S, _FARTHER = 20.0, .35
+_REMEMBERED_S, _FARTHER = 20.0, 0.35
 """For so long a light is known that is not seen any more; and by what share of its distance that may be wrong."""
 _BRAKING_S = 0.8
 """Over which the own braking is measured, looking back."""
@@ -407,8 +407,7 @@ class _Scene:
         return found
 
     def time_to_contact(self) -> tuple[Floats, Floats]:
-        """(n,) seconds until something is reached, by how fast its nearness grows; 1,000 where it does not; and (n,) the
-        fewest that it may be.
+        """(n,) seconds until something is reached, by how fast its nearness grows, 1,000 where it does not; and (n,) the fewest.
 
         What comes nearer grows, and its foot sinks in the image by the growth times the height of the camera in the image.
         Both say the growth with an error, and are taken by the weight of theirs: a box that was too small before grows, but
@@ -505,7 +504,12 @@ def _find_collisions(scene: _Scene) -> pl.DataFrame:
     # Who stands is not about to drive into anybody, and can be driven into.
     moving = 0.3 + 0.7 * _ramp(scene.speed, 0.5, 2.0)
     value = _ramp(left_s, 4.0, 0.5) * side * moving * scene.straight * scene.sure * scene.told
-    return scene.rows(value, ~scene.cut_aside & ~scene.light & (scene.agent != "thing"), seconds=left_s, metres=scene.ahead_m)
+    return scene.rows(
+        value,
+        ~scene.cut_aside & ~scene.light & (scene.agent != "thing"),
+        seconds=left_s,
+        metres=scene.ahead_m,
+    )
 
 
 def _find_crossings(scene: _Scene) -> pl.DataFrame:
@@ -624,8 +628,8 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
     How far it is follows from its height and, after it has left the image at the side, from the way driven since. How surely
     it is red is its share of the colours over the boxes of the last second in which it was seen, by their scores, which count
     fully from `_SIGHTS` on in all, or less where the newest ones, of `_SMOOTH_S`, say less. They need not be of one tube, see
-    `_Lights`. Nothing is said until the speed has been known for `_BRAKING_S`, in a video that says it. A light that repeats
-    another one is none.
+    `_note_lights`. Nothing is said until the speed has been known for `_BRAKING_S`, in a video that says it. A light that
+    repeats another one is none.
     """
     drive = scene.drive
     red = scene.column("action", ("Red",))
@@ -664,13 +668,14 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
             lasts = _PASSED_S if ahead_m[row] < _NEAR_M else _LOST_S
             if unseen_s > lasts[0] or untold[now] or _repeats(each, seen):
                 continue
-            since = drive.t_s[last] - _TREND_S - 1e-6
-            sights = [(place, row) for place, row in each.sights if drive.t_s[place] >= since]
             # Of what was seen in the last second, and not less in its newest part, or the light has turned.
-            newest = [row for place, row in sights if drive.t_s[place] >= drive.t_s[last] - _SMOOTH_S - 1e-6]
+            whole = [held for _, held in each.sights]
+            newest = [
+                held for place, held in each.sights if drive.t_s[place] >= drive.t_s[last] - _SMOOTH_S - 1e-6
+            ]
             sure = min(
                 float(surely[held].sum() / max(float(scene.score[held].sum()), least))
-                for held, least in (([row for _, row in sights], _SIGHTS), (newest, 1e-9))
+                for held, least in ((whole, _SIGHTS), (newest, 1e-9))
             )
             left_m = each.at_m - gone_m[now]
             speed = float(scene.frame_speed[now])
@@ -678,11 +683,14 @@ def _find_red_lights(scene: _Scene) -> pl.DataFrame:
             needed -= max(0.0, float(np.nan_to_num(brakes[now])))
             urgent = _ramp(np.array([needed, speed]), *_HARDLY)
             # A turn sweeps the lights of other ways past the middle of the image, and those of the own one out of it.
-            turned = heading[now] - heading[int(np.searchsorted(drive.t_s, since))]
+            turned = (
+                heading[now] - heading[int(np.searchsorted(drive.t_s, drive.t_s[last] - _TREND_S - 1e-6))]
+            )
             straight = float(_ramp(np.abs(np.array([turned])), *_TURN_RAD)[0])
             value = sure * straight * float(urgent.prod()) * float(_ramp(np.array([unseen_s]), *lasts)[0])
             if best is None or value > best[3]:
-                best = (int(scene.tube[row]), int(drive.frame[now]), t_s, value, "TL", sure, max(left_m, 0.0) / max(speed, 0.1))
+                left_s = max(left_m, 0.0) / max(speed, 0.1)
+                best = (int(scene.tube[row]), int(drive.frame[now]), t_s, value, "TL", sure, left_s)
         rows += [best] if best else []
     names = {"tube": pl.Int64, "frame": pl.Int64, "t_s": pl.Float64, "value": pl.Float64, "label": pl.String}
     return pl.DataFrame(rows, schema=names | {"chance": pl.Float64, "seconds": pl.Float64}, orient="row")
@@ -693,8 +701,9 @@ class _Light:
     """Lights at one place along the way.
 
     Args:
-        sights: (place of the frame, row of the box) of the one that was red most surely in each frame in which one was seen.
-        at_m: where it stands along the way that is driven, by what was seen in the last second.
+        sights: (place of the frame, row of the box) of the one that was red most surely in each frame in which one was seen,
+            of the last second of these.
+        at_m: where it stands along the way that is driven, by these.
         entered: whether it was near, and not red, when it was seen last: who then goes past is right to leave.
     """
 
@@ -728,16 +737,10 @@ def _note_lights(
     """
     taken: dict[int, int] = {}
     for row in sorted(boxes, key=lambda row: float(-surely[row])):
-        left_m = ahead_m[row]
-        tube = scene.tube[row]
-        # Of the same tube, if it has one that was seen just now
-        apart = [
-            0.0
-            if tube >= 0 and scene.tube[each.sights[-1][1]] == tube
-            else abs(each.at_m - gone_m[now] - left_m)
-            for each in seen
-        ]
-        k = int(np.argmin(apart)) if apart else -1
+        left_m, tube = ahead_m[row], scene.tube[row]
+        same = [tube >= 0 and scene.tube[each.sights[-1][1]] == tube for each in seen]
+        apart = np.where(same, 0.0, [abs(each.at_m - gone_m[now] - left_m) for each in seen])
+        k = int(np.argmin(apart)) if seen else -1
         if k < 0 or apart[k] > max(_SAME_M, _FARTHER * left_m):
             seen.append(_Light([(now, row)], float(gone_m[now] + left_m)))
             k = len(seen) - 1
@@ -747,8 +750,8 @@ def _note_lights(
         light, t_s = seen[k], scene.drive.t_s
         if light.sights[-1][0] < now:
             light.sights.append((now, row))
-        recent = [(p, r) for p, r in light.sights if t_s[p] >= t_s[now] - _TREND_S - 1e-6]
-        light.at_m = float(np.mean([ahead_m[r] + gone_m[p] for p, r in recent]))
+        light.sights = [(p, r) for p, r in light.sights if t_s[p] >= t_s[now] - _TREND_S - 1e-6]
+        light.at_m = float(np.mean([ahead_m[r] + gone_m[p] for p, r in light.sights]))
         light.entered = bool(ahead_m[row] < _NEAR_M and red[row] < 0.5)
 
 
