@@ -407,11 +407,13 @@ class _Scene:
         return found
 
     def time_to_contact(self) -> tuple[Floats, Floats]:
-        """(n,) seconds until something is reached, by how fast its nearness grows, 1,000 where it does not; and (n,) the fewest.
+        """(n,) seconds until something is reached, by how fast its nearness grows, and (n,) the fewest that it may be.
 
+        1,000 where it does not grow.
         What comes nearer grows, and its foot sinks in the image by the growth times the height of the camera in the image.
         Both say the growth with an error, and are taken by the weight of theirs: a box that was too small before grows, but
-        does not sink. The rate is that less two standard errors, and that of half a window ago, which shortens the time.
+        does not sink. The rate is that less two standard errors (or two more), and that of half a window ago, which shortens
+        the time.
         """
         grow, grow_error = self.slope(np.log(self.high), _TREMBLE)
         scale = self.kind_m / (self.camera_m * self.high)
