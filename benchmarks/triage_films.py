@@ -50,9 +50,15 @@ from roadaware.simulator.town.regions import On, Regions
 from roadaware.simulator.traffic.record import needs_head_lamps
 from roadaware.simulator.walkers.persons import draw_person
 
-SEEDS = {"films": (61, EVERY), "films-2": (62, EVERY), "films-3": (63, EVERY), "films-tune": (60, 1)}
+SEEDS = {
+    "films": (61, EVERY),
+    "films-2": (62, EVERY),
+    "films-3": (63, EVERY),
+    "films-4": (64, EVERY),
+    "films-tune": (60, 1),
+}
 """Of the drives of a set, and how many drives there are for a planted moment; `films-tune` is to look at, not to judge."""
-_WITHOUT_SIRENS = ("films-2", "films-3")
+_WITHOUT_SIRENS = ("films-2", "films-3", "films-4")
 """Sets in which the emergency vehicles of the traffic sound no siren, so that a planted one is the only one, as in tables: in
 `films` eleven of 90 drives have sirens that nobody planted."""
 SIZE = (640, 360)

@@ -98,11 +98,12 @@ _SHARPEST_PER_M = 0.2
 """Curvature of the tightest turn of a car, 5 m: what a yaw rate says of one that hardly moves may be any."""
 _SMOOTH_S = 0.6
 """Over which scores are averaged, looking back."""
-_PASSED_S = 2.0
-"""For so long a light that has left the image is taken to be as it was: it leaves some 5 m before it is passed."""
+_PASSED_S, _LOST_S = (2.0, 1.0), (1.2, 0.6)
+"""A light that is seen no more is taken to be as it was for the second of these, and nothing is known of it from the first
+on: one that was near, and has left the image, and one that was farther away."""
 _STOPS_M = 3.0
 """Who stops so far behind a light has stopped: lights stand before and behind the line, and their place is known to 2 m."""
-_TURN_RAD = (0.8, 0.4)
+_TURN_RAD = (0.6, 0.3)
 """Turned by so much since a second before a light was seen last, the vehicle does not pass it; with less than the second it
 may."""
 _SIGHTS = 3.0
@@ -119,13 +120,17 @@ _FOOT, _KIND_ERROR = 0.04, 0.3
 others of their kind, a child or a tall van."""
 _UNTOLD = 0.5
 """What a value is times where the speed is not known, but is at other times of the video."""
+_HARDLY: tuple[Floats, Floats] = np.array([2.5, 1.5]), np.array([5.0, 4.0])
+"""Braking in m/s^2 that it takes to stop before a light, and speed in m/s, where passing it is no matter, and where it is."""
+_REMEMBERED_S, _FARTHER = 20.0, 0.35
+"""For so long a light is known that is not seen any more; and by what share of its distance that may be wrong."""
 _BRAKING_S = 0.8
 """Over which the own braking is measured, looking back."""
 _USUAL_S, _LEAST_HEARD = 30.0, 5
 """What a listener scored before, and how often at least, tells what it scores where nothing is heard."""
-_ABOVE: Mapping[str, tuple[float, float]] = {"siren": (0.04, 0.15)}
-"""How far above what is usual the score of a listener is where an alarm has the values 0 and 1: measured where no siren is,
-it is above the first in one second of 1,000; of other sounds `_OTHERS_ABOVE`."""
+_ABOVE: Mapping[str, tuple[float, float]] = {"siren": (0.03, 0.08)}
+"""How far above what is usual the score of a listener is where an alarm has the values 0 and 1: where no siren is, it is
+above the first in one second of 1,000 (2 of 1,835, and none of 4,458 in other films); of other sounds `_OTHERS_ABOVE`."""
 _OTHERS_ABOVE = (0.05, 0.3)
 _GOES_ON_S = 2.0
 """An alarm that is silent for less goes on."""
@@ -316,12 +321,8 @@ class _Scene:
         self.middle = (self.box[:, 0] + self.box[:, 2]) / 2
         edge_x = np.maximum(0.01 * width, _EDGE * (self.box[:, 2] - self.box[:, 0]))
         edge_y = np.maximum(0.01 * height, _EDGE * self.high)
-        self.cut = (
-            (self.box[:, 0] < edge_x)
-            | (self.box[:, 2] > width - edge_x)
-            | (self.box[:, 1] < edge_y)
-            | (self.box[:, 3] > height - edge_y)
-        )
+        self.cut_aside = (self.box[:, 0] < edge_x) | (self.box[:, 2] > width - edge_x)
+        self.cut = self.cut_aside | (self.box[:, 1] < edge_y) | (self.box[:, 3] > height - edge_y)
         self.kind_m = np.array([_HEIGHT_M.get(str(name), 1.5) for name in self.agent])
         self.people = np.array([name in _PEOPLE for name in self.agent], bool)
         self.light = np.array([name in _LIGHTS for name in self.agent], bool)
@@ -404,23 +405,29 @@ class _Scene:
         found: Floats = np.nan_to_num(np.sign(drift) * np.maximum(np.abs(drift) - 2 * error, 0.0))
         return found
 
-    def time_to_contact(self) -> Floats:
-        """(n,) seconds until something is reached, by how fast its nearness grows; 1,000 where it does not.
+    def time_to_contact(self) -> tuple[Floats, Floats]:
+        """(n,) seconds until something is reached, by how fast its nearness grows, and (n,) the fewest that it may be.
 
+        1,000 where it does not grow.
         What comes nearer grows, and its foot sinks in the image by the growth times the height of the camera in the image.
         Both say the growth with an error, and are taken by the weight of theirs: a box that was too small before grows, but
-        does not sink. The rate is that less two standard errors, and that of half a window ago, which shortens the time.
+        does not sink. The rate is that less two standard errors (or two more), and that of half a window ago, which shortens
+        the time.
         """
         grow, grow_error = self.slope(np.log(self.high), _TREMBLE)
         scale = self.kind_m / (self.camera_m * self.high)
         sink, sink_error = self.slope(self.box[:, 3], _FOOT * self.high)
         sink, sink_error = sink * scale, np.hypot(sink_error * scale, _KIND_ERROR * sink * scale)
         weight, other = grow_error**-2, sink_error**-2
-        rate = (grow * weight + sink * other) / (weight + other) - 2 * (weight + other) ** -0.5
-        rate = np.nan_to_num(rate, nan=0.0)
+        rate, error = (grow * weight + sink * other) / (weight + other), 2 * (weight + other) ** -0.5
         lag_s = (self.t_s - self.t_s[self._starts(_TREND_S)]) / 2
-        found: Floats = np.where(rate > 1e-3, np.maximum(1.0 / np.maximum(rate, 1e-3) - lag_s, 0.05), 1e3)
-        return found
+
+        def reach(rate: Floats) -> Floats:
+            rate = np.nan_to_num(rate, nan=0.0)
+            found: Floats = np.where(rate > 1e-3, np.maximum(1.0 / np.maximum(rate, 1e-3) - lag_s, 0.05), 1e3)
+            return found
+
+        return reach(rate - error), reach(rate + error)
 
     def _starts(self, window_s: float) -> Ints:
         """(n,) the first box of the same tube that is no older than the window."""
@@ -486,17 +493,24 @@ def _find_collisions(scene: _Scene) -> pl.DataFrame:
     Where the box will be at contact follows from its distance to the driven arc, which is constant of what is met.
     Source: Lee, Perception 1976 (time to contact).
     """
-    left_s = scene.time_to_contact()
+    left_s, least_s = scene.time_to_contact()
     # Nobody comes faster than people run or vehicles drive: a box that grows by more is another one's.
     fastest = scene.speed + np.where(scene.people, _RUNS_MPS, _DRIVES_MPS)
-    left_s = np.maximum(left_s, scene.ahead_m / fastest)
-    here_m = scene.mean(scene.aside_m)
-    meets_m = np.abs(here_m + scene.drift() * np.minimum(left_s, 4.0))
+    left_s, least_s = np.maximum([left_s, least_s], scene.ahead_m / fastest)
+    here_m, drift = scene.mean(scene.aside_m), scene.drift()
+    # Who walks across is on the way for a moment, which may be that of contact.
+    first_m, last_m = (here_m + drift * np.minimum(each, 4.0) for each in (least_s, left_s))
+    meets_m = np.where(first_m * last_m < 0, 0.0, np.minimum(np.abs(first_m), np.abs(last_m)))
     side = _ramp(np.maximum(meets_m, 0.5 * np.abs(here_m)), 2.4, 1.2)
     # Who stands is not about to drive into anybody, and can be driven into.
     moving = 0.3 + 0.7 * _ramp(scene.speed, 0.5, 2.0)
     value = _ramp(left_s, 4.0, 0.5) * side * moving * scene.straight * scene.sure * scene.told
-    return scene.rows(value, ~scene.cut & ~scene.light, seconds=left_s, metres=scene.ahead_m)
+    return scene.rows(
+        value,
+        ~scene.cut_aside & ~scene.light & (scene.agent != "thing"),
+        seconds=left_s,
+        metres=scene.ahead_m,
+    )
 
 
 def _find_crossings(scene: _Scene) -> pl.DataFrame:
@@ -576,7 +590,7 @@ def _find_cut_ins(scene: _Scene) -> pl.DataFrame:
     """A vehicle that drives at about the own speed and comes in from the side: how fast sideways, how close, how far in."""
     towards, error = scene.slope(np.abs(scene.aside_m), _TREMBLE * np.maximum(np.abs(scene.aside_m), 1.0))
     grow, _ = scene.slope(np.log(scene.high), _TREMBLE)
-    came = -towards - 2 * np.nan_to_num(error, nan=np.inf)
+    came = -towards - np.nan_to_num(error, nan=np.inf)
     # Who stands, by the own speed and how its box grows, was there before: the own vehicle turns towards it.
     drives = scene.speed - scene.ahead_m * np.nan_to_num(grow)
     value = (
@@ -590,7 +604,7 @@ def _find_cut_ins(scene: _Scene) -> pl.DataFrame:
         * scene.sure
         * scene.told
     )
-    vehicle = ~scene.people & ~scene.light & ~scene.cut & ~np.isin(scene.agent, ("", "Cyc", "thing"))
+    vehicle = ~scene.people & ~scene.light & ~scene.cut_aside & ~np.isin(scene.agent, ("", "Cyc", "thing"))
     return scene.rows(value, vehicle, metres=scene.ahead_m)
 
 
@@ -610,102 +624,145 @@ def _find_unknown(scene: _Scene) -> pl.DataFrame:
 
 def _find_red_lights(scene: _Scene) -> pl.DataFrame:
     """A light of the own way that is red, times the braking that it would take to stop 3 m behind it, beyond what the vehicle
-    brakes already: 1 at 4 m/s^2, 0 at 1.5.
+    brakes already: 1 at 5 m/s^2, 0 at 2.5.
 
     How far it is follows from its height and, after it has left the image at the side, from the way driven since. How surely
-    it is red is its share of the colours over the boxes of the last second, by their scores, which count fully from `_SIGHTS`
-    on in all, or less where the newest ones, of `_SMOOTH_S`, say less. They need not be of one tube: small things at the edge
-    move by more than their width from frame to frame, and their paths break. Nothing is said until the speed has been known
-    for `_BRAKING_S`, in a video that says it. A light that repeats another one is none: see `_find_repeats`.
+    it is red is its share of the colours over the boxes of the last second in which it was seen, by their scores, which count
+    fully from `_SIGHTS` on in all, or less where the newest ones, of `_SMOOTH_S`, say less. They need not be of one tube, see
+    `_note_lights`. Nothing is said until the speed has been known for `_BRAKING_S`, in a video that says it. A light that
+    repeats another one is none.
     """
     drive = scene.drive
     red = scene.column("action", ("Red",))
     # A light is of one colour at a time: red counts by its share of what the colours are scored.
-    red = red / np.maximum(red + scene.column("action", ("Green",)) + scene.column("action", ("Amber",)), 0.5)
+    red = red / np.maximum(red + scene.column("action", ("Green",)) + scene.column("action", ("Amber",)), 0.7)
     own, other = scene.column("agent", ("TL", "traffic_light")), scene.column("agent", ("OthTL",))
     ahead_m = scene.focal * _HEIGHT_M["TL"] / scene.high
     aside_m = np.abs(scene.middle - drive.size_px[0] / 2) / scene.high * _HEIGHT_M["TL"]
     above = (scene.box[:, 1] + scene.box[:, 3]) / 2 < scene.horizon
     # Red is an action of lights alone, and speaks for one. A light that is seen as green counts as one that is not red.
     light = above & ~scene.cut & (other <= own) & ((own >= 0.5) | ((own >= 0.2) & (red >= 0.5)))
-    gone_m = (
-        np.concatenate([[0.0], np.cumsum(scene.frame_speed[1:] * np.diff(drive.t_s))])
-        if len(drive.t_s)
-        else np.zeros(0)
-    )
-    repeats = _find_repeats(scene, light, red, ahead_m, gone_m)
-    surely = np.where(repeats, 0.0, red * scene.score * _ramp(aside_m, 8.0, 6.0))
-    best: dict[int, int] = {}  # of each frame, the light that is red most surely
+    surely = red * scene.score * _ramp(aside_m, 8.0, 6.0)
+    here: dict[int, list[int]] = {}
     for row in np.flatnonzero(light).tolist():
-        place = int(scene.place[row])
-        if place not in best or surely[row] > surely[best[place]]:
-            best[place] = row
+        here.setdefault(int(scene.place[row]), []).append(row)
     brakes = _measure_braking(drive)
     # Where the speed is known at other times alone, it may stop at the light: drives begin while somebody brakes.
     known = np.isfinite(drive.speed_mps)
     start = np.searchsorted(drive.t_s, drive.t_s - _BRAKING_S - 1e-6).tolist()
     untold = [scene.speed_told and not known[low : k + 1].all() for k, low in enumerate(start)]
-    heading = np.zeros(len(drive.t_s))
+    heading, gone_m = np.zeros(len(drive.t_s)), np.zeros(len(drive.t_s))
+    if len(drive.t_s):
+        gone_m[1:] = np.cumsum(scene.frame_speed[1:] * np.diff(drive.t_s))
     if len(drive.yaw_rps) and len(drive.t_s):
         heading[1:] = np.cumsum(np.nan_to_num(drive.yaw_rps[1:]) * np.diff(drive.t_s))
-    rows, last = [], -1
+    rows: list[tuple[Any, ...]] = []
+    seen: list[_Light] = []
     for now, t_s in enumerate(drive.t_s.tolist()):
-        last = now if now in best else last
-        if last < 0 or t_s - drive.t_s[last] > _PASSED_S or untold[now]:
-            continue
-        window = range(int(np.searchsorted(drive.t_s, drive.t_s[last] - _TREND_S - 1e-6)), last + 1)
-        sights = [(place, best[place]) for place in window if place in best]
-        # Of what was seen in the last second, and not less in its newest part, or the light has turned.
-        newest = [row for place, row in sights if drive.t_s[place] >= drive.t_s[last] - _SMOOTH_S - 1e-6]
-        sure = min(
-            float(surely[held].sum() / max(float(scene.score[held].sum()), least))
-            for held, least in (([row for _, row in sights], _SIGHTS), (newest, 1e-9))
-        )
-        left_m = float(np.mean([ahead_m[row] - (gone_m[now] - gone_m[place]) for place, row in sights]))
-        speed = float(scene.frame_speed[now])
-        needed = speed**2 / (2 * (max(left_m, 0.0) + _STOPS_M)) - max(0.0, float(np.nan_to_num(brakes[now])))
-        urgent = _ramp(np.array([needed, speed]), np.array([1.5, 1.5]), np.array([4.0, 4.0]))
-        # A turn sweeps the lights of other ways past the middle of the image, and those of the own one out of it.
-        straight = float(_ramp(np.abs(heading[now : now + 1] - heading[window.start]), *_TURN_RAD)[0])
-        row = best[last]
-        left_s = max(left_m, 0.0) / max(speed, 0.1)
-        rows.append(
-            (
-                int(scene.tube[row]),
-                int(drive.frame[now]),
-                t_s,
-                sure * straight * float(urgent.prod()),
-                "TL",
-                sure,
-                left_s,
+        seen = [each for each in seen if t_s - drive.t_s[each.sights[-1][0]] <= _REMEMBERED_S]
+        _note_lights(seen, now, here.get(now, []), scene, red, surely, ahead_m, gone_m)
+        best: tuple[Any, ...] | None = None
+        for each in seen:
+            last, row = each.sights[-1]
+            unseen_s = t_s - drive.t_s[last]
+            # A light leaves the image some 5 m before it is passed; of one that was lost farther away less is known.
+            lasts = _PASSED_S if ahead_m[row] < _NEAR_M else _LOST_S
+            if unseen_s > lasts[0] or untold[now] or _repeats(each, seen):
+                continue
+            # Of what was seen in the last second, and not less in its newest part, or the light has turned.
+            whole = [held for _, held in each.sights]
+            newest = [
+                held for place, held in each.sights if drive.t_s[place] >= drive.t_s[last] - _SMOOTH_S - 1e-6
+            ]
+            sure = min(
+                float(surely[held].sum() / max(float(scene.score[held].sum()), least))
+                for held, least in ((whole, _SIGHTS), (newest, 1e-9))
             )
-        )
+            left_m = each.at_m - gone_m[now]
+            speed = float(scene.frame_speed[now])
+            needed = speed**2 / (2 * (max(left_m, 0.0) + _STOPS_M))
+            needed -= max(0.0, float(np.nan_to_num(brakes[now])))
+            urgent = _ramp(np.array([needed, speed]), *_HARDLY)
+            # A turn sweeps the lights of other ways past the middle of the image, and those of the own one out of it.
+            turned = (
+                heading[now] - heading[int(np.searchsorted(drive.t_s, drive.t_s[last] - _TREND_S - 1e-6))]
+            )
+            straight = float(_ramp(np.abs(np.array([turned])), *_TURN_RAD)[0])
+            value = sure * straight * float(urgent.prod()) * float(_ramp(np.array([unseen_s]), *lasts)[0])
+            if best is None or value > best[3]:
+                left_s = max(left_m, 0.0) / max(speed, 0.1)
+                best = (int(scene.tube[row]), int(drive.frame[now]), t_s, value, "TL", sure, left_s)
+        rows += [best] if best else []
     names = {"tube": pl.Int64, "frame": pl.Int64, "t_s": pl.Float64, "value": pl.Float64, "label": pl.String}
     return pl.DataFrame(rows, schema=names | {"chance": pl.Float64, "seconds": pl.Float64}, orient="row")
 
 
-def _find_repeats(scene: _Scene, light: Bools, red: Floats, ahead_m: Floats, gone_m: Floats) -> Bools:
-    """(n,) whether a light repeats one that was passed while it was not red, on the far side of the junction.
-
-    Who entered on green or amber is right to leave, whatever other lights of the junction show: those of the crossing way are
-    red then, and a detector takes them for the own ones.
+@dataclass(eq=False)
+class _Light:
+    """Lights at one place along the way.
 
     Args:
-        light: (n,) whether a box is a light of the own way.
-        red: (n,) share of red among its colours.
+        sights: (place of the frame, row of the box) of the one that was red most surely in each frame in which one was seen,
+            of the last second of these.
+        at_m: where it stands along the way that is driven, by these.
+        entered: whether it was near, and not red, when it was seen last: who then goes past is right to leave.
+    """
+
+    sights: list[tuple[int, int]]
+    at_m: float
+    entered: bool = False
+
+
+def _note_lights(
+    seen: list[_Light],
+    now: int,
+    boxes: Sequence[int],
+    scene: _Scene,
+    red: Floats,
+    surely: Floats,
+    ahead_m: Floats,
+    gone_m: Floats,
+) -> None:
+    """Put the boxes of lights in a frame to the lights that were seen, by where along the way they stand, not by tubes: small
+    things at the edge move by more than their width from frame to frame, and their paths break.
+
+    Args:
+        seen: is changed.
+        now: place of the frame.
+        boxes: rows of the lights in it.
+        scene: whose they are.
+        red: (n,) share of red among the colours of each box.
+        surely: (n,) how surely it is red, times its score.
         ahead_m: (n,) how far ahead it is.
         gone_m: (F,) metres driven until each frame.
     """
-    found = np.zeros(len(light), bool)
-    entered_m = -np.inf  # where along the way the light stands that was passed last, while it was not red
-    for place in np.unique(scene.place[light]).tolist():
-        here = np.flatnonzero(light & (scene.place == place))
-        at_m = gone_m[place] + ahead_m[here]
-        found[here] = (at_m - entered_m > _SAME_M) & (at_m - entered_m < _JUNCTION_M)
-        near = int(np.argmin(ahead_m[here]))
-        if ahead_m[here[near]] < _NEAR_M and not found[here[near]]:
-            entered_m = at_m[near] if red[here[near]] < 0.5 else -np.inf
-    return found
+    taken: dict[int, int] = {}
+    for row in sorted(boxes, key=lambda row: float(-surely[row])):
+        left_m, tube = ahead_m[row], scene.tube[row]
+        same = [tube >= 0 and scene.tube[each.sights[-1][1]] == tube for each in seen]
+        apart = np.where(same, 0.0, [abs(each.at_m - gone_m[now] - left_m) for each in seen])
+        k = int(np.argmin(apart)) if seen else -1
+        if k < 0 or apart[k] > max(_SAME_M, _FARTHER * left_m):
+            seen.append(_Light([(now, row)], float(gone_m[now] + left_m)))
+            k = len(seen) - 1
+        # Of several at one place that which is red most surely.
+        taken.setdefault(k, row)
+    for k, row in taken.items():
+        light, t_s = seen[k], scene.drive.t_s
+        if light.sights[-1][0] < now:
+            light.sights.append((now, row))
+        light.sights = [(p, r) for p, r in light.sights if t_s[p] >= t_s[now] - _TREND_S - 1e-6]
+        light.at_m = float(np.mean([ahead_m[r] + gone_m[p] for p, r in light.sights]))
+        light.entered = bool(ahead_m[row] < _NEAR_M and red[row] < 0.5)
+
+
+def _repeats(light: _Light, seen: Sequence[_Light]) -> bool:
+    """Whether a light repeats one that was passed while it was not red, on the far side of the junction.
+
+    Who entered on green or amber is right to leave, whatever other lights of the junction show: those of the crossing way are
+    red then, and a detector takes them for the own ones.
+    """
+    return any(each.entered and _SAME_M < light.at_m - each.at_m < _JUNCTION_M for each in seen)
 
 
 def _measure_braking(drive: Drive) -> Floats:
