@@ -450,7 +450,73 @@ def test_a_run_given_again_takes_its_watches_and_no_other_detector(
     weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
     done = roadaware(*words, "--detector", weights)
     assert done.code == 2
-    assert "holds watches with other settings (models {'own.safetensors': '" in done.err
+    assert "holds watches with other settings (models [['own.safetensors', '" in done.err
+
+
+def test_watches_of_earlier_versions_are_taken_where_whole_and_made_anew_where_broken_off(
+    tmp_path: Path, roadaware: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roadaware.cli.watch.load_detector", lambda *given: Growing())
+    monkeypatch.setattr("roadaware.cli.watch.build_annotator", lambda *given, **more: None)
+    (tmp_path / "night").mkdir()
+    for name in ("whole", "broken", "changed"):
+        write_film(tmp_path / "night" / f"{name}.mp4", 4)
+    words = ("triage", tmp_path / "night", "--processes", 1, "-o", tmp_path / "out", "--overwrite")
+    assert roadaware(*words).code == 0
+    for name in ("whole", "broken"):
+        path = tmp_path / "out-watches" / name / "watch.json"
+        record = json.loads(path.read_text())
+        del record["ends_digest"]
+        path.write_text(json.dumps(record | {"version": "0.8.0"}))
+    for name in ("broken", "changed"):
+        (tmp_path / "out-watches" / name / "summary.json").unlink()
+    write_film(tmp_path / "night" / "changed.mp4", 5)
+    before = (tmp_path / "out-watches" / "whole" / "summary.json").stat()
+    done = roadaware(*words)
+    assert done.code == 0, done.err
+    assert (tmp_path / "out-watches" / "whole" / "summary.json").stat() == before
+    for name, frames in (("broken", 4), ("changed", 5)):
+        assert json.loads((tmp_path / "out-watches" / name / "summary.json").read_text())["frames"] == frames
+        assert "ends_digest" in json.loads((tmp_path / "out-watches" / name / "watch.json").read_text())
+
+
+def test_watches_made_by_nobody_knows_whom_are_not_vouched_for(
+    tmp_path: Path, roadaware: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roadaware.cli.watch.load_detector", lambda *given: Growing())
+    monkeypatch.setattr("roadaware.cli.watch.build_annotator", lambda *given, **more: None)
+    write_film(tmp_path / "one.mp4", 4)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        shutil.copy(BUNDLED_WEIGHTS / "compact-road.safetensors", tmp_path / name / "own.safetensors")
+    weights = tmp_path / "b" / "own.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
+    words = ("triage", tmp_path / "one.mp4", "--processes", 1, "-o", tmp_path / "out", "--overwrite")
+    words += ("--detector", tmp_path / "a" / "own.safetensors", "--detector", weights)
+    assert roadaware(*words).code == 0
+    path = tmp_path / "out-watches" / "watches.json"
+    whole = json.loads(path.read_text())
+    # One file name in two folders is two detectors.
+    assert [name for name, _ in whole["settings"]["models"]] == ["own.safetensors"] * 2
+    older = {"format": whole["format"], "settings": dict(whole["settings"])}
+    del older["settings"]["models"]
+    path.write_text(json.dumps(older))
+    watched = Growing.videos
+    assert roadaware(*words).code == 0
+    assert json.loads(path.read_text()) == whole
+    path.write_text(json.dumps(older))
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\1")
+    done = roadaware(*words)
+    assert done.code == 2
+    assert "holds watches with other settings (models ['" in done.err
+    assert json.loads(path.read_text()) == older
+    made = tmp_path / "out-watches" / "one" / "watch.json"
+    record = json.loads(made.read_text())
+    del record["models"]
+    made.write_text(json.dumps(record))
+    assert roadaware(*words).code == 0
+    assert json.loads(path.read_text()) == older
+    assert Growing.videos == watched
 
 
 def test_watches_lie_beside_a_result_in_a_store_and_another_machine_goes_on(

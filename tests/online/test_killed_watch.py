@@ -58,7 +58,9 @@ def _run(folder: Path, film: Path, *, killed: bool) -> dict[str, object]:
 def test_the_same_watch_begins_anew_and_ends_as_if_nothing_had_been(tmp_path: Path) -> None:
     film = write_film(tmp_path / "drive.mp4")
     _run(tmp_path / "killed", film, killed=True)
-    assert (tmp_path / "killed" / RECORD).is_file()
+    record = json.loads((tmp_path / "killed" / RECORD).read_text())
+    del record["ends_digest"]  # as earlier versions wrote it
+    (tmp_path / "killed" / RECORD).write_text(json.dumps(record))
     assert not (tmp_path / "killed" / SUMMARY).exists()
     _run(tmp_path / "killed", film, killed=False)
     _run(tmp_path / "whole", film, killed=False)

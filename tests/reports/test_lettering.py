@@ -74,6 +74,32 @@ def test_other_letters_stand_on_the_line_and_within_what_is_measured() -> None:
     assert abs(int(foot[0]) - int(foot[1])) <= 1
 
 
+def test_letters_that_no_font_has_are_looked_for_a_few_times_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fonts = [tmp_path / f"{number}.ttf" for number in range(100)]
+    for font in fonts:
+        font.symlink_to(lettering._list_fonts()[0])
+    lettering._list_fonts.cache_clear()
+    monkeypatch.setattr("matplotlib.font_manager.findSystemFonts", lambda: [str(font) for font in fonts])
+    drawn: list[str] = []
+    draw_letter = lettering._draw
+
+    def count(font: ImageFont.FreeTypeFont, letter: str) -> tuple[tuple[int, int], bytes]:
+        drawn.append(letter)
+        return draw_letter(font, letter)
+
+    monkeypatch.setattr(lettering, "_draw", count)
+    words = "".join(chr(0xF0000 + k) for k in range(500))
+    assert _arrange(words)[1] == words.encode("unicode_escape").decode()
+    # Each in the usual font, eight in sixty others, and once for each font what is drawn for missing ones.
+    assert len(drawn) <= 500 + 8 * 60 + 61
+    assert lettering._find.cache_info().maxsize is not None
+    # Letters behind them are still written in the font that was found before.
+    text = _arrange(f"ß{words}ü")[1]
+    assert text[0] + text[-1] == "ßü"
+
+
 def test_fonts_that_cannot_be_opened_are_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "broken.ttf").write_bytes(b"no font")
     fonts = [str(tmp_path / "broken.ttf"), "/nowhere.otf"]

@@ -117,31 +117,63 @@ def test_the_same_frames_make_the_same_file(tmp_path, whole) -> None:
     assert film(tmp_path / "b.mp4").read_bytes() == whole.read_bytes()
 
 
-@pytest.mark.parametrize("degrees", [90, 180, 270])
-def test_a_film_is_read_as_players_turn_it(tmp_path: Path, degrees: int) -> None:
-    path = tmp_path / "phone.mp4"
-    with VideoWriter(path, W, H, FPS) as writer:
-        for k in range(20):
-            writer.write(picture(k))
-    cosine, sine = {90: (0, 1), 180: (-1, 0), 270: (0, -1)}[degrees]
-    # The matrix of a track of mp4: 16.16 fixed point, the last one 2.30.
-    plain, turn = (
-        struct.pack(">9i", c << 16, s << 16, 0, -s << 16, c << 16, 0, 0, 0, 1 << 30)
-        for c, s in ((1, 0), (cosine, sine))
-    )
-    before, track, behind = path.read_bytes().rpartition(b"tkhd")
-    path.write_bytes(before + track + behind.replace(plain, turn, 1))
-    aside = degrees != 180
-    with VideoReader(path) as film:
-        assert (film.width_px, film.height_px) == ((H, W) if aside else (W, H))
+def turn(path: Path, *matrix: int) -> Path:
+    """The film with another display matrix: four numbers of a turn and the last one of its corner."""
+    a, b, c, d, corner = matrix
+    held = bytearray(path.read_bytes())
+    at = held.rindex(b"tkhd") + 4 + 4 + 20 + 16
+    # 16.16 fixed point, the last one 2.30.
+    held[at : at + 36] = struct.pack(">9i", a << 16, b << 16, 0, c << 16, d << 16, 0, 0, 0, corner << 30)
+    path.write_bytes(held)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("matrix", "right"),
+    [
+        ((0, 1, -1, 0, 1), 1),
+        ((-1, 0, 0, -1, 1), 2),
+        ((0, -1, 1, 0, 1), 3),
+        ((-1, 0, 0, 1, 1), 2),  # mirrored, which is not read
+        ((0, 0, 0, 0, 0), 0),
+        ((1, 0, 0, 0, 1), 0),
+        ((1, 1, -1, 1, 1), 0),  # by 45 degrees
+    ],
+)
+def test_a_film_is_read_as_players_turn_it(tmp_path: Path, matrix: tuple[int, ...], right: int) -> None:
+    path = turn(film(tmp_path / "phone.mp4", 20, sound=False), *matrix)
+    with VideoReader(path) as reader:
+        assert (reader.width_px, reader.height_px) == ((H, W) if right % 2 else (W, H))
         with closing(VideoFile(path, SystemClock())) as source:
             watched = list(iter(lambda: source.next(0.0, 0.0), None))
         assert len(watched) == 20
         for number, frame in enumerate(watched):
-            np.testing.assert_array_equal(film.frame(number), frame.picture)
-        # Players turn clockwise by what the file says.
-        off = np.abs(film.frame(7).astype(float) - np.rot90(picture(7), -degrees // 90))
-    assert off.mean() < 4
+            np.testing.assert_array_equal(reader.frame(number), frame.picture)
+        for number in (0, 1, 4, 2):
+            assert psnr(reader.frame(number), np.rot90(picture(number), -right)) > 36
+
+
+def test_a_turned_film_whose_first_frame_is_damaged_has_the_size_of_its_images(tmp_path: Path) -> None:
+    path = turn(film(tmp_path / "phone.mp4", 20, sound=False), 0, 1, -1, 0, 1)
+    with av.open(str(path)) as file:
+        first = next(file.demux(file.streams.video[0]))
+    held = bytearray(path.read_bytes())
+    held[first.pos : first.pos + first.size] = bytes(first.size)
+    path.write_bytes(held)
+    with VideoReader(path) as reader:
+        assert (reader.width_px, reader.height_px) == (H, W)
+        assert reader.frame(12).shape == (W, H, 3)
+        with pytest.raises(CutOffError, match="frame 0 of 20 cannot be decoded"):
+            reader.frame(0)
+
+
+def test_a_frame_that_no_image_can_be_made_of_is_a_broken_one(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with VideoReader(whole) as reader:
+        monkeypatch.setattr("roadaware.io.video.MAX_PIXELS", 1)
+        with pytest.raises(CutOffError, match=r"a\.mp4: frame 3 of 30 cannot be decoded"):
+            reader.frame(3)
 
 
 def test_a_video_whose_name_is_no_text_is_left_out_of_a_set(tmp_path: Path) -> None:
@@ -325,19 +357,3 @@ def test_the_same_frames_make_the_same_file_whatever_memory_held_before(tmp_path
                 video.write(frame)
         files.add((tmp_path / "video.mp4").read_bytes())
     assert len(files) == 1
-
-
-def turn(path: Path) -> Path:
-    """The film with the note of a phone that was held upright: to be shown a quarter turn to the right."""
-    held = bytearray(path.read_bytes())
-    at = held.index(b"tkhd") + 4 + 4 + 20 + 16
-    held[at : at + 36] = struct.pack(">9i", 0, 1 << 16, 0, -(1 << 16), 0, 0, 0, 0, 1 << 30)
-    path.write_bytes(held)
-    return path
-
-
-def test_films_of_phones_stand_upright(tmp_path) -> None:
-    with VideoReader(turn(film(tmp_path / "a.mp4", 5, sound=False))) as reader:
-        assert (reader.width_px, reader.height_px) == (H, W)
-        for number in (0, 1, 4, 2):
-            assert psnr(reader.frame(number), np.rot90(picture(number), -1)) > 36

@@ -37,6 +37,7 @@ from roadaware.online.camera_motion import measure_own_motion
 from roadaware.online.crowd import hear_film, open_crowd_questions
 from roadaware.online.events import HEARD, OBSTACLES, SPEED, STANDING
 from roadaware.online.obstacles import ObstacleFinder
+from roadaware.online.run_folder import RECORD as WATCH_RECORD
 from roadaware.online.run_folder import is_watch_of
 from roadaware.reports.runs import encode_parquet
 from roadaware.reports.triage import build_triage_files, draw_moments, format_triage, list_notices
@@ -139,7 +140,7 @@ def triage(
             "fps": fps,
             "listen": list(listen),
             # One that was installed or changed in between would rank half of the night by other eyes.
-            "models": {to_printable(path.name): digest_model_files(path) for path in chosen},
+            "models": [[to_printable(path.name), digest_model_files(path)] for path in chosen],
         }
         lost, faults = watch_films(films, kept, settings, workers)
         failed |= lost
@@ -198,7 +199,7 @@ def watch_films(
     Args:
         films: by name.
         folder: of the watches; made where it is not there.
-        settings: `detector`, `fps` and `listen` of all watches, and what else they have in common.
+        settings: `detector`, `fps` and `listen` of all watches, and the name and digest of each of their `models`.
         workers: where they are watched, and how many at a time.
 
     Raises:
@@ -217,6 +218,13 @@ def watch_films(
             for name, now in record["settings"].items()
             if name in held and held[name] != now
         ]
+        if held and "models" not in held:
+            # Then the watches say by whom they were made; where one does not, nor does the record from now on.
+            now = [digest for _, digest in record["settings"]["models"]]
+            looked = [_read_detectors(each) for each in folder.iterdir() if is_watch(each)]
+            differ += [f"models {each}, now {now}" for each in looked if each is not None and each != now][:1]
+            if None in looked:
+                del record["settings"]["models"]
         if differ or not held:
             raise UsageError(
                 f"{folder} holds watches with other settings ({'; '.join(differ) or 'none'}); name another --watches"
@@ -248,6 +256,17 @@ def watch_films(
         if not is_watched(folder / name, film, files):
             failed[str(film)] = lost.get(name) or _read_fault(folder, name)
     return failed, faults
+
+
+def _read_detectors(folder: Path) -> list[str] | None:
+    """Digests of the files of the detectors that a watch was made by; None where it does not say."""
+    try:
+        models = json.loads((folder / WATCH_RECORD).read_bytes())["models"]
+        found = [str(each["digest"]) for each in models if each["task"] == "agents"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    # Of a detector in a folder there is none.
+    return found if found and all(found) else None
 
 
 _FAULT = ".fault.txt"
@@ -288,13 +307,12 @@ def _watch_film(folder: Path, settings: Mapping[str, Any], quiet: bool, named: t
         "weights": tuple(Path(path) for path in settings["detector"]),
         "fps": settings["fps"],
     }
-    # One that was broken off, or is of another film of that name, gives way.
-    stale = (folder / name / "summary.json").is_file()
     try:
         # Of a GIF, which nothing else here opens, the video of the watch is what the page shows.
         still = film.suffix.lower() != ".gif"
         if not is_watched(folder / name, film):
-            watch(str(film), out=folder / name, name=name, no_video=still, threads=1, overwrite=stale, **how)
+            # One that was broken off, by whatever version, or is of another film of that name, gives way.
+            watch(str(film), out=folder / name, name=name, no_video=still, threads=1, overwrite=True, **how)
         # As in the watch: sums of several threads differ in their last bits, also where the watch was there before
         set_threads((), 1)
         finder = ObstacleFinder()

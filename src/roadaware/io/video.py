@@ -394,8 +394,22 @@ class VideoWriter(Growing):
         self._target.abandon()
 
 
+# Twice the distance of key frames that x264 sets: without the one before them, others give no image.
+_MOST_TRIED = 500
+
+
+def _count_turns(frame: Any) -> int:
+    """Quarter turns to the left that bring a decoded frame upright; 0 where its display matrix is no such turn."""
+    degrees = getattr(frame, "rotation", 0)
+    turns = round(degrees / 90)
+    return turns % 4 if abs(turns) < 4 and abs(degrees - 90 * turns) <= 1 else 0
+
+
 def rotate_upright(frame: Any) -> Pixels:
-    """(H, W, 3) uint8 of a decoded frame, turned as its display wants it.
+    """(H, W, 3) uint8 of a decoded frame, turned as its display wants it, by quarter turns alone.
+
+    Mirroring is not read: a frame that is to be shown mirrored from left to right is turned upside down, as FFmpeg
+    states its angle.
 
     Raises:
         MediaError: if it is too large, or in no form that images can be made of.
@@ -404,7 +418,7 @@ def rotate_upright(frame: Any) -> Pixels:
         raise MediaError(f"an image of {frame.width}x{frame.height}; up to {MAX_PIXELS} pixels are read")
     try:
         image: Pixels = frame.to_ndarray(format="rgb24")
-        turns = round(getattr(frame, "rotation", 0) / 90) % 4
+        turns = _count_turns(frame)
     except BROKEN as error:
         raise MediaError(f"no image can be made of a frame: {format_decoder_error(error)}") from error
     return np.ascontiguousarray(np.rot90(image, turns)) if turns else image
@@ -413,6 +427,8 @@ def rotate_upright(frame: Any) -> Pixels:
 def lies_aside(file: Any, stream: Any, start: int) -> bool:
     """Whether players turn the images of a video by a right angle, as those of phones; only a decoded frame says it.
 
+    It is the first that can be decoded; without one among the first 500 nothing is turned.
+
     Args:
         file: a container.
         stream: its video stream.
@@ -420,8 +436,10 @@ def lies_aside(file: Any, stream: Any, start: int) -> bool:
     """
     with suppress(*BROKEN):
         file.seek(start, stream=stream, backward=True, any_frame=False)
-        for frame in file.decode(stream):
-            return bool(round(frame.rotation / 90) % 2)
+        for packet in islice(file.demux(stream), _MOST_TRIED):
+            with suppress(*BROKEN):
+                for frame in packet.decode():
+                    return bool(_count_turns(frame) % 2)
     return False
 
 
@@ -531,7 +549,7 @@ class VideoReader:
                     if found.pts != wanted or (found.width, found.height) != self._stored:
                         return None
                     return rotate_upright(found)
-        except BROKEN:
+        except (*BROKEN, MediaError):
             pass
         return None
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 PARTS, CROSSING_PARTS, PAGE = "predictions.parts", "crossing.parts", "report.html"
 RECORD = "watch.json"
 """What is watched, how and by whom: written first, so that a watch that was killed is known."""
-_END_BYTES = 1 << 16
+_ENDS, _END_BYTES = "ends_digest", 1 << 16
 _OURS = (
     RECORD,
     EVENTS,
@@ -294,7 +294,7 @@ def build_run_record(
         "version": __version__,
         "source": source.name,
         "bytes": path.stat().st_size if path.is_file() else None,
-        "ends_digest": _digest_ends(path) if path.is_file() else None,
+        _ENDS: _digest_ends(path) if path.is_file() else None,
         "frames": source.n_frames,
         "video": get_video_name(source) if video is None else video,
         "config_digest": digest(config),
@@ -308,8 +308,10 @@ def _is_begun(folder: Path, record: Mapping[str, Any] | None) -> bool:
     if not record or (folder / SUMMARY).exists():
         return False
     try:
-        return bool(json.loads((folder / RECORD).read_bytes()) == record)
-    except (OSError, ValueError):
+        held = json.loads((folder / RECORD).read_bytes())
+        # Watches of earlier versions have no digest.
+        return bool(held == {name: each for name, each in record.items() if name != _ENDS or name in held})
+    except (OSError, ValueError, TypeError):
         return False
 
 
@@ -322,7 +324,7 @@ def is_watch_of(folder: Path, film: Path) -> bool:
         record = json.loads((folder / RECORD).read_bytes())
         if (record["source"], record["bytes"]) != (film.name, film.stat().st_size):
             return False
-        held = record.get("ends_digest")  # watches of earlier versions have none
+        held = record.get(_ENDS)  # watches of earlier versions have none
         return held is None or is_mirror(film) or bool(held == _digest_ends(film))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False

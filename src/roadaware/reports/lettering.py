@@ -13,14 +13,17 @@ _PROBED_PX = 24
 """Height at which fonts are asked for letters."""
 _NO_LETTER = "\U0010ffff"
 """Of which no font has a letter: what is drawn for it is drawn for whatever is missing."""
-_MOST_FONTS = 400
+_MOST_FONTS = 60
+_MOST_LETTERS, _MOST_UNKNOWN = 64, 8
+"""Letters of one text that are looked for in all fonts, and how many of them may be in none before the rest is not."""
 
 
 class Letters:
     """Measures and writes words of one height.
 
     Letters are those of Pillow's font. Words with others (Chinese, Arabic, emoji) are written in the font of the system
-    that has the most of them, and what that one lacks is spelt out: symbols by their names, others as `\\u6f22`.
+    that has the most of them, and what that one lacks is spelt out: symbols by their names, others as `\\u6f22`. Of a text
+    the first 64 different letters that the usual font lacks are looked for in 60 fonts, up to the eighth that none has.
 
     Args:
         size: in pixels.
@@ -75,9 +78,17 @@ class Letters:
 @lru_cache(4096)
 def _arrange(words: str) -> tuple[str, str]:
     """The file of the font that has most of some words, empty for the usual one, and they with the rest spelt out."""
-    strange = {c for c in words if not _has("", c)}
-    fonts = ["", *dict.fromkeys(path for c in sorted(strange) if (path := _find(c)))]
-    best = max(fonts, key=lambda path: sum(_has(path, c) for c in set(words)))
+    usual = {c: _has("", c) for c in words}
+    looked = {c for c, has in usual.items() if has}
+    fonts, unknown = [""], 0
+    for letter in [c for c, has in usual.items() if not has][:_MOST_LETTERS]:
+        looked.add(letter)
+        path = _find(letter)
+        fonts += [path] if path and path not in fonts else []
+        unknown += not path
+        if unknown == _MOST_UNKNOWN:
+            break
+    best = max(fonts, key=lambda path: sum(_has(path, c) for c in looked))
     return best, "".join(c if _has(best, c) else _spell(c) for c in words)
 
 
@@ -88,7 +99,7 @@ def _spell(letter: str) -> str:
     return f"({name.lower()})" if name and kind == "So" else letter.encode("unicode_escape").decode("ascii")
 
 
-@cache
+@lru_cache(16384)
 def _find(letter: str) -> str:
     """The first font of the system with a letter; empty if there is none."""
     return next((path for path in _list_fonts() if _has(path, letter)), "")
@@ -99,7 +110,12 @@ def _has(path: str, letter: str) -> bool:
     """Whether a font has a letter; space is there in each."""
     # Not laid out as in words, where a mark would stand on a letter.
     font = _open(path, _PROBED_PX, ImageFont.Layout.BASIC)
-    return font is not None and (letter.isspace() or _draw(font, letter) != _draw(font, _NO_LETTER))
+    return font is not None and (letter.isspace() or _draw(font, letter) != _draw_missing(path))
+
+
+@lru_cache(256)
+def _draw_missing(path: str) -> tuple[tuple[int, int], bytes]:
+    return _draw(_open(path, _PROBED_PX, ImageFont.Layout.BASIC), _NO_LETTER)
 
 
 def _draw(font: Any, letter: str) -> tuple[tuple[int, int], bytes]:
