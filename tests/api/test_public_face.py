@@ -262,7 +262,7 @@ def test_tracks_in_arrays_are_judged_as_tracks_with_intervals(scenes: ra.Scenes,
     with pytest.raises(UsageError, match=r"min_score 0\.5 already"):
         ra.evaluate(predictions, scenes, "tracking", config=asked, min_score=0.4)
     unscored = predictions.with_tables(boxes=predictions.boxes.drop("score"))
-    with pytest.raises(UsageError, match="^min_score asks for scores"):
+    with pytest.raises(UsageError, match=r"^min_score asks for scores"):
         ra.evaluate(unscored, scenes, "tracking", min_score=0.4)
 
 
