@@ -134,8 +134,9 @@ class Scenes(tables.Scenes):
             annotations: the file.
             kind: which kind of label the categories are.
             by: which video an image is a frame of. `auto`: of those that the file lists as `videos`; else of its
-                folder, where every file name ends in `<video>/<number>.<ending>`; else all are of one. `pictures`: each
-                image is a video of its own, so that intervals are over images. `images`: all are of one video.
+                folder, where every file name ends in `<video>/<number>.<ending>` and no two are one frame; else all are of
+                one. `pictures`: each image is a video of its own, so that intervals are over images. `images`: all are of
+                one video.
 
         Raises:
             InputError: if the file is damaged, or no COCO JSON.

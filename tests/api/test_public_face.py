@@ -16,6 +16,7 @@ import roadaware as ra
 from roadaware.cli import main
 from roadaware.demo_data.road import generate_road_scenes
 from roadaware.errors import InputError, UsageError
+from roadaware.metrics.tracking_pairs import TrackingConfig
 from roadaware.reports.runs import EVENT_ROWS
 from roadaware.scenes.store import save
 
@@ -257,6 +258,12 @@ def test_tracks_in_arrays_are_judged_as_tracks_with_intervals(scenes: ra.Scenes,
         ra.compare(result, result)
     with pytest.raises(InputError, match="have no tracks"):
         ra.evaluate(ra.Predictions.from_numpy(**_arrays(scenes)), scenes, "tracking")  # type: ignore[arg-type]
+    asked = TrackingConfig(min_score=0.5)
+    with pytest.raises(UsageError, match=r"min_score 0\.5 already"):
+        ra.evaluate(predictions, scenes, "tracking", config=asked, min_score=0.4)
+    unscored = predictions.with_tables(boxes=predictions.boxes.drop("score"))
+    with pytest.raises(UsageError, match=r"^min_score asks for scores"):
+        ra.evaluate(unscored, scenes, "tracking", min_score=0.4)
 
 
 def _coco_files(folder: Path, change: object) -> tuple[Path, Path]:

@@ -13,6 +13,7 @@ from event_files import Events
 from small_files import Command
 
 from roadaware.analysis.doctor.data import check_overlap, reject_zero_score
+from roadaware.analysis.evaluation.events import explain_low_scores
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import paired_iou
 from roadaware.scenes.schema import CORNERS
@@ -112,6 +113,18 @@ def test_what_one_side_lacks_is_counted_on_both() -> None:
     assert check_overlap(Predictions(), truth, where="claims") == ()
 
 
+def test_frames_of_another_set_are_refused_though_nothing_was_found_in_them() -> None:
+    truth, _ = small()
+    for video in ("a", "zz"):
+        looked = Predictions(frames=pl.DataFrame({"video": [video], "frame": [0]}))
+        if video == "zz":
+            with pytest.raises(InputError, match="share no videos"):
+                check_overlap(looked, truth, where="claims")
+        else:
+            assert "no prediction" in " ".join(check_overlap(looked, truth, where="claims"))
+            assert check_overlap(looked, truth, where="claims", table="relations") == ()
+
+
 def test_frames_that_count_otherwise_are_explained() -> None:
     truth, claims = small()
     even = truth.with_tables(
@@ -122,6 +135,25 @@ def test_frames_that_count_otherwise_are_explained() -> None:
     with pytest.raises(InputError, match="share no frame") as raised:
         check_overlap(odd, even, where="claims")
     assert "add -1 to every frame" in (raised.value.hint or "")
+
+
+def test_a_bad_detector_is_not_told_to_scale_its_boxes_nor_a_late_one_to_hide_it() -> None:
+    truth, claims = small()
+    low, late = pl.DataFrame({"metric": ["ap"], "value": [0.1]}), pl.col("frame") + 5
+    short = {"x1_px": pl.col("x1_px") / 3, "x2_px": pl.col("x2_px") / 3}
+    told = {
+        name: " ".join(explain_low_scores(low, claims.with_tables(boxes=boxes), truth, "claims"))
+        for name, boxes in {
+            "aside": claims.boxes.with_columns(
+                pl.col("y1_px", "y2_px") * 1.09, pl.col("x1_px", "x2_px") + 14
+            ),
+            "small": claims.boxes.with_columns(**short),
+            "late": claims.boxes.with_columns(late).filter(pl.col("frame") < 10),
+        }.items()
+    }
+    assert not told["aside"]
+    assert "of another size: about 0.33" in told["small"]
+    assert "add -5 to every frame, or the detector lags: then leave them" in told["late"]
 
 
 def test_a_zero_with_a_cause_is_refused_and_one_without_is_a_result() -> None:

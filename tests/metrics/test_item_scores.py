@@ -92,3 +92,20 @@ def test_parts_that_share_videos_or_were_judged_otherwise_do_not_merge() -> None
     other = Things(things("ccccc").items, things().values, Config(strict=False))
     with pytest.raises(InputError, match="different configurations"):
         things().merge(other)
+
+
+def test_the_videos_that_hold_a_class_are_counted_where_its_score_is_defined() -> None:
+    found = {(e.label, e.metric): e.holding for e in things().measured(np.ones((1, 2), dtype=np.int32))}
+    # Items in b a b b a; the red ones are in both, that of video b in the middle without a weight.
+    assert found == {
+        (None, "size"): 2,
+        (None, "weight"): 2,
+        ("blue", "size"): 1,
+        ("blue", "weight"): 1,
+        ("red", "size"): 2,
+        ("red", "weight"): 2,
+    }
+    alone = {
+        (e.label, e.metric): e.holding for e in things("bbabb").measured(np.ones((1, 2), dtype=np.int32))
+    }
+    assert (alone["red", "size"], alone["red", "weight"]) == (2, 1)

@@ -8,6 +8,7 @@ import pytest
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.multi_seed import evaluate_fits
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, evaluate_samples
+from roadaware.protocols.cross_dataset.cells import build_metric_rows
 from roadaware.statistics.intervals import PercentileDraws
 
 CONFIG = PedestrianConfig.default("action")
@@ -64,3 +65,14 @@ def test_fits_of_other_samples_and_unknown_ones_are_refused():
         evaluate_fits({"a": state(0), "b": state(0, people=20)}, CONFIG)
     with pytest.raises(UsageError, match="'c'"):
         evaluate_fits({"a": state(0)}, CONFIG, averaged=("c",))
+
+
+def test_a_recall_of_1_counts_those_who_cross_in_each_fit_and_in_the_mean():
+    names = np.array([f"v{k}/p{k}" for k in range(30)])
+    truth = np.arange(30) < 3
+    scores = SampleScores(np.where(truth, 0.9, 0.1), truth.astype(int), names, names)
+    table = evaluate_fits({"a": scores, "b": scores}, CONFIG, averaged=("a", "b"), draws=50)
+    for run in ("a", "mean"):
+        assert row(table, run, "recall")["low_pedestrian"] == pytest.approx(0.025 ** (1 / 3))
+    (found,) = [each for each in build_metric_rows(scores, 50) if each["metric"] == "f1"]
+    assert found["low"] == pytest.approx(0.025 ** (1 / 3))

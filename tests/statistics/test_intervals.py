@@ -395,3 +395,4 @@ def test_a_steady_share_is_bounded_by_the_units_that_hold_its_class():
         )
         assert (all_right.low, all_right.high) == (0.025 ** (1 / n), 1.0)
         assert (none.low, none.high) == (0.0, 1 - 0.025 ** (1 / n))
+    assert units.interval(0.0, np.zeros(60), holding=0).low is None

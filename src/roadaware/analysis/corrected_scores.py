@@ -24,7 +24,7 @@ from roadaware.datasets import loading
 from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.actions import label_map
-from roadaware.formats.coco import CocoIndex, read_index
+from roadaware.formats.coco import CocoIndex
 from roadaware.formats.coda import build_predictions_index
 from roadaware.formats.mot import read_tracks
 from roadaware.formats.raw_predictions import (
@@ -364,9 +364,7 @@ def _open(source: Source) -> tuple[RawPredictions, TrueBoxes, list[Diagnosis]]:
         raise UsageError(
             f"{path} has numbers for images and categories: say --images FILE, the COCO annotations"
         )
-    index = read_index(source.images)
-    if not {str(v) for v in known.videos["video"].to_list()} & {video for video, _ in index.images.values()}:
-        index = read_index(source.images, by="auto")
+    index = event_inputs.read_image_index(source.images, known)
     vocabularies = known.meta.vocabularies
     kind = next((kind for kind, labels in vocabularies.items() if set(index.labels) <= set(labels)), "agent")
     raw = load_coco_results(path, index, _collect_sizes(known), agnostic=False)

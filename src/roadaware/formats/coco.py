@@ -44,14 +44,14 @@ _LARGEST_SIDE = 1 << 20
 _NUMBERED = re.compile(r"(?:.*?)(\d{1,15})\.[^./]*$")
 
 
-_FOLDER_NAME = re.compile(r".*[^/]/(?:.*?)(\d{1,9})\.[^./]+", re.DOTALL | re.ASCII)
+_FOLDER_NAME = re.compile(r"(.*[^/])/(?:.*?)(?<!\d)(\d{1,9})\.[^./]+", re.DOTALL | re.ASCII)
 
 
 def choose_by(content: Any, where: str) -> tuple[By, int]:
     """How the images of a COCO document are frames, and the number of the first one in file names (0 where one has it).
 
-    They are those of its `videos`, else of folders where every file name ends in `<video>/<number>.<ending>`, else of one
-    video.
+    They are those of its `videos`, else of folders where every file name ends in `<video>/<number>.<ending>`, with a
+    number of at most nine digits that no other file of the folder has, else of one video.
 
     Args:
         content: what `read_json_document` gave.
@@ -64,8 +64,11 @@ def choose_by(content: Any, where: str) -> tuple[By, int]:
     images = ensure_list(held.get("images"), where, "'images'")
     files = [each.get("file_name") for each in images if isinstance(each, dict)]
     numbers = [_FOLDER_NAME.fullmatch(file) if isinstance(file, str) else None for file in files]
-    by: By = "video_ids" if "videos" in held else "folders" if files and all(numbers) else "images"
-    return by, int(not any(match is not None and int(match[1]) == 0 for match in numbers))
+    places = {(match[1], int(match[2])) for match in numbers if match}
+    # One file may be listed twice; two files are never one frame.
+    in_folders = bool(files) and all(numbers) and len(places) == len(set(files))
+    by: By = "video_ids" if "videos" in held else "folders" if in_folders else "images"
+    return by, int(not any(frame == 0 for _, frame in places))
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,8 @@ def build_coco_index(
         if image in images or place in places:
             spot = f"{'file' if by == 'pictures' else f'frame {place[1]} of'} {to_printable(place[0])}"
             what = f"image id {image}" if image in images else spot
-            raise InputError(f"{what} stands twice among the images", where=where)
+            hint = "by='images' takes each for a frame of its own" if by == "folders" else None
+            raise InputError(f"{what} stands twice among the images", where=where, hint=hint)
         size = _size(row, where, image)
         images[image], places[place] = place, image
         sizes.setdefault(place[0], set()).add(size)

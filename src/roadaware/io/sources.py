@@ -418,7 +418,8 @@ def decode_utf_text(data: bytes, where: str, *, expected: str, hint: str) -> str
         InputError: if it is empty or not of that encoding (with the byte).
     """
     for mark, kind in _NO_TEXT.items():
-        if data.startswith(mark):
+        # Letters alone may begin a text, too; Parquet ends with them as well.
+        if data.startswith(mark) and (kind != "Parquet" or data.endswith(mark)):
             unpack = "; unpack it first: gunzip --keep FILE" if kind == "gzip" else ""
             raise InputError(
                 f"the file is no text but {kind}", where=where, hint=f"expected {expected}{unpack}"

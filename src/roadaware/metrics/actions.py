@@ -264,7 +264,8 @@ class JudgedActions(Judged):
         )
         for c, name in enumerate(self.classes):
             reason = _UNCLAIMED if found[c] else _TRUTHLESS
-            yield Measured(f"ap{at}", values[:, c], int(found[c]), name, reason)
+            holding = int((n_truth[:, c] > 0).sum())
+            yield Measured(f"ap{at}", values[:, c], int(found[c]), name, reason, holding=holding)
 
     def tied(self) -> dict[str, Any] | None:
         """How far the order of equal scores moves the metrics, JSON-ready; None where it moves nothing.

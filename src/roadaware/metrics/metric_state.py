@@ -178,6 +178,7 @@ class Measured:
         label: the class or kind it is of; None for the whole.
         reason: why it may be undefined.
         scale: what kind of number it is, for its interval.
+        holding: videos that hold anything of `label`; None where they are not counted, at most `n`.
     """
 
     metric: str
@@ -186,6 +187,7 @@ class Measured:
     label: str | None = None
     reason: str = "there is no truth"
     scale: Scale = "share"
+    holding: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -498,8 +500,8 @@ def _rows(
         values = in_draws.get((each.metric, each.label)) if valid else None
         interval = None
         if values is not None:
-            # Videos without anything of a class say nothing of it; no more than its items have some.
-            holding = None if each.label is None else each.n
+            # Videos without anything of a class say nothing of it.
+            holding = each.n if each.holding is None and each.label is not None else each.holding
             interval = units.interval(value, values, each.scale, holding=holding)
         yield {
             **dict.fromkeys(SCENE_SUMMARY),
@@ -569,19 +571,23 @@ class ItemScores(Judged):
         names = sorted(classes.drop_nulls().unique().to_list())
         number = classes.replace_strict(names, range(len(names)), default=len(names), return_dtype=pl.Int64)
         order = np.argsort(number.to_numpy(), kind="stable")
-        counted = weights[:, self._video_numbers()[order]].astype(np.float64)
+        videos = self._video_numbers()[order]
+        counted = weights[:, videos].astype(np.float64)
         values = self.values[order]
-        yield from self._means(counted, values, None)
+        yield from self._means(counted, values, videos, None)
         ends = np.searchsorted(number.to_numpy()[order], np.arange(len(names) + 1))
         for name, start, end in zip(names, ends[:-1], ends[1:], strict=True):
-            yield from self._means(counted[:, start:end], values[start:end], name)
+            yield from self._means(counted[:, start:end], values[start:end], videos[start:end], name)
 
-    def _means(self, counted: Floats, values: Floats, label: str | None) -> Iterator[Measured]:
+    def _means(
+        self, counted: Floats, values: Floats, videos: npt.NDArray[np.int64], label: str | None
+    ) -> Iterator[Measured]:
         """The metrics of some items.
 
         Args:
             counted: (draws, n) how often each item counts.
             values: (n, metrics) what each scored.
+            videos: (n,) the place of the video of each.
             label: their class.
         """
         known = ~np.isnan(values)
@@ -590,7 +596,9 @@ class ItemScores(Judged):
         totals = counted @ known.astype(np.float64)
         means = np.divide(sums, totals, out=np.full_like(sums, np.nan), where=totals > 0)
         for column, metric in enumerate(self.metrics):
-            yield Measured(metric, means[:, column], int(known[:, column].sum()), label, self.reason)
+            has = known[:, column]
+            holding = len(np.unique(videos[has]))
+            yield Measured(metric, means[:, column], int(has.sum()), label, self.reason, holding=holding)
 
     def _video_numbers(self) -> npt.NDArray[np.int64]:
         """(items,) the place of each item's video in `videos`."""

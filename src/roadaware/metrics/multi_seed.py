@@ -72,11 +72,19 @@ def evaluate_fits(
             held[AVERAGE] = _mean(parts) if parts else None
     core = next(iter(cores.values()))
     units = {unit: core.units(unit, draws, seed) if draws else None for unit in UNITS}
-    rows = [
-        _row(metric, float(value[0]), {u: drawn[u][name] for u in UNITS}, units) | {"run": name}
-        for name, values in points.items()
-        for metric, value in values.items()
-    ]
+    rows = []
+    for name, values in points.items():
+        judged = [cores[each] for each in (averaged if name == AVERAGE and averaged else (name,))]
+        for metric, value in values.items():
+            # A mean is no surer than the fit that is made of the fewest units.
+            holding = {
+                unit: min(
+                    (n for core in judged if (n := core.count_holding(metric, of)) is not None), default=None
+                )
+                for unit, of in units.items()
+            }
+            row = _row(metric, float(value[0]), {u: drawn[u][name] for u in UNITS}, units, holding)
+            rows.append(row | {"run": name})
     return pl.DataFrame(rows, schema=FITS)
 
 
@@ -89,12 +97,15 @@ def _row(
     value: float,
     drawn: Mapping[str, dict[str, Floats] | None],
     units: Mapping[str, Units | None],
+    holding: Mapping[str, int | None],
 ) -> dict[str, Any]:
     """The value and its intervals, unit by unit."""
     row: dict[str, Any] = {"metric": metric, "value": None if np.isnan(value) else value}
     for unit, values in drawn.items():
         of = units[unit]
-        found = of.interval(value, values[metric], "share") if of is not None and values else None
+        found = None
+        if of is not None and values:
+            found = of.interval(value, values[metric], "share", holding=holding[unit])
         row |= {f"low_{unit}": found.low, f"high_{unit}": found.high} if found else {}
         row |= {f"caution_{unit}": found.caution} if found else {}
     return {**dict.fromkeys(FITS), **row}

@@ -490,7 +490,8 @@ class JudgedRelations(Judged):
         columns = {name: _aggregate_resamples(drawn, getattr(self, name)[:, shown]) for name in _CLASS_ARRAYS}
         for place, cls in enumerate(shown):
             of_class = {name: values[:, place] for name, values in columns.items()}
-            yield from self._of_class(self.classes[cls], int(totals[cls]), of_class)
+            holding = int((self.truth[:, cls] > 0).sum())
+            yield from self._of_class(self.classes[cls], int(totals[cls]), holding, of_class)
 
     def _tubelets(self, drawn: Floats) -> Iterator[Measured]:
         """Recall, average precision and precision of tags."""
@@ -521,19 +522,19 @@ class JudgedRelations(Judged):
                 name = f"frame_recall@{at}{suffix}"
                 yield Measured(name, values[k][which], n[which], reason=_NO_TRUTH)
 
-    def _of_class(self, label: str, n: int, totals: dict[str, Floats]) -> Iterator[Measured]:
+    def _of_class(self, label: str, n: int, holding: int, totals: dict[str, Floats]) -> Iterator[Measured]:
         """Recall of one predicate; in frames, over those with a ground-truth triplet of it."""
         for k, at in enumerate(self.config.recall_at):
             if self.config.tubelets:
                 value = self._ratio(totals["hits"][:, k], totals["truth"])
-                yield Measured(f"recall@{at}", value, n, label, _NO_TRUTH)
+                yield Measured(f"recall@{at}", value, n, label, _NO_TRUTH, holding=holding)
         for k, at in enumerate(self.config.recall_at):
             if self.config.frames:
                 found, which = (
                     ("class_sums", 0) if self.config.averaging == "per_image" else ("class_hits", 1)
                 )
                 value = _ratio(totals[found][:, k], totals["class_images"][:, which])
-                yield Measured(f"frame_recall@{at}", value, n, label, _NO_TRUTH)
+                yield Measured(f"frame_recall@{at}", value, n, label, _NO_TRUTH, holding=holding)
 
     def _tags(self) -> list[str]:
         return [f"precision@{n}" for n in self.config.precision_at]

@@ -208,7 +208,7 @@ class Units:
             values: its values under all `weights`, in their order; NaN where undefined.
             scale: what kind of number it is; see `RANGES`.
             holding: of how many units the number is made, such as those with a class; default: all. It counts where no
-                unit changes a share of 0 or 1.
+                unit changes a share of 0 or 1; of none there is no interval.
 
         Source: Efron and Stein, Annals of Statistics 1981.
 
@@ -226,7 +226,9 @@ class Units:
             if percentile:
                 ends = compute_percentile_interval(values)
             else:
-                ends = self._jackknife(value, values, scale, min(self.n, holding or self.n))
+                ends = self._jackknife(
+                    value, values, scale, self.n if holding is None else min(self.n, holding)
+                )
         if ends is None:
             return Interval(None, None, valid, len(values), self.n)
         usual = LARGEST if scale == "largest" else None
@@ -271,7 +273,7 @@ class Units:
         changes = np.sqrt(shares - 1) * moved
         # Degrees of freedom would be 0 / 0.
         if np.abs(changes).max() < _STILL:
-            return _steady(value, holding, scale)
+            return _steady(value, holding, scale) if holding else None
         error = float(np.sqrt(np.mean(changes**2)))
         # Degrees of freedom of Student's t for the changes that units make: few of them often decide.
         # The fewer of two numbers: one less than the effective number of units, (sum |d|)^2 / sum d^2, and

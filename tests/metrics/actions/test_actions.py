@@ -484,3 +484,12 @@ def test_the_recall_of_persons_counts_boxes_whatever_they_are_called() -> None:
                 break
     assert judged.facts["person_recall"] == pytest.approx(met / len(people), abs=0.02)
     assert 0 < met < len(people) or met == len(people)
+
+
+def test_a_class_of_two_videos_has_the_interval_of_two_whatever_its_boxes() -> None:
+    rows = [Row(f"v{n:02d}", 900, *WHOLE, IDS[0], None) for n in range(30)]
+    rows += [Row(f"v{n:02d}", 901 + k, *WHOLE, IDS[1], None) for n in (3, 7) for k in range(40)]
+    claims = [row._replace(score=0.9) for row in rows]
+    judged = evaluate(predictions_of(claims), scenes_of(rows), CONFIGS["default"](), draws=100)
+    lows = [judged.row(f"ap@0.5:action{label}")["low_video"] for label in IDS[:2]]
+    assert lows == pytest.approx([0.025 ** (1 / 30), 0.025 ** (1 / 2)])

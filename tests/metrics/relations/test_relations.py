@@ -600,3 +600,17 @@ def _claim(fact: Fact, video: Video) -> dict[str, object]:
         "sub_traj": [subject.boxes[f] for f in range(fact.start, fact.end)],
         "obj_traj": [object_.boxes[f] for f in range(fact.start, fact.end)],
     }
+
+
+def test_a_predicate_of_two_videos_has_the_interval_of_two_whatever_its_relations() -> None:
+    tubes = [person(NEAR, 20), person(FAR, 20)]
+    facts = [Fact(0, "watch", 1, start, start + 2) for start in range(0, 20, 4)]
+    videos = [
+        Video(f"v{n:02d}", tubes, [Fact(0, "hold", 1, 0, 9), *(facts if n in (3, 7) else ())])
+        for n in range(30)
+    ]
+    videos = copied(videos)
+    found = evaluate(predictions_of(videos), scenes_of(videos), DEFAULT, draws=100)
+    at = max(DEFAULT.recall_at)
+    lows = [found.row(f"recall@{at}:{name}")["low_video"] for name in ("hold", "watch")]
+    assert lows == pytest.approx([0.025 ** (1 / 30), 0.025 ** (1 / 2)])

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_counts import tried
+from roadaware.analysis.evaluation.event_inputs import read_image_index
 from roadaware.demo_data.detector import simulate_detections
 from roadaware.demo_data.road import generate_road_scenes
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, RoadawareError, UsageError
@@ -27,7 +28,7 @@ from roadaware.formats.coco import (
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
 from roadaware.scenes.concatenation import rescale_predictions
-from roadaware.scenes.tables import Predictions
+from roadaware.scenes.tables import Predictions, Scenes
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
 import mutants
@@ -422,3 +423,39 @@ def test_damaged_files_give_whole_tables_or_an_error_of_ours(tmp_path_factory, c
         with contextlib.suppress(RoadawareError):
             found = read()
             assert found.meta.rows_read["boxes"] == len(found.boxes) + len(found.rejected)
+
+
+NAMES = {
+    "one folder, two series": (("images/a_001.jpg", "images/b_001.jpg"), [("truth", 0), ("truth", 1)]),
+    "times of a clock": (
+        ("cam/1690000000123456.jpg", "cam/1690000000123457.jpg"),
+        [("truth", 0), ("truth", 1)],
+    ),
+    "folders": (("a/001.jpg", "b/shot_001.jpg"), [("a", 0), ("b", 0)]),
+}
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_folders_are_videos_only_where_each_file_is_a_frame_of_its_own(tmp_path: Path, case: str) -> None:
+    names, places = NAMES[case]
+    path = truth_file(tmp_path, images=[{"id": n, "file_name": name} for n, name in enumerate(names)])
+    assert list(read_index(path, by="auto").images.values()) == places
+
+
+def test_a_frame_that_stands_twice_in_folders_says_how_else_images_are_taken(tmp_path: Path) -> None:
+    path = truth_file(tmp_path, images=[{"id": n, "file_name": "a/001.jpg"} for n in range(2)])
+    with pytest.raises(InputError, match="stands twice") as caught:
+        read_index(path, by="auto")
+    assert "by='images'" in (caught.value.hint or "")
+
+
+def test_images_of_folders_that_the_truth_knows_are_found_though_the_file_lists_videos(
+    tmp_path: Path,
+) -> None:
+    images = [{"id": n, "file_name": f"seqA/{n}.jpg", "video_id": 1, "frame_id": n} for n in range(2)]
+    path = truth_file(tmp_path, images=images, videos=[{"id": 1, "name": "renamed"}])
+    places = {
+        name: list(read_image_index(path, Scenes(videos=pl.DataFrame({"video": [name]}))).images.values())
+        for name in ("seqA", "renamed")
+    }
+    assert places == {name: [(name, 0), (name, 1)] for name in places}

@@ -12,7 +12,15 @@ from source_folders import as_zip, packed, small_folder
 
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.io import sources
-from roadaware.io.sources import FolderSource, Source, open_source, read_file, resolve_inside, to_printable
+from roadaware.io.sources import (
+    FolderSource,
+    Source,
+    decode_utf_text,
+    open_source,
+    read_file,
+    resolve_inside,
+    to_printable,
+)
 
 
 @pytest.fixture
@@ -208,3 +216,10 @@ def test_shown_leaves_nothing_that_a_terminal_obeys() -> None:
     assert to_printable("a\x1b[2Jb\u202ec\udce9\n") == "a\\x1b[2Jb\\u202ec\\udce9\\n"
     assert to_printable("é 🚶") == "é 🚶"
     assert len(to_printable("x" * 999, 50)) == 50
+
+
+def test_text_that_begins_like_parquet_is_text_and_parquet_is_none() -> None:
+    rows = "PAR1_street,0,1\n"
+    assert decode_utf_text(rows.encode(), "boxes.csv", expected="rows", hint="") == rows
+    with pytest.raises(InputError, match="no text but Parquet"):
+        decode_utf_text(b"PAR1" + bytes(9) + b"PAR1", "boxes.csv", expected="rows", hint="")

@@ -176,8 +176,9 @@ def check_overlap(
                 where=where,
                 hint="predictions are scored against the truth they were made on: is this the right truth?",
             )
-        return ()
-    if table in _CALLED and getattr(predictions, table).is_empty():
+        if predictions.frames.is_empty() or table in _CALLED:
+            return ()
+    elif table in _CALLED and getattr(predictions, table).is_empty():
         # Predictions that hold rows, and none of the table that is judged
         held = {
             name: len(rows) for name, rows in predictions.tables().items() if len(rows) and name != "videos"

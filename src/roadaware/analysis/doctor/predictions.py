@@ -22,6 +22,8 @@ _MOST_BOXES = 4000
 """Predicted boxes that are considered: enough to find a mistake that is made in every row."""
 _BOXES_CLEARLY, _TIMES, _WELL = 0.12, 1.3, 0.75
 """Another reading is reported if it fits so much better, and so many times; predictions that fit well are left."""
+_SAME_SIZE = 0.1
+"""Boxes that reach as far as true ones, within this share of it, are of images of the same size."""
 _SHIFTS = (-25, -5, -2, -1, 1, 2, 5, 25)
 
 
@@ -91,7 +93,7 @@ def list_readings(both: Beside, size_px: tuple[float, float]) -> list[Reading]:
     found = [
         Reading(
             f"Predictions are {abs(n)} frames {'late' if n < 0 else 'early'}.",
-            f"Add {n} to every frame.",
+            f"Add {n} to every frame{', or the detector lags: then leave them' if n < 0 else ''}.",
             _later(n),
         )
         for n in _SHIFTS
@@ -167,6 +169,9 @@ def _scales(both: Beside, width: float, height: float) -> list[tuple[str, tuple[
     if width == height == 1 and max(reach) > 2:
         says = "Predicted boxes are in pixels where shares of the image are due."
         return [(says, ratio, "Divide x by the width and y by the height of the image.")]
+    # Boxes that are merely bad reach about as far as true ones.
+    if max(abs(each - 1) for each in ratio) <= _SAME_SIZE:
+        return []
     says = f"Predicted boxes are of images of another size: about {1 / ratio[0]:.3g} times as wide."
     return [(says, ratio, f"Multiply x by about {ratio[0]:.4g} and y by about {ratio[1]:.4g}.")]
 

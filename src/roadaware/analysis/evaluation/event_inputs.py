@@ -28,7 +28,14 @@ from roadaware.errors import InputError, UsageError
 from roadaware.formats import label_studio
 from roadaware.formats.actions import read_action_claims, read_person_boxes
 from roadaware.formats.boxes.flat import choose_kind
-from roadaware.formats.coco import CocoIndex, build_scenes_index, read_index, read_results
+from roadaware.formats.coco import (
+    CocoIndex,
+    build_scenes_index,
+    choose_by,
+    read_index,
+    read_json_document,
+    read_results,
+)
 from roadaware.formats.mot import read_tracks
 from roadaware.formats.road_detections import HOUSE_NAMES, read_detections
 from roadaware.formats.road_tubes import read_tubes
@@ -333,10 +340,7 @@ def _read(
                 f"{path} has numbers for images and categories: say --images FILE, the COCO annotations that "
                 "list them"
             )
-        index = read_index(images)
-        known = {str(video) for video in scenes.videos["video"].to_list()}
-        if not known & {video for video, _ in index.images.values()}:
-            index = read_index(images, by="auto")
+        index = read_image_index(images, scenes)
         kinds = scenes.meta.vocabularies
         kind = next((kind for kind, labels in kinds.items() if set(index.labels) <= set(labels)), "agent")
         return read_results(path, replace(index, kind=kind))
@@ -345,6 +349,24 @@ def _read(
     if len(files) == len(scenes.videos) == 1:
         files = {str(scenes.videos["video"][0]): next(iter(files.values()))}
     return read_tracks(files, scenes)
+
+
+def read_image_index(path: Path, scenes: Scenes) -> CocoIndex:
+    """The images and categories of a COCO file: frames as it says, or by folder where it names no video of the truth.
+
+    Args:
+        path: the file; its annotations are not needed.
+        scenes: the truth.
+
+    Raises:
+        InputError: if the file is damaged, or lists videos that the truth lacks and its images are in no folders.
+    """
+    index = read_index(path)
+    known = {str(video) for video in scenes.videos["video"].to_list()}
+    if known & {video for video, _ in index.images.values()}:
+        return index
+    by, first = choose_by(read_json_document(path), to_printable(str(path)))
+    return read_index(path, by="folders" if by == "video_ids" else by, first_frame=first)
 
 
 def _select_reader(path: Path, dataset: EventSet | None) -> str:

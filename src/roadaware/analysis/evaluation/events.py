@@ -70,9 +70,9 @@ Level = Literal["frame", "video"]
 Scheduler = Literal["latest", "every", "queue"]
 TENTH = ("0.2", "0.5", "0.75", "0.5:0.95")
 _COMPOSITES = {"duplex", "event"}
-# The thresholds at which the ROAD paper reports frame-mAP and video-mAP.
 _LOW = 0.3
 """Where every metric is below this, a mistake in frames or boxes is looked for."""
+# The thresholds at which the ROAD paper reports frame-mAP and video-mAP.
 _FAULTS_AT = {"frame": 0.5, "video": 0.2}
 
 
@@ -579,12 +579,15 @@ def summarize_tracking(
     return list_values(found), words
 
 
-def select_tracking_threshold(tubes: Predictions, asked: float | None) -> tuple[float | None, str]:
+def select_tracking_threshold(
+    tubes: Predictions, asked: float | None, called: str = "--min-score"
+) -> tuple[float | None, str]:
     """The score that a box of a path needs to count in tracking metrics, and words on it.
 
     Args:
         tubes: paths, whose detector may have a threshold.
         asked: the score that was asked for; None for the detector's.
+        called: what the user says to ask for one.
 
     Raises:
         UsageError: if a score is asked for and the boxes have none.
@@ -593,14 +596,14 @@ def select_tracking_threshold(tubes: Predictions, asked: float | None) -> tuple[
     scored = boxes.is_empty() or ("score" in boxes.columns and boxes["score"].null_count() < len(boxes))
     if asked is not None:
         if not scored:
-            raise UsageError("--min-score asks for scores of boxes, and these predictions have none")
+            raise UsageError(f"{called} asks for scores of boxes, and these predictions have none")
         return asked, f"boxes at or above {asked:g}, as asked for"
     advice = get_advice(tubes.meta)
     if advice.min_score is not None and scored:
-        words = f"boxes at or above {advice.min_score:g}, the detector's threshold; --min-score to change"
+        words = f"boxes at or above {advice.min_score:g}, the detector's threshold; {called} to change"
         return advice.min_score, words
     why = "the detectors' thresholds differ" if "min_score" in advice.disputed else "no threshold is known"
-    return None, f"all boxes, however weak: {why}; --min-score sets one" if scored else ""
+    return None, f"all boxes, however weak: {why}; {called} sets one" if scored else ""
 
 
 # How far scores can be believed in each slice of videos.

@@ -123,11 +123,10 @@ def _evaluate_tracks(
             hint="say tracks= of from_numpy, or link them: ra.link(predictions)",
         )
     if config.min_score is None:
-        floor, words = select_tracking_threshold(predictions, min_score)
-        config, lacking = (
-            replace(config, min_score=floor),
-            (*lacking, words.replace("--min-score", "min_score")),
-        )
+        floor, words = select_tracking_threshold(predictions, min_score, "min_score")
+        config, lacking = replace(config, min_score=floor), (*lacking, words)
+    elif min_score is not None:
+        raise UsageError(f"config has min_score {config.min_score:g} already: say one of the two")
     found = evaluate_tracks(predictions, scenes, config, draws=draws, seed=seed)
     found = replace(found, notes=(*found.notes, *lacking))
     return Evaluation(found, "tracking", config, predictions, scenes)

@@ -242,7 +242,10 @@ def build_metric_rows(state: SampleScores, draws: int) -> list[Row]:
     once = {name: float(values[0]) for name, values in ranked.values(ranked.once()).items()}
     drawn = ranked.drawn("pedestrian", draws, 0) if draws else None
     units = ranked.units("pedestrian", draws, 0) if draws else None
-    rows = [_row(name, "", once[name], (drawn or {}).get(name), units, "share") for name in HIGHER]
+    rows = [
+        _row(name, "", once[name], (drawn or {}).get(name), units, "share", ranked.count_holding(name, units))
+        for name in HIGHER
+    ]
     for config in ("reference", "default"):
         named = CalibrationConfig.reference() if config == "reference" else CalibrationConfig.default()
         binned = CalibrationCore.of(state, named)
@@ -254,9 +257,18 @@ def build_metric_rows(state: SampleScores, draws: int) -> list[Row]:
     return rows
 
 
-def _row(metric: str, config: str, value: float, drawn: Floats | None, units: Units | None, on: Scale) -> Row:
-    known = bool(np.isfinite(value))
-    ends = units.interval(value, drawn, on) if drawn is not None and units is not None and known else None
+def _row(
+    metric: str,
+    config: str,
+    value: float,
+    drawn: Floats | None,
+    units: Units | None,
+    on: Scale,
+    holding: int | None = None,
+) -> Row:
+    known, ends = bool(np.isfinite(value)), None
+    if drawn is not None and units is not None and known:
+        ends = units.interval(value, drawn, on, holding=holding)
     return {
         "metric": metric,
         "config": config,
