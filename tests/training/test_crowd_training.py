@@ -919,7 +919,7 @@ def test_who_is_found_where_nobody_is_labelled_teaches_nothing(made: Path, tmp_p
     true, found = (len(each) for each in crops.pixels)
     assert true == 2 * slots
     assert found == 3 * slots  # two people and a ghost
-    assert len(crops.shape) == len(crops.actions) == true + found
+    assert len(crops.shapes) == len(crops.actions) == true + found
     drawn = crops.draw(np.array([true + 1, 0]))
     assert np.array_equal(drawn[0].numpy(), crops.pixels[1][1])
     assert np.array_equal(drawn[1].numpy(), crops.pixels[0][0])

@@ -198,7 +198,7 @@ def _draw_view(map: Tensor) -> Tensor:
 
 
 _MOTION_ROWS, _MOTION_BATCH, _MOTION_LR, _MOTION_DECAY = 400_000, 256, 2e-3, 0.05
-_DEEDS_LR = 2e-2
+_DEEDS_LR, _DEEDS_DECAY = 2e-2, 0.01
 """A class of sounds has one weight for each action, which begins at 0 and comes to some units."""
 _MOTION_NOISE, _LEAST_SPREAD = 0.05, 0.05
 """Added to what tracks say, of which each number has a deviation of 1; and the least one that is taken to be one."""
@@ -231,6 +231,27 @@ def list_motion_tasks(network: IntelliCare) -> list[Task]:
     config = network.config
     tasks: tuple[Task, ...] = ("actions", "relations") if config.form == "compact" else ()
     return [t for t in tasks if t in config.tasks and _learns(network, f"heads.{t}.motion.")]
+
+
+def _build_step(layers: nn.Module, steps: int, lr: float, decay: float) -> Callable[[Tensor], None]:
+    """What takes a step of AdamW by a loss, at a rate that rises and falls over all steps; it leaves no gradient behind.
+
+    Args:
+        layers: are changed in place.
+        steps: how many there will be.
+        lr: the greatest rate.
+        decay: of weights.
+    """
+    optimizer = torch.optim.AdamW(layers.parameters(), lr=lr, weight_decay=decay)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, lr, steps, pct_start=0.1)
+
+    def take(loss: Tensor) -> None:
+        torch.autograd.backward(loss)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()  # else the first step of the clips would take the last of these, too
+
+    return take
 
 
 def learn_motion(
@@ -272,8 +293,7 @@ def learn_motion(
             chances = torch.from_numpy(
                 balance(targets.numpy() > 0, recipe.clips.balance_share, recipe.clips.balance_most)
             )
-            optimizer = torch.optim.AdamW(head.motion.parameters(), lr=_MOTION_LR, weight_decay=_MOTION_DECAY)
-            schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _MOTION_LR, steps, pct_start=0.1)
+            take_step = _build_step(head.motion, steps, _MOTION_LR, _MOTION_DECAY)
             head.motion.train()
             for step in range(steps):
                 if stopped():
@@ -283,16 +303,12 @@ def learn_motion(
                 logits = head.motion(given.to(device))
                 if task == "relations":
                     logits = logits + head.prior
-                loss = functional.binary_cross_entropy_with_logits(logits, targets[rows].float().to(device))
-                optimizer.zero_grad()
-                torch.autograd.backward(loss)
-                optimizer.step()
-                schedule.step()
+                wanted = targets[rows].float().to(device)
+                take_step(functional.binary_cross_entropy_with_logits(logits, wanted))
                 if progress is not None:
                     progress(number * steps + step + 1, len(tasks) * steps, "steps of tracks")
             # From here on the layers take what tracks say as it is.
             scale_inputs(head.motion[0], (-mean / spread).to(device), (1 / spread).to(device))
-            optimizer.zero_grad()  # else the first step of the clips would take the last of these, too
             if stopped():
                 return False
     return True
@@ -344,8 +360,7 @@ def learn_sources(
     held = [functional.pad(each[:-1], (0, most + 1 - len(each))) for each in makes]
     truth = torch.cat([torch.stack(held), torch.stack([each[-1:] for each in makes])], dim=1)
     there, truth, classes = there.to(device), truth.to(device), torch.tensor(asked, device=device)
-    optimizer = torch.optim.AdamW(head.deeds.parameters(), lr=_DEEDS_LR)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _DEEDS_LR, steps, pct_start=0.1)
+    take_step = _build_step(head.deeds, steps, _DEEDS_LR, _DEEDS_DECAY)
     for step in range(steps):
         if stopped():
             return False
@@ -353,13 +368,9 @@ def learn_sources(
         logits = head.match_people(classes[rows], acts[rows]).masked_fill(~there[rows], -math.inf)
         # Of several who make it together it is enough to find one.
         right = logits.masked_fill(~truth[rows], -math.inf).logsumexp(dim=1)
-        optimizer.zero_grad()
-        torch.autograd.backward((logits.logsumexp(dim=1) - right).mean())
-        optimizer.step()
-        schedule.step()
+        take_step((logits.logsumexp(dim=1) - right).mean())
         if progress is not None:
             progress(step + 1, steps, "steps of sounds and deeds")
-    optimizer.zero_grad()
     return True
 
 
@@ -397,12 +408,12 @@ class _Crops:
 
     Args:
         pixels: of each video, (n, 3, rows, columns) uint8.
-        shape: (all, 4) of all videos.
+        shapes: (all, 4) of all videos, as `Footing.shapes` gives them.
         actions: (all, classes) bool.
     """
 
     pixels: list[npt.NDArray[np.uint8]]
-    shape: Tensor
+    shapes: Tensor
     actions: npt.NDArray[np.bool_]
 
     def draw(self, rows: npt.NDArray[np.int64]) -> Tensor:
@@ -472,8 +483,7 @@ def learn_crops(
     chances = torch.from_numpy(balance(crops.actions, recipe.clips.balance_share, recipe.clips.balance_most))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
-        optimizer = torch.optim.AdamW(head.crops.parameters(), lr=_CROP_LR, weight_decay=_CROP_DECAY)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _CROP_LR, steps, pct_start=0.1)
+        take_step = _build_step(head.crops, steps, _CROP_LR, _CROP_DECAY)
         for module in head.crops.modules():
             own = list(module.parameters())
             module.training = not own or any(parameter.requires_grad for parameter in own)
@@ -482,16 +492,11 @@ def learn_crops(
                 return False
             rows = torch.multinomial(chances, min(_CROP_BATCH, len(chances))).numpy()
             seen = normalise_crops(_augment_crops(crops.draw(rows), mirrored=mirrored).to(device))
-            shape = crops.shape[rows] + _SHAPE_NOISE * torch.randn(len(rows), crops.shape.shape[1])
+            shape = crops.shapes[rows] + _SHAPE_NOISE * torch.randn(len(rows), crops.shapes.shape[1])
             wanted = torch.from_numpy(crops.actions[rows]).float().to(device)
-            loss = functional.binary_cross_entropy_with_logits(head.crops(seen, shape.to(device)), wanted)
-            optimizer.zero_grad()
-            torch.autograd.backward(loss)
-            optimizer.step()
-            schedule.step()
+            take_step(functional.binary_cross_entropy_with_logits(head.crops(seen, shape.to(device)), wanted))
             if progress is not None:
                 progress(step + 1, steps, "steps of crops")
-        optimizer.zero_grad()
     return True
 
 
