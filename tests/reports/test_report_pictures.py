@@ -188,6 +188,15 @@ def test_reliability_names_the_tendency() -> None:
     assert all("100 samples" in caption for caption in said.values())
 
 
+def test_reliability_shows_intervals_whole_and_gaps_above_them() -> None:
+    ends = np.array([[0.37, 0.65], [0.71, 0.99]])
+    picture = plot_reliability(np.array([0.56, 0.98]), np.array([0.51, 0.93]), np.array([65, 181]), ends=ends)
+    axes = picture.figure.axes[0]
+    assert axes.get_ylim()[0] < 0.37
+    spans, gaps = axes.collections
+    assert gaps.get_zorder() > spans.get_zorder()
+
+
 def test_scores_over_time_state_both_ends() -> None:
     tte = np.array([30, 30, 30, 90, 90, 90])
     scores = np.array([0.9, 0.8, 0.7, 0.3, 0.2, 0.1])

@@ -514,21 +514,18 @@ def plot_reliability(
     """
     filled = np.asarray(counts) > 0
     confidence, accuracy, counts = confidence[filled], accuracy[filled], counts[filled]
-    low = 0.1 * np.floor(10 * min(confidence.min(initial=1.0), accuracy.min(initial=1.0), 0.9))
+    spans = None if ends is None else ends[filled]
     with set_style():
         figure, axes = create_canvas(HALF, 3.5)
         figure.delaxes(axes)
         axes, foot = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
-        axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=DOTTED)
-        axes.vlines(confidence, confidence, accuracy, color=SERIES[1], linewidth=1.6)
-        axes.plot(confidence, accuracy, color=SERIES[0], marker="o", markersize=5, linewidth=1)
-        if ends is not None:
-            axes.vlines(confidence, *ends[filled].T, color=SERIES[0], linewidth=4, alpha=0.35)
-        axes.text(0.98, 0.04, "dotted: perfect", transform=axes.transAxes, ha="right", color=GREY)
-        axes.set(xlim=(low, 1.015), ylim=(low, 1.03), ylabel="accuracy")
-        axes.grid(visible=True)
+        draw_reliability(
+            axes, confidence, accuracy, spans, find_reliability_floor(confidence, accuracy, spans)
+        )
+        axes.set(ylabel="accuracy")
         _bin_counts(foot, *(bands or _bars(confidence, counts)))
-    error_said = "" if error is None else f" Expected calibration error: {format_number(error)}."
+    binning = "bins of equal width" if bands is None else "adaptive bins"
+    error_said = "" if error is None else f" Expected calibration error in {binning}: {format_number(error)}."
     caption = (
         "A point on the dotted line is a bin whose confidence is its accuracy; red lines are the gaps"
         f"{'' if ends is None else ', pale bars 95 % intervals of the accuracy over pedestrians'}; bars "
@@ -537,6 +534,42 @@ def plot_reliability(
         f"{error_said}"
     )
     return Picture("Reliability", caption, figure)
+
+
+def find_reliability_floor(confidence: Floats, accuracy: Floats, ends: Floats | None) -> float:
+    """The tenth in [0, 0.9] from which the axes of a reliability diagram show every point and interval.
+
+    Args:
+        confidence: (m,) of the bins.
+        accuracy: (m,) of the bins.
+        ends: (m, 2) intervals of the accuracy, NaN where there is none.
+    """
+    shown = [confidence, accuracy] if ends is None else [confidence, accuracy, ends[np.isfinite(ends)]]
+    return float(0.1 * np.floor(10 * np.concatenate(shown).min(initial=0.9)))
+
+
+def draw_reliability(
+    axes: Axes, confidence: Floats, accuracy: Floats, ends: Floats | None, low: float, size: float = 1.0
+) -> None:
+    """Points of a reliability diagram with their gaps from the dotted line of equal accuracy and confidence.
+
+    Args:
+        axes: to draw into.
+        confidence: (m,) of the bins.
+        accuracy: (m,) of the bins.
+        ends: (m, 2) intervals of the accuracy, NaN where there is none.
+        low: where both axes begin.
+        size: of lines and points, as a share of the usual one.
+    """
+    axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=DOTTED)
+    if ends is not None:
+        # Below the gaps, whose colour would be another one under a translucent bar.
+        axes.vlines(confidence, *ends.T, color=SERIES[0], linewidth=4 * size, alpha=0.35, zorder=1)
+    axes.vlines(confidence, confidence, accuracy, color=SERIES[1], linewidth=1.6 * size)
+    axes.plot(confidence, accuracy, color=SERIES[0], marker="o", markersize=5 * size, linewidth=1)
+    # A margin, in which a point at an end is drawn whole.
+    axes.set(xlim=(low - 0.015, 1.015), ylim=(low - 0.03, 1.03))
+    axes.grid(visible=True)
 
 
 def score_over_time(

@@ -14,7 +14,7 @@ from roadaware.io.csv import format_csv
 from roadaware.io.folders import add_marker
 from roadaware.metrics.metric_state import MetricResult
 from roadaware.reports import terminal
-from roadaware.reports.bars import plot_reliability
+from roadaware.reports.bars import draw_reliability, find_reliability_floor, plot_reliability
 from roadaware.reports.configs import build_config_table, format_config
 from roadaware.reports.evaluation import group_order, split_group
 from roadaware.reports.page import (
@@ -176,10 +176,8 @@ def _over_time(result: MetricResult, known: Sequence[tuple[float, str]]) -> Pict
             axes.fill_between(seconds, low, high, color=SERIES[0], alpha=0.22, linewidth=0)
         axes.plot(seconds, values, color=SERIES[0], marker="o", markersize=5)
         if len(chance) == len(beside):
+            band += " Dotted: what a calibrated model would show."
             axes.plot(seconds, chance, color=GREY, linewidth=1, linestyle=DOTTED)
-            axes.text(
-                0.98, 0.02, "dotted: a calibrated model", transform=axes.transAxes, ha="right", color=GREY
-            )
         axes.set(
             xlim=(max(seconds) + 0.05, min(seconds) - 0.05), xlabel="seconds before the event", ylabel="ECE"
         )
@@ -199,27 +197,20 @@ def _over_time(result: MetricResult, known: Sequence[tuple[float, str]]) -> Pict
 def _panels(result: MetricResult, bins: pl.DataFrame, groups: Sequence[str]) -> Picture:
     """A small reliability diagram for each group, all with the same axes."""
     down = -(-len(groups) // _ACROSS)
-    lowest = bins.select(pl.min_horizontal("confidence", "accuracy").min()).item()
-    low = 0.1 * np.floor(10 * min(lowest, 0.9))
+    low = find_reliability_floor(bins["confidence"].to_numpy(), bins["accuracy"].to_numpy(), _ends(bins))
     with set_style():
         figure, first = create_canvas(FULL, 0.5 + 2.2 * down)
         figure.delaxes(first)
         panels = figure.subplots(down, _ACROSS, sharex=True, sharey=True, squeeze=False)
         for axes, group in zip(panels.flat, groups, strict=False):
             held = bins.filter(pl.col("group") == group)
-            x, y, ends = held["confidence"].to_numpy(), held["accuracy"].to_numpy(), _ends(held)
-            axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=DOTTED)
-            axes.vlines(x, x, y, color=SERIES[1], linewidth=1.2)
-            if ends is not None:
-                axes.vlines(x, *ends.T, color=SERIES[0], linewidth=3, alpha=0.35)
-            axes.plot(x, y, color=SERIES[0], marker="o", markersize=3.5, linewidth=1)
+            x, y = held["confidence"].to_numpy(), held["accuracy"].to_numpy()
+            draw_reliability(axes, x, y, _ends(held), low, 0.7)
             error = format_number(result.value("ece", group))
             axes.set_title(
                 f"{clip_label(_format_group(group), 26)}\nECE {error}, n = {format_count(_size(result, group))}",
                 fontsize=8,
             )
-            axes.set(xlim=(low, 1.015), ylim=(low, 1.03))
-            axes.grid(visible=True)
         for place in range(len(groups), panels.size):
             figure.delaxes(panels.flat[place])
             panels.flat[place - _ACROSS].tick_params(labelbottom=True)
