@@ -73,6 +73,13 @@ def test_signed_ranks_are_exact_with_ties_and_zeros(seed: int) -> None:
     assert wilcoxon_test(-difference) == pytest.approx(wilcoxon_test(difference))
 
 
+def test_differences_of_printed_numbers_tie() -> None:
+    first = np.array([0.90, 0.85, 0.80, 0.79, 0.77, 0.30])
+    second = np.array([0.85, 0.80, 0.85, 0.70, 0.68, 0.10 + 0.20])
+    assert len({*np.abs(first - second)[:3].tolist()}) > 1
+    assert wilcoxon_test(first - second) == wilcoxon_test(np.array([5, 5, -5, 9, 9, 0]))
+
+
 def test_signed_ranks_without_ties_are_those_of_scipy_and_many_are_nearly_normal() -> None:
     rng = np.random.default_rng(5)
     few, many = rng.normal(0.3, 1, 20), rng.normal(0.1, 1, 300)

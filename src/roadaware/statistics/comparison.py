@@ -261,7 +261,8 @@ def wilcoxon_test(difference: npt.ArrayLike) -> float:
     """Two-sided p of Wilcoxon's signed-rank test.
 
     Ranks of what is 0 are left out after ranking. Up to 200 differences p is exact, ties and zeros included:
-    it is the share of all 2^n choices of signs whose sum of positive ranks is as far from its mean.
+    it is the share of all 2^n choices of signs whose sum of positive ranks is as far from its mean. Sizes
+    that agree to a billionth of the largest are ties: 0.85 - 0.80 is not quite 0.90 - 0.85.
 
     Args:
         difference: (n) of two methods on the same datasets.
@@ -272,6 +273,9 @@ def wilcoxon_test(difference: npt.ArrayLike) -> float:
     0.25
     """
     values = np.asarray(difference, dtype=np.float64)
+    largest = np.abs(values).max(initial=0.0)
+    if 0 < largest < np.inf:
+        values = np.round(values / largest, 9)
     rank = rankdata(np.abs(values))
     # Pratt's way with zeros: they are ranked with the others and then left out.
     place = rank[values != 0]
