@@ -233,6 +233,29 @@ def test_trainings_and_studies_that_are_not_over_are_named(tmp_path: Path) -> No
     study.mkdir()
     (study / "study.json").write_text("{}")
     assert set(told(study)) == {"unfinished"}
+    (study / "results.parquet").write_bytes(b"")
+    assert set(told(study)) == set()
+    (study / "study.json").write_text('{"unfinished": 3}')
+    assert "3 cells" in told(study)["unfinished"]
+
+
+@pytest.mark.parametrize("model", ["seed-0/model.safetensors", "seed-0/model.npz"])
+def test_predictors_of_pedestrians_are_over_with_their_results(tmp_path: Path, model: str) -> None:
+    (tmp_path / "recipe.json").write_text('{"type": "PedestrianRecipe", "seeds": [0, 1]}')
+    (tmp_path / model).parent.mkdir()
+    (tmp_path / "seed-0" / "last.ckpt").write_bytes(b"")
+    assert "no weights, but a checkpoint" in told(tmp_path)["unfinished"]
+    (tmp_path / model).write_bytes(b"")
+    assert "no results, but a checkpoint" in told(tmp_path)["unfinished"]
+    (tmp_path / "results.json").write_text("{}")
+    assert set(told(tmp_path)) == set()
+
+
+def test_a_detector_that_is_a_folder_is_over(tmp_path: Path) -> None:
+    (tmp_path / "recipe.json").write_text('{"type": "Recipe"}')
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"")
+    assert set(told(tmp_path)) == set()
 
 
 def test_other_folders_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,10 @@ from roadaware.scenes.tables import Predictions, Scenes
 _LIMIT, _LARGEST = 1 << 26, 1 << 30
 """Bytes of a record, and of a file of a run, that are read at most."""
 _CHECKPOINT = "last.ckpt"
+_WEIGHTS = ("*.safetensors", "model.npz")
+_PREDICTOR = "PedestrianRecipe"
+_RESULTS = {MARKER, "results.parquet"}
+"""What stands in the end of a study, and of the training of a predictor."""
 _RECORDS = ("run.json", "masks.json", "watch.json", "study.json", "recipe.json", "meta.json", MARKER)
 _AGAIN = (
     "Give the same command again: it goes on from what is whole, and ends in the bytes of an undisturbed run."
@@ -207,13 +211,18 @@ def _check_record(folder: Path, name: str, held: list[str]) -> list[Diagnosis]:
         return report_error(
             "damaged", "The record of saved tables is damaged.", "meta.json is none that `save` wrote", _ANEW
         )
-    if name == "study.json" and MARKER not in held:
+    if name == "study.json" and not _RESULTS & {*held}:
         found += report_error("unfinished", "The study is not over.", f"there is no {MARKER}", _AGAIN)
+    elif name == "study.json" and isinstance(left := record.get("unfinished"), int) and left:
+        found += report_error("unfinished", "The study is not over.", f"{left:,} cells are left", _AGAIN)
     if name == "recipe.json":
-        weights = [each for each in held if each.endswith(".safetensors")]
-        if not weights:
-            evidence = "a recipe, and no weights" + (
-                ", but a checkpoint" if _CHECKPOINT in held else " nor a checkpoint"
+        # Object detectors of transformers are a folder; a predictor of pedestrians has a model for each seed.
+        places = (".", "model", "seed-*")
+        models = [each for place in places for end in _WEIGHTS for each in folder.glob(f"{place}/{end}")]
+        predictor = record.get("type") == _PREDICTOR
+        if not models or (predictor and not _RESULTS & {*held}):
+            evidence = f"a recipe, and no {'results' if models else 'weights'}" + (
+                ", but a checkpoint" if [*folder.glob(f"**/{_CHECKPOINT}")] else " nor a checkpoint"
             )
             found += report_error(
                 "unfinished", "The training is not over.", evidence, f"{_AGAIN} `train` with --resume."
