@@ -15,6 +15,7 @@ from roadaware.errors import InputError
 from roadaware.metrics.calibration import CalibrationConfig, CalibrationCore
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.cross_dataset.config import HIGHER, Cell
+from roadaware.reports.bars import find_reliability_floor
 from roadaware.reports.cross_dataset_cells import (
     DOUBT_NAMES,
     NAMES,
@@ -743,8 +744,12 @@ def plot_reliability_by_set(study: Study, model: str, trained_on: Sequence[str] 
         }
         for at, name in enumerate(names)
     }
-    least = min(float(line.accuracy.min()) for held in found.values() for line in held.values())
-    low = 0.1 * np.floor(10 * min(least, 0.45))
+    lines = [line for held in found.values() for line in held.values()]
+    low = find_reliability_floor(
+        np.concatenate([line.confidence for line in lines]),
+        np.concatenate([line.accuracy for line in lines]),
+        np.concatenate([line.ends for line in lines]),
+    )
     with set_style():
         figure, first = create_canvas(FULL, 0.7 + 2.5 * down)
         figure.delaxes(first)
@@ -757,7 +762,7 @@ def plot_reliability_by_set(study: Study, model: str, trained_on: Sequence[str] 
                 axes.vlines(line.confidence, *line.ends.T, color=looks[name]["color"], linewidth=3, alpha=0.2)
                 axes.plot(line.confidence, line.accuracy, **looks[name], **thick)
             axes.set_title(clip_label(tested, 34), fontsize=9)
-            axes.set(xlim=(0.48, 1.02), ylim=(low, 1.03))
+            axes.set(xlim=(0.48, 1.02), ylim=(low - 0.03, 1.03))
             axes.tick_params(labelbottom=True)
             axes.grid(visible=True)
         for axes in panels[len(found) :]:
