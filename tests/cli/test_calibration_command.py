@@ -49,6 +49,18 @@ def test_errors_and_bins_are_those_of_the_confidences(
     assert set(found["groups"]) == {"tte=15-30", "tte=30-45", "tte=45-60", "tte=60-75", "tte=75-90"}
 
 
+def test_a_run_folder_gives_what_its_files_give(roadaware: Command, files: Files, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    at = ("--scores", files.scores, "--samples", files.samples)
+    roadaware("evaluate", "pedestrians", *at, "--task", "action", "--resamples", "0", "-o", run)
+    quick = ("--resamples", "0", "--json")
+    of_files = json.loads(calibrate(roadaware, files, "--task", "action", *quick).out)
+    assert json.loads(roadaware("calibration", run, *quick).out) == of_files
+    refused = roadaware("calibration", run, "--samples", files.samples)
+    assert refused.code == 2
+    assert "brings its samples" in refused.err
+
+
 @pytest.mark.slow
 def test_a_column_of_the_samples_makes_slices_and_a_folder_holds_a_report(
     roadaware: Command, files: Files, tmp_path: Path

@@ -38,7 +38,7 @@ def test_the_commands_of_the_page_run(
     (place / "samples.csv").write_text(format_samples(truth, tube.astype(str), tte, video.astype(str)))
     blocks = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
-    assert len(lines) == 4
+    assert len(lines) == 6
     for line in lines:
         program, *words = shlex.split(line)[1:]
         assert program == "roadaware"

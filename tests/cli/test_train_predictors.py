@@ -129,6 +129,12 @@ def test_a_run_is_named_by_its_recipe_and_tells_paths_and_cells(
     assert set(said["test"]) == {"seed 0", "seed 1", "mean"}
     assert set(said["ahead"]) == {"seed 0", "seed 1", "mean", "constant velocity"}
     assert said["ahead"]["mean"]["ade_px"] > 0
+    test = Path(said["folder"], "test")
+    rows = pl.read_parquet(test / "per_sample.parquet")
+    assert len(rows) == len(set(zip(rows["pedestrian"], rows["tte_frames"], strict=True)))
+    assert json.loads((test / "results.json").read_text())["metrics"]["auc"] == said["test"]["mean"]["auc"]
+    assert roadaware("compare", test, test, "--resamples", "5").code == 0
+    assert f"tiny: action, {len(rows)} samples" in roadaware("calibration", test, "--resamples", "0").out
     again = roadaware("train", recipe)
     shown = next(line for line in again.out.splitlines() if line.startswith("constant velocity"))
     assert f"{said['ahead']['constant velocity']['fde_px']:.1f}" in shown

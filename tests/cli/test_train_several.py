@@ -165,6 +165,7 @@ def test_two_of_them_can_be_compared(roadaware: Command, ran: tuple[Path, Done])
     tests = [next(out.glob(f"{name}-*/test")) for name in ("steady", "trees")]
     done = roadaware("compare", *tests, "--draws", "20")
     assert done.code == 0
+    assert f"difference = {tests[0].parent.name}/test - {tests[1].parent.name}/test" in done.out
     rows = pl.read_parquet(out / "results.parquet").filter(pl.col("metric") == "auc")
     of = {(recipe, run): value for recipe, run, value in rows.select("recipe", "run", "value").iter_rows()}
     (auc,) = (line.split() for line in done.out.splitlines() if line.startswith("auc "))

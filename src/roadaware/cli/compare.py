@@ -64,9 +64,13 @@ def compare(
     if _is_run(a) != _is_run(b):
         raise UsageError("compare two csv files or two run folders, not one of each")
     found: Any
-    names = (a.stem or str(a), b.stem or str(b))
+    stems = (a.stem or str(a), b.stem or str(b))
+    names = stems
     if names[0] == names[1]:
-        names = (f"A ({names[0]})", f"B ({names[1]})")
+        # The runs of recipes are all called `test`: the folder around them says which.
+        names = (f"{a.absolute().parent.name}/{stems[0]}", f"{b.absolute().parent.name}/{stems[1]}")
+    if names[0] == names[1]:
+        names = (f"A ({stems[0]})", f"B ({stems[1]})")
     how: dict[str, Any] = {"draws": draws, "seed": seed, "names": names}
     if runs.is_run(a):
         kinds = (runs.describe_kind(a), runs.describe_kind(b))

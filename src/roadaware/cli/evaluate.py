@@ -15,12 +15,14 @@ from roadaware.analysis.evaluation.corner_cases import Classes, Routing, evaluat
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventSet, parse_size
 from roadaware.analysis.evaluation.pedestrians import (
     COLUMNS,
+    MatchedScores,
     SampleSource,
     evaluate_score_file,
     group_by_scenario,
     group_by_time,
     match_file,
 )
+from roadaware.analysis.evaluation.runs import Run
 from roadaware.analysis.evaluation.scenes import Reading, SceneRequest, evaluate_scene_files
 from roadaware.analysis.excerpts import MOST_CLIPS, check_clips, list_film_places
 from roadaware.analysis.scene_tasks import TASKS
@@ -657,7 +659,9 @@ _SETS = (
 
 
 def calibration(
-    scores: Annotated[Path, Parameter(help="The model's output: probabilities, one row per sample.")],
+    scores: Annotated[
+        Path, Parameter(help="The model's output: probabilities, one row per sample; or a run folder.")
+    ],
     /,
     *,
     source: SampleOptions = NO_SAMPLES,
@@ -675,7 +679,8 @@ def calibration(
     probability of crossing; or one per class, which sum to 1), and the samples: a csv file with a header
     and the columns truth, pedestrian and tte_frames (and video, for intervals over videos), or a protocol
     on a dataset. Rows are matched by their order. Either may be a Parquet file with the same columns.
-    Without --task, 1 score a sample is action, 3 are intention, 12 are risk.
+    Without --task, 1 score a sample is action, 3 are intention, 12 are risk. A run folder of pedestrians, as
+    `evaluate pedestrians -o` and `train` write it, holds both and needs neither.
 
     A sample's confidence is its largest probability. Samples are put into bins by confidence, and in each
     bin the mean confidence is held against the share of right answers. ECE is the mean gap, weighted by
@@ -693,6 +698,8 @@ def calibration(
 
         roadaware calibration pf_action_jaad.csv --protocol jaad-action@iv2024 \\
             --data JAAD-JAAD_2.0.zip --config reference --by scale state
+
+        roadaware calibration runs/steady/test
     """
     from roadaware.metrics.calibration import HALVINGS, CalibrationConfig, evaluate, evaluate_coverage
     from roadaware.reports.calibration import (
@@ -701,13 +708,19 @@ def calibration(
         format_calibration,
     )
 
-    held, asked = source.match(scores, config, any_task=True)
+    name, protocol = scores.stem, source.protocol
+    if runs.is_run(scores):
+        run = _load_pedestrian_run(scores, source, by)
+        name, protocol, asked = run.name, run.protocol or None, run.config.task
+        held = MatchedScores(run.state, int(run.facts.get("clipped", 0)))
+    else:
+        held, asked = source.match(scores, config, any_task=True)
     groupings = group_by_scenario(held, source.samples, by or [], config)
     likely = {columns: task for task, columns in COLUMNS.items()}
     facts: dict[str, Any] = {
-        "name": scores.stem,
+        "name": name,
         "task": asked or likely.get(held.state.scores.shape[1]),
-        "protocol": source.protocol,
+        "protocol": protocol,
         "config_name": config,
         "clipped": held.clipped,
         **{"draws": draws, "interval": runs.get_interval_method(draws), "seed": seed},
@@ -729,6 +742,22 @@ def calibration(
     if result.folder is not None:
         result.write(build_calibration_files(found, measured, seconds))
     return Outcome(format_calibration(found), found)
+
+
+def _load_pedestrian_run(folder: Path, source: SampleOptions, by: Sequence[str] | None) -> Run:
+    """The run in a folder, which brings its samples along.
+
+    Raises:
+        UsageError: if it is no run of pedestrians, or other samples or slices are asked for.
+    """
+    if (kind := runs.describe_kind(folder)) != "pedestrians":
+        raise UsageError(f"{folder} is a run of {kind}; calibration is asked of scores of pedestrians")
+    if source != NO_SAMPLES or by:
+        raise UsageError(
+            f"{folder} is a run folder, which brings its samples: leave away what says of them, --by included"
+        )
+    run: Run = runs.load_runs(runs.load, folder)[0]
+    return run
 
 
 evaluate = create_app(

@@ -31,7 +31,8 @@ from roadaware.datasets.loading import sample_dataset
 from roadaware.errors import Terminated, UsageError
 from roadaware.io import folders
 from roadaware.io.csv import format_csv
-from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
+from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores, evaluate_samples
+from roadaware.metrics.scores import SampleScores
 from roadaware.models import MODELS
 from roadaware.reports import runs
 from roadaware.reports.run_pages import (
@@ -189,16 +190,30 @@ def _train_predictors(recipe: PedestrianRecipe, out: Path | None) -> Outcome:
         "notes": list(judged.notes),
     }
     folders.write_text(folder / "results.json", folders.encode_json(data))
+    said = judged.predictions.get("mean", next(iter(judged.predictions.values())))
+    _write_test_run(recipe, collect_sample_scores(said, judged.scenes, recipe.task)[0], folder)
     why, seeds = None, len(recipe.seeds)
     if trained.failed:
         why = f"{len(trained.failed)} of {seeds} seeds failed; the others stand in the results"
     return Outcome(format_predictors(folder, trained, judged), data, why)
 
 
-# Several recipes for pedestrians: one table of all, beside the printed rows.
-
 TEST = "test"
 """The run folder inside that of a recipe, of the mean of its seeds' probabilities."""
+
+
+def _write_test_run(recipe: PedestrianRecipe, said: SampleScores, folder: Path) -> None:
+    """Write the scores of the test samples as a run folder, which `compare`, `report` and `calibration` take."""
+    samples = recipe.samples
+    named = PedestrianConfig.reference if samples.config == "reference" else PedestrianConfig.default
+    config = named(recipe.task)
+    facts = {"config_name": samples.config}
+    run = Run(recipe.name, said, config, evaluate_samples(said, config), 0, 0, samples.protocol, facts)
+    files = runs.build_run_files(run, run_page([run]))
+    folders.write_result_folder(folder / TEST, files, overwrite=True)
+
+
+# Several recipes for pedestrians: one table of all, beside the printed rows.
 
 
 def _train_several(recipes: Sequence[PedestrianRecipe], folder: Path) -> Outcome:
@@ -216,17 +231,8 @@ def _train_several(recipes: Sequence[PedestrianRecipe], folder: Path) -> Outcome
     with console.show_progress("training") as progress:
         for each in run_several(recipes, folder, draws=_DRAWS, progress=_among(len(recipes), progress)):
             ran.append(each)
-            if each.said is None:
-                continue
-            # What was judged now is a run folder, which `compare` and `report` take.
-            samples = each.recipe.samples
-            named = PedestrianConfig.reference if samples.config == "reference" else PedestrianConfig.default
-            config = named(each.recipe.task)
-            result = evaluate_samples(each.said, config)
-            facts = {"config_name": samples.config}
-            run = Run(each.recipe.name, each.said, config, result, 0, 0, samples.protocol, facts)
-            files = runs.build_run_files(run, run_page([run]))
-            folders.write_result_folder(each.folder / TEST, files, overwrite=True)
+            if each.said is not None:
+                _write_test_run(each.recipe, each.said, each.folder)
     failed = {each.recipe.name: list(each.failed) for each in ran if each.failed}
     held = [each.rows for each in ran if each.rows is not None]
     if not held:
