@@ -208,7 +208,8 @@ def _write_test_run(recipe: PedestrianRecipe, said: SampleScores, folder: Path) 
     named = PedestrianConfig.reference if samples.config == "reference" else PedestrianConfig.default
     config = named(recipe.task)
     facts = {"config_name": samples.config}
-    run = Run(recipe.name, said, config, evaluate_samples(said, config), 0, 0, samples.protocol, facts)
+    result = evaluate_samples(said, config, draws=_DRAWS)
+    run = Run(recipe.name, said, config, result, _DRAWS, 0, samples.protocol, facts)
     files = runs.build_run_files(run, run_page([run]))
     folders.write_result_folder(folder / TEST, files, overwrite=True)
 

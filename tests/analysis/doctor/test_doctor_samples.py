@@ -93,6 +93,15 @@ def test_rows_backwards() -> None:
     assert "0_1_0b goes from 30 to 40" in found[0].evidence
 
 
+def test_samples_that_stand_twice_are_named() -> None:
+    names, tte, scores = np.array(["a", "a", "b"]), np.array([60.0, 30, 60]), np.array([[0.2], [0.4], [0.2]])
+    assert checks.check_repeated_rows(scores, names, tte) == []
+    twice = np.repeat(np.arange(3), 2)
+    (found,) = checks.check_repeated_rows(scores[twice], names[twice], tte[twice])
+    assert "3 of 6 rows" in found.evidence
+    assert checks.check_repeated_rows(scores[twice], names[twice], np.zeros(6)) == []
+
+
 @pytest.mark.parametrize("name", ["0_1_3", "1_3b", "1_3", "video_0001/0_1_3b", "0_1_3B"])
 def test_an_unknown_pedestrian_and_who_was_meant(name: str) -> None:
     found = checks.check_unknown_names([name, "0_1_4"], ["0_1_3b", "0_1_4"], "JAAD")

@@ -112,6 +112,7 @@ def check_pedestrian_scores(
     if len(values) != len(truth):
         counts = extraction.counts if extraction is not None else {}
         return found + samples.check_split_size(len(values), len(truth), counts, "the scores")
+    found += samples.check_repeated_rows(values, names, tte_frames)
     codes = {item.code for item in found}
     if not codes & {"column_count", "truth_base", "truth_classes", "truth_not_classes", "constant"}:
         found += samples.check_class_order(values, truth.astype(np.int64))

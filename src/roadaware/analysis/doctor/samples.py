@@ -300,6 +300,33 @@ def check_row_order(pedestrian: Names, tte_frames: Floats) -> list[Diagnosis]:
     return []
 
 
+def check_repeated_rows(scores: Floats, pedestrian: Names, tte_frames: Floats) -> list[Diagnosis]:
+    """Whether samples stand twice in the file, which lets them count twice.
+
+    Args:
+        scores: (n, k) as read.
+        pedestrian: (n,) whose sample each row is.
+        tte_frames: (n,) as written.
+    """
+    if len({*tte_frames.tolist()}) < 2:  # times that were left open tell no sample from another
+        return []
+    rows = zip(pedestrian.tolist(), tte_frames.tolist(), map(tuple, scores.tolist()), strict=True)
+    seen: set[tuple[str, float, tuple[float, ...]]] = set()
+    again = []
+    for place, row in enumerate(rows):
+        if row in seen:
+            again.append(place)
+        seen.add(row)
+    if not again:
+        return []
+    says = "Samples stand more than once in the file, and count as often."
+    evidence = (
+        f"{len(again)} of {len(scores)} rows have pedestrian, time to event and scores of an earlier one; "
+        f"first {pedestrian[again[0]]} at {tte_frames[again[0]]:g}"
+    )
+    return report_suspicion("rows_repeated", says, evidence, "Write each sample once, in scores and samples.")
+
+
 def check_unknown_names(pedestrian: Iterable[str], known: Sequence[str], dataset: str) -> list[Diagnosis]:
     """Whether the pedestrians are those of the dataset."""
     names = sorted(set(pedestrian))
