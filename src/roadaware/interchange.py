@@ -29,6 +29,7 @@ from roadaware.formats.bridges.detections import (
 from roadaware.formats.bridges.fiftyone import read_fiftyone, write_fiftyone
 from roadaware.formats.bridges.huggingface import write_huggingface
 from roadaware.formats.bridges.libraries import import_library
+from roadaware.formats.bridges.sample_scores import KEYS, match_sample_scores
 from roadaware.formats.coco import (
     By,
     build_scenes_index,
@@ -41,7 +42,7 @@ from roadaware.formats.coco import (
 from roadaware.formats.mot import read_sequences, read_tracks, write_sequences, write_tracks
 from roadaware.scenes import tables
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta
+from roadaware.scenes.tables import Meta, build_sample_predictions
 
 if TYPE_CHECKING:
     from roadaware.training.clip_dataset import ClipDataset
@@ -443,6 +444,37 @@ class Predictions(tables.Predictions):
         if None in held["label"]:
             raise InputError(f"row {held['label'].index(None)} has a score and no label")
         return cls.from_numpy(scores=held["score"], kind=kind, **_list_arrays(held, ()))
+
+    @classmethod
+    def from_scores(cls, scores: Any, scenes: tables.Scenes, *, split: str | None = "test") -> Predictions:
+        """A model's answers about samples of pedestrians as Predictions, for `evaluate(..., "pedestrians")`.
+
+        Args:
+            scores: (n,) probability of crossing, or (n, k) of each class, in the order of the split's samples. Or n rows
+                of a data frame, pandas or polars, in any order: columns score, or score_0, score_1, ... of
+                several classes; sample, or pedestrian (the dataset's name of the track) with any of video,
+                start_frame, end_frame (the frame after the last observed one) and tte_frames.
+            scenes: with samples, as `sample` gives them.
+            split: whose samples they are; None for all of them.
+
+        Raises:
+            InputError: if there are no such samples, a column lacks, or there is not one row for each sample.
+        """
+        held = scenes.samples
+        if split is not None and "split" in held.columns:
+            held = held.filter(pl.col("split") == split)
+        if held.is_empty():
+            raise InputError(
+                f"the scenes have no samples{'' if split is None else f' of split {split!r}'}",
+                hint='cut them first: scenes = ra.sample(scenes, "jaad-action@iv2024")',
+            )
+        if hasattr(scores, "columns") and hasattr(scores, "__len__"):
+            names = list(map(str, scores.columns))
+            asked = [name for name in names if name in KEYS or name.startswith("score")]
+            values = match_sample_scores(_read_data_frame(scores, asked, ()), scenes, held)
+        else:
+            values = parse_numbers("scores", scores, np.float64)
+        return cls.from_tables(build_sample_predictions(held, values))
 
     def to_pandas(self, *, kind: str | None = None) -> Any:
         """The boxes as a pandas data frame: video, frame, corners, label (the best, a name), track, score.

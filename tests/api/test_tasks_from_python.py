@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -144,6 +146,63 @@ def test_pedestrians_are_sampled_predicted_and_judged(tmp_path: Path) -> None:
         model.predict(ra.Scenes())
     with pytest.raises(InputError, match="no samples"):
         ra.evaluate(scores, ra.Scenes(), "pedestrians")
+
+
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory: pytest.TempPathFactory) -> ra.Scenes:
+    folder = tmp_path_factory.mktemp("jaad")
+    write_demo(folder)
+    return ra.sample(ra.read("jaad", folder, cache=False), "jaad-action@iv2024")
+
+
+def own_scores(sampled: ra.Scenes) -> pl.DataFrame:
+    """Scores of the test samples, with what says of which they are."""
+    names = sampled.tubes.select("tube", pedestrian="name")
+    asked = sampled.samples.filter(split="test").join(names, on="tube", maintain_order="left")
+    return asked.with_columns(score=np.random.default_rng(0).random(len(asked)))
+
+
+@pytest.mark.parametrize(
+    "keys", [("sample",), ("pedestrian", "start_frame"), ("video", "pedestrian", "tte_frames")]
+)
+def test_scores_of_pedestrians_are_found_by_who_and_when(sampled: ra.Scenes, keys: tuple[str, ...]) -> None:
+    own = own_scores(sampled)
+    in_order = ra.Predictions.from_scores(own["score"].to_list(), sampled)
+    assert in_order.samples.equals(
+        ra.Predictions.from_scores(own["score"].to_numpy()[:, None], sampled).samples
+    )
+    shuffled = own.select(*keys, "score").sample(fraction=1.0, shuffle=True, seed=1)
+    assert ra.Predictions.from_scores(shuffled, sampled).samples.equals(in_order.samples)
+    several = own.select(*keys, score_0=1 - pl.col("score"), score_1="score")
+    assert ra.Predictions.from_scores(several, sampled).samples["scores"].arr.get(1).equals(own["score"])
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda own: own[2:], "2 of [0-9]+ samples have no row of scores, 0 rows are of no sample"),
+        (lambda own: own.with_columns(start_frame=pl.col("start_frame") + 100_000), "first of no sample: "),
+        (lambda own: pl.concat([own, own[:1]]), "2 rows of scores have pedestrian, start_frame in common"),
+        (lambda own: own.drop("start_frame"), "pedestrian and one of start_frame, end_frame, tte_frames"),
+        (lambda own: own.drop("score"), "expected a column score"),
+        (lambda own: own.rename({"score": "score_1"}), "score_0, score_1, ... of several classes"),
+        (lambda own: own.with_columns(score=pl.lit("high")), "score should be an array of numbers"),
+        (lambda own: own.with_columns(start_frame=pl.lit(0.5)), "row 0 has 0.5"),
+        (lambda own: own.with_columns(pedestrian=pl.lit(None, pl.String)), "pedestrian is missing in row 0"),
+        (lambda own: own["score"].to_list()[1:], "rows of scores for"),
+    ],
+)
+def test_scores_that_fit_no_samples_are_refused(
+    sampled: ra.Scenes, change: Callable[[pl.DataFrame], object], says: str
+) -> None:
+    own = own_scores(sampled).select("pedestrian", "start_frame", "score")
+    with pytest.raises(InputError, match=says):
+        ra.Predictions.from_scores(change(own), sampled)
+
+
+def test_scores_need_samples(sampled: ra.Scenes) -> None:
+    with pytest.raises(InputError, match="no samples of split 'other'"):
+        ra.Predictions.from_scores([0.5], sampled, split="other")
 
 
 @pytest.mark.parametrize(
