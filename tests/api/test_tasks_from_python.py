@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,10 @@ from roadaware.formats.coco import read_results
 from roadaware.formats.coda import build_predictions_index, read_corner_cases
 from roadaware.protocols.coda import load_training_set
 from roadaware.scenes.store import open_predictions, save
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tasks"))
+
+from street import street
 
 Held = tuple[ra.Scenes, ra.Predictions]
 FILES = {
@@ -149,10 +154,8 @@ def test_pedestrians_are_sampled_predicted_and_judged(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def sampled(tmp_path_factory: pytest.TempPathFactory) -> ra.Scenes:
-    folder = tmp_path_factory.mktemp("jaad")
-    write_demo(folder)
-    return ra.sample(ra.read("jaad", folder, cache=False), "jaad-action@iv2024")
+def sampled() -> ra.Scenes:
+    return ra.sample(ra.Scenes.from_tables(street(people=6)), "jaad-action@iv2024")
 
 
 def own_scores(sampled: ra.Scenes) -> pl.DataFrame:

@@ -69,6 +69,7 @@ def test_answers_that_are_all_right_cannot_be_too_sure_nor_wrong_ones_too_unsure
         ([[0.0]], [2]),
         ([[0.0], [0.0]], [0, 2]),
         ([[0.0], [0.0]], [-1, 1]),
+        ([[0.0], [0.0]], [0, 0.7]),
         (np.zeros((0, 1)), []),
         ([0.0], [0]),
     ],

@@ -709,6 +709,7 @@ def calibration(
     )
 
     name, protocol = scores.stem, source.protocol
+    asked: TaskName | None
     if runs.is_run(scores):
         run = _load_pedestrian_run(scores, source, by)
         name, protocol, asked = run.name, run.protocol or None, run.config.task

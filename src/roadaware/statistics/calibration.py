@@ -401,7 +401,10 @@ def _loss(passes: Floats, labels: Ints, temperature: float) -> float:
 
 def _check_logits(logits: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Floats, Ints]:
     """(m, n, labels) logits, and labels."""
-    values, labels = np.asarray(logits, dtype=np.float64), np.asarray(truth, dtype=np.int64)
+    values, given = np.asarray(logits, dtype=np.float64), np.asarray(truth)
+    labels = given.astype(np.int64)
+    if (labels != given).any():
+        raise ValueError("labels should be whole numbers; shares of annotators are none")
     passes = values[None] if values.ndim == 2 else values
     if passes.ndim != 3 or labels.shape != (passes.shape[1],) or not passes.size:
         raise ValueError(f"logits {values.shape} and truth {labels.shape} should be (n, k) and (n), n > 0")

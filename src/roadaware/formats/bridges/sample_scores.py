@@ -78,7 +78,8 @@ def match_sample_scores(held: Mapping[str, list[Any]], scenes: Scenes, samples: 
             hint=f"{shown}. Is it the right split, protocol and config?",
         )
     values = [parse_numbers(name, held[name], np.float64) for name in list_score_columns(list(held))]
-    return np.column_stack(values)[found["row"].to_numpy()]
+    scores: Floats = np.column_stack(values)[found["row"].to_numpy()]
+    return scores
 
 
 def _read_key(name: str, given: list[Any]) -> list[str] | list[int]:
