@@ -411,9 +411,10 @@ def add_version(source: Source, version: str, sensed: Sensed, progress: Progress
         text = decode(source.read(f"{version}/{name}.json"), where)
         with pause_garbage_collection():
             rows = parse(text, where)
+        broken = _BROKEN.search(text) is not None
+        del text  # a gigabyte of large sets
         if not isinstance(rows, list):
             raise InputError("a table should be a list of rows", where=where)
-        broken = _BROKEN.search(text) is not None
         held: dict[str, Row] = {}
         for place, row in enumerate(rows):
             if broken and isinstance(row, dict):
@@ -656,7 +657,7 @@ def _vector(value: Any, count: int, where: str, name: str) -> Floats:
     return np.array(value, dtype=np.float64)
 
 
-VERSION = 3
+VERSION = 4
 _WANTED = "nuScenes needs its annotations, tables in 'v1.0-mini/' or another version, or keyframes (JSON),"
 _HINT = "Point at the folder that holds 'v1.0-mini/', or at keyframes."
 _HEAD, _LARGEST = 1 << 16, 1 << 31

@@ -258,7 +258,7 @@ def _word(meta: Any, key: str) -> str | None:
     return to_printable(escape_surrogates(found), 40) if isinstance(found, str) else None
 
 
-VERSION = 2
+VERSION = 3
 _DATA, _SETS = "data", "ImageSets"
 _WANTED = "ONCE needs its annotations, 'data/<sequence>/<sequence>.json',"
 _HINT = "Point at the folder that holds 'data/' and 'ImageSets/'."

@@ -66,6 +66,18 @@ def test_what_the_vehicle_went_between_sweep_and_picture_is_in_the_poses(folder)
     )
 
 
+def test_poses_in_map_coordinates_lose_nothing(tabled):
+    near = camera_from_lidar(SET.read(tabled), "scene-0061/CAM_FRONT", 1)
+    path = tabled / "v1.0-mini" / "ego_pose.json"
+    rows = json.loads(path.read_text())
+    for row in rows:
+        row["translation"] = np.add(row["translation"], [691_000.123, 5_336_000.456, 520.7]).tolist()
+        row["translation"][0] += 0.3 * row["token"].endswith("front")
+    path.write_text(json.dumps(rows))
+    far = camera_from_lidar(SET.read(tabled), "scene-0061/CAM_FRONT", 1)
+    np.testing.assert_allclose(near[:3, 3] - far[:3, 3], [0, 0, 0.3], atol=1e-6)
+
+
 CHANGES = {
     "a mirrored pose": (
         lambda k: k["images"]["CAM_FRONT"]["cam2ego"][0].__setitem__(2, -1.0),
