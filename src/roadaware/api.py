@@ -628,7 +628,10 @@ def propose(
             semantics=None if semantics is None else str(semantics),
             detections=None if detections is None else str(detections),
             stage=stage,
-            config=replace(PRESETS[config](), **knobs),
+            config=replace(
+                PRESETS[config](),
+                **{name: tuple(v) if isinstance(v, list) else v for name, v in knobs.items()},
+            ),
         )
         work = kept or Path(spare) / "work"
         found, tally = runner.propose_set(

@@ -435,11 +435,12 @@ def _take(source: Source, shot: _Shot, sensed: Sensed) -> list[str]:
         }
     )
     sensed.frames.append({"video": shot.name, "frame": 0, "annotated": annotated, "path": path})
-    if source.has_folder(f"{shot.folder}{_CALIB}"):
+    calibrated = source.has_folder(f"{shot.folder}{_CALIB}")
+    if calibrated or source.has_folder(f"{shot.folder}{LIDAR}"):
         sweep = {"path": shot.file(LIDAR, ".bin"), "fields": FIELDS}
         sensed.sweeps.append({"scene": shot.name, "sensor": LIDAR, "frame": 0, **sweep})
     # Labels alone lack no calibration.
-    if source.has_folder(f"{shot.folder}{_CALIB}"):
+    if calibrated:
         try:
             found = parse_calibration(read_text_lines(source, calib), source.where(calib))
         except InputError as error:

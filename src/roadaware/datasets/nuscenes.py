@@ -714,7 +714,8 @@ def _versions(source: Source) -> list[str]:
     """Folders of tables."""
     if isinstance(source, FileSource):
         return []
-    return [name for name in source.entries()[1] if f"{name}/sample_data.json" in source.files(name, ".json")]
+    # Asked by name: a folder beside it may be a link that leads out, and is not looked into.
+    return [name for name in source.entries()[1] if source.holds(f"{name}/sample_data.json")]
 
 
 def _keyframes(source: Source) -> list[str]:

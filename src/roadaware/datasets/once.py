@@ -320,7 +320,7 @@ def _sequences(source: Source) -> list[str]:
     if not source.has_folder(_DATA):
         return []
     names = [name for name in source.entries(_DATA)[1] if _SEQUENCE.fullmatch(name)]
-    return [name for name in names if _file(name) in source.files(f"{_DATA}/{name}", ".json")]
+    return [name for name in names if source.holds(_file(name))]
 
 
 def _file(name: str) -> str:
