@@ -294,7 +294,7 @@ def _number(word: str) -> float:
     return found
 
 
-VERSION = 4
+VERSION = 5
 CAMERA, LIDAR, LAYOUT, FIELDS = "image_2", "velodyne", "HDL-64E", "x y z intensity"
 _PARTS = {"training": "train", "testing": "test"}
 _CALIB, _LABELS = "calib", "label_2"
