@@ -614,6 +614,9 @@ def propose(
     _check_word("reader", reader, (*SWEEP_READERS, None))
     _check_word("stage", stage, ("initial", "intermediate", "final"))
     processes = _as_count("processes", processes, 1)
+    changes: dict[str, Any] = {
+        n: tuple(value) if isinstance(value, list) else value for n, value in knobs.items()
+    }
     place = parse_path("path", path)
     kept = None if out is None else parse_path("out", out)
     with TemporaryDirectory(prefix="roadaware-") as spare:
@@ -628,7 +631,7 @@ def propose(
             semantics=None if semantics is None else str(semantics),
             detections=None if detections is None else str(detections),
             stage=stage,
-            config=replace(PRESETS[config](), **knobs),
+            config=replace(PRESETS[config](), **changes),
         )
         work = kept or Path(spare) / "work"
         found, tally = runner.propose_set(

@@ -253,7 +253,7 @@ def test_what_is_no_table_is_refused_with_the_way_to_one(held: dict[str, Held], 
 def test_proposals_are_those_of_the_command(tmp_path: Path) -> None:
     made = tmp_path / "made"
     scenes = ra.simulate(made, preset="corner-cases", seed=3, seconds=1.0, size=(160, 90), fps=2)
-    found = ra.propose(made, semantics="truth", detections="truth", theta_deg=9)
+    found = ra.propose(made, semantics="truth", detections="truth", theta_deg=9, reach_m=[0.5, 1.0])
     words = ["propose", str(made), "--semantics", "truth", "--detections", "truth", "--knob", "theta_deg=9"]
     assert main([*words, "--out", str(tmp_path / "out"), "-q"]) == 0
     of_command = open_predictions(tmp_path / "out" / "proposals")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -104,6 +105,9 @@ def test_only_a_split_and_only_geometry(root, tmp_path, capsys):
     [
         (["--knob", "theta=4"], 2, "NAME=VALUE with one of"),
         (["--knob", "theta_deg=-4"], 2, "theta_deg should lie in"),
+        (["--knob", "columns=10.5"], 2, "columns should be a whole number in 8 to 16384, not 10.5"),
+        (["--knob", "ground_draws=1e2"], 2, "ground_draws should be a whole number in"),
+        (["--knob", 'background="road"'], 2, "background should be names of classes, not 'road'"),
         (["--knob", "theta_deg=nan"], 2, "theta_deg should lie in 0.1 to 89, not 'nan'"),
         (["--knob", "theta_deg=" + "[" * 5000], 2, "theta_deg should lie in"),
         (["--split", "default/none"], 2, "no video is in split"),
@@ -124,6 +128,23 @@ def test_what_is_no_dataset_with_sweeps_is_named(tmp_path, capsys):
         detect_reader(tmp_path)
     assert main(["propose", str(tmp_path / "clips"), "--out", str(tmp_path / "out")]) == 3
     assert "kitti, nuscenes, once, simulator" in capsys.readouterr().err
+
+
+def test_links_out_of_a_set_do_not_hide_it(tmp_path, capsys):
+    root = planted_kitti(tmp_path / "kitti", 2)
+    shutil.move(root / "training" / "velodyne", tmp_path / "disk")
+    (root / "training" / "velodyne").symlink_to(tmp_path / "disk")
+    assert detect_reader(root) == detect_reader(root / "training") == "kitti"
+    assert main(["propose", str(root), "--out", str(tmp_path / "out")]) == 0
+    assert "a link leads out of the dataset's folder" in capsys.readouterr().out
+
+
+def test_sweeps_without_calibration_are_named(tmp_path, capsys):
+    root = planted_kitti(tmp_path / "kitti", 2)
+    for part in ("training", "testing"):
+        shutil.rmtree(root / part / "calib")
+    assert main(["propose", str(root), "--out", str(tmp_path / "out")]) == 3
+    assert "no image can be proposed for: no calibration (2 times)" in capsys.readouterr().err
 
 
 def test_a_file_in_place_of_the_folder_is_named(root, tmp_path, capsys):

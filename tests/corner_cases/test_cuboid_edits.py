@@ -313,6 +313,36 @@ def test_links_lead_out_of_no_folder_of_edits(tmp_path, form, what):
         read_edited_cuboids(tmp_path / "ours" / form, sent)
 
 
+@pytest.mark.parametrize("video", ["../../up", "ABSOLUTE", "a/../../b", "a\0b", "C:\\x"])
+@pytest.mark.parametrize("form", FORMS)
+def test_names_of_videos_lead_out_of_no_folder(tmp_path, form, video):
+    # Names come from the dataset: a scene of nuScenes may be called anything.
+    video = video.replace("ABSOLUTE", str(tmp_path / "elsewhere"))
+    boxes = pl.DataFrame(
+        {
+            "box": [0],
+            "video": [video],
+            "frame": [0],
+            "score": [0.5],
+            **{name: [1.0] for name in (*CORNERS, *CUBOID)},
+        }
+    )
+    places = {("good", 0): TILTED, (video, 0): TILTED}
+    with pytest.raises(InputError, match="name of the video leads out of the folder"):
+        write_cuboids(Predictions(boxes=boxes), tmp_path / "a/b", (form,), cameras=places, poses=places)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("form", ["nuscenes", "xtreme1", "labelcloud"])
+def test_half_a_character_in_a_class_is_escaped(tmp_path, form):
+    planted(tmp_path)
+    files = [back(tmp_path, form)] if form == "nuscenes" else sorted(back(tmp_path, form).rglob("*.json"))
+    for file in files:
+        file.write_text(file.read_text().replace('"unknown"', r'"un\ud800known"'))
+    edited = read_edited_cuboids(back(tmp_path, form), read_sent_cuboids(tmp_path))
+    assert set(edited.cuboids["name"]) == {r"un\ud800known"}
+
+
 def test_things_side_by_side_without_numbers_are_told_apart(tmp_path):
     rows = pl.DataFrame(
         {

@@ -110,9 +110,11 @@ def test_neither_rotation_nor_order_changes_what_belongs_together():
         return labels[grid.row, grid.column]
 
     plain = partition(groups(points, ring))
-    angle = 2 * np.pi * 131 / 720
-    turn = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]])
-    assert partition(groups((points @ turn.T).astype(np.float32), ring)) == plain
+    # A quarter of a column is in the sweep itself: with a further one its returns lie between two columns.
+    for columns in (131, 131.25, 17.6):
+        angle = 2 * np.pi * columns / 720
+        turn = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]])
+        assert partition(groups((points @ turn.T).astype(np.float32), ring)) == plain
     mixed = np.random.default_rng(2).permutation(len(points))
     back = np.argsort(mixed)
     assert partition(groups(points[mixed], ring[mixed])[back]) == plain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -28,9 +29,11 @@ from roadaware.corner_cases.copg import (
 from roadaware.corner_cases.cuboids import (
     EDGES,
     FEATURES,
+    SHAPE,
     Cuboids,
     Trees,
     apply_image_cues,
+    build_features,
     fit_cuboids,
     load_trees,
     move_edges,
@@ -351,8 +354,37 @@ def test_selection_is_that_of_a_plain_loop(seed, most_iou, most):
             break
         if most_iou >= 1 or all(iou([edges[place]], [edges[n]])[0, 0] <= most_iou for n in kept):
             kept.append(place)
-    found = select_best_boxes(edges, scores, allowed, duplicate_iou=most_iou, most=most)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "roadaware.corner_cases.cuboids.PAIRS", int(rng.integers(1, 400))
+        )  # rows at a time: 1 to all
+        found = select_best_boxes(edges, scores, allowed, duplicate_iou=most_iou, most=most)
     assert sorted(kept) == np.flatnonzero(found).tolist()
+
+
+def test_many_boxes_need_little_memory():
+    # A sweep of rain has thousands of boxes; all their pairs are hundreds of MiB.
+    rng = np.random.default_rng(0)
+    low = rng.uniform(0, 600, (2000, 2))
+    edges = np.column_stack([low, low + 4])
+    tracemalloc.start()
+    try:
+        kept = select_best_boxes(edges, rng.random(2000), edges[:, 0] > 0, duplicate_iou=0.6, most=None)
+        shape = rng.random((2000, len(SHAPE)))
+        none = np.zeros(2000, dtype=np.int32)
+        boxes = Boxes(np.arange(2000), edges, none, none, rng.integers(0, 3, 2000), np.ones((2000, 4)))
+        rows = build_features(shape, boxes, hypotheses=3)
+        scores = load_trees()["score"].predict(rows)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 << 20
+    assert kept.sum() > 1500
+    mine = boxes.hypothesis == 1
+    overlaps = np.stack([iou(edges, edges[boxes.hypothesis == n]).max(axis=1) for n in (0, 2)])
+    np.testing.assert_array_equal(rows[mine, -2], overlaps.mean(axis=0)[mine])
+    np.testing.assert_array_equal(rows[mine, -1], overlaps.min(axis=0)[mine])
+    np.testing.assert_array_equal(scores[::7], load_trees()["score"].predict(rows[::7]))
 
 
 def test_masks_and_detections_lower_a_score_and_drop_nothing():

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roadaware.geometry.poses import find_pose_error, from_quaternion, invert_pose, project_3d_boxes
+from roadaware.geometry.poses import (
+    find_camera_error,
+    find_pose_error,
+    from_quaternion,
+    invert_pose,
+    project_3d_boxes,
+)
 
 LENS = np.array([[100.0, 0, 50], [0, 100, 40], [0, 0, 1]])
 
@@ -29,6 +35,23 @@ def at(x, y, z):
 )
 def test_what_is_no_pose_is_named(pose, fault):
     assert fault in find_pose_error(pose)
+
+
+@pytest.mark.parametrize(
+    ("lens", "fault"),
+    [
+        (LENS.T, "last row is [50.0, 40.0, 1.0]"),
+        (LENS * [[1], [-1], [1]], "focal lengths are 100 and -100"),
+        (LENS @ [[1, 0, 0], [0.03, 1, 0], [0, 0, 1]], "second row begins with 3"),
+        (LENS[:2], "found (2, 3)"),
+        (LENS * np.nan, "finite"),
+        (LENS, ""),
+        (LENS @ [[1, 0.1, 0], [0, 1, 0], [0, 0, 1]], ""),
+    ],
+)
+def test_what_is_no_camera_matrix_is_named(lens, fault):
+    found = find_camera_error(lens)
+    assert found == "" if not fault else fault in found
 
 
 def test_poses_lead_there_and_back():

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats
 from roadaware.errors import InputError
-from roadaware.geometry.poses import find_pose_error
+from roadaware.geometry.poses import find_camera_error, find_pose_error
 
 CITYSCAPES = (
     "road",
@@ -33,6 +33,7 @@ CITYSCAPES = (
     "bicycle",
 )
 """Names of the training classes of Cityscapes, by number."""
+_HINT = "check the calibration; rows and columns may be exchanged"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +57,8 @@ class Camera:
 
     def __post_init__(self) -> None:
         lens = np.asarray(self.intrinsics, dtype=np.float64)
-        if lens.shape != (3, 3) or not np.isfinite(lens).all() or not (lens[0, 0] > 0 and lens[1, 1] > 0):
-            raise InputError(f"a camera matrix is (3, 3) with positive focal lengths, not {lens.tolist()}")
-        if np.abs(lens[2] - [0, 0, 1]).max() > 1e-6 or abs(lens[1, 0]) > 1e-6:
-            raise InputError(f"the last row of a camera matrix is 0 0 1, not {lens[2].tolist()}")
+        if fault := find_camera_error(lens):
+            raise InputError(f"no camera matrix: {fault}", hint=_HINT)
         ensure_rigid_pose(np.asarray(self.camera_SE3_lidar, dtype=np.float64), "camera_SE3_lidar")
         if min(self.width_px, self.height_px) < 1:
             raise InputError(f"an image has pixels, not {self.width_px}x{self.height_px}")
@@ -77,8 +76,7 @@ def ensure_rigid_pose(pose: Floats, name: str) -> None:
     """
     fault = find_pose_error(pose)
     if fault:
-        hint = "check the calibration; rows and columns may be exchanged"
-        raise InputError(f"{name} is no rigid pose: {fault}", hint=hint)
+        raise InputError(f"{name} is no rigid pose: {fault}", hint=_HINT)
 
 
 @dataclass(frozen=True, eq=False)

@@ -142,11 +142,14 @@ class CopgConfig:
             value = getattr(self, name)
             if value is None and name in _OPTIONAL:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-                raise UsageError(f"{name} should lie in {low:g} to {high:g}, not {value!r}")
+            # Fields are annotated as text: `int` or `int | None`.
+            kind = int if "int" in self.__annotations__[name] else int | float
+            if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:
+                what = "be a whole number in" if kind is int else "lie in"
+                raise UsageError(f"{name} should {what} {low:g} to {high:g}, not {value!r}")
         if self.background_by not in ("box", "returns"):
             raise UsageError(f"background_by is box or returns, not {self.background_by!r}")
-        if not all(isinstance(name, str) for name in self.background):
+        if not isinstance(self.background, tuple) or not all(isinstance(n, str) for n in self.background):
             raise UsageError(f"background should be names of classes, not {self.background!r}")
         if self.ranking not in ("learnt", "returns"):
             raise UsageError(f"ranking is learnt or returns, not {self.ranking!r}")

@@ -48,7 +48,7 @@ from roadaware.corner_cases.range_image import (
     project,
 )
 from roadaware.errors import InputError, UsageError
-from roadaware.geometry.boxes import iou
+from roadaware.geometry.boxes import max_iou
 
 # Background: share of each box that shows road, buildings, plants or sky.
 
@@ -158,10 +158,7 @@ def compute_common_overlap(edges: Floats, common: CommonObjects, *, min_score: f
     Source: CODA (ECCV 2022), section 4.2, common-class suppression.
     """
     certain = np.asarray(common.boxes, dtype=np.float64)[np.asarray(common.scores) >= min_score]
-    if not len(edges) or not len(certain):
-        return np.zeros(len(edges))
-    best: Floats = iou(edges, certain).max(axis=1)
-    return best
+    return max_iou(edges, certain)
 
 
 # Limits: which clusters are neither too small nor too far to be an object in the way.
@@ -409,7 +406,7 @@ def build_proposals(
     final = select(unknown)
     dropped = np.where(final, 0, DROPS.index("beyond the most")).astype(np.uint8)
     if config.duplicate_iou < 1 and final.any():
-        copies = iou(boxes.edges, boxes.edges[final]).max(axis=1) > config.duplicate_iou
+        copies = max_iou(boxes.edges, boxes.edges[final]) > config.duplicate_iou
         dropped[copies & ~final] = DROPS.index("copy")
     dropped[~unknown] = DROPS.index("common object")
     dropped[~foreground] = DROPS.index("background")

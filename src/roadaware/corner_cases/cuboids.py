@@ -15,7 +15,7 @@ from roadaware.corner_cases.ground import Ground
 from roadaware.corner_cases.kernels import fit_rectangles, group_by_cluster
 from roadaware.corner_cases.range_image import Boxes
 from roadaware.errors import InputError
-from roadaware.geometry.boxes import iou
+from roadaware.geometry.boxes import PAIRS, iou, max_iou
 
 ANGLES = 30
 """Directions that are tried within a quarter turn: steps of 3 degrees."""
@@ -23,6 +23,8 @@ LEAST_SIDE_M = 0.05
 """No thing is thinner; a single row of returns spans nothing across."""
 STRAY = 0.02
 """Share of the returns that a cuboid leaves out at each end."""
+# Boxes that trees are asked about at a time.
+_ROWS = 4096
 # Returns of one cluster that say how it is turned; more say the same and cost time.
 _JUDGES = 256
 
@@ -166,14 +168,18 @@ class Trees:
         Args:
             rows: (m, f) features.
         """
-        count = len(self.feature)
-        trees = np.arange(count)
-        node = np.zeros((len(rows), count), dtype=np.int64)
-        places = np.arange(len(rows))[:, None]
-        for _ in range(self.depth):
-            larger = rows[places, self.feature[trees, node]] > self.threshold[trees, node]
-            node = 2 * node + 1 + larger
-        found: Floats = self.base + self.value[trees, node - self.feature.shape[1]].sum(axis=1)
+        trees = np.arange(len(self.feature))
+        found = np.empty(len(rows))
+        # Rows by rows: of very many the places in all trees would not fit into memory.
+        for first in range(0, len(rows), _ROWS):
+            part = rows[first : first + _ROWS]
+            node = np.zeros((len(part), len(trees)), dtype=np.int64)
+            places = np.arange(len(part))[:, None]
+            for _ in range(self.depth):
+                larger = part[places, self.feature[trees, node]] > self.threshold[trees, node]
+                node = 2 * node + 1 + larger
+            leaves = self.value[trees, node - self.feature.shape[1]]
+            found[first : first + _ROWS] = self.base + leaves.sum(axis=1)
         return found
 
 
@@ -286,11 +292,9 @@ def build_features(shape: Floats, boxes: Boxes, *, hypotheses: int) -> Floats:
         hypotheses: how many ways to cluster there are.
     """
     edges = boxes.edges
-    overlaps = iou(edges, edges) if len(edges) else np.zeros((0, 0))
     agreement = np.zeros((len(boxes), hypotheses))
     for place in range(hypotheses):
-        mine = boxes.hypothesis == place
-        agreement[:, place] = overlaps[:, mine].max(axis=1, initial=0.0)
+        agreement[:, place] = max_iou(edges, edges[boxes.hypothesis == place])
     own = np.arange(hypotheses) == boxes.hypothesis[:, None]
     # Alone, a way agrees with itself.
     others = (
@@ -357,15 +361,18 @@ def select_best_boxes(
     if duplicate_iou >= 1:
         kept[places[:most]] = True
         return kept
-    copies = iou(edges[places], edges[places]) > duplicate_iou
-    gone = np.zeros(len(places), dtype=np.bool_)
+    # Rows by rows: a table of all pairs would not fit into memory where a sweep is noise.
+    step = max(1, PAIRS // len(places))
+    copies, gone = np.zeros((0, len(places)), dtype=np.bool_), np.zeros(len(places), dtype=np.bool_)
     count = 0
     for row, place in enumerate(places.tolist()):
+        if row % step == 0:
+            copies = iou(edges[places[row : row + step]], edges[places]) > duplicate_iou
         if gone[row]:
             continue
         kept[place] = True
         count += 1
         if count == most:
             break
-        gone |= copies[row]
+        gone |= copies[row % step]
     return kept

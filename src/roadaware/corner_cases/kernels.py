@@ -115,13 +115,14 @@ def compute_polar(points: Any, judged: Any, ranges: Any, slopes: Any, azimuth: A
 
 
 @kernel
-def assign_columns(azimuth: Any, judged: Any, columns: int, found: Any) -> None:
+def assign_columns(azimuth: Any, judged: Any, columns: int, phase: float, found: Any) -> None:
     """The column of each return, the nearest of those that divide a turn.
 
     Args:
         azimuth: (n,) f32 radians.
         judged: (n,) u8 of `label_points`.
         columns: of the image; 0 is ahead, they count counter-clockwise.
+        phase: by how many columns the middle of column 0 lies counter-clockwise from ahead.
         found: (n,) i32; becomes the column, -1 for returns that are not usable.
     """
     for i in range(len(azimuth)):
@@ -129,7 +130,7 @@ def assign_columns(azimuth: Any, judged: Any, columns: int, found: Any) -> None:
             found[i] = -1
             continue
         # Rounded to the nearest column; what rounds up to a whole turn is column 0 again.
-        at = int(np.floor(azimuth[i] * (columns / (2 * np.pi)) + 0.5))
+        at = int(np.floor(azimuth[i] * (columns / (2 * np.pi)) - phase + 0.5))
         at = at + columns if at < 0 else at
         found[i] = 0 if at >= columns else at
 

@@ -136,8 +136,8 @@ class Captures:
         name = f"{to_printable(moment.video)}, frame {moment.frame}"
         camera = self._sensor(moment.scene, moment.camera, moment.frame)
         way = self._camera_from_lidar(moment, camera, self.vehicle_from_lidar(moment), name)
-        lens = np.array(camera["intrinsics"], dtype=np.float64).reshape(3, 3)
-        found = Camera(lens, way, *self._size(moment))
+        lens = np.array(camera["intrinsics"], dtype=np.float64)
+        found = Camera(lens.reshape(3, 3) if lens.size == 9 else lens, way, *self._size(moment))
         validate_principal_point(found)
         return found
 

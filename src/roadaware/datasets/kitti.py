@@ -25,7 +25,7 @@ from roadaware.datasets import READERS, Progress
 from roadaware.datasets.issues import Findings
 from roadaware.datasets.sensor_tables import KIND, RowError, Sensed, flatten_pose, read_picture_size
 from roadaware.errors import InputError
-from roadaware.geometry.poses import find_pose_error, invert_pose
+from roadaware.geometry.poses import find_camera_error, find_pose_error, invert_pose
 from roadaware.io.sources import Source, find_source
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
@@ -102,13 +102,13 @@ def parse_calibration(lines: Sequence[str], where: str) -> Calibration:
         raise InputError(message, where=where, hint="fetch the file again")
     projection = held["P2"].reshape(3, 4)
     lens = projection[:, :3]
-    if not (lens[0, 0] > 0 and lens[1, 1] > 0 and np.abs(lens[2] - [0, 0, 1]).max() < 1e-6):
-        raise InputError(f"P2 is no camera matrix: {lens.tolist()}", where=where)
+    if fault := find_camera_error(lens):
+        raise InputError(f"P2 is no camera matrix: {fault}", where=where)
     shift, turn = np.eye(4), np.eye(4)
     # The fourth column of P2 is the camera matrix times the shift of camera 2 from the rectified camera 0.
     shift[:3, 3] = np.linalg.solve(lens, projection[:, 3])
     turn[:3, :3] = held["R0_rect"].reshape(3, 3)
-    poses = {"R0_rect": turn}
+    poses = {"the shift in P2": shift, "R0_rect": turn}
     for name in ("Tr_velo_to_cam", "Tr_imu_to_velo"):
         poses[name] = np.vstack([held[name].reshape(3, 4), [0, 0, 0, 1]])
     for name, pose in poses.items():
@@ -294,7 +294,7 @@ def _number(word: str) -> float:
     return found
 
 
-VERSION = 4
+VERSION = 5
 CAMERA, LIDAR, LAYOUT, FIELDS = "image_2", "velodyne", "HDL-64E", "x y z intensity"
 _PARTS = {"training": "train", "testing": "test"}
 _CALIB, _LABELS = "calib", "label_2"
@@ -435,11 +435,12 @@ def _take(source: Source, shot: _Shot, sensed: Sensed) -> list[str]:
         }
     )
     sensed.frames.append({"video": shot.name, "frame": 0, "annotated": annotated, "path": path})
-    if source.has_folder(f"{shot.folder}{_CALIB}"):
+    calibrated = source.has_folder(f"{shot.folder}{_CALIB}")
+    if calibrated or source.has_folder(f"{shot.folder}{LIDAR}"):
         sweep = {"path": shot.file(LIDAR, ".bin"), "fields": FIELDS}
         sensed.sweeps.append({"scene": shot.name, "sensor": LIDAR, "frame": 0, **sweep})
     # Labels alone lack no calibration.
-    if source.has_folder(f"{shot.folder}{_CALIB}"):
+    if calibrated:
         try:
             found = parse_calibration(read_text_lines(source, calib), source.where(calib))
         except InputError as error:

@@ -25,7 +25,13 @@ from roadaware.datasets import READERS, Progress
 from roadaware.datasets.issues import Findings, read_each_file
 from roadaware.datasets.sensor_tables import KIND, Sensed, flatten_pose, read_picture_size
 from roadaware.errors import InputError
-from roadaware.geometry.poses import find_pose_error, from_quaternion, invert_pose, project_3d_boxes
+from roadaware.geometry.poses import (
+    find_camera_error,
+    find_pose_error,
+    from_quaternion,
+    invert_pose,
+    project_3d_boxes,
+)
 from roadaware.io.json import (
     decode,
     describe_type,
@@ -144,8 +150,8 @@ def _camera(value: Any, name: str, moment: _Moment) -> tuple[dict[str, Any], dic
     text, where = to_printable(escape_surrogates(name), 60), moment.where
     image = ensure_object(value, where, f"image '{text}'")
     lens = _numbers(image.get("cam2img"), (3, 3), where, f"cam2img of '{text}'")
-    if not (lens[0, 0] > 0 and lens[1, 1] > 0 and np.abs(lens[2] - [0, 0, 1]).max() < 1e-6):
-        raise InputError(f"cam2img of '{text}' is no camera matrix: {lens.tolist()}", where=where)
+    if fault := find_camera_error(lens):
+        raise InputError(f"cam2img of '{text}' is no camera matrix: {fault}", where=where)
     ego_camera = _pose(image.get("cam2ego"), where, f"cam2ego of '{text}'")
     camera_lidar = _pose(image.get("lidar2cam"), where, f"lidar2cam of '{text}'")
     world_then = moment.world_ego @ moment.ego_lidar @ invert_pose(camera_lidar) @ invert_pose(ego_camera)
@@ -321,7 +327,9 @@ _NEEDED: dict[str, dict[str, type | tuple[type, ...]]] = {
     "scene": {"name": str},
     "sensor": {"channel": str, "modality": str},
 }
-_LARGEST_TABLE, MOST_PIXELS = 1e9, 65_535
+_LARGEST_TABLE, MOST_PIXELS, _LATEST_US = 1e9, 65_535, (1 << 63) - 1
+_BROKEN = re.compile(r"\\u[dD][89a-fA-F]")
+"""Perhaps half a character, which no table can hold."""
 
 
 @dataclass
@@ -400,12 +408,17 @@ def add_version(source: Source, version: str, sensed: Sensed, progress: Progress
     found = _Database({name: source.where(f"{version}/{name}.json") for name in TABLES})
     for name in TABLES:
         where = found.where[name]
+        text = decode(source.read(f"{version}/{name}.json"), where)
         with pause_garbage_collection():
-            rows = parse(decode(source.read(f"{version}/{name}.json"), where), where)
+            rows = parse(text, where)
+        broken = _BROKEN.search(text) is not None
+        del text  # a gigabyte of large sets
         if not isinstance(rows, list):
             raise InputError("a table should be a list of rows", where=where)
         held: dict[str, Row] = {}
         for place, row in enumerate(rows):
+            if broken and isinstance(row, dict):
+                row.update({n: escape_surrogates(v) for n, v in row.items() if isinstance(v, str)})
             token = _check_row(row, name, place, where)
             if token in held:
                 raise InputError(f"row {place} has the token {format_value(token)} of another", where=where)
@@ -415,18 +428,36 @@ def add_version(source: Source, version: str, sensed: Sensed, progress: Progress
     sensed.findings.read["files"] += len(TABLES)
     split = f"default/{version.removeprefix('v1.0-')}"
     scenes = list(database.held["scene"])
+    earlier: dict[str, list[Row]] = defaultdict(list)
+    for row in sensed.videos:
+        earlier[row["scene"]].append(row)
+    named: set[str] = set()
     for done, token in enumerate(scenes, 1):
         scene = str(database.held["scene"][token]["name"])
+        if scene in named:
+            raise InputError(f"two scenes are called {format_value(scene)}", where=database.where["scene"])
+        named.add(scene)
+        if scene in earlier:
+            # v1.0-mini beside v1.0-trainval, which holds its scenes again.
+            for row in earlier[scene]:
+                row["splits"].append(split)
+            continue
         samples = database.by_scene.get(token, [])
         start = min((each["timestamp"] for s in samples for each in database.data[s["token"]]), default=0)
         seen: dict[str, str] = {}
         for frame, sample in enumerate(samples):
+            shown: set[str] = set()
+            annotations = _select_annotations(database, version, sample["token"], sensed.findings)
             for data in database.data[sample["token"]]:
                 calibrated = database.row("calibrated_sensor", data["calibrated_sensor_token"], "sample_data")
                 sensor = database.row("sensor", calibrated["sensor_token"], "calibrated_sensor")
                 if sensor["modality"] not in ("camera", "lidar"):
                     continue
                 shot = _Shot(database, scene, frame, data, calibrated, sensor["channel"], start)
+                if shot.channel in shown:
+                    message = f"sample {format_value(sample['token'])} has two keyframes of {shot.channel}"
+                    raise InputError(to_printable(message), where=database.where["sample_data"])
+                shown.add(shot.channel)
                 if seen.get(shot.channel) != data["calibrated_sensor_token"]:
                     sensed.sensors.append(shot.sensor_row())
                 if sensor["modality"] == "lidar":
@@ -437,10 +468,28 @@ def add_version(source: Source, version: str, sensed: Sensed, progress: Progress
                             {**shot.video_row(), "n_frames": len(samples), "splits": [split]}
                         )
                     sensed.frames.append(shot.frame_row())
-                    _take_boxes(shot, database.annotations[sample["token"]], sensed)
+                    _take_boxes(shot, annotations, sensed)
                 seen[shot.channel] = data["calibrated_sensor_token"]
         if progress is not None:
             progress(done, len(scenes), "scenes")
+
+
+def _select_annotations(database: _Database, version: str, sample: str, findings: Findings) -> list[Row]:
+    """The boxes in space of a sample; one without positive sizes is reported.
+
+    Raises:
+        InputError: if the size of one is no three numbers.
+    """
+    found, where = [], database.where["sample_annotation"]
+    for row in database.annotations[sample]:
+        if _vector(row["size"], 3, where, "size").min() > 0:
+            found.append(row)
+        else:
+            reason = f"its size {row['size']} should be three numbers above 0"
+            findings.reject(
+                "boxes", f"{version}/sample_annotation.json", f"annotation {row['token']}", reason
+            )
+    return found
 
 
 def _check_row(row: Any, table: str, place: int, where: str) -> str:
@@ -452,6 +501,9 @@ def _check_row(row: Any, table: str, place: int, where: str) -> str:
     needed = {"token": str, **_NEEDED[table]}
     if isinstance(row, dict):
         wrong = [name for name, kind in needed.items() if not isinstance(row.get(name), kind)]
+        # Microseconds beyond 64 bits are no times, and more than a float holds.
+        if not wrong and "timestamp" in needed and parse_int(row["timestamp"], 0, _LATEST_US) is None:
+            wrong = ["timestamp"]
         if not wrong:
             return str(row["token"])
         raise InputError(f"row {place} has no {', '.join(wrong)} of the right kind", where=where)
@@ -490,8 +542,9 @@ class _Shot:
             return None
         where = self.database.where["calibrated_sensor"]
         found = np.array([_vector(row, 3, where, "camera_intrinsic") for row in rows])
-        if found.shape != (3, 3) or not (found[0, 0] > 0 and found[1, 1] > 0):
-            raise InputError(f"camera_intrinsic is no camera matrix: {found.tolist()}", where=where)
+        if fault := find_camera_error(found):
+            token = format_value(self.calibrated["token"])
+            raise InputError(f"camera_intrinsic of {token} is no camera matrix: {fault}", where=where)
         return found
 
     @property
@@ -604,7 +657,7 @@ def _vector(value: Any, count: int, where: str, name: str) -> Floats:
     return np.array(value, dtype=np.float64)
 
 
-VERSION = 3
+VERSION = 4
 _WANTED = "nuScenes needs its annotations, tables in 'v1.0-mini/' or another version, or keyframes (JSON),"
 _HINT = "Point at the folder that holds 'v1.0-mini/', or at keyframes."
 _HEAD, _LARGEST = 1 << 16, 1 << 31
@@ -661,7 +714,8 @@ def _versions(source: Source) -> list[str]:
     """Folders of tables."""
     if isinstance(source, FileSource):
         return []
-    return [name for name in source.entries()[1] if f"{name}/sample_data.json" in source.files(name, ".json")]
+    # Asked by name: a folder beside it may be a link that leads out, and is not looked into.
+    return [name for name in source.entries()[1] if source.holds(f"{name}/sample_data.json")]
 
 
 def _keyframes(source: Source) -> list[str]:

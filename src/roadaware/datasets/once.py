@@ -24,7 +24,7 @@ from roadaware.datasets import READERS, Progress
 from roadaware.datasets.issues import Findings, read_each_file
 from roadaware.datasets.sensor_tables import DISTORTION, KIND, Sensed, flatten_pose, read_picture_size
 from roadaware.errors import InputError
-from roadaware.geometry.poses import find_pose_error, from_quaternion, invert_pose
+from roadaware.geometry.poses import find_camera_error, find_pose_error, from_quaternion, invert_pose
 from roadaware.io.json import (
     decode,
     describe_type,
@@ -172,8 +172,8 @@ def _camera(calib: dict[str, Any], name: str, where: str) -> tuple[Floats, Float
         InputError: if one is none.
     """
     lens = _matrix(calib.get("cam_intrinsic"), 3, where, f"cam_intrinsic of '{name}'")
-    if not (lens[0, 0] > 0 and lens[1, 1] > 0 and np.abs(lens[2] - [0, 0, 1]).max() < 1e-6):
-        raise InputError(f"cam_intrinsic of '{name}' is no camera matrix: {lens.tolist()}", where=where)
+    if fault := find_camera_error(lens):
+        raise InputError(f"cam_intrinsic of '{name}' is no camera matrix: {fault}", where=where)
     lidar_camera = _matrix(calib.get("cam_to_velo"), 4, where, f"cam_to_velo of '{name}'")
     if fault := find_pose_error(lidar_camera):
         raise InputError(f"cam_to_velo of '{name}' is no pose: {fault}", where=where)
@@ -258,7 +258,7 @@ def _word(meta: Any, key: str) -> str | None:
     return to_printable(escape_surrogates(found), 40) if isinstance(found, str) else None
 
 
-VERSION = 2
+VERSION = 3
 _DATA, _SETS = "data", "ImageSets"
 _WANTED = "ONCE needs its annotations, 'data/<sequence>/<sequence>.json',"
 _HINT = "Point at the folder that holds 'data/' and 'ImageSets/'."
@@ -320,7 +320,7 @@ def _sequences(source: Source) -> list[str]:
     if not source.has_folder(_DATA):
         return []
     names = [name for name in source.entries(_DATA)[1] if _SEQUENCE.fullmatch(name)]
-    return [name for name in names if _file(name) in source.files(f"{_DATA}/{name}", ".json")]
+    return [name for name in names if source.holds(_file(name))]
 
 
 def _file(name: str) -> str:

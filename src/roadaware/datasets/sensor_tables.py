@@ -27,13 +27,14 @@ _VIDEOS: dict[str, Any] = {
     "sensor": pl.String,
     "splits": pl.List(pl.String),
 }
+# Poses in the world are doubles: in the millions of metres of map coordinates a float is half a metre off.
 _FRAMES: dict[str, Any] = {
     "video": pl.String,
     "frame": pl.Int64,
     "t_s": pl.Float32,
     "annotated": pl.Boolean,
     "path": pl.String,
-    "world_SE3_ego": pl.List(pl.Float32),
+    "world_SE3_ego": pl.List(pl.Float64),
 }
 _BOXES: dict[str, Any] = {
     "box": pl.Int64,
@@ -55,7 +56,7 @@ _SWEEPS: dict[str, Any] = {
     "path": pl.String,
     "fields": pl.String,
     "t_s": pl.Float32,
-    "world_SE3_ego": pl.List(pl.Float32),
+    "world_SE3_ego": pl.List(pl.Float64),
 }
 _TUBES: dict[str, Any] = {"tube": pl.Int64, **dict.fromkeys(("video", "name"), pl.String)}
 

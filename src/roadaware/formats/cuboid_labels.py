@@ -21,6 +21,7 @@ from roadaware.formats.coco import read_json_document
 from roadaware.geometry.poses import find_pose_error
 from roadaware.io.files import read_regular, write_atomically
 from roadaware.io.folders import make_folder
+from roadaware.io.json import escape_surrogates
 from roadaware.io.sources import is_outside, resolve_inside, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions
@@ -180,8 +181,13 @@ def write_cuboids(
 
     Raises:
         UsageError: if the proposals have no cuboids, or nuScenes' form is asked for without poses.
+        InputError: if the name of a video leads out of the folder; nothing is written then.
         DiskError: if the disk refuses.
     """
+    for video in dict.fromkeys(video for video, _ in cameras):
+        # As part of a path: an empty name makes an absolute one.
+        if is_outside(f"{video}/0"):
+            raise InputError("the name of the video leads out of the folder", where=to_printable(video))
     boxes = proposals.boxes.with_columns(pl.col("video").cast(pl.String))
     missing = [name for name in CUBOID if name not in boxes.columns]
     if missing:
@@ -288,7 +294,7 @@ def read_sent_cuboids(folder: Path) -> SentCuboids:
         for number, image in enumerate(content["images"]):
             at = f"{where}: images[{number}]"
             place = str(image["video"]), int(image["frame"])
-            if not place[0] or is_outside(place[0]):
+            if is_outside(f"{place[0]}/0"):
                 raise InputError("the name of the video leads out of the folder", where=f"{at}.video")
             cameras[place] = _read_pose(image["camera_SE3_lidar"], f"{at}.camera_SE3_lidar")
             if image["world_SE3_lidar"] is not None:
@@ -451,7 +457,13 @@ def _take(
                     continue
                 numbers.add(proposal)
             known = dict(zip(CUBOID, map(float, cuboid), strict=True))
-            rows.append({"video": place[0], "frame": place[1], "proposal": proposal, "name": name, **known})
+            row = {
+                "video": place[0],
+                "frame": place[1],
+                "proposal": proposal,
+                "name": escape_surrogates(name),
+            }
+            rows.append({**row, **known})
 
 
 def _is_possible(cuboid: list[float]) -> bool:

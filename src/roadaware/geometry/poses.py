@@ -11,6 +11,10 @@ from roadaware.arrays import Floats
 
 # Room for poses written in single precision or with few decimals; a mirrored axis is off by 2.
 _RIGID, _UNIT = 1e-3, 1e-2
+# Numbers of a camera matrix that are 0 or 1 in every file.
+_LAST_ROW = 1e-6
+# Shorter ones belong to no image, and what is divided by them may overflow.
+_LEAST_FOCAL_PX = 1e-3
 _SIGNS = np.array([[x, y, z] for x in (1, -1) for y in (1, -1) for z in (1, -1)], dtype=np.float64)
 # The 12 of 28 pairs of corners that differ along one axis alone.
 _EDGES = np.array([(a, b) for a, b in combinations(range(8), 2) if (_SIGNS[a] != _SIGNS[b]).sum() == 1])
@@ -38,6 +42,25 @@ def find_pose_error(pose: npt.ArrayLike) -> str:
     if not abs(size - 1) <= _RIGID:
         return f"its rotation has the determinant {size:.4g}"
     return "" if off <= _RIGID else f"its axes are off by {off:.2g} from right angles"
+
+
+def find_camera_error(intrinsics: npt.ArrayLike) -> str:
+    """The error of a camera matrix in words; empty where it is one.
+
+    Args:
+        intrinsics: (3, 3) pixels: focal lengths, skew and principal point, above the row 0 0 1.
+
+    >>> find_camera_error([[50, 0, 0], [0, 50, 0], [32, 18, 1]])
+    'its last row is [32.0, 18.0, 1.0], not 0 0 1'
+    """
+    lens = np.asarray(intrinsics, dtype=np.float64)
+    if lens.shape != (3, 3) or not np.isfinite(lens).all():
+        return f"expected (3, 3) finite numbers, found {lens.shape}"
+    if min(lens[0, 0], lens[1, 1]) < _LEAST_FOCAL_PX:
+        return f"its focal lengths are {lens[0, 0]:g} and {lens[1, 1]:g} pixels"
+    if np.abs(lens[2] - [0, 0, 1]).max() > _LAST_ROW:
+        return f"its last row is {lens[2].tolist()}, not 0 0 1"
+    return "" if abs(lens[1, 0]) <= _LAST_ROW else f"its second row begins with {lens[1, 0]:g}, not 0"
 
 
 def invert_pose(pose: npt.ArrayLike) -> Floats:

@@ -22,6 +22,7 @@ from roadaware.corner_cases.cuboids import compute_cuboid_corners
 from roadaware.corner_cases.runner import Order, iterate_proposals
 from roadaware.errors import InputError
 from roadaware.io.files import write_atomically
+from roadaware.io.sources import to_printable
 from roadaware.reports.drawing import Marked, build_contact_sheet, draw_marks
 from roadaware.reports.lettering import Letters
 from roadaware.reports.page import (
@@ -289,7 +290,7 @@ def write_steps(
             continue
         held = io.BytesIO()
         Image.fromarray(draw_sheet(draw_steps(found, capture, image), columns=2)).save(held, "PNG")
-        name = f"{done:04d}-{moment.video.replace('/', '-')}-{moment.frame:06d}.png"
+        name = f"{done:04d}-{to_printable(moment.video).replace('/', '-')}-{moment.frame:06d}.png"
         write_atomically(folder / name, held.getvalue())
         done += 1
     return done

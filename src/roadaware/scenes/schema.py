@@ -108,7 +108,7 @@ TABLES: dict[str, Table] = {
             ),
             "ego_speed_kmh": Column("float", "speed of the ego vehicle"),
             "path": Column("text", "where its image lies, in a set of images"),
-            "world_SE3_ego": Column("floats", "4x4 pose of the vehicle, row by row"),
+            "world_SE3_ego": Column("floats", "4x4 pose of the vehicle, row by row", exact=True),
             "scores": Column("floats", "dense frame scores", claimed=True),
         },
     ),
@@ -272,7 +272,7 @@ TABLES: dict[str, Table] = {
             "n_points": Column("int", "number of points"),
             "fields": Column("text", "what the numbers of a point are; null for x y z intensity ring"),
             "t_s": Column("float", "when it was taken"),
-            "world_SE3_ego": Column("floats", "4x4 pose of the vehicle, row by row"),
+            "world_SE3_ego": Column("floats", "4x4 pose of the vehicle, row by row", exact=True),
         },
     ),
     "rejected": Table(

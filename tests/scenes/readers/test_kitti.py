@@ -133,10 +133,18 @@ LINES = MADE.calibration().splitlines()
         ),
         (lambda lines: [line.replace("1.0", "nan", 1) for line in lines], "no finite number"),
         (lambda lines: [line.replace("3.6", "-3.6", 1) for line in lines], "P2 is no camera matrix"),
+        (
+            lambda lines: ["P2: 36 36 31 0 36 36 9 0 0 0 1 0" if "P2" in line else line for line in lines],
+            "P2 is no camera matrix: its second row begins with 36",
+        ),
+        (
+            lambda lines: ["P2: 1e-320 0 31 9 0 36 9 0 0 0 1 0" if "P2" in line else line for line in lines],
+            "P2 is no camera matrix: its focal lengths",
+        ),
         (lambda lines: [line.replace("1.0", "1.1", 1) for line in lines], "determinant"),
         (lambda lines: [line.replace("-1.0", "1.0", 1) for line in lines], "determinant -1"),
     ],
-    ids=["missing", "11 numbers", "nan", "focal length", "stretched", "mirrored"],
+    ids=["missing", "11 numbers", "nan", "focal length", "singular", "tiny", "stretched", "mirrored"],
 )
 def test_bad_calibrations_are_refused(change, reason, folder):
     with pytest.raises(InputError, match=reason):

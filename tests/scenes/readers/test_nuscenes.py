@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,18 @@ def test_what_the_vehicle_went_between_sweep_and_picture_is_in_the_poses(folder)
     np.testing.assert_allclose(
         camera_from_lidar(SET.read(folder), MADE.VIDEO), pose(MADE.CAMERA_SE3_LIDAR), atol=1e-5
     )
+
+
+def test_poses_in_map_coordinates_lose_nothing(tabled):
+    near = camera_from_lidar(SET.read(tabled), "scene-0061/CAM_FRONT", 1)
+    path = tabled / "v1.0-mini" / "ego_pose.json"
+    rows = json.loads(path.read_text())
+    for row in rows:
+        row["translation"] = np.add(row["translation"], [691_000.123, 5_336_000.456, 520.7]).tolist()
+        row["translation"][0] += 0.3 * row["token"].endswith("front")
+    path.write_text(json.dumps(rows))
+    far = camera_from_lidar(SET.read(tabled), "scene-0061/CAM_FRONT", 1)
+    np.testing.assert_allclose(near[:3, 3] - far[:3, 3], [0, 0, 0.3], atol=1e-6)
 
 
 CHANGES = {
@@ -186,6 +199,26 @@ BROKEN = {
         lambda rows: rows[0].update(size=[1, 2]),
         "size should be 3",
     ),
+    "a time beyond all": (
+        "sample_data",
+        lambda rows: rows[0].update(timestamp=10**400),
+        "row 0 has no timestamp",
+    ),
+    "rows and columns of a camera exchanged": (
+        "calibrated_sensor",
+        lambda rows: rows[0].update(camera_intrinsic=[[50, 0, 0], [0, 50, 0], [32, 18, 1]]),
+        r"c-front.*last row is \[32",
+    ),
+    "two scenes of one name": (
+        "scene",
+        lambda rows: rows[1].update(name="scene-0061"),
+        "two scenes are called",
+    ),
+    "two sweeps of a sample": (
+        "sample_data",
+        lambda rows: rows.append({**rows[1], "token": "again"}),
+        "sample_data.json: sample .m-0. has two keyframes of LIDAR_TOP",
+    ),
     "no row": ("sensor", lambda rows: rows.__setitem__(0, None), "row 0 should be an object"),
 }
 
@@ -200,6 +233,40 @@ def test_broken_tables_are_named(tabled, name):
     with pytest.raises(InputError, match=reason) as caught:
         SET.read(tabled)
     assert "v1.0-mini" in str(caught.value)
+
+
+def test_versions_beside_each_other_hold_a_scene_once(tabled):
+    alone = SET.read(tabled)
+    shutil.copytree(tabled / "v1.0-mini", tabled / "v1.0-trainval")
+    both = SET.read(tabled)
+    assert both.videos["splits"].to_list() == [["default/mini", "default/trainval"]] * 2
+    assert both.boxes.equals(alone.boxes)
+    assert both.sweeps.equals(alone.sweeps)
+
+
+def test_half_a_character_in_a_table_is_escaped(tabled):
+    for table in ("scene", "sensor", "category", "sample_data", "instance", "sample_annotation"):
+        path = tabled / "v1.0-mini" / f"{table}.json"
+        path.write_text(
+            re.sub("scene-0061|CAM_FRONT|vehicle.car|top/0.bin|i-car", r"\\ud800\g<0>", path.read_text())
+        )
+    scenes = SET.read(tabled)
+    assert scenes.videos["video"][0] == r"\ud800scene-0061/\ud800CAM_FRONT"
+    assert scenes.sweeps["path"][0] == r"samples/\ud800top/0.bin"
+    assert scenes.meta.vocabularies["object"] == (r"\ud800vehicle.car",)
+
+
+def test_boxes_without_a_size_are_refused_one_by_one(tabled):
+    path = tabled / "v1.0-mini" / "sample_annotation.json"
+    rows = json.loads(path.read_text())
+    rows[0]["size"] = [-2.0, 4, 1]
+    path.write_text(json.dumps(rows))
+    scenes = SET.read(tabled)
+    assert len(scenes.boxes) == 1
+    assert scenes.rejected.select("file", "item").rows() == [
+        ("v1.0-mini/sample_annotation.json", "annotation a-0")
+    ]
+    assert "above 0" in scenes.rejected["reason"][0]
 
 
 def test_a_missing_or_damaged_table_is_named(tabled):

@@ -124,3 +124,12 @@ def test_bad_boxes_are_refused(folder, name):
     assert len(scenes.boxes) == 5
     assert reason in scenes.rejected["reason"][0]
     assert "frame 0" in scenes.rejected["item"][0]
+
+
+def test_a_sequence_that_is_a_link_out_costs_no_other(tmp_path):
+    root = SETS["once"].make(tmp_path / "once")
+    (root / "data" / "000076").rename(tmp_path / "elsewhere")
+    (root / "data" / "000076").symlink_to(tmp_path / "elsewhere")
+    scenes = SETS["once"].read(root)
+    assert set(scenes.videos["scene"]) == {"000027", "000112"}
+    assert "a link leads out" in scenes.rejected["reason"][0]
