@@ -78,6 +78,14 @@ def test_differences_of_printed_numbers_tie() -> None:
     second = np.array([0.85, 0.80, 0.85, 0.70, 0.68, 0.10 + 0.20])
     assert len({*np.abs(first - second)[:3].tolist()}) > 1
     assert wilcoxon_test(first - second) == wilcoxon_test(np.array([5, 5, -5, 9, 9, 0]))
+    # 0.01 / 10.24 lies on a half of any number of digits up to the tenth, 0.03 - 0.02 beside it.
+    assert wilcoxon_test([0.01, 0.03 - 0.02, 10.24, -0.01]) == wilcoxon_test([1, 1, 1024, -1])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_differences_are_finite(value: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        wilcoxon_test([0.1, value])
 
 
 def test_signed_ranks_without_ties_are_those_of_scipy_and_many_are_nearly_normal() -> None:
