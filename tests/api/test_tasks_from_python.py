@@ -189,6 +189,7 @@ def test_scores_of_pedestrians_are_found_by_who_and_when(sampled: ra.Scenes, key
         (lambda own: own.drop("start_frame"), "pedestrian and one of start_frame, end_frame, tte_frames"),
         (lambda own: own.drop("score"), "expected a column score"),
         (lambda own: own.rename({"score": "score_1"}), "score_0, score_1, ... of several classes"),
+        (lambda own: own.rename({"score": "score_0"}).with_columns(score_7=0.5), "found .*score_0, score_7"),
         (lambda own: own.with_columns(score=pl.lit("high")), "score should be an array of numbers"),
         (lambda own: own.with_columns(start_frame=pl.lit(0.5)), "row 0 has 0.5"),
         (lambda own: own.with_columns(pedestrian=pl.lit(None, pl.String)), "pedestrian is missing in row 0"),
@@ -201,6 +202,16 @@ def test_scores_that_fit_no_samples_are_refused(
     own = own_scores(sampled).select("pedestrian", "start_frame", "score")
     with pytest.raises(InputError, match=says):
         ra.Predictions.from_scores(change(own), sampled)
+
+
+def test_videos_of_a_dictionary_are_found_by_their_names(sampled: ra.Scenes) -> None:
+    names = pl.Enum(sampled.samples["video"].unique(maintain_order=True))
+    held = sampled.with_tables(samples=sampled.samples.with_columns(pl.col("video").cast(names)))
+    own = own_scores(sampled).select("video", "pedestrian", "tte_frames", "score")
+    found = ra.Predictions.from_scores(own, held)
+    assert found.samples.equals(ra.Predictions.from_scores(own, sampled).samples)
+    with pytest.raises(InputError, match="42 rows are of no sample"):
+        ra.Predictions.from_scores(own.with_columns(video=pl.lit("other")), held)
 
 
 def test_scores_need_samples(sampled: ra.Scenes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,8 @@ from roadaware.formats.bridges.box_arrays import parse_numbers
 from roadaware.scenes.tables import Scenes
 
 TIMES = ("start_frame", "end_frame", "tte_frames")
-KEYS = ("sample", "video", "pedestrian", *TIMES)
+_NAMES = ("video", "pedestrian")
+KEYS = ("sample", *_NAMES, *TIMES)
 
 
 def list_score_columns(names: list[str]) -> list[str]:
@@ -23,12 +25,11 @@ def list_score_columns(names: list[str]) -> list[str]:
     Raises:
         InputError: if there are none.
     """
-    found = (
-        ["score"]
-        if "score" in names
-        else [name for k in range(len(names)) if (name := f"score_{k}") in names]
-    )
-    if not found or found[-1] not in ("score", f"score_{len(found) - 1}"):
+    if "score" in names:
+        return ["score"]
+    numbered = [name for name in names if re.fullmatch("score_[0-9]+", name)]
+    found = [f"score_{k}" for k in range(len(numbered))]
+    if not found or {*found} != {*numbered}:
         raise InputError(
             f"expected a column score, or score_0, score_1, ... of several classes, found {', '.join(names)}",
             hint="rename them: table.rename(columns={'probability': 'score'})",
@@ -54,9 +55,10 @@ def match_sample_scores(held: Mapping[str, list[Any]], scenes: Scenes, samples: 
             hint="they are those of the samples table: ra.sample(...).samples; pedestrian is the name of the track",
         )
     names = scenes.tubes.select("tube", pl.col("name").cast(pl.String).alias("pedestrian"))
-    known = samples.join(names, on="tube", how="left", maintain_order="left").select(keys)
-    columns = {key: _read_key(key, held[key]) for key in keys}
-    rows = pl.DataFrame(columns).with_columns(pl.col(key).cast(known.schema[key]) for key in keys)
+    known = samples.join(names, on="tube", how="left", maintain_order="left").select(
+        pl.col(key).cast(pl.String if key in _NAMES else pl.Int64) for key in keys
+    )
+    rows = pl.DataFrame({key: _read_key(key, held[key]) for key in keys}, schema=known.schema)
     for whose, table in (("samples", known), ("rows of scores", rows)):
         if (twice := table.filter(table.is_duplicated())).height:
             raise InputError(
@@ -88,7 +90,7 @@ def _read_key(name: str, given: list[Any]) -> list[str] | list[int]:
     Raises:
         InputError: if one is missing or no whole number.
     """
-    if name in ("video", "pedestrian"):
+    if name in _NAMES:
         if None in given:
             raise InputError(f"{name} is missing in row {given.index(None)}")
         return [str(one) for one in given]
