@@ -1,5 +1,6 @@
 """Several sets as one: numbers, labels and dictionaries after joining, and the laws of joining."""
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -146,6 +147,29 @@ def test_rejections_that_parts_share_are_taken_once_and_repeats_in_one_part_kept
     first = small_scenes(rejected=pl.DataFrame([row, row]))
     second = other_scenes(rejected=pl.DataFrame([row, {**row, "line": 4}]))
     assert concat([first, second]).rejected["line"].to_list() == [3, 3, 4]
+
+
+@pytest.mark.parametrize("kind", [pl.List(pl.Float32), pl.Array(pl.Float32, 16)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_sweeps_with_poses_of_older_tables_are_those_of_newer_ones(kind, turned):
+    # Versions up to 0.8 wrote poses in single precision; both parts were cut from one drive.
+    pose = [1, 0, 0, 691_000.123, 0, 1, 0, 5_336_000.456, 0, 0, 1, 0.1, 0, 0, 0, 1]
+
+    def part(video, dtype):
+        held = pl.Series([pose], dtype=pl.List(pl.Float64)).cast(dtype)
+        return Scenes(
+            videos=pl.DataFrame({"video": [video], "scene": ["drive"]}),
+            frames=pl.DataFrame({"video": [video], "frame": [0], "world_SE3_ego": held}),
+            sweeps=pl.DataFrame(
+                {"scene": ["drive"], "sensor": ["top"], "frame": [0], "path": ["0"], "world_SE3_ego": held}
+            ),
+        )
+
+    parts = [part("old", kind), part("new", pl.List(pl.Float64))]
+    joined = concat(parts[::-1] if turned else parts)
+    assert len(joined.sweeps) == 1
+    assert joined.frames.filter(video="new")["world_SE3_ego"].to_list() == [pose]
+    assert joined.frames.filter(video="old")["world_SE3_ego"].to_list() == [np.float32(pose).tolist()]
 
 
 @tried(15)

@@ -134,9 +134,17 @@ def _stack_tables(name: str, frames: list[pl.DataFrame]) -> pl.DataFrame:
         # Each part's rows without those that stand in an earlier part; repeats inside a part are kept
         seen = pl.Series([], dtype=pl.String)
         kept = []
+        # In single precision where one part has it: poses of the vehicle in tables that older versions wrote
+        single: dict[str, Any] = {
+            c: pl.Float32 if dtype == pl.Float32 else pl.List(pl.Float32)
+            for frame in frames
+            for c, dtype in frame.schema.items()
+            if getattr(dtype, "inner", dtype) == pl.Float32
+        }
         for frame in frames:
             # Sorted: parts may have the same columns in another order.
-            rows = frame.select(pl.struct(sorted(frame.columns)).struct.json_encode()).to_series()
+            alike = frame.cast({c: kind for c, kind in single.items() if c in frame.columns})
+            rows = alike.select(pl.struct(sorted(frame.columns)).struct.json_encode()).to_series()
             kept.append(frame.filter(~rows.is_in(seen.implode())))
             seen = seen.append(rows)
         frames = kept
