@@ -428,7 +428,8 @@ def add_version(source: Source, version: str, sensed: Sensed, progress: Progress
     sensed.findings.read["files"] += len(TABLES)
     split = f"default/{version.removeprefix('v1.0-')}"
     scenes = list(database.held["scene"])
-    earlier: dict[str, list[Row]] = defaultdict(list)
+    # Of a version before this one: v1.0-mini holds scenes of v1.0-trainval. Scenes without a camera have no videos.
+    earlier: dict[str, list[Row]] = {row["scene"]: [] for row in sensed.sensors}
     for row in sensed.videos:
         earlier[row["scene"]].append(row)
     named: set[str] = set()
@@ -438,7 +439,6 @@ def add_version(source: Source, version: str, sensed: Sensed, progress: Progress
             raise InputError(f"two scenes are called {format_value(scene)}", where=database.where["scene"])
         named.add(scene)
         if scene in earlier:
-            # v1.0-mini beside v1.0-trainval, which holds its scenes again.
             for row in earlier[scene]:
                 row["splits"].append(split)
             continue
