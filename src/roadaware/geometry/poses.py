@@ -54,8 +54,10 @@ def find_camera_error(intrinsics: npt.ArrayLike) -> str:
     'its last row is [32.0, 18.0, 1.0], not 0 0 1'
     """
     lens = np.asarray(intrinsics, dtype=np.float64)
-    if lens.shape != (3, 3) or not np.isfinite(lens).all():
-        return f"expected (3, 3) finite numbers, found {lens.shape}"
+    if lens.shape != (3, 3):
+        return f"expected (3, 3), found {lens.shape}"
+    if not np.isfinite(lens).all():
+        return f"not all of its numbers are finite: {lens.tolist()}"
     if min(lens[0, 0], lens[1, 1]) < _LEAST_FOCAL_PX:
         return f"its focal lengths are {lens[0, 0]:g} and {lens[1, 1]:g} pixels"
     if np.abs(lens[2] - [0, 0, 1]).max() > _LAST_ROW:
