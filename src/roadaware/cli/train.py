@@ -31,7 +31,7 @@ from roadaware.datasets.loading import sample_dataset
 from roadaware.errors import Terminated, UsageError
 from roadaware.io import folders
 from roadaware.io.csv import format_csv
-from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores, evaluate_samples
+from roadaware.metrics.pedestrians import collect_sample_scores, evaluate_samples
 from roadaware.metrics.scores import SampleScores
 from roadaware.models import MODELS
 from roadaware.reports import runs
@@ -204,12 +204,9 @@ TEST = "test"
 
 def _write_test_run(recipe: PedestrianRecipe, said: SampleScores, folder: Path) -> None:
     """Write the scores of the test samples as a run folder, which `compare`, `report` and `calibration` take."""
-    samples = recipe.samples
-    named = PedestrianConfig.reference if samples.config == "reference" else PedestrianConfig.default
-    config = named(recipe.task)
-    facts = {"config_name": samples.config}
-    result = evaluate_samples(said, config, draws=_DRAWS)
-    run = Run(recipe.name, said, config, result, _DRAWS, 0, samples.protocol, facts)
+    result = evaluate_samples(said, recipe.metrics, draws=_DRAWS)
+    facts = {"config_name": recipe.samples.config}
+    run = Run(recipe.name, said, recipe.metrics, result, _DRAWS, 0, recipe.samples.protocol, facts)
     files = runs.build_run_files(run, run_page([run]))
     folders.write_result_folder(folder / TEST, files, overwrite=True)
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from roadaware import config as configs
 from roadaware.errors import UsageError
+from roadaware.metrics.pedestrians import PedestrianConfig
 from roadaware.models import CROSSING, get_crossing_entry
 from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.training.recipe import ScheduleRecipe
@@ -176,6 +177,12 @@ class PedestrianRecipe:
         ):
             if not holds:
                 raise UsageError(f"the recipe cannot be run: {wanted}")
+
+    @property
+    def metrics(self) -> PedestrianConfig:
+        """How its samples are judged: as they are cut, `reference` or `default`."""
+        named = PedestrianConfig.reference if self.samples.config == "reference" else PedestrianConfig.default
+        return named(self.task)
 
 
 # Checks of a recipe before its data are read: what its model could not do, or would not even look at.

@@ -24,7 +24,6 @@ from roadaware.io.folders import make_folder
 from roadaware.io.parquet import read_parquet
 from roadaware.io.storage import locate_content
 from roadaware.metrics.multi_seed import AVERAGE, FITS, evaluate_fits
-from roadaware.metrics.pedestrians import PedestrianConfig
 from roadaware.metrics.scores import SampleScores
 from roadaware.models.crossing import features
 from roadaware.scenes.sensors import MEDIA
@@ -332,9 +331,8 @@ def build_result_table(
         draws: bootstrap resamples; 0 gives no intervals.
         seed: of the resamples.
     """
-    named = PedestrianConfig.reference if recipe.samples.config == "reference" else PedestrianConfig.default
     alone = tuple(name for name in said if name != ENSEMBLE)
-    found = evaluate_fits(said, named(recipe.task), averaged=alone, draws=draws, seed=seed)
+    found = evaluate_fits(said, recipe.metrics, averaged=alone, draws=draws, seed=seed)
     first = next(iter(said.values()))
     costs = {**fits, AVERAGE: _together(list(fits.values())), ENSEMBLE: _together(list(fits.values()))}
     facts = {

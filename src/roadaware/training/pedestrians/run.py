@@ -279,7 +279,7 @@ def evaluate_run(
     }
     if len(said) > 1:
         said["mean"] = np.asarray(np.mean(list(said.values()), axis=0))
-    chosen = config or _metrics(recipe)
+    chosen = config or recipe.metrics
     meta = Meta(dataset=held.meta.dataset, notes={"model": recipe.network.name})
     predictions = {
         name: build_sample_predictions(held.samples, scores, meta) for name, scores in said.items()
@@ -303,11 +303,6 @@ def _ahead(predictors: dict[int, Predictor], given: InputSet, truth: Futures) ->
         }
     found = {name: evaluate_future(each, truth) for name, each in said.items()}
     return {**found, STRAIGHT_ON: evaluate_constant_velocity(truth)}
-
-
-def _metrics(recipe: PedestrianRecipe) -> PedestrianConfig:
-    named = PedestrianConfig.reference if recipe.samples.config == "reference" else PedestrianConfig.default
-    return named(recipe.task)
 
 
 def _check(train_fold: Fold, held_out: Fold, recipe: PedestrianRecipe) -> None:
