@@ -434,6 +434,8 @@ def test_saved_configurations_of_earlier_versions_are_the_angle():
     new = ("local_ground_m", "reach_m", "duplicate_iou", "ranking", "most", "completion")
     old = {name: value for name, value in saved.items() if name not in new}
     assert open_saved_config(old) == CopgConfig.angle(theta_deg=10.0)
+    # `--set min_points=1e1` is saved as what is opened again.
+    assert open_saved_config(to_dict(CopgConfig(min_points=1e1))) == CopgConfig(min_points=10)
     assert (
         from_dict(CopgConfig, to_dict(CopgConfig()))
         == CopgConfig()

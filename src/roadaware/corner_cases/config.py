@@ -144,6 +144,10 @@ class CopgConfig:
                 continue
             # Fields are annotated as text: `int` or `int | None`.
             kind = int if "int" in self.__annotations__[name] else int | float
+            if kind is int and isinstance(value, float) and value.is_integer():
+                # 1e2 is a whole number, too; saved as a fraction the configuration would not be opened again.
+                value = int(value)
+                object.__setattr__(self, name, value)
             if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:
                 what = "be a whole number in" if kind is int else "lie in"
                 raise UsageError(f"{name} should {what} {low:g} to {high:g}, not {value!r}")
