@@ -12,9 +12,11 @@ import polars as pl
 import pytest
 from numbered import Client, Open, make_truth, write_numbered_film
 
-from roadaware.errors import InputError
+from roadaware.errors import InputError, UsageError
 from roadaware.scenes.store import save
+from roadaware.viewer.clips import parse_order
 from roadaware.viewer.films import FilmFinder
+from roadaware.viewer.index import Index
 from roadaware.viewer.opening import open_paths
 
 SECRET = b"a secret that nobody may read"
@@ -343,3 +345,20 @@ def test_names_and_labels_are_texts_of_json_and_nothing_else(tmp_path: Path, vie
     assert headers["content-type"] == "application/json"
     assert json.loads(body)["truth"]["paths"][0][1] == evil
     assert evil.encode() not in client.ask("/")[2]
+
+
+def test_what_a_file_says_of_its_length_is_not_listed_frame_by_frame(tmp_path: Path) -> None:
+    root = tmp_path / "stills"
+    root.mkdir()
+    (root / "a.png").write_bytes(b"")
+    truth, far = make_truth(), 10**12
+    videos = truth.videos.with_columns(n_frames=pl.lit(None, pl.Int64))
+    frames = pl.DataFrame({"video": ["one", "one"], "frame": [0, far], "path": "a.png"})
+    save(truth.with_tables(videos=videos, frames=frames), root / "tables")
+    opened = open_paths([root / "tables"])
+    film = FilmFinder(opened).film("one")
+    assert (film.state, film.times_s) == ("missing", [])
+    assert "1,000,000,000,000" in film.message
+    order = {"video": 0, "first": far, "end": far + 5, "form": "gif", "sides": [], "score": 0, "hidden": []}
+    with pytest.raises(UsageError, match="of the first 10,000,000"):
+        parse_order({**order, "names": True, "layers": [], "colours": {}}, Index(opened))
