@@ -311,9 +311,7 @@ def run_due_parts(
     return due, seconds
 
 
-def build_part_digests(
-    request: Any, order: Order, number: int, left: Collection[Moment]
-) -> dict[str, Any]:
+def build_part_digests(request: Any, order: Order, number: int, left: Collection[Moment]) -> dict[str, Any]:
     """Digests of what a part is made for, and of the files of its images, to be kept with the part.
 
     Args:

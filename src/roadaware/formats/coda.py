@@ -139,7 +139,9 @@ def _merge_categories(
     for number in first.keys() & second.keys():
         names = first[number].get("name"), second[number].get("name")
         if names[0] != names[1]:
-            raise InputError(f"category {number} is {names[1]!r} here and {names[0]!r} in {where}", where=beside)
+            raise InputError(
+                f"category {number} is {names[1]!r} here and {names[0]!r} in {where}", where=beside
+            )
     return True, list({**first, **second, **first}.values())
 
 

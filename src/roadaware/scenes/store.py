@@ -484,9 +484,11 @@ def scan_tables(folder: Path) -> tuple[str, Meta, dict[str, pl.LazyFrame]]:
     parsed = _parse_meta(folder / _META, content)
     kind = Predictions if parsed.get("kind") == Predictions.__name__ else Scenes
     meta, parts = _understood(folder / _META, parsed, kind)
-    return kind.__name__, meta, {
-        name: _scan_part(name, folder / part.file, part) for name, part in parts.items()
-    }
+    return (
+        kind.__name__,
+        meta,
+        {name: _scan_part(name, folder / part.file, part) for name, part in parts.items()},
+    )
 
 
 def _scan_part(name: str, path: Path, part: Part) -> pl.LazyFrame:
@@ -511,5 +513,7 @@ def _scan_part(name: str, path: Path, part: Part) -> pl.LazyFrame:
         raise DamagedError(f"expected a Parquet table, found: {reason}", where=where, hint=_AGAIN) from error
     missing = [c for c, column in TABLES[name].columns.items() if column.required and c not in held]
     if missing:
-        raise DamagedError(f"table {name} needs the columns {missing} and has {held}", where=where, hint=_AGAIN)
+        raise DamagedError(
+            f"table {name} needs the columns {missing} and has {held}", where=where, hint=_AGAIN
+        )
     return scan_parquet(path)
