@@ -24,7 +24,7 @@ from roadaware.analysis.triage import (
     rank_moments,
     read_weights,
 )
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 from roadaware.online.events import SPEED, STANDING
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
@@ -756,3 +756,9 @@ def test_what_a_linker_put_into_a_gap_does_not_count() -> None:
     )
     (found,) = build_drives(Predictions(videos=pl.DataFrame({"video": ["a"]}), boxes=boxes))
     assert found.boxes["frame"].to_list() == [0, 2]
+
+
+def test_a_million_million_frames_that_no_table_lists_are_not_gone_through() -> None:
+    videos = pl.DataFrame({"video": ["one"], "n_frames": [10**12]})
+    with pytest.raises(InputError, match="one: 1,000,000,000,000 frames are said of it and none is listed"):
+        next(build_drives(Scenes(videos=videos)))

@@ -155,6 +155,20 @@ def test_refusals(roadaware: Command, demo: tuple[Path, CornerFacts], more: list
     assert told in re.sub(r"\s+", " ", done.err)
 
 
+def test_a_truth_of_which_nothing_can_be_taken_says_why(
+    roadaware: Command, demo: tuple[Path, CornerFacts], tmp_path: Path
+) -> None:
+    held = json.loads((demo[0] / "corner_case.json").read_text())
+    for row in held["annotations"]:
+        del row["id"]
+    path = tmp_path / "nameless.json"
+    path.write_text(json.dumps(held))
+    done = roadaware(*words(demo[0], truth=str(path)), "--trained-on", "bdd100k")
+    assert done.code == 3
+    assert "nameless.json: not one of its annotations can be taken" in done.err
+    assert "annotation 0" in done.err
+
+
 def test_a_file_that_is_not_there(roadaware: Command, demo: tuple[Path, CornerFacts]) -> None:
     done = roadaware(*words(demo[0], truth="nothing.json"), "--agnostic")
     assert done.code != 0

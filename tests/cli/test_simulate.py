@@ -1,6 +1,7 @@
 """Simulating from the command line: the same scenes again, going on after a stop, and what is refused."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,13 @@ SHORT = replace(build_scene_config("road"), seconds=0.5)
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def finish(room: Path, text: str = "") -> None:
+    """What a scene has at least."""
+    (room / "tables").mkdir()
+    for name in ("done", "scene.json", "tables/meta.json"):
+        (room / name).write_text("{}" if name == "scene.json" else text)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +79,7 @@ def test_a_stopped_run_goes_on_and_leaves_nothing_behind(
         if len(shots) == 1:
             raise KeyboardInterrupt
         shots.append(episode.name)
-        (room / "done").write_text(episode.name)
+        finish(room, episode.name)
 
     monkeypatch.setattr("roadaware.simulator.generate.render_scene", shoot)
     with pytest.raises(KeyboardInterrupt):
@@ -105,7 +113,7 @@ def test_what_another_run_finished_first_stays(tmp_path: Path, monkeypatch: pyte
         theirs = room.parent / episode.name
         theirs.mkdir()
         (theirs / "theirs").write_text("")
-        (room / "ours").write_text("")
+        finish(room)
 
     monkeypatch.setattr("roadaware.simulator.generate.render_scene", shoot)
     assert generate_scenes(Order(SHORT, 0, 1), tmp_path / "made") == 1
@@ -118,7 +126,7 @@ def test_a_scene_that_fails_is_named_the_others_are_made_and_the_same_command_ad
     def shoot(episode, room, *, kept=None, progress=None):
         if episode.name.endswith("1"):
             raise ZeroDivisionError("a wheel without a rim")
-        (room / "done").write_text("")
+        finish(room)
 
     words = ["simulate", "--scenes", "3", *TINY, "--out", str(tmp_path / "made")]
     monkeypatch.setattr("roadaware.simulator.generate.render_scene", shoot)
@@ -129,7 +137,7 @@ def test_a_scene_that_fails_is_named_the_others_are_made_and_the_same_command_ad
     )
     assert "road-0001 failed: a fault of roadaware, ZeroDivisionError: a wheel without a rim" in told
     assert sorted(p.name for p in (tmp_path / "made" / "scenes").iterdir()) == ["road-0000", "road-0002"]
-    monkeypatch.setattr("roadaware.simulator.generate.render_scene", lambda *_, **__: None)
+    monkeypatch.setattr("roadaware.simulator.generate.render_scene", lambda _, room, **__: finish(room))
     assert main(words) == 0
     assert len(list((tmp_path / "made" / "scenes").iterdir())) == 3
 
@@ -154,12 +162,35 @@ def test_a_full_disk_keeps_the_finished_scenes(tmp_path: Path, monkeypatch: pyte
     def shoot(episode, room, *, kept=None, progress=None):
         if episode.name.endswith("1"):
             raise OSError(28, "No space left on device")
-        (room / "done").write_text("")
+        finish(room)
 
     monkeypatch.setattr("roadaware.simulator.generate.render_scene", shoot)
     with pytest.raises(DiskError, match="1 of 2 scenes are finished and stay; the same command"):
         generate_scenes(Order(SHORT, 0, 2), tmp_path / "made")
     assert [p.name for p in (tmp_path / "made" / "scenes").iterdir()] == ["road-0000"]
+
+
+def test_scenes_of_another_order_and_halves_of_scenes_are_not_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roadaware.simulator.generate.render_scene", lambda _, room, **__: finish(room))
+    orders = [Order(SHORT, seed, 2) for seed in (0, 1)]
+    for seed, order in enumerate(orders):
+        assert generate_scenes(order, tmp_path / str(seed)) == 2
+    room, first = tmp_path / "0" / "scenes", orders[0].names[0]
+    (tmp_path / "0" / "simulation.json").write_bytes((tmp_path / "1" / "simulation.json").read_bytes())
+    with pytest.raises(UsageError, match=f"made for another order: {', '.join(orders[1].names)}; remove"):
+        generate_scenes(orders[1], tmp_path / "0")
+    for name in orders[1].names:
+        shutil.rmtree(room / name)
+    shutil.copytree(tmp_path / "1" / "scenes" / first, room / first)
+    assert generate_scenes(orders[1], tmp_path / "0") == 1, "the one that is of this order stays"
+    (room / first / "tables" / "meta.json").unlink()
+    with pytest.raises(UsageError, match="not whole"):
+        generate_scenes(orders[1], tmp_path / "0")
+    shutil.rmtree(room / first)
+    (room / first).mkdir()
+    assert generate_scenes(orders[1], tmp_path / "0") == 1, "an empty folder is no scene"
 
 
 def test_other_things_and_other_scenes_are_not_touched(made: Path, tmp_path: Path, capsys) -> None:

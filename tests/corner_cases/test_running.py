@@ -76,6 +76,31 @@ def test_a_damaged_part_is_made_again(order, tmp_path, caplog):
     assert "is damaged and is made again" in caplog.text
 
 
+def test_a_part_of_another_order_is_made_again(order, tmp_path, caplog):
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    few = replace(order, config=replace(order.config, most=1))
+    found, other_found = run(order, mine)[0], run(few, other)[0]
+    assert not found.boxes.equals(other_found.boxes)
+    for path in (other / "parts").glob("000000*"):
+        (mine / "parts" / path.name).write_bytes(path.read_bytes())
+    again, tally = run(order, mine)
+    assert again.boxes.equals(found.boxes)
+    assert tally.made == order.part
+    assert "part 0 of" in caplog.text
+    # An order that is written over does not make its parts those of the new one.
+    (mine / MAIN).write_bytes((other / MAIN).read_bytes())
+    assert run(few, mine)[0].boxes.equals(other_found.boxes)
+
+
+def test_edited_notes_of_a_part_are_made_again(order, tmp_path):
+    found, _ = run(order, tmp_path / "out")
+    notes = tmp_path / "out" / "parts" / "000000.json"
+    for change in ({"skipped": 3}, {"final": "x"}, {"beside": {"../../x": "y"}}):
+        notes.write_text(json.dumps({**json.loads(notes.read_text()), **change}))
+        again, tally = run(order, tmp_path / "out")
+        assert (again.boxes.equals(found.boxes), tally.made) == (True, order.part)
+
+
 def test_folders_of_others_are_left_alone(order, tmp_path):
     folder = tmp_path / "out"
     run(replace(order, videos=("training/000001",)), folder)

@@ -59,6 +59,11 @@ def test_every_frame_knows_its_relations_sounds_and_sentences() -> None:
     assert [[text for _, text in found[frame].sentences] for frame in range(3)] == [
         ["0  A man pushes somebody."], ["0  A man pushes somebody."], [],
     ]  # fmt: skip
+    far = pl.lit(10**12, pl.Int64).alias("end_frame")
+    tables = {"queries": scenes.queries.with_columns(far), "relations": scenes.relations.with_columns(far)}
+    assert set(collect_crowd(scenes.with_tables(**tables), "v")) == {0, 1, 2}, (
+        "frames that are there, and no others"
+    )
     marks = collect_marks(scenes, "v")
     assert [mark.words for mark in marks[0]] == ["0 walk", "1 run"]
     assert marks[0][0].colour == marks[2][0].colour != marks[0][1].colour

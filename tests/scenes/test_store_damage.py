@@ -1,5 +1,6 @@
 """Folders of tables that are damaged, forged or lie: each is reported with file, expected and found."""
 
+import io
 import os
 import re
 
@@ -11,7 +12,7 @@ from table_sets import small_scenes
 
 from roadaware.errors import DamagedError, InputError
 from roadaware.scenes import store
-from roadaware.scenes.store import open_scenes, save
+from roadaware.scenes.store import open_scenes, save, scan_tables
 
 TABLES = ("videos", "tubes", "boxes")
 HOSTILE = (
@@ -194,8 +195,17 @@ def test_sizes_that_are_not_those_of_the_file_are_reported(tmp_path, entry):
 
 @pytest.mark.parametrize("data", [b"rubbish", b"PAR1" + bytes(100) + b"PAR1", b"PAR1PAR1" * 4, bytes(64)])
 def test_a_file_that_is_no_parquet_is_reported_even_if_its_digest_is_right(tmp_path, data):
-    with pytest.raises(DamagedError, match="expected a Parquet table, found"):
-        open_scenes(forged(tmp_path / "set", {"boxes": data}))
+    folder = forged(tmp_path / "set", {"boxes": data})
+    for opened in (open_scenes, scan_tables):
+        with pytest.raises(DamagedError, match="expected a Parquet table, found"):
+            opened(folder)
+
+
+def test_a_table_without_a_column_that_it_needs_is_not_scanned(tmp_path):
+    videos = io.BytesIO()
+    pl.DataFrame({"fps": [10.0]}).write_parquet(videos)
+    with pytest.raises(DamagedError, match=r"table videos needs the columns \['video'\]"):
+        scan_tables(forged(tmp_path / "set", {"videos": videos.getvalue()}))
 
 
 @pytest.mark.parametrize("file", HOSTILE)

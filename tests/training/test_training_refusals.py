@@ -14,7 +14,7 @@ from roadaware.errors import UsageError
 from roadaware.tasks.road_events import AV_ACTION, Classes
 from roadaware.training import loop
 from roadaware.training.build import build_learner
-from roadaware.training.checkpoints import LAST
+from roadaware.training.checkpoints import LAST, LOG, read_log
 from roadaware.training.loop import DivergedError, build_optimizer, resume_optimizer, set_rate, train
 from roadaware.training.recipe import ScheduleRecipe
 
@@ -115,3 +115,9 @@ def test_an_optimizer_goes_on_with_its_memory_and_with_the_decay_that_is_asked_f
         other = build_optimizer(network, ScheduleRecipe(**{**usual, **changed}))
         with pytest.raises(UsageError, match="another optimizer or of other groups"):
             resume_optimizer(other, state)
+
+
+def test_lines_of_a_log_that_say_no_step_are_left_out(tmp_path: Path) -> None:
+    odd = (b"3", b"[]", b"{}", b'{"step": "1"}', b"\xff\xfe", b"[" * 100_000, b'{"step": 2', b"")
+    (tmp_path / LOG).write_bytes(b"\n".join([b'{"step": 1, "loss": 0.5}', *odd, b'{"step": 2}', b'{"st']))
+    assert read_log(tmp_path) == [{"step": 1, "loss": 0.5}, {"step": 2}]

@@ -6,15 +6,18 @@ import json
 import os
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 from numbered import Client, Open, make_truth, write_numbered_film
 
-from roadaware.errors import InputError
+from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.scenes.store import save
+from roadaware.viewer.clips import parse_order
 from roadaware.viewer.films import FilmFinder
+from roadaware.viewer.index import Index
 from roadaware.viewer.opening import open_paths
 
 SECRET = b"a secret that nobody may read"
@@ -343,3 +346,45 @@ def test_names_and_labels_are_texts_of_json_and_nothing_else(tmp_path: Path, vie
     assert headers["content-type"] == "application/json"
     assert json.loads(body)["truth"]["paths"][0][1] == evil
     assert evil.encode() not in client.ask("/")[2]
+
+
+def test_what_a_file_says_of_its_length_is_not_listed_frame_by_frame(tmp_path: Path) -> None:
+    root = tmp_path / "stills"
+    root.mkdir()
+    (root / "a.png").write_bytes(b"")
+    truth, far = make_truth(), 10**12
+    videos = truth.videos.with_columns(n_frames=pl.lit(None, pl.Int64))
+    frames = pl.DataFrame({"video": ["one", "one"], "frame": [0, far], "path": "a.png"})
+    save(truth.with_tables(videos=videos, frames=frames), root / "tables")
+    opened = open_paths([root / "tables"])
+    film = FilmFinder(opened).film("one")
+    assert (film.state, film.times_s) == ("missing", [])
+    assert "1,000,000,000,000" in film.message
+    order = {"video": 0, "first": far, "end": far + 5, "form": "gif", "sides": [], "score": 0, "hidden": []}
+    with pytest.raises(UsageError, match="of the first 10,000,000"):
+        parse_order({**order, "names": True, "layers": [], "colours": {}}, Index(opened))
+
+
+def test_a_table_whose_rows_cannot_be_read_is_refused_when_it_is_opened(tmp_path: Path) -> None:
+    save(make_truth(), tmp_path / "truth")
+    opened, path = open_paths([tmp_path / "truth"]), tmp_path / "videos.parquet"
+    pl.DataFrame({"video": ["one", "two"]}).write_parquet(path, compression="uncompressed")
+    data = bytearray(path.read_bytes())
+    data[data.index(b"\x03\0\0\0one")] = 99  # the length of the first name; columns and rows are right
+    path.write_bytes(data)
+    damaged = replace(opened.sides["truth"], tables={"videos": pl.scan_parquet(path)})
+    with pytest.raises(DamagedError, match="the table videos is not as roadaware writes it"):
+        Index(replace(opened, sides={"truth": damaged}))
+
+
+def test_a_set_that_is_written_anew_while_it_is_viewed_is_to_be_opened_again(
+    tmp_path: Path, viewed: Open
+) -> None:
+    truth = make_truth()
+    save(truth, tmp_path / "truth")
+    client = viewed(tmp_path / "truth")
+    moved = truth.boxes.with_columns(pl.col("x1_px") - 1)
+    save(truth.with_tables(boxes=moved), tmp_path / "truth", overwrite=True)
+    for path in ("/api/boxes?video=0&first=0&end=9", "/api/counts?hundredth=30"):
+        status, _, body = client.ask(path)
+        assert (status, b"open the folder again" in body) == (409, True)

@@ -250,6 +250,16 @@ def test_a_film_that_is_missing_leaves_boxes_and_says_so(sets: Path, viewed: Ope
     assert page.evaluate("window.viewer.player.frame") > 5
 
 
+def test_a_set_that_says_it_has_a_million_million_frames_is_shown(
+    tmp_path: Path, viewed: Open, visit: Any
+) -> None:
+    truth = make_truth()
+    save(truth.with_tables(videos=truth.videos.with_columns(n_frames=10**12)), tmp_path / "truth")
+    page = visit(viewed(tmp_path / "truth"), "#v=one&f=20")
+    assert "the tables say 1000000000000 frames" in page.locator("#message").inner_text()
+    assert page.evaluate("window.viewer.player.count") == 10_000_000
+
+
 def test_stills_are_shown_as_frames(tmp_path: Path, viewed: Open, visit: Any) -> None:
     root = tmp_path / "stills"
     root.mkdir()

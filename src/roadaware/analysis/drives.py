@@ -26,7 +26,7 @@ from roadaware.online.events import CROSSING, CROWD, EVENTS, HEARD, OBSTACLES, S
 from roadaware.online.times import TABLES
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
-from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.schema import CORNERS, MOST_LISTED_FRAMES
 from roadaware.scenes.store import is_saved, open_predictions, open_scenes, scan_tables
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.steps import show_progress
@@ -381,13 +381,23 @@ def _name_agents(
 
 
 def _list_frames(held: pl.DataFrame, boxes: pl.DataFrame, row: dict[str, Any]) -> tuple[Ints, Floats]:
-    """Numbers and times of the frames of a video."""
+    """Numbers and times of the frames of a video.
+
+    Raises:
+        InputError: if more are said to be there than could be gone through, and none is listed.
+    """
     fps = float(row.get("fps") or _USUAL_FPS)
     if len(held):
         number = held["frame"].to_numpy().astype(np.int64)
     else:
         last = int(boxes["frame"].max() or 0) if len(boxes) else -1  # type: ignore[arg-type]
-        number = np.arange(max(last + 1, int(row.get("n_frames") or 0)), dtype=np.int64)
+        count = max(last + 1, int(row.get("n_frames") or 0))
+        if count > MOST_LISTED_FRAMES:
+            raise InputError(
+                f"{count:,} frames are said of it and none is listed; up to {MOST_LISTED_FRAMES:,} are gone through",
+                where=to_printable(row["video"]),
+            )
+        number = np.arange(count, dtype=np.int64)
     t_s = number / fps
     if "t_s" in held.columns and held["t_s"].null_count() == 0:
         t_s = held["t_s"].to_numpy().astype(np.float64)

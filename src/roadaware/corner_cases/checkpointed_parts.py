@@ -22,6 +22,8 @@ from roadaware.io.parquet import read_parquet
 PARTS = "parts"
 BESIDE = "beside"
 """Notes of a part: name to digest of its further tables."""
+_OWN = "notes_blake2b"
+"""The note with the digest of all other notes of a part."""
 REMEDY = "say --overwrite to make all anew, or name another folder"
 _CHANGED = {
     "order": "another order",
@@ -108,6 +110,10 @@ def read_finished_part(folder: Path, number: int) -> dict[str, Any] | None:
     record = _parse_json(path) if path.exists() else None
     if not isinstance(record, dict) or not isinstance(record.get("blake2b"), str):
         return None
+    # Parts of earlier versions hold no digest of their notes.
+    if record.pop(_OWN, None) not in (None, _digest_notes(record)):
+        _LOG.warning("%s is damaged and is made again", path)
+        return None
     try:
         data = read_regular(path.with_suffix(".parquet"), limit=_LIMIT)
     except (InputError, OSError):
@@ -158,7 +164,12 @@ def write_part(
     if beside:
         held[BESIDE] = {name: _write_table(_beside(path, name), each) for name, each in beside.items()}
     # Last: a crash in between leaves a table without notes, which counts as not done.
-    write_atomically(path.with_suffix(".json"), (json.dumps(held) + "\n").encode())
+    notes = json.dumps({**held, _OWN: _digest_notes(held)}) + "\n"
+    write_atomically(path.with_suffix(".json"), notes.encode())
+
+
+def _digest_notes(facts: Mapping[str, Any]) -> str:
+    return sources.digest(json.dumps(facts).encode())
 
 
 def _write_table(path: Path, table: pl.DataFrame) -> str:

@@ -5,6 +5,8 @@ of the run.
 from __future__ import annotations
 
 import io
+import json
+import logging
 import os
 import re
 from collections import Counter
@@ -42,7 +44,7 @@ from roadaware.datasets import read
 from roadaware.datasets.detect_format import detect_reader, find_root
 from roadaware.datasets.sensor_tables import DISTORTION
 from roadaware.errors import InputError, UsageError
-from roadaware.io import folders
+from roadaware.io import folders, sources
 from roadaware.io.files import write_atomically
 from roadaware.io.parallel import HERE, Workers, run_parts
 from roadaware.io.sources import to_printable
@@ -52,6 +54,9 @@ from roadaware.scenes.tables import Meta, Predictions, Scenes
 FORMAT, FORMAT_VERSION, MAIN = "roadaware-proposals", 1, "proposals.json"
 PROPOSALS = "proposals"
 """The folder beside the parts in which all proposals are saved as Predictions."""
+_REQUEST = "order"
+"""The note of a part on what it was made for."""
+_LOG = logging.getLogger("roadaware")
 DROPPED = "dropped.parquet"
 """The table beside it: each cluster that is no proposal, and the step that dropped it."""
 
@@ -214,7 +219,8 @@ def run(
             overwrite=overwrite,
             complete=_complete_head,
         )
-        due, seconds = run_due_parts(order, folder, partial(make_part, order, folder), workers, progress)
+        work = partial(make_part, order, folder)
+        due, seconds = run_due_parts(order, order, folder, work, workers, progress)
         made = sum(len(places[number]) for number in due)
         records = [
             checkpointed_parts.read_finished_part(folder, number) or {} for number in range(len(places))
@@ -239,23 +245,34 @@ def run(
         return merge_proposal_rows(rows, Meta(dataset=held.scenes.meta.dataset, notes=notes)), tally
 
 
-def find_due_parts(order: Order, folder: Path) -> list[int]:
-    """Numbers of the parts that are not done, are damaged, or left out images whose files have changed.
+def find_due_parts(request: Any, order: Order, folder: Path) -> list[int]:
+    """Numbers of the parts that are not done, are damaged or of another request, or left out images whose files have
+    changed.
+
+    Args:
+        request: what the folder is of, a dataclass.
+        order: the set, masks and detections that it is about.
+        folder: of the parts.
 
     Raises:
         UsageError: if the file of an image that was proposed for has changed.
     """
     held = load_run_inputs(order)
-    due = []
+    due, asked = [], _digest_request(request, held)
     for number, places in enumerate(split_parts(order)):
         record = checkpointed_parts.read_finished_part(folder, number)
         moments = held.moments[places.start : places.stop]
+        # Parts of earlier versions do not say what they were made for.
+        if record is not None and record.get(_REQUEST, asked) != asked:
+            _LOG.warning("part %d of %s was made for another order and is made again", number, folder)
+            record = None
         if record is None or not is_part_current(record, held.captures, held.semantics, moments):
             due.append(number)
     return due
 
 
 def run_due_parts(
+    request: Any,
     order: Order,
     folder: Path,
     work: Callable[[int], None],
@@ -265,8 +282,7 @@ def run_due_parts(
     """Do the parts of a folder that are due; their numbers, and the seconds it took.
 
     Args:
-        order: whose parts.
-        folder: of the parts.
+        request, order, folder: as of `find_due_parts`.
         work: does the part of a number.
         workers: where, and how many at a time.
         progress: called with the number of images done and the total.
@@ -275,7 +291,8 @@ def run_due_parts(
         UsageError: if the file of an image that was proposed for has changed, or a process died.
         DiskError: if the disk refuses; finished parts stay.
     """
-    moments, places, due = load_run_inputs(order).moments, split_parts(order), find_due_parts(order, folder)
+    moments, places = load_run_inputs(order).moments, split_parts(order)
+    due = find_due_parts(request, order, folder)
     done = len(moments) - sum(len(places[number]) for number in due)
     if progress is not None:
         progress(done, len(moments))
@@ -294,18 +311,42 @@ def run_due_parts(
     return due, seconds
 
 
-def build_part_digests(order: Order, number: int, left: Collection[Moment]) -> dict[str, Any]:
-    """Digests of the files of a part's images, to be kept with the part.
+def build_part_digests(request: Any, order: Order, number: int, left: Collection[Moment]) -> dict[str, Any]:
+    """Digests of what a part is made for, and of the files of its images, to be kept with the part.
 
     Args:
-        order: what is asked for.
+        request, order: as of `find_due_parts`.
         number: of the part.
         left: images that were left out.
     """
     held, places = load_run_inputs(order), split_parts(order)[number]
     moments = held.moments[places.start : places.stop]
     missed = {place for place, each in enumerate(moments) if each in left}
-    return {MARKS: digest_part_files(held.captures, held.semantics, moments, missed)}
+    return {
+        _REQUEST: _digest_request(request, held),
+        MARKS: digest_part_files(held.captures, held.semantics, moments, missed),
+    }
+
+
+def _digest_request(request: Any, held: Held) -> str:
+    """Digest of a request and of the set, classes and detections that it is about.
+
+    Parameters with their values of earlier versions are left out: one that is added changes no digest.
+    """
+    earlier = complete_saved_config({})
+
+    def shorten(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                name: {n: v for n, v in each.items() if earlier.get(n) != v}
+                if name == "config"
+                else shorten(each)
+                for name, each in value.items()
+            }
+        return [shorten(each) for each in value] if isinstance(value, list) else value
+
+    head = shorten(build_head("", 0, request, held))
+    return sources.digest(json.dumps(head, sort_keys=True).encode())
 
 
 def make_part(order: Order, folder: Path, number: int) -> None:
@@ -336,7 +377,7 @@ def make_part(order: Order, folder: Path, number: int) -> None:
         **counts,
         "skipped": list(skipped.values()),
         "odd": dict(odd),
-        **build_part_digests(order, number, skipped),
+        **build_part_digests(order, order, number, skipped),
     }
     beside = {DROPPED: pl.concat(dropped) if dropped else pl.DataFrame(schema=DROPPED_SCHEMA)}
     checkpointed_parts.write_part(folder, number, table, record, beside)

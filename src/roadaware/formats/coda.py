@@ -44,8 +44,8 @@ def read_corner_cases(path: Path, corner: Path | None = None) -> Scenes:
 
     Raises:
         DatasetNotFoundError: if there is no such file.
-        InputError: if a file is damaged, an id stands twice or is no whole number, or the two files are not
-            about the same images and boxes.
+        InputError: if a file is damaged, the id of an image or category stands twice or is no whole number (in two
+            files that of an annotation, too), or the two files are not about the same images and boxes.
     """
     where, content = to_printable(str(path)), read_json_document(path)
     held = ensure_object(content, where, "a COCO file")
@@ -106,36 +106,43 @@ def _merge_documents(
             where=beside,
             hint="both files should be of one set: val with val, test with test",
         )
-    images = {**_by_id(common, "images", where)}
-    images |= {n: row for n, row in _by_id(corner, "images", beside).items() if n not in images}
-    rename, categories = _categories(common, corner, where, beside)
+    images, second = _by_id(common, "images", where), _by_id(corner, "images", beside)
+    differ = sorted(
+        n for n in images.keys() & second.keys() if images[n].get("file_name") != second[n].get("file_name")
+    )
+    if differ:
+        raise InputError(
+            f"{len(differ)} images have the same id as in {where} and another file name, first {differ[:_SHOWN]}",
+            where=beside,
+            hint="both files should be of one set: val with val, test with test",
+        )
+    images |= {n: row for n, row in second.items() if n not in images}
+    numbered, categories = _merge_categories(common, corner, where, beside)
     listed = [{**row, "corner_case": number in other} for number, row in one.items()]
-    listed += [
-        {**row, "corner_case": True, "category_id": rename.get(row.get("category_id"))}
-        for number, row in other.items()
-        if number not in shared
-    ]
-    return {"images": list(images.values()), "categories": categories}, listed
+    for number, row in other.items():
+        if number not in shared:
+            # A number that the file does not list stays, and is refused with the reason, as in any file.
+            category = row.get("category_id") if numbered else None
+            listed.append({**row, "corner_case": True, "category_id": category})
+    held = {"images": list(images.values()), "categories": categories}
+    return {**held, "videos": common["videos"]} if "videos" in common else held, listed
 
 
-def _categories(
+def _merge_categories(
     common: dict[str, Any], corner: dict[str, Any], where: str, beside: str
-) -> tuple[dict[Any, int], list[Any]]:
-    """Which number each category of the corner file gets, and all categories. A file of one names none."""
-    first = ensure_list(common.get("categories"), where, "'categories'")
-    second = ensure_list(corner.get("categories"), beside, "'categories'")
+) -> tuple[bool, list[Any]]:
+    """Whether the corner file distinguishes classes, and all categories."""
     # A file of one category is the class-agnostic one: its category says nothing.
-    if len(second) < 2:
-        return {}, first
-    ids = {row.get("id"): row.get("name") for row in first if isinstance(row, dict)}
-    added = [row for row in second if isinstance(row, dict) and row.get("id") not in ids]
-    for row in second:
-        if isinstance(row, dict) and ids.get(row.get("id"), row.get("name")) != row.get("name"):
+    if len(ensure_list(corner.get("categories"), beside, "'categories'")) < 2:
+        return False, ensure_list(common.get("categories"), where, "'categories'")
+    first, second = (_by_id(held, "categories", place) for held, place in ((common, where), (corner, beside)))
+    for number in first.keys() & second.keys():
+        names = first[number].get("name"), second[number].get("name")
+        if names[0] != names[1]:
             raise InputError(
-                f"category {row.get('id')} is {row.get('name')!r} here and {ids[row.get('id')]!r} in {where}",
-                where=beside,
+                f"category {number} is {names[1]!r} here and {names[0]!r} in {where}", where=beside
             )
-    return {row["id"]: row["id"] for row in second if isinstance(row, dict)}, [*first, *added]
+    return True, list({**first, **second, **first}.values())
 
 
 def _by_id(held: dict[str, Any], name: str, where: str) -> dict[Any, dict[str, Any]]:

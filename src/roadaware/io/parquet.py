@@ -37,14 +37,15 @@ def scan_parquet(paths: Path | list[Path] | IO[bytes]) -> pl.LazyFrame:
     return pl.scan_parquet(paths, glob=False)
 
 
-def read_parquet_columns(data: bytes) -> list[str]:
-    """The names of the columns of a table in bytes.
+def read_parquet_columns(source: bytes | Path) -> list[str]:
+    """The names of the columns of a table, in bytes or the one file of that name; no row is read.
 
     Raises:
         polars.exceptions.PolarsError: if it is damaged or no Parquet.
+        OSError: if the file cannot be read.
     """
     try:
-        return list(pl.read_parquet_schema(data))
+        return list(pl.read_parquet_schema(locate_content(source) if isinstance(source, Path) else source))
     except pl.exceptions.PanicException as error:
         raise_interrupt(error)
         raise pl.exceptions.ComputeError("the file is damaged") from error

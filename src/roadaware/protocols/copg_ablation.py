@@ -323,7 +323,7 @@ def run_grid(
             folder, MAIN, head, "an ablation", overwrite=overwrite, complete=_complete_head
         )
         work = partial(make_grid_part, order, folder)
-        due, seconds = run_due_parts(order.source, folder, work, workers, progress)
+        due, seconds = run_due_parts(order, order.source, folder, work, workers, progress)
         return _gather_parts(order, folder, due, seconds)
 
 
@@ -357,7 +357,7 @@ def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
         "with_one": with_one,
         "skipped": dict(skipped),
         "runs": dict(bench.counts),
-        **build_part_digests(order.source, number, left),
+        **build_part_digests(order, order.source, number, left),
     }
     checkpointed_parts.write_part(folder, number, table, record)
 

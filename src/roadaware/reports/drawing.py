@@ -185,8 +185,9 @@ def collect_crowd(scenes: Scenes, video: str) -> dict[int, CrowdFrame]:
     predicates = scenes.meta.vocabularies.get("predicate", ())
     relations = scenes.relations.filter(named) if len(scenes.relations) else scenes.relations
     said: dict[tuple[int, int, int, int], None] = {}
+    there = scenes.frames.filter(named)["frame"]  # an interval may say that it ends at any frame
     for row in relations.iter_rows(named=True):
-        for frame in range(row["start_frame"], row["end_frame"]):
+        for frame in there.filter(there.is_between(row["start_frame"], row["end_frame"], closed="left")):
             said[frame, row["subject"], row["object"], row["predicate"]] = None
     for frame, subject, other, predicate in said:
         back = (frame, other, subject, predicate) in said
@@ -196,7 +197,7 @@ def collect_crowd(scenes: Scenes, video: str) -> dict[int, CrowdFrame]:
             )
             found.setdefault(frame, CrowdFrame()).arrows.append(arrow)
     for row in scenes.queries.filter(named).iter_rows(named=True) if len(scenes.queries) else ():
-        for frame in range(row["start_frame"], row["end_frame"]):
+        for frame in there.filter(there.is_between(row["start_frame"], row["end_frame"], closed="left")):
             label = (_colour_track(row["tube"]), f"{row['tube']}  {row['text']}")
             found.setdefault(frame, CrowdFrame()).sentences.append(label)
     named = pl.col("video").cast(pl.String) == video

@@ -79,6 +79,9 @@ _LABEL = _key("int", "index in the vocabulary of `kind`", vocabulary="*")
 CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 """The columns of a box, in the order of its numbers wherever it is an array."""
 
+MOST_LISTED_FRAMES = 10_000_000
+"""Frames that are listed one by one at most where a file says nothing but their number: 92 hours at 30 a second."""
+
 TABLES: dict[str, Table] = {
     "videos": Table(
         "One camera stream each; an image set is one video, one frame per image.",

@@ -33,7 +33,7 @@ from roadaware.io.files import (
     remove_stale_files,
     write_and_rename,
 )
-from roadaware.io.parquet import read_parquet, scan_parquet
+from roadaware.io.parquet import read_parquet, read_parquet_columns, scan_parquet
 from roadaware.io.sources import open_file
 from roadaware.scenes.schema import TABLES, is_blank
 from roadaware.scenes.tables import Meta, Predictions, Scenes, TableSet
@@ -466,7 +466,8 @@ def _rename_by_digest(folder: Path, table: str, path: Path, rows: int) -> Part:
 def scan_tables(folder: Path) -> tuple[str, Meta, dict[str, pl.LazyFrame]]:
     """The kind of a saved set (`Scenes` or `Predictions`), its meta, and its tables, whose rows are read when asked for.
 
-    Every file is checked against its digest here; the laws of the tables are not.
+    Every file is checked against its digest here, and has the columns that its table needs; the other laws of the
+    tables are not checked.
 
     Args:
         folder: that `save` wrote.
@@ -483,10 +484,14 @@ def scan_tables(folder: Path) -> tuple[str, Meta, dict[str, pl.LazyFrame]]:
     parsed = _parse_meta(folder / _META, content)
     kind = Predictions if parsed.get("kind") == Predictions.__name__ else Scenes
     meta, parts = _understood(folder / _META, parsed, kind)
-    return kind.__name__, meta, {name: _scan_part(folder / part.file, part) for name, part in parts.items()}
+    return (
+        kind.__name__,
+        meta,
+        {name: _scan_part(name, folder / part.file, part) for name, part in parts.items()},
+    )
 
 
-def _scan_part(path: Path, part: Part) -> pl.LazyFrame:
+def _scan_part(name: str, path: Path, part: Part) -> pl.LazyFrame:
     where = str(path)
     try:
         with open_file(path, where, most=max(part.bytes, 1)) as file:
@@ -500,4 +505,15 @@ def _scan_part(path: Path, part: Part) -> pl.LazyFrame:
     if found.hexdigest() != part.blake2b:
         message = f"expected blake2b {part.blake2b}, found {found.hexdigest()}"
         raise DamagedError(message, where=where, hint=_AGAIN)
+    # Who forged a table can write its digest, too: it is told now, not by the first row that is asked for.
+    try:
+        held = read_parquet_columns(path)
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).splitlines()[0]
+        raise DamagedError(f"expected a Parquet table, found: {reason}", where=where, hint=_AGAIN) from error
+    missing = [c for c, column in TABLES[name].columns.items() if column.required and c not in held]
+    if missing:
+        raise DamagedError(
+            f"table {name} needs the columns {missing} and has {held}", where=where, hint=_AGAIN
+        )
     return scan_parquet(path)

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,12 +18,14 @@ import numpy as np
 
 from roadaware.config import to_dict
 from roadaware.errors import DiskError, UsageError
+from roadaware.io import sources
 from roadaware.io.files import (
     build_disk_error,
     flush_folder,
     is_running,
     list_folder_names,
     note_written,
+    read_regular,
     write_atomically,
 )
 from roadaware.io.folders import hold_folder
@@ -31,7 +33,7 @@ from roadaware.io.images import MaskWriter
 from roadaware.io.parallel import HERE, Workers, run_parts
 from roadaware.io.point_clouds import write_sweep
 from roadaware.io.video import FINE_CRF, VideoWriter
-from roadaware.scenes.store import save
+from roadaware.scenes.store import is_saved, save
 from roadaware.simulator.config import LidarConfig, SceneConfig
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.make import format_scene_name, make_episode
@@ -136,7 +138,11 @@ def _write_tables(episode: Episode, folder: Path, seen: Seen, kept: Kept, sweeps
     }
     if episode.look is not None:
         about["look"] = to_dict(episode.look)
-    write_atomically(folder / "scene.json", (json.dumps(about, indent=2, sort_keys=True) + "\n").encode())
+    _write_json(folder / ABOUT, about)
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    write_atomically(path, (json.dumps(content, indent=2, sort_keys=True) + "\n").encode())
 
 
 def _open_writers(episode: Episode, folder: Path, kept: Kept, stack: ExitStack) -> _Reel:
@@ -195,6 +201,8 @@ _TOLD = {
     "kept": "other files",
     "seed": "another seed",
 }
+ABOUT, _ORDER = "scene.json", "order"
+"""What is said of a scene beside its tables, and the note in it on what it was made of."""
 _UNFINISHED = re.compile(r"\.(?P<name>.+)\.unfinished-(?P<process>\d{1,10})")
 
 
@@ -248,16 +256,16 @@ def generate_scenes(
         The number of scenes made now.
 
     Raises:
-        UsageError: if the folder holds other things, or scenes of another order, another process is at work
-            in it, or workers cannot be started.
+        UsageError: if the folder holds other things, or scenes of another order or that are not whole, another
+            process is at work in it, or workers cannot be started.
         DiskError: if the disk refuses; finished scenes stay.
         FindingsError: if some could not be made, once the others are.
     """
     with hold_folder(folder):
-        _claim(order, folder)
+        head = _claim(order, folder)
         room = folder / SCENES
         _sweep(room)
-        due = [n for n, name in enumerate(order.names) if not (room / name).is_dir()]
+        due = _find_due_scenes(order, head, room)
         done = order.scenes - len(due)
         if progress is not None:
             progress(done, order.scenes)
@@ -269,7 +277,7 @@ def generate_scenes(
                 progress(done, order.scenes)
 
         try:
-            work = partial(_make, order, folder)
+            work = partial(_make, order, folder, head)
             names = order.names
             run_parts(
                 work,
@@ -291,7 +299,41 @@ def generate_scenes(
         return len(due)
 
 
-def _make(order: Order, folder: Path, number: int) -> None:
+def _find_due_scenes(order: Order, head: Mapping[str, Any], room: Path) -> list[int]:
+    """Numbers of the scenes that are not there yet.
+
+    Raises:
+        UsageError: if one is there that is not whole, or was made for another order or under another number.
+    """
+    due, wrong = [], []
+    for number, name in enumerate(order.names):
+        path = room / name
+        if is_saved(path / TABLES):
+            # Scenes of earlier versions do not say what they were made for.
+            with suppress(OSError, ValueError, RecursionError, AttributeError):
+                note = json.loads(read_regular(path / ABOUT, limit=1 << 20)).get(_ORDER)
+                if note not in (None, _digest_scene(head, number)):
+                    wrong.append(name)
+        else:
+            due.append(number)
+            if path.is_dir() and list_folder_names(path):
+                wrong.append(name)
+    if wrong:
+        raise UsageError(
+            f"{room} holds scenes that are not whole, or were made for another order: "
+            f"{', '.join(wrong[:3])}{', ...' if len(wrong) > 3 else ''}; remove them, and the same command makes "
+            "them anew, or name another folder"
+        )
+    return due
+
+
+def _digest_scene(head: Mapping[str, Any], number: int) -> str:
+    """Digest of what a scene is made of."""
+    made_of = [{name: head[name] for name in ("config", "kept", "seed")}, number]
+    return sources.digest(json.dumps(made_of, sort_keys=True).encode())
+
+
+def _make(order: Order, folder: Path, head: Mapping[str, Any], number: int) -> None:
     name = format_scene_name(order.config, number)
     target = folder / SCENES / name
     # Beside the target, so that renaming stays within one file system and is atomic; the process is in the
@@ -301,6 +343,8 @@ def _make(order: Order, folder: Path, number: int) -> None:
         shutil.rmtree(room, ignore_errors=True)
         room.mkdir(parents=True)
         render_scene(make_episode(order.config, order.seed, number), room, kept=order.kept)
+        about = json.loads((room / ABOUT).read_bytes())
+        _write_json(room / ABOUT, {**about, _ORDER: _digest_scene(head, number)})
         _name(room, target)
         # The name, too, must be on the disk before the scene counts as finished.
         flush_folder(target.parent)
@@ -327,8 +371,8 @@ def _name(room: Path, target: Path) -> None:
         shutil.rmtree(room, ignore_errors=True)
 
 
-def _claim(order: Order, folder: Path) -> None:
-    """Write what is made into the folder, or see that it says the same already.
+def _claim(order: Order, folder: Path) -> dict[str, Any]:
+    """Write what is made into the folder, or see that it says the same already; what it says.
 
     Raises:
         UsageError: if it holds something else.
@@ -365,11 +409,12 @@ def _claim(order: Order, folder: Path) -> None:
                     f"{folder} holds scenes of {what}{_differing(known.get(key), head[key])}; the same command "
                     "goes on with them, another one needs another folder"
                 )
-    write_atomically(folder / MAIN, (json.dumps(head, indent=2, sort_keys=True) + "\n").encode())
+    _write_json(folder / MAIN, head)
     try:
         (folder / SCENES).mkdir(exist_ok=True)
     except OSError as error:
         raise build_disk_error(folder, 0, error) from error
+    return head
 
 
 def _describe_outputs(kept: Kept) -> dict[str, object]:

@@ -23,13 +23,12 @@ from roadaware.errors import InputError, UsageError
 from roadaware.io.images import HEAD_BYTES, parse_image_size, read_still
 from roadaware.io.sources import is_outside, read_file_head, resolve_inside, to_printable
 from roadaware.io.video import ENDINGS, VideoReader
+from roadaware.scenes.schema import MOST_LISTED_FRAMES
 from roadaware.scenes.sensors import find_video_path, list_still_paths
 from roadaware.scenes.store import is_saved, open_scenes
 from roadaware.scenes.tables import Scenes
 from roadaware.simulator.synthetic_films import is_synthetic_film
 
-# A list is made up to the largest frame that a file names.
-_MOST_FRAMES = 10_000_000
 _SIDES = ("width_px", "height_px")
 _log = logging.getLogger("roadaware")
 
@@ -221,8 +220,11 @@ def _film(scenes: Scenes, root: Path, pattern: str, video: str) -> Film:
 
 def _of_stills(scenes: Scenes, root: Path, video: str, place: int, paths: Mapping[int, str]) -> Film:
     """Still images of one video; one that is not there may be so, but not all."""
-    if max(paths) >= _MOST_FRAMES:
-        raise InputError(f"frame {max(paths)}: up to {_MOST_FRAMES} are numbered", where=to_printable(video))
+    # A list is made up to the largest frame that a file names.
+    if max(paths) >= MOST_LISTED_FRAMES:
+        raise InputError(
+            f"frame {max(paths)}: up to {MOST_LISTED_FRAMES} are numbered", where=to_printable(video)
+        )
     base = Path(os.path.realpath(root))
     found, there, fault = [""] * (max(paths) + 1), "", InputError("no image", where=to_printable(video))
     for frame, path in paths.items():

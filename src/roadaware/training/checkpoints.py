@@ -187,7 +187,7 @@ _log = logging.getLogger("roadaware")
 
 
 def read_log(folder: Path, name: str = LOG) -> list[dict[str, Any]]:
-    """The lines of a run's log; one that was cut off is left out.
+    """The lines of a run's log; one that was cut off, or says no step, is left out.
 
     Args:
         folder: of the run.
@@ -196,11 +196,13 @@ def read_log(folder: Path, name: str = LOG) -> list[dict[str, Any]]:
     path = folder / name
     found = []
     if path.is_file():
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
-                found.append(json.loads(line))
-            except json.JSONDecodeError:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
                 continue
+            if isinstance(record, dict) and type(record.get("step")) is int:
+                found.append(record)
     return found
 
 

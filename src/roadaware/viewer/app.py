@@ -575,6 +575,10 @@ def _answer_errors(endpoint: Endpoint) -> Endpoint:
             message = f"a table is not as roadaware writes it ({type(error).__name__}): {' '.join(words)}"
             _LOG.debug("%s", message, exc_info=True)
             return _json({"error": to_printable(message, 1000)}, 409)
+        except OSError as error:
+            # Rows are read when they are asked for: a set that was removed, or written anew, has other files.
+            message = f"a file is not there any more, or cannot be read ({error}): open the folder again"
+            return _json({"error": to_printable(message, 1000)}, 409)
 
     return guarded
 

@@ -26,6 +26,7 @@ from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.online.film import pad_to_even
 from roadaware.places import get_cache_folder
 from roadaware.reports.drawing import Marked, draw_lost_frame, draw_marks
+from roadaware.scenes.schema import MOST_LISTED_FRAMES
 from roadaware.viewer.films import (
     SOUND_RATE,
     TICKS,
@@ -133,8 +134,10 @@ def parse_order(given: Any, index: Index) -> ClipOrder:
         or type(given["names"]) is not bool
     ):
         raise UsageError("a clip is of a video, from a frame to another, as mp4 or gif")
-    if not 0 <= first < end <= first + MOST_FRAMES[form]:
-        raise UsageError(f"a clip as {form} has 1 to {MOST_FRAMES[form]:,} frames")
+    if not 0 <= first < end <= min(first + MOST_FRAMES[form], MOST_LISTED_FRAMES):
+        raise UsageError(
+            f"a clip as {form} has 1 to {MOST_FRAMES[form]:,} frames, of the first {MOST_LISTED_FRAMES:,}"
+        )
     if type(score) not in (int, float) or not 0 <= score <= 1:
         raise UsageError("a score lies in [0, 1]")
     sides, hidden, colours = given["sides"], given["hidden"], given["colours"]

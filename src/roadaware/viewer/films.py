@@ -34,6 +34,7 @@ from roadaware.io.video import (
 )
 from roadaware.online.events import FILM
 from roadaware.places import get_cache_folder
+from roadaware.scenes.schema import MOST_LISTED_FRAMES
 from roadaware.viewer.opening import FILMS, Opened, TableSource
 
 # What Chromium, Firefox and Safari play: coding and pixels of the images, in a container of the mp4 family.
@@ -138,6 +139,8 @@ class FilmFinder:
 
     def _find(self, video: str) -> Film:
         stills = self._find_stills(video)
+        if stills and max(stills) >= MOST_LISTED_FRAMES:
+            return Film("missing", f"its images are numbered up to {max(stills):,}, more than can be shown")
         if stills:
             return self._describe_stills(video, stills)
         faults: list[str] = []

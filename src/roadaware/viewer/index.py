@@ -17,8 +17,9 @@ import polars as pl
 
 from roadaware.analysis.evaluation.runs import EventRun, SceneRun
 from roadaware.analysis.worst_tubes import list_box_errors, list_tube_errors
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.parquet import read_parquet
+from roadaware.io.sources import to_printable
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import compute_pr_curve
 from roadaware.metrics.detection.rows import AGENTNESS, OF_FRAMES
@@ -513,7 +514,13 @@ class _Side:
         self.source = source
         self._lock, self._box_index = threading.Lock(), None  # type: tuple[threading.Lock, BoxIndex | None]
         self._columns = {name: source.scan(name).collect_schema().names() for name in _TABLES}
-        rows = source.scan("videos").collect().with_columns(pl.col("video").cast(pl.String))
+        try:
+            rows = source.scan("videos").collect().with_columns(pl.col("video").cast(pl.String))
+        except pl.exceptions.PolarsError as error:
+            raise DamagedError(
+                f"the table videos is not as roadaware writes it: {str(error).splitlines()[0]}",
+                where=to_printable(source.name),
+            ) from error
         self.videos: dict[str, dict[str, Any]] = {row["video"]: row for row in rows.iter_rows(named=True)}
         if not self.videos:  # predictions need not list the videos that they are of
             self.videos = {name: {} for name in self.box_index.videos}

@@ -14,11 +14,11 @@ from roadaware.analysis.annotation.cost import (
     estimate_cost,
     measure_worth,
 )
-from roadaware.analysis.annotation.selection import SelectionConfig, rank_images
+from roadaware.analysis.annotation.selection import SelectionConfig, list_images, rank_images
 from roadaware.demo_data.labelling import generate_labelling_sets
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Predictions
+from roadaware.scenes.tables import Predictions, Scenes
 
 TRUTH, CLAIMS = generate_labelling_sets(seed=1, videos=12)
 PICTURES = TRUTH.frames.select("video", "frame")
@@ -230,3 +230,10 @@ def test_intervals_do_not_hang_on_how_many_draws_come_at_once():
     own = first.filter(pl.col("order") == "list")
     assert (own["looked_low"] <= own["looked_share"]).all()
     assert (own["looked_share"] <= own["looked_high"]).all()
+
+
+def test_images_that_no_table_lists_are_counted_and_never_a_million_million() -> None:
+    videos = pl.DataFrame({"video": ["one", "two"], "n_frames": [2, 1]})
+    assert list_images(Scenes(videos=videos)).rows() == [("one", 0), ("one", 1), ("two", 0)]
+    with pytest.raises(InputError, match="1,000,000,000,002 frames are said of 2 videos"):
+        list_images(Scenes(videos=videos.with_columns(n_frames=pl.Series([2, 10**12]))))

@@ -263,6 +263,15 @@ def test_a_folder_of_a_study_that_learns_otherwise_is_refused(results, study):
         run(other, results.folder)
 
 
+def test_settings_that_were_written_over_make_no_other_study_of_what_is_done(results, study, tmp_path):
+    folder, other = tmp_path / "copy", replace(study, learning=replace(FAST, updates=13))
+    shutil.copytree(results.folder, folder)
+    known = json.loads((folder / "study.json").read_text())
+    (folder / "study.json").write_text(json.dumps({**known, "config": {**known["config"], **other.fixed}}))
+    with pytest.raises(UsageError, match="holds a fit of another recipe"):
+        run(other, folder)
+
+
 def test_a_folder_grows_by_models(results, study, tmp_path):
     folder = tmp_path / "copy"
     shutil.copytree(results.folder, folder)

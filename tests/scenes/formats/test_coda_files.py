@@ -124,6 +124,9 @@ def test_two_files_that_do_not_belong_together(tmp_path: Path) -> None:
     other = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
     with pytest.raises(InputError, match="category 1 is 'cat' here and 'pedestrian'"):
         read_corner_cases(common, written(tmp_path, "other.json", [box(9)], categories=other))
+    renamed = [{**IMAGES[0], "file_name": "once_8.jpg"}, *IMAGES[1:]]
+    with pytest.raises(InputError, match=r"1 images have the same id .* another file name, first \[9\]"):
+        read_corner_cases(common, written(tmp_path, "renamed.json", [box(9)], images=renamed))
 
 
 def test_results_find_their_pictures(tmp_path: Path) -> None:
@@ -144,6 +147,32 @@ def test_results_find_their_pictures(tmp_path: Path) -> None:
     bare = scenes.with_tables(frames=scenes.frames.drop("image_id"))
     with pytest.raises(InputError, match="no image_id"):
         build_predictions_index(bare, {})
+
+
+@pytest.mark.parametrize("category", [{"name": "cat"}, {"id": [2], "name": "cat"}, {"id": "2"}, 2])
+def test_a_corner_file_of_odd_categories_is_refused(tmp_path: Path, category: Any) -> None:
+    common = written(tmp_path, "common.json", [box(1)])
+    odd = written(tmp_path, "odd.json", [box(9)], categories=[CATEGORIES[0], category])
+    with pytest.raises(InputError, match=r"odd\.json: .*categories 1"):
+        read_corner_cases(common, odd)
+
+
+def test_annotations_of_odd_categories_are_refused_in_the_second_file_too(tmp_path: Path) -> None:
+    common = written(tmp_path, "common.json", [box(1)])
+    listed = [box(9, category=17), box(10, category=[1]), box(11, category=99)]  # type: ignore[arg-type]
+    scenes = read_corner_cases(common, written(tmp_path, "told.json", listed))
+    assert scenes.boxes["corner_case"].to_list() == [False, True]
+    assert len(scenes.rejected) == 2
+    agnostic = written(tmp_path, "agnostic.json", listed, categories=CATEGORIES[:1])
+    assert len(read_corner_cases(common, agnostic).boxes) == 4, "its category says nothing"
+
+
+def test_two_files_of_videos_keep_them(tmp_path: Path) -> None:
+    images = [{"id": n, "video_id": 3, "frame_id": n} for n in (0, 1)]
+    held = {"images": images, "videos": [{"id": 3, "name": "drive"}]}
+    common = written(tmp_path, "common.json", [box(1, 0)], **held)
+    scenes = read_corner_cases(common, written(tmp_path, "corner.json", [box(2, 1)], **held))
+    assert scenes.boxes.select("video", "frame").rows() == [("drive", 0), ("drive", 1)]
 
 
 def test_files_of_videos_keep_them(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.io.csv import from_sheets
 from roadaware.io.files import read_regular
 from roadaware.io.json import decode, parse
+from roadaware.scenes.schema import MOST_LISTED_FRAMES
 from roadaware.scenes.tables import Predictions, Scenes
 
 By = Literal["any", "best", "sum", "count", "new", "chance"]
@@ -250,11 +251,18 @@ def list_images(scenes: Scenes) -> pl.DataFrame:
     """video and frame of all images of a set.
 
     Raises:
-        InputError: if its tables do not say.
+        InputError: if its tables do not say, or say nothing but that there are more than could be listed.
     """
     frames = scenes.frames.select(pl.col("video").cast(pl.String), "frame")
     rest = scenes.videos.with_columns(pl.col("video").cast(pl.String)).join(frames, on="video", how="anti")
     if "n_frames" in rest.columns and len(rest):
+        count = rest["n_frames"].sum()
+        if count > MOST_LISTED_FRAMES:
+            raise InputError(
+                f"{count:,} frames are said of {len(rest):,} videos and none is listed; up to "
+                f"{MOST_LISTED_FRAMES:,} can be chosen from",
+                where=scenes.meta.dataset or None,
+            )
         counted = rest.drop_nulls("n_frames").select(
             "video", frame=pl.int_ranges(pl.col("n_frames"), dtype=pl.Int64)
         )

@@ -143,7 +143,7 @@ def open_truth(path: Path, corner: Path | None) -> Scenes:
 
     Raises:
         UsageError: if a second file is given beside tables.
-        InputError: if they cannot be read.
+        InputError: if they cannot be read, or every annotation was refused.
     """
     for each in (path, corner):
         if each is not None:
@@ -155,7 +155,15 @@ def open_truth(path: Path, corner: Path | None) -> Scenes:
     if is_saved(path):
         return loading.open_saved_scenes(path)
     with log_step(f"reading {path}"):
-        return read_corner_cases(path, corner)
+        scenes = read_corner_cases(path, corner)
+    if scenes.boxes.is_empty() and len(scenes.rejected):
+        row = scenes.rejected.row(0, named=True)
+        raise InputError(
+            f"not one of its annotations can be taken ({len(scenes.rejected):,} refused); the first: "
+            f"{row['item']}: {row['reason']}",
+            where=str(path),
+        )
+    return scenes
 
 
 def _open_predictions(path: Path, scenes: Scenes, routing: Routing) -> Predictions:

@@ -424,7 +424,11 @@ def run(
                     f"{out} holds a study with another {', '.join(differ)}; name another folder with --out"
                 )
         facts, skipped = _prepare_domains(study, out, wanted, workers, progress)
-        kept = _Kept(study, out, build_plan(study, tuple(facts)), facts, skipped)
+        plan = build_plan(study, tuple(facts))
+        # Also of fits whose cells are all done: what the folder says of itself may have been written over.
+        for unit in (unit for units in plan.rounds for unit in units):
+            fits.check_recipe(unit.fit, study, out)
+        kept = _Kept(study, out, plan, facts, skipped)
         try:
             _run_units(kept, workers, progress)
             _join_ensembles(kept)

@@ -19,6 +19,7 @@ from roadaware.datasets import read
 from roadaware.errors import InputError, RoadawareError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.parallel import Workers
+from roadaware.io.sources import read_file
 from roadaware.models import CROSSING, get_crossing_entry, load_model_class
 from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.protocols.cross_dataset.config import TESTED, AwayStudy, Fit, read_study_json
@@ -140,7 +141,7 @@ def prepare(
     asked |= {"config": config, "scenes": scenes if domain.root is None else None}
     if (home / FACTS).is_file():
         record = read_study_json(home / FACTS)
-        differ = [f"{key} {record[key]}" for key in asked if record[key] != asked[key]]
+        differ = [f"{key} {record.get(key)}" for key in asked if record.get(key) != asked[key]]
         if differ:
             raise UsageError(
                 f"{out} holds samples of {domain.name} with another {', '.join(differ)}; name another folder"
@@ -301,6 +302,25 @@ def get_model_path(fit: Fit, out: Path) -> Path:
     return out / fit.place / (NETWORK if fit.model in CROSSING else ARRAYS)
 
 
+def check_recipe(fit: Fit, study: AwayStudy, out: Path) -> bytes:
+    """The recipe of a fit, as its folder keeps it, where the folder has none or the same.
+
+    Args:
+        fit, study, out: as of `make`.
+
+    Raises:
+        UsageError: if a model is there that was made by another one.
+    """
+    path = get_model_path(fit, out)
+    made_of = {**study.fixed, "fields": study.fields.get(fit.model, {}), "fit": configs.to_dict(fit)}
+    recipe = (json.dumps(made_of, indent=2, sort_keys=True) + "\n").encode()
+    # A model without its recipe says no more than one of another.
+    kept = path.with_name(RECIPE)
+    if path.is_file() and not (kept.is_file() and read_file(kept) == recipe):
+        raise UsageError(f"{path.parent} holds a fit of another recipe; name another folder with --out")
+    return recipe
+
+
 def make(fit: Fit, study: AwayStudy, out: Path) -> None:
     """Fit and keep a model, unless it is there.
 
@@ -315,18 +335,11 @@ def make(fit: Fit, study: AwayStudy, out: Path) -> None:
         DivergedFitError: if the loss is no number any more.
     """
     path = get_model_path(fit, out)
-    fields = study.fields.get(fit.model, {})
-    text = (
-        json.dumps({**study.fixed, "fields": fields, "fit": configs.to_dict(fit)}, indent=2, sort_keys=True)
-        + "\n"
-    )
-    recipe = path.with_name(RECIPE)
+    recipe = check_recipe(fit, study, out)
     if path.is_file():
-        if recipe.read_text(encoding="utf-8") != text:
-            raise UsageError(f"{path.parent} holds a fit of another recipe; name another folder with --out")
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(recipe, text.encode())
+    write_atomically(path.with_name(RECIPE), recipe)
     held = _material(out, fit.domain)
     if fit.model in CROSSING:
         _network(fit, study, out, held, path)

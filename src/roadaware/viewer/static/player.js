@@ -6,6 +6,7 @@ import { buildTubes, colourOf, labelsAt } from "./tubes.js";
 
 const TAIL = 18; // frames
 const RATES = [0.1, 0.25, 0.5, 1, 2, 4];
+const MOST_LISTED = 1e7; // what tables say of their length is not proven: so many frames are listed without a film
 
 export class Player {
   // `state` holds what is drawn (see main.js); `changed(frame)` is called for each frame that is shown.
@@ -88,10 +89,13 @@ export class Player {
     this.film = film;
     const ends = Object.values(this.tubes).flatMap((tubes) => [...tubes.values()].map((tube) => tube.end));
     const fps = this.state.fps || 10;
-    const count = Math.max(1, this.frames, ...ends);
+    // No spread: a call takes some 100,000 arguments, and a video may have more tubes.
+    const said = ends.reduce((most, end) => Math.max(most, end), Math.max(1, this.frames));
+    const count = Math.min(said, MOST_LISTED);
     this.times = film.times.length ? film.times : Array.from({ length: count }, (_, k) => k / fps);
     const short = film.state === "ready" && this.frames > film.times.length ? `the film has ${film.times.length} of ${this.frames} frames` : "";
-    this.say(film.state === "encoding" ? `${film.message} (${Math.round(film.done * 100)} %)` : film.message || short);
+    const long = !film.times.length && said > count ? `the tables say ${said} frames: the first ${count} are shown` : "";
+    this.say(film.state === "encoding" ? `${film.message} (${Math.round(film.done * 100)} %)` : [film.message || short, long].filter(Boolean).join("; "));
     const size = Object.values(this.sizes).find(([width, height]) => width && height) || [1280, 720];
     this.width = film.width || size[0];
     this.height = film.height || size[1];
