@@ -136,10 +136,7 @@ def test_a_flipped_bit_is_no_table(sets: Path) -> None:
         scan_tables(sets / "truth")
 
 
-def test_a_table_that_lacks_columns_is_an_answer_and_no_fault(
-    tmp_path: Path, viewed: Open, sets: Path
-) -> None:
-    """The laws of tables are not checked when they are scanned: what breaks them is said when it is met."""
+def test_a_table_that_lacks_columns_is_refused_when_it_is_opened(tmp_path: Path) -> None:
     parts, content = store.encode(make_truth())
     name = next(name for name in parts if name.startswith("boxes"))
     bare = pl.read_parquet(parts[name]).drop("x1_px")
@@ -156,9 +153,8 @@ def test_a_table_that_lacks_columns_is_an_answer_and_no_fault(
     for each, held in (parts | {part["file"]: buffer.getvalue()}).items():
         (folder / each).write_bytes(held)
     (folder / "meta.json").write_text(json.dumps(data))
-    status, _, body = viewed(folder).ask("/api/boxes?video=0&first=0&end=9")
-    assert status == 409
-    assert b"a table is not as roadaware writes it" in body
+    with pytest.raises(DamagedError, match=r"table boxes needs the columns \['x1_px'\]"):
+        open_paths([folder])
 
 
 def test_tubes_without_labels_are_called_as_most_of_their_boxes(tmp_path: Path) -> None:
