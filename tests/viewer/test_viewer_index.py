@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from numbered import FRAMES, Open, make_predictions, make_truth
+from numbered import FRAMES, make_predictions, make_truth
 
 from roadaware.analysis.worst_tubes import list_tube_errors
 from roadaware.errors import DamagedError, InputError, UsageError
