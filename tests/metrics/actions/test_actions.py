@@ -336,6 +336,16 @@ def test_a_claim_at_exactly_the_least_score_or_overlap_is_compared() -> None:
     assert evaluate_confusion(*tables[:2], more).rows() == [("action1", "action7", 1, 0.25)]
 
 
+def test_corners_in_single_precision_decide_who_is_confused() -> None:
+    """In double precision the box overlaps by a hair less than a half, rounded to single precision by as much."""
+    truth = [at(1, (1645.2, 0.0, 1671.2, 10.0), label=TALK)]
+    claims = [at(1, (1645.2, 0.0, 1658.19997, 10.0), 0.9, IDS[2])]
+    config = CONFIGS["default"]()
+    for numbers, rows in (("double", 0), ("single", 1)):
+        tables = predictions_of(claims), scenes_of(truth), replace(config, numbers=numbers)
+        assert evaluate_confusion(*tables).height == rows
+
+
 def test_the_most_confused_come_first_with_their_mean_score() -> None:
     truth = [at(1, A, label=TALK), at(1, FAR, label=WALK), at(2, A, label=TALK), at(2, FAR, label=WALK)]
     claims = [at(1, A, 0.9, IDS[2]), at(2, A, 0.3, IDS[2]), at(2, FAR, 0.8, IDS[3])]

@@ -21,6 +21,7 @@ from roadaware.metrics.tracking import (
     STEPS,
     TrackCounts,
     evaluate_tracks,
+    list_values,
     score_floors,
     select_best_threshold,
     track_counts,
@@ -166,6 +167,18 @@ def test_a_track_handed_from_one_path_to_another() -> None:
     assert found["ass_re"] == pytest.approx(0.52)
     assert found["owta"] == pytest.approx(np.sqrt(0.52))
     assert (found["switches"], found["fragmentations"], found["mostly_tracked"]) == (1.0, 0.0, 1.0)
+
+
+def test_values_of_the_whole_set_have_their_interval_and_what_it_counts() -> None:
+    scenes, claims = track_set(1)
+    found = evaluate_tracks(claims, scenes)
+    listed = list_values(found)
+    assert {name: each["value"] for name, each in listed.items()} == found.values()
+    hota = found.of_group().row(by_predicate=pl.col("metric") == "hota", named=True)
+    assert listed["hota"] == {
+        "value": hota["value"],
+        **{name: hota[f"{name}_video"] for name in ("low", "high", "units", "caution")},
+    }
 
 
 def test_a_track_that_is_lost_and_found_again() -> None:

@@ -42,7 +42,7 @@ export class Player {
   async load(number, name, frames) {
     this.stop();
     const token = (this.token = {});
-    this.film = { state: "missing" };
+    this.film = { state: "asked" };
     this.tubes = {}; // nothing of the former video is drawn on this one
     this.told = {};
     this.wanted = this.next = this.image = null;
@@ -286,9 +286,7 @@ export class Player {
   // Image to canvas, in canvas pixels: one pane for each list of sides.
   layout() {
     const ratio = window.devicePixelRatio || 1;
-    const box = this.canvas.getBoundingClientRect();
-    const [wide, high] = [Math.max(1, Math.round(box.width * ratio)), Math.max(1, Math.round(box.height * ratio))];
-    if (this.canvas.width !== wide || this.canvas.height !== high) Object.assign(this.canvas, { width: wide, height: high });
+    const { width: wide, height: high } = this.canvas;
     const shown = Object.keys(this.tubes).filter((side) => this.state.sides[side]);
     const predicted = shown.filter((side) => side !== "truth");
     const panes = this.state.split && predicted.length > 1 ? predicted.map((side) => shown.filter((each) => each === "truth" || each === side)) : [shown];
@@ -306,9 +304,18 @@ export class Player {
     }));
   }
 
+  // As many canvas pixels as there are on the screen. Whoever gives a canvas a size clears it, so this belongs to drawing.
+  resize() {
+    const ratio = window.devicePixelRatio || 1;
+    const box = this.canvas.getBoundingClientRect();
+    const [wide, high] = [Math.max(1, Math.round(box.width * ratio)), Math.max(1, Math.round(box.height * ratio))];
+    if (this.canvas.width !== wide || this.canvas.height !== high) Object.assign(this.canvas, { width: wide, height: high });
+  }
+
   draw() {
     if (!this.boxes) return;
     const pen = this.canvas.getContext("2d");
+    this.resize();
     const panes = this.layout();
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.fillStyle = "#0e1216";
@@ -332,8 +339,15 @@ export class Player {
     }
     this.overlays?.end();
     this.canvas.dataset.overlays = this.overlays ? this.overlays.drawn.length : 0;
-    this.canvas.dataset.frame = this.frame;
+    // A frame is shown once its image is, or none is to come.
+    const waits = this.film.state === "asked" || (this.film.state === "ready" && !this.drawable);
+    this.canvas.dataset.frame = waits ? "" : this.frame;
     this.canvas.dataset.boxes = this.drawn;
+  }
+
+  // The image of a film, as far as there is one.
+  get drawable() {
+    return this.held || (this.film.state === "ready" && this.video.readyState >= 2 && this.video);
   }
 
   drawImage(pen, pane) {
@@ -341,7 +355,7 @@ export class Player {
     pen.fillStyle = "#1c232b";
     pen.fillRect(pane.x, pane.y, wide, high);
     pen.imageSmoothingEnabled = pane.scale < 3;
-    const shown = this.held || (this.film.state === "ready" && this.video.readyState >= 2 && this.video);
+    const shown = this.drawable;
     if (shown) {
       pen.drawImage(shown, pane.x, pane.y, evenUp(this.width, this.video.videoWidth) * pane.scale, evenUp(this.height, this.video.videoHeight) * pane.scale);
     } else if (this.image) {
