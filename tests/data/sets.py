@@ -40,7 +40,7 @@ class NativeSet:
     `hostile(content, text)` (puts the text where other things are due), `numbers()` (changes of the content
     to numbers that a careless reader would make room for), `with_video(root, name)` (adds a video of
     that name), `NAMES_VIDEOS` (whether each frame or row names its video, as those of csv do),
-    `WARNS` (false where the reader warns of nothing: what is odd is refused) and `EXCUSED`: name of a law or case to
+    `WARNS` (false where the reader hardly warns: what is odd is refused) and `EXCUSED`: name of a law or case to
     the reason why this reader breaks it.
     """
 

@@ -9,8 +9,8 @@ FORMAT = "text"
 MAIN = "street/gt/gt.txt"
 VIDEO = "street"
 OTHERS = ()
-WARNS = True
-"""Boxes without a track (id -1) that stand twice are kept; all else that is odd in a row is refused with it."""
+WARNS = False
+"""What is odd in a row of MOT is refused with the row, but for boxes without a track that stand twice."""
 BAD_ROW = "upside down"
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     # A text file that breaks off is seen where a character does.
