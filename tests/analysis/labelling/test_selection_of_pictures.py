@@ -237,3 +237,5 @@ def test_images_that_no_table_lists_are_counted_and_never_a_million_million() ->
     assert list_images(Scenes(videos=videos)).rows() == [("one", 0), ("one", 1), ("two", 0)]
     with pytest.raises(InputError, match="1,000,000,000,002 frames are said of 2 videos"):
         list_images(Scenes(videos=videos.with_columns(n_frames=pl.Series([2, 10**12]))))
+    with pytest.raises(InputError, match="9,223,372,036,854,775,808 frames are said"):
+        list_images(Scenes(videos=videos.with_columns(n_frames=pl.Series([1 << 62, 1 << 62]))))

@@ -256,7 +256,8 @@ def list_images(scenes: Scenes) -> pl.DataFrame:
     frames = scenes.frames.select(pl.col("video").cast(pl.String), "frame")
     rest = scenes.videos.with_columns(pl.col("video").cast(pl.String)).join(frames, on="video", how="anti")
     if "n_frames" in rest.columns and len(rest):
-        count = rest["n_frames"].sum()
+        # Of whole numbers of Python, which do not overflow.
+        count = sum(rest["n_frames"].drop_nulls().to_list())
         if count > MOST_LISTED_FRAMES:
             raise InputError(
                 f"{count:,} frames are said of {len(rest):,} videos and none is listed; up to "
