@@ -21,7 +21,7 @@ from roadaware.scenes.tables import Predictions, Scenes
 _Row = tuple[str, str, str]
 _PICTURES, _OBJECTS, _CLAIMS = 9_768, 80_180, 100
 _PART = 20
-_DRAWS = 1000
+_RESAMPLES = 1000
 
 
 def corner_recall() -> _Row:
@@ -32,7 +32,7 @@ def corner_recall() -> _Row:
     told = [
         ("corner", _spent(lambda: evaluate(claims, truth, alone))),
         ("three groups", _spent(lambda: evaluate(claims, truth, CornerConfig()))),
-        (f"{_DRAWS:,} draws", _spent(lambda: evaluate(claims, truth, alone, draws=_DRAWS))),
+        (f"{_RESAMPLES:,} draws", _spent(lambda: evaluate(claims, truth, alone, resamples=_RESAMPLES))),
     ]
     what = "corner cases: 9,768 images, 80,180 objects, 100 predictions an image, with both trivial answers"
     return what, "–", ", ".join(f"{name} {seconds:.2f} s CPU" for name, seconds in told)

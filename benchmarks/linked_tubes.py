@@ -46,7 +46,7 @@ def main() -> int:
             {"video:stiou": match_tubes(link(found, linker), scenes, config, LEVELS)}
             for linker in (default, former)
         )
-        table = compare_detections(default_tubes, former_tubes, config, draws=200).table
+        table = compare_detections(default_tubes, former_tubes, config, resamples=200).table
         for row in table.filter(pl.col("label").is_null()).iter_rows(named=True):
             if row["difference"] is not None:
                 a, b, apart, low, high = (

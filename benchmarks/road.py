@@ -59,7 +59,7 @@ def road_bootstrap() -> tuple[str, str, str]:
     scenes = generate_road_scenes(videos=18, frames=950, boxes_per_frame=6.0, seed=0)
     claims = link(simulate_detections(scenes, seed=0), LinkerConfig.default())
     once = call(lambda: evaluate(claims, scenes, DetectionConfig.default()), times=2)
-    drawn = call(lambda: evaluate(claims, scenes, DetectionConfig.default(), draws=1000), times=1)
+    drawn = call(lambda: evaluate(claims, scenes, DetectionConfig.default(), resamples=1000), times=1)
     got = (
         f"{drawn.seconds - once.seconds:.1f} s beside {once.seconds:.1f} s without ({_size(scenes, claims)})"
     )

@@ -35,7 +35,7 @@ from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
-from roadaware.statistics.intervals import PercentileDraws
+from roadaware.statistics.intervals import PercentileResamples
 
 _SLEEP_S = 1.0
 _AT = ("0.2", "0.5", "0.75", "0.5:0.95")
@@ -103,18 +103,18 @@ def measure_evaluation(on: str, videos: int) -> Iterator[dict[str, float | str]]
     scenes = generate_road_scenes(videos=videos, frames=200, boxes_per_frame=6.0, seed=0)
     found = link(simulate_detections(scenes, seed=0), LinkerConfig.default())
     alone = None
-    for name, draws, workers in (
+    for name, resamples, workers in (
         ("no resamples", 0, HERE), ("this process", 1000, HERE), (f"{on}, two workers", 1000, Workers(on, 2))
     ):  # fmt: skip
         began_s, here_s = time.perf_counter(), time.process_time()
         there = resource.getrusage(resource.RUSAGE_CHILDREN)
         result = evaluate(
             found, scenes, DetectionConfig.default(), frame_thresholds=_AT, video_thresholds=_AT,
-            draws=PercentileDraws(draws), workers=workers,
+            resamples=PercentileResamples(resamples), workers=workers,
         )  # fmt: skip
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert alone is None or not draws or alone.equals(result.summary)
-        alone = result.summary if draws else None
+        assert alone is None or not resamples or alone.equals(result.summary)
+        alone = result.summary if resamples else None
         yield {"by": name, "videos": videos, "boxes": len(found.boxes), "clock_s": time.perf_counter() - began_s,
                "driver_cpu_s": time.process_time() - here_s,
                "workers_cpu_s": after.ru_utime + after.ru_stime - there.ru_utime - there.ru_stime,
@@ -131,17 +131,17 @@ def measure_memory(videos: int) -> Iterator[dict[str, float]]:
     many = [_copy_frame(each, videos // 100) for each in (scenes, simulate_detections(scenes, seed=0))]
     gc.collect()
     before_mb = _read_memory("VmRSS")
-    for draws in (0, 1000):
+    for resamples in (0, 1000):
         Path("/proc/self/clear_refs").write_text("5")  # the most memory counts from here on
         result = evaluate(
             many[1], many[0], DetectionConfig.default(), frame_thresholds=("0.2", "0.5"), video_thresholds=(),
-            draws=PercentileDraws(draws),
+            resamples=PercentileResamples(resamples),
         )  # fmt: skip
         arrays = [value for each in result.matches.values() for value in vars(each).values()]
         held = sum(value.nbytes for value in arrays if isinstance(value, np.ndarray))
         yield {
             "videos": videos,
-            "draws": draws,
+            "resamples": resamples,
             "most_mb": _read_memory("VmHWM") - before_mb,
             "matches_mb": held / 2**20,
         }

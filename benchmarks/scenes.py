@@ -22,14 +22,14 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
 _Row = tuple[str, str, str]
-_DRAWS = 1000
+_RESAMPLES = 1000
 
 
 def scene_actions() -> _Row:
     """Action mAP at the size of AVA, as the official code and as we recommend."""
     what = "actions: 24,000 keyframes, 300,000 truths x labels, 1,000,000 scored boxes"
     names = ("ava-official", "mmaction2", "paper", "default")
-    return what, "5 s", _timed(actions, ACTIONS, names, _ava, draws=_DRAWS)
+    return what, "5 s", _timed(actions, ACTIONS, names, _ava, resamples=_RESAMPLES)
 
 
 def scene_actions_memory() -> _Row:
@@ -74,20 +74,20 @@ def scene_relations() -> _Row:
     """Tubelet and frame metrics of a thousand videos."""
     what = "relations: 1,000 videos, 10,000 true and 200,000 predicted relations"
     names = ("vidvrd", "frame-sg-with", "frame-sg-no", "default")
-    return what, "3 s", _timed(relations, RELATIONS, names, _relations, draws=_DRAWS)
+    return what, "3 s", _timed(relations, RELATIONS, names, _relations, resamples=_RESAMPLES)
 
 
 def scene_grounding() -> _Row:
     """Five hundred sentences of two hundred frames."""
     names = ("tubedetr-hcstvg", "hcstvg-official", "default")
     what = "grounding: 500 sentences of 200 frames"
-    return what, "1 s", _timed(grounding, GROUNDING, names, _sentences, draws=_DRAWS)
+    return what, "1 s", _timed(grounding, GROUNDING, names, _sentences, resamples=_RESAMPLES)
 
 
 def scene_sound() -> _Row:
     """Five thousand maps as large as the images they are judged in, with the baselines."""
     names = ("vggss", "paper", "default")
-    return "sound: 5,000 maps of 224 x 224", "5 s", _timed(sound, SOUND, names, _sounds, draws=_DRAWS)
+    return "sound: 5,000 maps of 224 x 224", "5 s", _timed(sound, SOUND, names, _sounds, resamples=_RESAMPLES)
 
 
 def _timed(
@@ -96,7 +96,7 @@ def _timed(
     names: tuple[str, ...],
     sets: Callable[[], tuple[Scenes, Predictions]],
     *,
-    draws: int,
+    resamples: int,
 ) -> str:
     """Seconds under each config, compiled; and how long the draws take under the last."""
     truth, claims = sets()
@@ -106,8 +106,8 @@ def _timed(
         evaluate(claims, truth, config)
         seconds = call(partial(evaluate, claims, truth, config), times=2).seconds
         told.append(f"{name} {seconds:.2f} s")
-    drawn = call(partial(evaluate, claims, truth, config, draws=draws), times=1).seconds
-    return f"{', '.join(told)}; {draws:,} draws {drawn - seconds:.1f} s more"
+    drawn = call(partial(evaluate, claims, truth, config, resamples=resamples), times=1).seconds
+    return f"{', '.join(told)}; {resamples:,} draws {drawn - seconds:.1f} s more"
 
 
 _ava = cache(scene_sets.ava)

@@ -28,7 +28,7 @@ from roadaware.tasks.pedestrians import Baseline, evaluate_baselines
 
 PAGE = Path(__file__).with_suffix(".md")
 TASKS: tuple[Literal["action", "risk"], ...] = ("action", "risk")
-DRAWS = 1000
+RESAMPLES = 1000
 COLUMNS = (
     "average_precision",
     "balanced_accuracy",
@@ -57,10 +57,10 @@ COMPARED = {
 def fit_all(scenes: Scenes, task: Literal["action", "risk"], config: PedestrianConfig) -> dict[str, Baseline]:
     """All baselines that answer a task, and those of action again without the vehicle."""
     models = ("constant-velocity", "boosting", "logistic") if task == "risk" else ("logistic", "boosting")
-    found = evaluate_baselines(scenes, task, models, config=config, draws=DRAWS)
+    found = evaluate_baselines(scenes, task, models, config=config, resamples=RESAMPLES)
     if task == "action":
         boxes = {name: {"vehicle": False} for name in models}
-        without = evaluate_baselines(scenes, task, boxes, config=config, draws=DRAWS)
+        without = evaluate_baselines(scenes, task, boxes, config=config, resamples=RESAMPLES)
         found |= {f"{name}, boxes": done for name, done in without.items()}
     order = ("constant-velocity", "logistic", "logistic, boxes", "boosting", "boosting, boxes")
     return {name: found[name] for name in order if name in found}
@@ -99,7 +99,7 @@ def differences(
     body = []
     models, metrics = COMPARED[task]
     for name in models:
-        found = compare(done[name], released, config, draws=DRAWS, names=(name, "PedFormer")).table
+        found = compare(done[name], released, config, resamples=RESAMPLES, names=(name, "PedFormer")).table
         for metric in metrics:
             row = found.row(by_predicate=pl.col("metric") == metric, named=True)
             ends = [f"[{row[f'low_{u}']:+.3f}, {row[f'high_{u}']:+.3f}]" for u in ("pedestrian", "video")]
@@ -120,7 +120,7 @@ def with_annotated_events(
     lines = [f"{len(theirs):,} samples whose crossing was annotated, or of people who do not cross:"]
     for name in COMPARED["action"][0]:
         ours = done[name].take(np.isin(done[name].pedestrian, kept))
-        found = compare(ours, theirs, config, draws=DRAWS, names=(name, "PedFormer"))
+        found = compare(ours, theirs, config, resamples=RESAMPLES, names=(name, "PedFormer"))
         lines += [line for line in found.lines() if line.startswith(("auc:", "average_precision:"))]
     return "\n".join(lines)
 
@@ -143,7 +143,7 @@ def main(jaad: Path, released: Path) -> None:
     for task in TASKS:
         config = PedestrianConfig.reference(task)
         published_scenes = sample(scenes, Iv2024.reference(task))
-        found = evaluate_released(scenes, "jaad", task, released / f"pf_{task}_jaad.csv", draws=DRAWS)
+        found = evaluate_released(scenes, "jaad", task, released / f"pf_{task}_jaad.csv", resamples=RESAMPLES)
         done = fit_all(published_scenes, task, config)
         metrics = {"PedFormer": found.metrics} | {name: item.metrics for name, item in done.items()}
         theirs, _ = collect_sample_scores(found.predictions, done["boosting"].scenes, task)

@@ -15,7 +15,7 @@ from roadaware.reports.contest import describe, list_choices, list_differences, 
 
 PAGE = Path(__file__).parent / "crossing_models.md"
 BEGIN, END = "<!-- contest: begin -->", "<!-- contest: end -->"
-DRAWS = 1000
+RESAMPLES = 1000
 """Most weightings for intervals, as of the command."""
 
 
@@ -33,11 +33,11 @@ def main(data: Path, folder: Path) -> None:
         names=study["contestants"],
         budget=study["budget"],
         seeds=tuple(study["seeds"]),
-        draws=DRAWS,
+        resamples=RESAMPLES,
     )
     spent = sum(trial.cpu_s for tried in found.trials.values() for trial in tried)
     parts = [f"{describe(found)} Trying took {spent:,.0f} s of CPU time."]
-    for head, *body in (list_results(found), list_differences(found, DRAWS), list_choices(found)):
+    for head, *body in (list_results(found), list_differences(found, RESAMPLES), list_choices(found)):
         rows = [head, ["---"] * len(head), *body]
         parts.append("\n".join("| " + " | ".join(row) + " |" for row in rows))
     text = PAGE.read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-DRAWS = 1000
+RESAMPLES = 1000
 STEPS = ("geometry alone", "background removed", "common objects suppressed", "both")
 BOUND = "both, without faults"
 PAIRS = (
@@ -86,7 +86,7 @@ def rows_table(held: Town) -> tuple[str, dict[str, Any]]:
     """Every answer with its numbers, as a table and as data."""
     from roadaware.protocols.copg_ablation import compute_score
 
-    scores = {name: compute_score(state, DRAWS) for name, state in held.states.items()}
+    scores = {name: compute_score(state, RESAMPLES) for name, state in held.states.items()}
     lines = [f"| proposals | {' | '.join(METRICS)} | an image |", "|---|---|---|---|---|---|"]
     for name, score in scores.items():
         cells = [_told(score.values[metric]) for metric in METRICS.values()]
@@ -104,7 +104,7 @@ def fault_lines(faults: Mapping[str, Any]) -> str:
     """What single faults cost, against none."""
     from roadaware.protocols.copg_ablation import compute_score
 
-    scores = {name: compute_score(state, DRAWS) for name, state in faults.items()}
+    scores = {name: compute_score(state, RESAMPLES) for name, state in faults.items()}
     lines = ["| faults | AP | AR | AR over none | AR50 |", "|---|---|---|---|---|"]
     for name, score in scores.items():
         gain = "" if name == "none" else _told(score.over(scores["none"])["ar"], "+")
@@ -126,7 +126,7 @@ def knobs_of(held: Town) -> pl.DataFrame:
     from roadaware.analysis.corner_tables import build_ablation_table
     from roadaware.protocols.copg_ablation import compute_score
 
-    return build_ablation_table(*held.cells, held.grid, [compute_score(state, DRAWS) for state in held.knobs])
+    return build_ablation_table(*held.cells, held.grid, [compute_score(state, RESAMPLES) for state in held.knobs])
 
 
 def knob_lines(table: pl.DataFrame) -> str:

@@ -29,7 +29,7 @@ from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.simulator import generate
 from roadaware.simulator.config import build_scene_config
 
-DRAWS = 1000
+RESAMPLES = 1000
 SEEDS = 16
 """Images of equal worth come by chance: what a list finds is the mean over so many orders."""
 LISTS: tuple[By, ...] = ("count", "new", "chance")
@@ -63,7 +63,7 @@ def judge_town(folder: Path, town: str, seed: int) -> None:
         for chance in range(SEEDS):
             listed = rank_images(held, truth.frames, SelectionConfig(by=by), seed=chance)
             worth = measure_worth(listed, held, truth)
-            found = compute_discovery_curve(worth, unit="objects", draws=DRAWS if not chance else 0)
+            found = compute_discovery_curve(worth, unit="objects", resamples=RESAMPLES if not chance else 0)
             rows = found.table.filter(order="list")
             reached.append(rows["looked_share"].to_numpy())
             if not chance:

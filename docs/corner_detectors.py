@@ -63,7 +63,7 @@ SEEN = tuple(
     NAMES.index(name) for name in ("car", "truck", "bus", "motorcycle", "bicycle", "rider", "person")
 )
 """Classes of the masks whose objects are not all labelled: a region on one that meets no box says nothing."""
-SHOTS, REPEATS, DRAWS = (1, 5, 10), 5, 1000
+SHOTS, REPEATS, RESAMPLES = (1, 5, 10), 5, 1000
 METRICS = {
     "corner_ar": "CORNER AR",
     "corner_ar50": "AR50",
@@ -687,18 +687,18 @@ class Table:
             cells = [f"{100 * values[each]:.1f}" if values.get(each) is not None else "" for each in METRICS]
             print(f"| {trivial} | {' | '.join(cells)} |", flush=True)
         self.first = False
-        values, draws = compute_values(result.state), resample_metrics(result.state, DRAWS, 0)
-        units = Units(len(result.state.videos), DRAWS, 0)
+        values, resamples = compute_values(result.state), resample_metrics(result.state, RESAMPLES, 0)
+        units = Units(len(result.state.videos), RESAMPLES, 0)
         cells = [
-            tell(values[each], draws[each, None], units) if values.get(each) is not None else "-"
+            tell(values[each], resamples[each, None], units) if values.get(each) is not None else "-"
             for each in METRICS
         ]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
-def tell(value: float, draws: np.ndarray, units: Units) -> str:
+def tell(value: float, resamples: np.ndarray, units: Units) -> str:
     """Per cent with the 95 % interval over scenes."""
-    ends = units.interval(value, draws)
+    ends = units.interval(value, resamples)
     return f"{100 * value:.1f} [{100 * (ends.low or 0):.1f}, {100 * (ends.high or 0):.1f}]"
 
 
@@ -729,7 +729,7 @@ def judge_few(
     for decoupled in (False, True):
         for shots in SHOTS:
             many: list[dict[str, float]] = []
-            draws: list[Any] = []
+            resamples: list[Any] = []
             for repeat in range(REPEATS):
                 rng = np.random.default_rng([shots, repeat])
                 torch.manual_seed(repeat)
@@ -757,12 +757,12 @@ def judge_few(
                     make_predictions(test, found, kinds), odd, CornerConfig(groups=("classes", "corner"))
                 ).state
                 many.append(compute_values(state))
-                draws.append(resample_metrics(state, DRAWS, 0))
-            units = Units(len(state.videos), DRAWS, 0)
+                resamples.append(resample_metrics(state, RESAMPLES, 0))
+            units = Units(len(state.videos), RESAMPLES, 0)
             cells = []
             for each in asked:
                 values = [held[each] for held in many]
-                mean = np.mean([drawn[each, None] for drawn in draws], axis=0)
+                mean = np.mean([drawn[each, None] for drawn in resamples], axis=0)
                 cells.append(
                     f"{tell(float(np.mean(values)), mean, units)} ± {100 * np.std(values, ddof=1):.1f}"
                 )

@@ -26,7 +26,7 @@ import polars as pl
 TOWNS = ("city-a", "city-b")
 CUTS = (5, 10, 100)
 METRICS = {"AP": "ap", "AR at 5": "ar5", "AR at 10": "ar10", "AR at 100": "ar", "AR50": "ar50"}
-DRAWS = 1000
+RESAMPLES = 1000
 LOST = ("angle", "DBSCAN 1 m", "united, no ring crossed", "united, learnt score")
 """Variants of which it is said what became of each object."""
 PAIRS = (
@@ -200,16 +200,16 @@ def table(
     from roadaware.metrics.metric_state import compute_values, resample_metrics
     from roadaware.statistics.intervals import Units
 
-    values, draws = {}, {}
+    values, resamples = {}, {}
     for name, state in states.items():
-        plain, many = compute_values(state), resample_metrics(state, DRAWS, 0)
+        plain, many = compute_values(state), resample_metrics(state, RESAMPLES, 0)
         values[name] = {metric: plain[f"corner_{metric}"] for metric in METRICS.values()}
-        draws[name] = {metric: many[f"corner_{metric}", None] for metric in METRICS.values()}
-        units = Units(len(state.videos), DRAWS, 0)
+        resamples[name] = {metric: many[f"corner_{metric}", None] for metric in METRICS.values()}
+        units = Units(len(state.videos), RESAMPLES, 0)
     lines = [f"| proposals | {' | '.join(METRICS)} | an image |", f"|{'---|' * (len(METRICS) + 2)}"]
     data: dict[str, Any] = {}
     for name, own in values.items():
-        ends = {m: units.interval(own[m], draws[name][m]) for m in METRICS.values()}
+        ends = {m: units.interval(own[m], resamples[name][m]) for m in METRICS.values()}
         cells = [f"{own[m]:.3f} [{ends[m].low:.3f}, {ends[m].high:.3f}]" for m in METRICS.values()]
         lines.append(f"| {name} | {' | '.join(cells)} | {counts[name]:.1f} |")
         data[name] = {m: [own[m], ends[m].low, ends[m].high] for m in METRICS.values()}
@@ -218,7 +218,7 @@ def table(
         cells = []
         for m in METRICS.values():
             gain = values[one][m] - values[other][m]
-            ends = units.interval(gain, draws[one][m] - draws[other][m], "difference")
+            ends = units.interval(gain, resamples[one][m] - resamples[other][m], "difference")
             cells.append(f"{gain:+.3f} [{ends.low:+.3f}, {ends.high:+.3f}]")
             data[f"{one} over {other}, {m}"] = [gain, ends.low, ends.high]
         lines.append(f"| {one}, over {other} | {' | '.join(cells)} |")

@@ -36,7 +36,7 @@ TOWNS = ("city-a", "city-b")
 PARTS = {"final": "all steps, erring masks and detections", "initial": "geometry alone"}
 METRICS = {"corner_ap": "AP", "corner_ar1": "AR1", "corner_ar10": "AR10"}
 PLAIN, MEMORY, BOTH = "plain score", "memory alone", "energy x memory"
-DRAWS, MET = 1000, 0.5
+RESAMPLES, MET = 1000, 0.5
 _CONFIG = CornerConfig(groups=("corner",), precision="always")
 
 
@@ -84,15 +84,15 @@ def table(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> lis
     known: dict[str, tuple[dict[str, float | None], Drawn]] = {}
 
     def gain(name: str, than: str, metric: str, units: Units) -> str:
-        (values, draws), (other, others) = known[name], known[than]
+        (values, resamples), (other, others) = known[name], known[than]
         value = (values[metric] or 0) - (other[metric] or 0)
-        return told(value, draws[metric, None] - others[metric, None], units, "difference")
+        return told(value, resamples[metric, None] - others[metric, None], units, "difference")
 
     for name in variants(next(iter(claims.values())).boxes):
         state = judged(claims, truth, name)
-        units = Units(len(state.videos), DRAWS, 0)
-        values, draws = known[name] = compute_values(state), resample_metrics(state, DRAWS, 0)
-        cells = [told(values[metric], draws[metric, None], units) for metric in METRICS]
+        units = Units(len(state.videos), RESAMPLES, 0)
+        values, resamples = known[name] = compute_values(state), resample_metrics(state, RESAMPLES, 0)
+        cells = [told(values[metric], resamples[metric, None], units) for metric in METRICS]
         cells += [gain(name, PLAIN, metric, units) for metric in METRICS if name != PLAIN]
         cells += [""] * (2 * len(METRICS) - len(cells))
         lines.append(f"| {' | '.join([name, *cells])} |")
@@ -100,10 +100,10 @@ def table(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> lis
     return [*lines, "", f"{BOTH} over {MEMORY}: {', '.join(over)}"]
 
 
-def told(value: float | None, draws: Floats, units: Units, scale: Scale = "share") -> str:
+def told(value: float | None, resamples: Floats, units: Units, scale: Scale = "share") -> str:
     """A value and its 95 % interval over scenes, as per cent; differences with their sign."""
     sign = "+" if scale == "difference" else ""
-    found = units.interval(value or 0.0, draws, scale)
+    found = units.interval(value or 0.0, resamples, scale)
     ends = ", ".join("–" if end is None else f"{100 * end:{sign}.1f}" for end in (found.low, found.high))
     return f"{100 * (value or 0):{sign}.1f} [{ends}]"
 
@@ -128,7 +128,7 @@ def apart(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> lis
         [town + "/" + found.boxes["video"].cast(pl.String).to_numpy() for town, found in claims.items()]
     )
     _, cluster = np.unique(scene.astype(str), return_inverse=True)
-    units = Units(int(cluster.max()) + 1, DRAWS, 0)
+    units = Units(int(cluster.max()) + 1, RESAMPLES, 0)
     weights = np.concatenate(list(units.weights()))
     counts = ", ".join(f"{int((kinds == kind).sum()):,} on {kind}" for kind in np.unique(kinds))
     lines = [
@@ -144,9 +144,9 @@ def apart(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> lis
         for other in ("nothing", "common"):
             rows = np.isin(kinds, ["corner case", other])
             ranking = Ranking.of(kinds[rows] == "corner case", values[rows])
-            _, draws = ranking.areas(weights, cluster[rows])
+            _, resamples = ranking.areas(weights, cluster[rows])
             _, whole = ranking.areas(np.ones((1, weights.shape[1]), dtype=np.int32), cluster[rows])
-            cells.append(told(float(whole[0]), draws, units))
+            cells.append(told(float(whole[0]), resamples, units))
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return lines
 

@@ -24,7 +24,7 @@ from roadaware.models import CROSSING
 from roadaware.protocols.cross_dataset.config import SETS, CrossResults
 from roadaware.reports.cross_dataset_cells import DOUBT_NAMES, PLAIN, Study
 from roadaware.reports.cross_dataset_sections import Resamples, collect_sets, compute_effects
-from roadaware.statistics.intervals import PercentileDraws, compute_percentile_interval
+from roadaware.statistics.intervals import PercentileResamples, compute_percentile_interval
 
 PAGE = Path(__file__).with_suffix(".md")
 KEPT = Path(__file__).with_suffix(".csv")
@@ -38,7 +38,7 @@ EFFECTS = ("auc", "average_precision", "ece", "nll")
 HOME, AWAY, DROP, MEAN, EVERY = "home", "away", "home less away", "mean", "every model"
 SIMPLE = "tabular less networks"
 ALL, OTHERS = "all together", "others together"
-DRAWS = 300
+RESAMPLES = 300
 Floats = npt.NDArray[np.float64]
 Row = dict[str, Any]
 
@@ -84,7 +84,7 @@ def _sets(study: Study) -> Iterator[Row]:
 
 def _effects(study: Study) -> Iterator[Row]:
     """What learning somewhere else first changes."""
-    held = Resamples(study, DRAWS)
+    held = Resamples(study, RESAMPLES)
     for metric in EFFECTS:
         for one in compute_effects(held, metric):
             after = one.trained_on.rpartition(">")[2]
@@ -131,11 +131,11 @@ def _of_cell(study: Study, cell: Any, seed: int) -> Floats:
     ranked = PedestrianCore.of(state, PedestrianConfig.default("action"))
     binned = CalibrationCore.of(state, CalibrationConfig.default())
     point = ranked.values(ranked.once())["auc"], np.array([binned.once()["ece"]])
-    times = PercentileDraws(DRAWS)
-    draws = ranked.drawn("pedestrian", times, seed), binned.drawn("pedestrian", times, seed)
-    if draws[0] is None or draws[1] is None:
+    times = PercentileResamples(RESAMPLES)
+    resamples = ranked.drawn("pedestrian", times, seed), binned.drawn("pedestrian", times, seed)
+    if resamples[0] is None or resamples[1] is None:
         raise InputError(f"{cell.tested_on} has too few pedestrians to be drawn again")
-    drawn = draws[0]["auc"], draws[1]["ece"]
+    drawn = resamples[0]["auc"], resamples[1]["ece"]
     return np.stack([np.concatenate(pair) for pair in zip(point, drawn, strict=True)])
 
 

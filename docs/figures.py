@@ -28,7 +28,7 @@ def main(data: Path) -> None:
     ours = action.baselines["boosting"]
     boosting, _ = collect_sample_scores(ours.predictions, ours.scenes, "action")
     names = ("boxes + boosting", "PedFormer")
-    compared = compare(boosting, released, PedestrianConfig.reference("action"), draws=1000, names=names)
+    compared = compare(boosting, released, PedestrianConfig.reference("action"), resamples=1000, names=names)
     columns = ("difference", "low_pedestrian", "high_pedestrian", "low_video", "high_video", "verdict")
     by_name = {row["metric"]: row for row in compared.table.iter_rows(named=True)}
     rows = [Difference(format_name(name), *(by_name[name][c] for c in columns)) for name in SHOWN]
@@ -47,7 +47,7 @@ def main(data: Path) -> None:
 
 def reliability(state: SampleScores) -> Picture:
     """The reliability diagram of scores, in adaptive bins with intervals over pedestrians."""
-    found = evaluate(state, CalibrationConfig.default(), draws=1000)
+    found = evaluate(state, CalibrationConfig.default(), resamples=1000)
     return plot_calibration(found, found.instances("bin"), {})[0]
 
 

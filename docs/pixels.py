@@ -18,7 +18,7 @@ from typing import Any
 PAGE = Path(__file__).with_suffix(".md")
 RECIPE = Path(__file__).parents[1] / "configs/pedestrians/kerb.yaml"
 BEGIN, END = "<!-- of the runs: begin -->", "<!-- of the runs: end -->"
-DRAWS = 2000
+RESAMPLES = 2000
 CROP, POSE, MAPS, BOXES = "crop:box@64", "pose", "maps@32", "boxes"
 
 
@@ -139,12 +139,12 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
     ]
     for name, facts in rows.items():
         state, twin = _state(facts), CASES[name].twin
-        judged = evaluate_samples(state, config, draws=DRAWS).of_group(None)
+        judged = evaluate_samples(state, config, resamples=RESAMPLES).of_group(None)
         alone = {row["metric"]: row for row in judged.iter_rows(named=True)}
         cells = {metric: [_told(alone[metric], "value"), ""] for metric in ("auc", "average_precision")}
         verdict = "" if twin else "boxes alone"
         if twin in rows:
-            found = compare(state, _state(rows[twin]), config, draws=DRAWS)
+            found = compare(state, _state(rows[twin]), config, resamples=RESAMPLES)
             paired = {row["metric"]: row for row in found.table.iter_rows(named=True)}
             for metric, cell in cells.items():
                 cell[1] = _told(paired[metric], "difference", "+")

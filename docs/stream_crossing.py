@@ -25,7 +25,7 @@ WEIGHTS = Path(__file__).parents[1] / "src/roadaware/weights/crossing-jaad.safet
 BEGIN, END = "<!-- of the stream: begin -->", "<!-- of the stream: end -->"
 HOME_FPS = 30
 """JAAD's frames a second."""
-DRAWS = 2000
+RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
@@ -161,9 +161,9 @@ def table(held: Scenes, told: dict[str, pl.DataFrame]) -> Iterator[str]:
             facts.tte_frames[rows],
         )
         ranks = pedestrians.evaluate_samples(
-            state, pedestrians.PedestrianConfig.default("action"), draws=DRAWS
+            state, pedestrians.PedestrianConfig.default("action"), resamples=RESAMPLES
         )
-        bins = calibration.evaluate(state, CalibrationConfig.default(), draws=DRAWS)
+        bins = calibration.evaluate(state, CalibrationConfig.default(), resamples=RESAMPLES)
         cells = (cell(ranks, "auc"), cell(ranks, "average_precision"), cell(bins, "ece"))
         yield f"| {name} | {len(those):,} | {' | '.join(cells)} |"
 

@@ -43,7 +43,7 @@ from roadaware.training.events.scenes import SceneTruth, load_minded_scene, load
 _EVERY = 4
 _KINDS = ("agentness", "action", "location")
 _VOCABULARIES = {"agentness": ("agentness",), "action": tuple(ACTIONS), "location": tuple(LOCATIONS)}
-_DRAWS = 1000
+_RESAMPLES = 1000
 
 
 def read_future_rows(folder: Path, name: str, *, seed: int, every: int, rounds: int = 1) -> FutureRows:
@@ -270,7 +270,7 @@ def _test(folder: Path, weights: Path | None, only: int | None, towns: Path | No
                 frame_thresholds=(0.5,),
                 video_thresholds=(0.2,),
                 kinds=_KINDS,
-                draws=_DRAWS,
+                resamples=_RESAMPLES,
             )
             print(f"| {horizon_s:g} | {name} | {' | '.join(_list_values(found[name]))} |", flush=True)
         for other in ("what is goes on", "transition table"):
@@ -333,7 +333,7 @@ def _compare_rows(
         ),
     ):
         unit = rows.scene[kept]
-        units = build_units(unit, _DRAWS)
+        units = build_units(unit, _RESAMPLES)
         judged = {str(c): truth[kept, c] for c in columns if truth[kept, c].any()}
         drawn = [
             weigh_ranking(judged, {c: said[kept, int(c)] for c in judged}, unit, units) for said in scores
@@ -363,7 +363,7 @@ def _list_values(found: DetectionResult) -> list[str]:
 
 
 def _list_differences(one: DetectionResult, other: DetectionResult) -> list[str]:
-    table = compare_detections(one.matches, other.matches, DetectionConfig.default(), draws=_DRAWS).table
+    table = compare_detections(one.matches, other.matches, DetectionConfig.default(), resamples=_RESAMPLES).table
     cells = []
     for level, kind in _CELLS:
         row = table.filter(

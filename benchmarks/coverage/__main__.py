@@ -20,7 +20,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
     parser.add_argument("--only", default="", help="worlds whose name contains this")
     parser.add_argument("--repeats", type=int, default=400, help="sets judged for each cell")
-    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--resamples", type=int, default=1000)
     parser.add_argument("--interval", choices=["jackknife", "percentile"], default="jackknife")
     parser.add_argument("--units", type=int, nargs="+", default=list(UNITS))
     options = parser.parse_args()
@@ -28,13 +28,13 @@ def main() -> int:
     print(f"{options.interval}; {options.repeats} sets a cell, binomial error {error:.1f} points at 95 %")
     for world in [*road.worlds(), *people.worlds(), *scenes.worlds(), *annotators.worlds()]:
         if options.only in world.name:
-            draws = encode_resample_count(options.draws, options.interval)
-            for line in table(world, draws, options.repeats, options.units):
+            resamples = encode_resample_count(options.resamples, options.interval)
+            for line in table(world, resamples, options.repeats, options.units):
                 print(line, flush=True)
     return 0
 
 
-def table(world: World, draws: int, repeats: int, sizes: list[int]) -> Iterator[str]:
+def table(world: World, resamples: int, repeats: int, sizes: list[int]) -> Iterator[str]:
     """Rows of a world: of each metric the truth, and for each number of units what came of it."""
     every = np.arange(world.units)
     truth = {name: each.value for name, each in world.told(every, 0).items()}
@@ -44,14 +44,14 @@ def table(world: World, draws: int, repeats: int, sizes: list[int]) -> Iterator[
     yield "|---" * (len(sizes) + 2) + "|"
     cells: dict[str, list[str]] = {name: [] for name in truth}
     for n in sizes:
-        for name, cell in column(world, truth, n, draws, repeats).items():
+        for name, cell in column(world, truth, n, resamples, repeats).items():
             cells[name].append(cell)
     for name, value in truth.items():
         shown = "-" if value is None else f"{value:.3f}"
         yield f"| {name} | {shown} | {' | '.join(cells[name])} |"
 
 
-def column(world: World, truth: dict[str, float | None], n: int, draws: int, repeats: int) -> dict[str, str]:
+def column(world: World, truth: dict[str, float | None], n: int, resamples: int, repeats: int) -> dict[str, str]:
     """Metric to what came of sets of n units: share that hold the truth, median width, share without ends.
 
     Of pairs: the share of verdicts `better` or `worse` stands behind.
@@ -63,13 +63,13 @@ def column(world: World, truth: dict[str, float | None], n: int, draws: int, rep
     for _ in range(repeats):
         chosen = np.sort(rng.choice(world.units, n, replace=False))
         if isinstance(world, Pair):
-            found = world.compared(chosen, draws)
+            found = world.compared(chosen, resamples)
             for name, each in found.items():
                 called[name] += each.verdict in ("better", "worse")
         told = (
             {name: each[:3] for name, each in found.items()}
             if isinstance(world, Pair)
-            else world.told(chosen, draws)
+            else world.told(chosen, resamples)
         )
         for name, (_, low, high) in told.items():
             true = truth.get(name)

@@ -88,7 +88,7 @@ class Annotators(World):
         pictures = pl.DataFrame({"number": video, "thing": np.split(np.arange(len(picture)), _ends(picture))})
         return cls(name, units, pictures, members, overlaps, pl.concat(parts), links)
 
-    def told(self, chosen: Ints, draws: int) -> dict[str, Told]:
+    def told(self, chosen: Ints, resamples: int) -> dict[str, Told]:
         """As `label agree` prints it, over videos."""
         held = self.pictures.with_row_index("old").filter(pl.col("number").is_in(chosen.tolist()))
         place = held.select(picture=pl.col("old").cast(pl.Int64), new=pl.int_range(pl.len(), dtype=pl.Int64))
@@ -116,7 +116,7 @@ class Annotators(World):
             _WHO,
             _WORDS,
         )
-        table = measure_box_agreement(given, draws=draws).table.filter(pl.col("group").is_null())
+        table = measure_box_agreement(given, resamples=resamples).table.filter(pl.col("group").is_null())
         return {
             row["measure"]: Told(row["value"], row["low_video"], row["high_video"])
             for row in table.iter_rows(named=True)

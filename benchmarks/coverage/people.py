@@ -103,7 +103,7 @@ class People(World):
         alone = unit == "pedestrian"
         return cls(name, 6000, Crowd.of(seed, 6000, alone=alone, skill=skill, sure=sure), unit)
 
-    def told(self, chosen: Ints, draws: int) -> dict[str, Told]:
+    def told(self, chosen: Ints, resamples: int) -> dict[str, Told]:
         """As `evaluate` and `calibrate` make it, over one kind of unit."""
         (state,) = self.crowd.taken(chosen, self.units)
         ranked = PedestrianCore.of(state, PedestrianConfig.default("action"))
@@ -112,10 +112,10 @@ class People(World):
         scales: dict[str, Scale] = dict.fromkeys(_RANKED, "share")
         scales |= {name: SCALES[name] for name in _SURE}
         values = points | sure.once()
-        units = ranked.units(self.unit, draws, 0)
-        if not draws or units is None:
+        units = ranked.units(self.unit, resamples, 0)
+        if not resamples or units is None:
             return {name: Told(values[name], None, None) for name in scales}
-        drawn = (ranked.drawn(self.unit, draws, 0) or {}) | (sure.drawn(self.unit, draws, 0) or {})
+        drawn = (ranked.drawn(self.unit, resamples, 0) or {}) | (sure.drawn(self.unit, resamples, 0) or {})
         ends = {name: units.interval(values[name], drawn[name], scales[name]) for name in scales}
         return {name: Told(values[name], one.low, one.high) for name, one in ends.items()}
 
@@ -132,10 +132,10 @@ class PeoplePair(Pair):
         crowd = Crowd.of(seed, 6000, alone=False, skill=1.5, sure=1.0, models=2, better=better)
         return cls(name, 6000, crowd)
 
-    def compared(self, chosen: Ints, draws: int) -> dict[str, Verdict]:
+    def compared(self, chosen: Ints, resamples: int) -> dict[str, Verdict]:
         """As `compare` says it: by pedestrian and by video together."""
         one, two = self.crowd.taken(chosen, self.units)
-        found = compare(one, two, PedestrianConfig.default("action"), draws=max(1, draws))
+        found = compare(one, two, PedestrianConfig.default("action"), resamples=max(1, resamples))
         return verdicts(found.table, "video", ("auc", "average_precision", "f1", "accuracy"))
 
 

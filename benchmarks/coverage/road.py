@@ -117,11 +117,11 @@ class Road(World):
         """A world of videos."""
         return cls(name, units, claims(ease, seed, units)[0], level)
 
-    def told(self, chosen: Ints, draws: int) -> dict[str, Told]:
+    def told(self, chosen: Ints, resamples: int) -> dict[str, Told]:
         """As `evaluate` prints it."""
         found = {}
         asked = Asked(self.level, _COLUMNS, "stiou" if self.level == VIDEO else None)
-        for each in compute_metrics(self.held.matches(chosen), asked, DetectionConfig.default(), draws=draws):
+        for each in compute_metrics(self.held.matches(chosen), asked, DetectionConfig.default(), resamples=resamples):
             if each.label in (None, "00", "04"):
                 name = {None: "mAP", "00": "AP, class in 90 %", "04": "AP, class in 18 %"}[each.label]
                 ends = each.interval
@@ -141,10 +141,10 @@ class RoadPair(Pair):
         """A world of videos about which both were asked."""
         return cls(name, units, claims(ease, seed, units, 2, better))
 
-    def compared(self, chosen: Ints, draws: int) -> dict[str, Verdict]:
+    def compared(self, chosen: Ints, resamples: int) -> dict[str, Verdict]:
         """As `compare_detections` says it."""
         a, b = ({FRAME: each.matches(chosen)} for each in self.held)
-        found = compare_detections(a, b, DetectionConfig.default(), draws=max(1, draws))
+        found = compare_detections(a, b, DetectionConfig.default(), resamples=max(1, resamples))
         names = {"frame_map@0.5:agent": "mAP", "frame_ap@0.5:agent:00": "AP, class in 90 %"}
         told = verdicts(found.table, "video", tuple(names))
         return {names[name]: each for name, each in told.items()}

@@ -32,10 +32,10 @@ class Scenes(World):
     state: Judged
     metrics: tuple[str, ...]
 
-    def told(self, chosen: Ints, draws: int) -> dict[str, Told]:
+    def told(self, chosen: Ints, resamples: int) -> dict[str, Told]:
         """As `evaluate` prints it."""
         part: Any = self.part(chosen)
-        return rows(build_result(part, part.config, draws=draws).summary, "video", self.metrics)
+        return rows(build_result(part, part.config, resamples=resamples).summary, "video", self.metrics)
 
     def part(self, chosen: Ints) -> Judged:
         """The state of some videos."""
@@ -50,9 +50,9 @@ class ScenesPair(Pair):
     one: Scenes
     two: Scenes
 
-    def compared(self, chosen: Ints, draws: int) -> dict[str, Verdict]:
+    def compared(self, chosen: Ints, resamples: int) -> dict[str, Verdict]:
         """As `compare_scenes` says it."""
-        found = compare_scenes(self.one.part(chosen), self.two.part(chosen), {}, draws=max(1, draws))
+        found = compare_scenes(self.one.part(chosen), self.two.part(chosen), {}, resamples=max(1, resamples))
         return verdicts(found.table, "video", self.one.metrics)
 
 
@@ -62,16 +62,16 @@ class Tracks(World):
 
     table: dict[str, Floats]
 
-    def told(self, chosen: Ints, draws: int) -> dict[str, Told]:
+    def told(self, chosen: Ints, resamples: int) -> dict[str, Told]:
         """As `evaluate --tracking` prints it."""
         part = {name: held[chosen] for name, held in self.table.items()}
         counts = TrackCounts(TrackingConfig.default(), tuple(map(str, chosen)), part)
         values, found = track_rates(counts), {}
-        units = Units(len(chosen), draws, 0)
-        drawn = resample_rates(counts, np.ones(units.n), units) if draws else {}
+        units = Units(len(chosen), resamples, 0)
+        drawn = resample_rates(counts, np.ones(units.n), units) if resamples else {}
         for name in ("hota", "mota", "idf1", "recall", "switches"):
             ends = (
-                units.interval(float(values[name]), drawn[name], get_tracking_scale(name)) if draws else None
+                units.interval(float(values[name]), drawn[name], get_tracking_scale(name)) if resamples else None
             )
             per = len(chosen) if name == "switches" else 1  # a count grows with the videos: judged per video
             told = (float(values[name]), ends.low if ends else None, ends.high if ends else None)

@@ -44,7 +44,7 @@ class World(ABC):
     units: int
 
     @abstractmethod
-    def told(self, chosen: Ints, draws: int) -> dict[str, Told]:
+    def told(self, chosen: Ints, resamples: int) -> dict[str, Told]:
         """Metric to what the library prints of it for some units."""
 
 
@@ -52,12 +52,12 @@ class Pair(World):
     """Units that two models were asked about."""
 
     @abstractmethod
-    def compared(self, chosen: Ints, draws: int) -> dict[str, Verdict]:
+    def compared(self, chosen: Ints, resamples: int) -> dict[str, Verdict]:
         """Metric to what the library says of the first model beside the second."""
 
-    def told(self, chosen: Ints, draws: int) -> dict[str, Told]:
+    def told(self, chosen: Ints, resamples: int) -> dict[str, Told]:
         """The difference and its interval."""
-        return {name: Told(*found[:3]) for name, found in self.compared(chosen, draws).items()}
+        return {name: Told(*found[:3]) for name, found in self.compared(chosen, resamples).items()}
 
 
 def rows(summary: pl.DataFrame, unit: str, metrics: tuple[str, ...] = ()) -> dict[str, Told]:

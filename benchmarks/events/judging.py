@@ -17,7 +17,7 @@ from roadaware.training.events.rows import Rows
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 LIGHTS = ("Red", "Amber", "Green", "Black")
-DRAWS = 1000
+RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def judge(truth: Bools, scores: Floats, scene: npt.NDArray[np.int64], labels: di
         scene: (n,) whose each row is.
         labels: name to column.
     """
-    units = Units.of(scene, DRAWS, 0)
+    units = Units.of(scene, RESAMPLES, 0)
     each: dict[str, tuple[float, float, int]] = {}
     drawn, errors = [], []
     for name, column in labels.items():

@@ -348,7 +348,7 @@ class Result(Evaluation):
             raise UsageError(
                 "there is no comparison of tracking; .found.instances('video') has every metric of each video"
             )
-        how: dict[str, Any] = {"draws": resamples, "seed": seed, "names": (self.name, other.name)}
+        how: dict[str, Any] = {"resamples": resamples, "seed": seed, "names": (self.name, other.name)}
         if isinstance(self.found, DetectionResult) and isinstance(other.found, DetectionResult):
             return paired.compare_detections(
                 self.found.matches, other.found.matches, self.config, config_b=other.config, **how
@@ -431,7 +431,7 @@ def evaluate(
     _check_kind(predictions, tables.Predictions, "evaluate takes predictions first")
     _check_kind(scenes, tables.Scenes, "evaluate takes the ground truth second")
     resamples, seed = _as_count("resamples", resamples), _as_count("seed", seed)
-    found = evaluate_tables(asked, predictions, scenes, config, options, draws=resamples, seed=seed)
+    found = evaluate_tables(asked, predictions, scenes, config, options, resamples=resamples, seed=seed)
     return Result(**{**vars(found), "task": asked}, name=name)
 
 

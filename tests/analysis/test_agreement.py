@@ -51,8 +51,8 @@ def test_the_wide_form_is_the_printed_table():
     assert wide["n"][-1] == 60
 
 
-def test_intervals_hold_the_percentage_and_are_absent_without_draws():
-    found = compute_agreement(*tasks(400, people=80), labels=LABELS, draws=200)
+def test_intervals_hold_the_percentage_and_are_absent_without_resamples():
+    found = compute_agreement(*tasks(400, people=80), labels=LABELS, resamples=200)
     for row in found.table.iter_rows(named=True):
         assert row["low_pedestrian"] <= row["percent"] <= row["high_pedestrian"]
         assert row["low_video"] <= row["high_video"]
@@ -61,7 +61,7 @@ def test_intervals_hold_the_percentage_and_are_absent_without_draws():
 
 def test_the_interval_is_that_of_resampled_pedestrians():
     first, second = tasks(200, people=40)
-    found = compute_agreement(first, second, draws=400).percent("both")
+    found = compute_agreement(first, second, resamples=400).percent("both")
     both = (predict_labels(first.scores) == first.truth) & (predict_labels(second.scores) == second.truth)
     assert found == pytest.approx(100 * both.mean())
     rng = np.random.default_rng(9)
@@ -71,7 +71,7 @@ def test_the_interval_is_that_of_resampled_pedestrians():
     for _ in range(2000):
         s = sums[rng.integers(0, len(names), len(names))].sum(axis=0)
         plain.append(100 * s[0] / s[1])
-    row = compute_agreement(first, second, draws=2000).table.row(24, named=True)
+    row = compute_agreement(first, second, resamples=2000).table.row(24, named=True)
     assert row["outcome"] == "both"
     assert row["first"] is None
     assert [row["low_pedestrian"], row["high_pedestrian"]] == pytest.approx(
@@ -81,7 +81,7 @@ def test_the_interval_is_that_of_resampled_pedestrians():
 
 def test_an_absent_combination_has_no_percentage():
     first, second = tasks()
-    found = compute_agreement(replace(first, truth=np.zeros(60, dtype=int)), second, labels=LABELS, draws=20)
+    found = compute_agreement(replace(first, truth=np.zeros(60, dtype=int)), second, labels=LABELS, resamples=20)
     assert found.percent("both", "UI", "C") is None
     assert found.percent("both", "NCI", "C") is not None
 

@@ -15,7 +15,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
 from roadaware.metrics.detection.matches import Matches, compute_average_precisions
-from roadaware.statistics.intervals import PercentileDraws, sample_cluster_counts
+from roadaware.statistics.intervals import PercentileResamples, sample_cluster_counts
 
 sys.path.append(str(Path(__file__).parents[1] / "metrics" / "detection"))
 from random_events import event_set
@@ -36,7 +36,7 @@ def runs(*, videos: int = 8, worse_by: float = 0.5) -> tuple[dict[str, Matches],
 
 def test_a_model_against_itself_is_not_different() -> None:
     one, _ = runs()
-    found = compare_detections(one, one, CONFIG, draws=50)
+    found = compare_detections(one, one, CONFIG, resamples=50)
     defined = found.table.filter(pl.col("verdict") != "undefined")
     assert set(defined["verdict"]) == {"not different"}
     assert set(defined["difference"]) == {0.0}
@@ -47,15 +47,15 @@ def test_a_model_against_itself_is_not_different() -> None:
 def test_the_better_one_is_called_so_from_both_sides() -> None:
     one, two = runs(videos=24)
     metric = "frame_map@0.5:agentness"
-    assert compare_detections(one, two, CONFIG, draws=200).verdict(metric) == "better"
-    assert compare_detections(two, one, CONFIG, draws=200).verdict(metric) == "worse"
+    assert compare_detections(one, two, CONFIG, resamples=200).verdict(metric) == "better"
+    assert compare_detections(two, one, CONFIG, resamples=200).verdict(metric) == "worse"
     with pytest.raises(UsageError, match="no metric"):
-        compare_detections(one, two, CONFIG, draws=2).verdict("frame_map@0.9:agent")
+        compare_detections(one, two, CONFIG, resamples=2).verdict("frame_map@0.9:agent")
 
 
-def test_the_interval_is_that_of_paired_draws() -> None:
+def test_the_interval_is_that_of_paired_resamples() -> None:
     one, two = runs()
-    row = compare_detections(one, two, CONFIG, draws=PercentileDraws(60), seed=5).table.row(
+    row = compare_detections(one, two, CONFIG, resamples=PercentileResamples(60), seed=5).table.row(
         by_predicate=pl.col("metric") == "frame_ap@0.2:agent:Car", named=True
     )
     drawn = next(sample_cluster_counts(8, 60, 5, at_once=60))
@@ -67,14 +67,14 @@ def test_the_interval_is_that_of_paired_draws() -> None:
 
 def test_the_ten_of_the_range_stand_together() -> None:
     one, two = runs()
-    found = compare_detections(one, two, CONFIG, draws=5).table.filter(pl.col("level") == "frame")
+    found = compare_detections(one, two, CONFIG, resamples=5).table.filter(pl.col("level") == "frame")
     assert found["threshold"].unique(maintain_order=True).to_list() == ["0.2", "0.5", "0.75", "0.5:0.95"]
-    assert "av_map" in compare_detections(one, two, CONFIG, draws=5).table["metric"]
+    assert "av_map" in compare_detections(one, two, CONFIG, resamples=5).table["metric"]
 
 
 def test_one_video_gives_no_interval() -> None:
     one, two = runs(videos=1)
-    assert compare_detections(one, two, CONFIG, draws=5).verdict("frame_map@0.5:agentness") == "no interval"
+    assert compare_detections(one, two, CONFIG, resamples=5).verdict("frame_map@0.5:agentness") == "no interval"
 
 
 def test_different_truth_cannot_be_compared() -> None:
@@ -89,17 +89,17 @@ def test_different_truth_cannot_be_compared() -> None:
     with pytest.raises(InputError, match="share no threshold"):
         compare_detections({"frame": one["frame"]}, {"av_action": two["av_action"]}, CONFIG)
     with pytest.raises(UsageError, match="at least 1 draw"):
-        compare_detections(one, two, CONFIG, draws=0)
+        compare_detections(one, two, CONFIG, resamples=0)
 
 
 def test_joint_scores_can_be_held_against_products_and_nothing_else_against_another() -> None:
     one, two = runs()
-    same = compare_detections(one, two, CONFIG, draws=5)
+    same = compare_detections(one, two, CONFIG, resamples=5)
     assert same.differs == {}
     product = replace(CONFIG, composite_scores="product")
-    found = compare_detections(one, two, CONFIG, draws=5, config_b=product)
+    found = compare_detections(one, two, CONFIG, resamples=5, config_b=product)
     assert found.differs == {"composite_scores": ("joint", "product")}
     assert found.table.equals(same.table)
     for changes in ({"min_score": 0.1}, {"min_score": 0.1, "composite_scores": "product"}):
         with pytest.raises(UsageError, match=r"different configs, min_score \(0\.0 and 0\.1\)"):
-            compare_detections(one, two, CONFIG, draws=5, config_b=replace(CONFIG, **changes))
+            compare_detections(one, two, CONFIG, resamples=5, config_b=replace(CONFIG, **changes))

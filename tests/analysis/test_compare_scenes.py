@@ -58,51 +58,51 @@ NOISE = [0.1, 0.9, 0.3, 0.7, 0.5, 0.2, 0.8, 0.4, 0.6, 0.5]
 
 def test_what_is_hard_for_both_cancels() -> None:
     better = means([value + 0.01 for value in NOISE])
-    found = compare_scenes(better, means(NOISE), {}, draws=200, names=("mine", "theirs"))
+    found = compare_scenes(better, means(NOISE), {}, resamples=200, names=("mine", "theirs"))
     row = found.table.row(0, named=True)
     assert row["difference"] == pytest.approx(0.01)
     assert row["low_video"] == pytest.approx(0.01)
     assert found.verdict("mean") == "better"
-    assert compare_scenes(means(NOISE), better, {}, draws=200).verdict("mean") == "worse"
-    assert compare_scenes(means(NOISE), means(NOISE), {}, draws=200).verdict("mean") == "not different"
+    assert compare_scenes(means(NOISE), better, {}, resamples=200).verdict("mean") == "worse"
+    assert compare_scenes(means(NOISE), means(NOISE), {}, resamples=200).verdict("mean") == "not different"
 
 
 def test_draws_are_those_that_a_run_by_itself_makes() -> None:
     one, two = means(NOISE), means(NOISE[::-1])
-    row = compare_scenes(one, two, {}, draws=150, seed=3).table.row(0, named=True)
+    row = compare_scenes(one, two, {}, resamples=150, seed=3).table.row(0, named=True)
     apart = resample_metrics(one, 150, 3)["mean", None] - resample_metrics(two, 150, 3)["mean", None]
     interval = Units(len(NOISE), 150, 3).interval(row["difference"], apart, "difference")
     assert (row["low_video"], row["high_video"]) == (interval.low, interval.high)
 
 
-def test_a_class_that_few_draws_hold_has_no_interval() -> None:
-    found = compare_scenes(means(NOISE), means(NOISE), {}, draws=200)
+def test_a_class_that_few_resamples_hold_has_no_interval() -> None:
+    found = compare_scenes(means(NOISE), means(NOISE), {}, resamples=200)
     assert found.table.row(1, named=True)["label"] == "first"
     assert found.verdict("mean:first") == "no interval"
 
 
 def test_videos_that_one_side_alone_names_are_drawn_with_the_others() -> None:
     longer = means([*NOISE, 0.0], "abcdefghijk")
-    found = compare_scenes(means(NOISE), longer, {}, draws=100)
+    found = compare_scenes(means(NOISE), longer, {}, resamples=100)
     assert found.table.row(0, named=True)["difference"] == pytest.approx(0.5 - 5 / 11)
     assert found.table.row(0, named=True)["low_video"] is not None
 
 
 def test_an_undefined_value_is_no_difference() -> None:
-    found = compare_scenes(means([np.nan, 0.5]), means([0.5, 0.5]), {}, draws=50)
+    found = compare_scenes(means([np.nan, 0.5]), means([0.5, 0.5]), {}, resamples=50)
     row = found.table.row(0, named=True)
     assert (row["a"], row["difference"], row["verdict"]) == (None, None, "undefined")
 
 
 def test_one_video_gives_no_interval() -> None:
-    assert compare_scenes(means([0.5]), means([0.25]), {}, draws=50).verdict("mean") == "no interval"
+    assert compare_scenes(means([0.5]), means([0.25]), {}, resamples=50).verdict("mean") == "no interval"
 
 
 def test_what_cannot_be_compared_is_said() -> None:
     with pytest.raises(InputError, match="none in both"):
         compare_scenes(means([0.5, 0.5]), means([0.5, 0.5], "xy"), {})
     with pytest.raises(UsageError, match="at least 1 draw"):
-        compare_scenes(means([0.5]), means([0.5]), {}, draws=0)
+        compare_scenes(means([0.5]), means([0.5]), {}, resamples=0)
     with pytest.raises(UsageError, match="different tasks"):
         compare_scenes(means([0.5]), Others(pl.DataFrame({"video": ["a"]}), np.array([0.5]), Rule()), {})
     with pytest.raises(UsageError, match="no metric 'map'"):

@@ -16,7 +16,7 @@ RESULT = evaluate(
     SCENES,
     DetectionConfig.default(),
     frame_thresholds=(0.5, "0.5:0.95"),
-    draws=10,
+    resamples=10,
     groups={str(video): "x" for video in SCENES.videos["video"].head(2)},
 )
 

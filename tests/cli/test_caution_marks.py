@@ -7,7 +7,7 @@ from roadaware.reports import runs, terminal
 from roadaware.reports import text as words
 from roadaware.reports.page import Mark, Section, Table
 from roadaware.statistics.cautions import AT_END, FEW, MEANINGS
-from roadaware.statistics.intervals import PercentileDraws, select_interval_method
+from roadaware.statistics.intervals import PercentileResamples, select_interval_method
 
 
 class Given:
@@ -43,21 +43,21 @@ def test_pages_mark_them_too():
 
 
 @pytest.mark.parametrize(
-    ("given", "draws", "name"),
+    ("given", "resamples", "name"),
     [("1000", 1000, "jackknife"), ("jackknife:5", 5, "jackknife"), ("percentile:200", 200, "percentile")],
 )
-def test_draws_name_their_method(given, draws, name):
+def test_resamples_name_their_method(given, resamples, name):
     found = parse_resamples(int, [Given(given)])
-    assert (found, select_interval_method(found), runs.get_interval_method(found)) == (draws, name, name)
+    assert (found, select_interval_method(found), runs.get_interval_method(found)) == (resamples, name, name)
 
 
 @pytest.mark.parametrize("given", ["", "ten", "-5", "1.5", "bca:100", "percentile:", "percentile:x", "²"])
-def test_other_draws_are_refused(given):
+def test_other_resamples_are_refused(given):
     with pytest.raises(ValueError, match="percentile:1000"):
         parse_resamples(int, [Given(given)])
 
 
 def test_a_run_that_names_no_method_is_read_with_percentiles():
-    assert isinstance(runs.get_resamples({"draws": 100}), PercentileDraws)
-    assert isinstance(runs.get_resamples({"draws": 100, "interval": "percentile"}), PercentileDraws)
-    assert not isinstance(runs.get_resamples({"draws": 100, "interval": "jackknife"}), PercentileDraws)
+    assert isinstance(runs.get_resamples({"resamples": 100}), PercentileResamples)
+    assert isinstance(runs.get_resamples({"resamples": 100, "interval": "percentile"}), PercentileResamples)
+    assert not isinstance(runs.get_resamples({"resamples": 100, "interval": "jackknife"}), PercentileResamples)

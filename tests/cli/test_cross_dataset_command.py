@@ -71,7 +71,7 @@ def test_fields_of_a_study_are_checked_before_anything_is_read(roadaware: Comman
         (("--set", "learning.update=3"), "did you mean 'updates'"),
         (("--set", "seeds=many"), "seeds is a whole number"),
         (("--draws", "1000000000"), "at most 100,000"),
-        (("--set", "draws=1000000000"), "draws is 0 or more, 100,000 at most"),
+        (("--set", "resamples=1000000000"), "draws is 0 or more, 100,000 at most"),
         (("--pretrained", "steady"), "pretraining from which domain"),
         (("--models", "logistic", "--doubted", "logistic"), "doubts=[temperature]"),
         ((tmp_path / "none.yaml",), "none.yaml"),

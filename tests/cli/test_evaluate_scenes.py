@@ -44,7 +44,7 @@ def test_native_files_are_scored_and_the_json_has_the_documented_keys(
     assert all(set(held) >= {of_class} for held in data["per_class"].values())
     assert data["facts"]
     run = data["run"]
-    assert (run["task"], run["config_name"], run["draws"]) == (task, "default", 20)
+    assert (run["task"], run["config_name"], run["resamples"]) == (task, "default", 20)
     assert len(run["truth"]["digest"]) == 16
     if task == "sound":
         assert set(data["baselines"]) == {"whole image", "centre"}

@@ -123,7 +123,7 @@ class TestEvaluate:
         run = load_event_run(tmp_path / "run")
         held = run.facts["requirements"]
         expected = evaluate_requirements(
-            parse_requirements(RULES), events.claims, None, events.scenes, draws=20
+            parse_requirements(RULES), events.claims, None, events.scenes, resamples=20
         )
         for row in held["rows"]:
             if row["level"] == "boxes" and row["metric"] == "violating":

@@ -50,7 +50,7 @@ def test_a_run_holds_settings_results_rows_and_report(
     assert {path.name for path in folder.iterdir()} == names
     assert [path.name for path in folder.parent.iterdir()] == ["mine"]
     results = json.loads((folder / "results.json").read_text())
-    expected = {"schema", "protocol", "config_digest", "data_digest", "version", "seed", "draws", "metrics"}
+    expected = {"schema", "protocol", "config_digest", "data_digest", "version", "seed", "resamples", "metrics"}
     assert expected < set(results)
     rows = pl.read_parquet(folder / "per_sample.parquet")
     assert len(rows) == 210
@@ -62,7 +62,7 @@ def test_a_run_holds_settings_results_rows_and_report(
 def test_a_run_is_made_again_from_its_rows(run: Path) -> None:
     loaded = runs.summarize_run(runs.load(run))
     written = json.loads((run / "results.json").read_text())
-    same = ("metrics", "intervals", "data_digest", "config_digest", "draws", "seed", "name")
+    same = ("metrics", "intervals", "data_digest", "config_digest", "resamples", "seed", "name")
     assert {name: loaded[name] for name in same} == {name: written[name] for name in same}
 
 

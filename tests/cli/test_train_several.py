@@ -45,7 +45,7 @@ NETWORKS = {
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _few_draws() -> Iterator[None]:
+def _few_resamples() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roadaware.cli.train._DRAWS", 40)
         yield
@@ -65,7 +65,7 @@ def recipes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def ran(
-    _few_draws: None, recipes: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+    _few_resamples: None, recipes: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Done]:
     """All of them by one command."""
     out, said, told = tmp_path_factory.mktemp("runs"), io.StringIO(), io.StringIO()

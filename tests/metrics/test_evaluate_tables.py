@@ -37,11 +37,11 @@ def claim(scenes, scores):
 def test_tables_give_what_arrays_give():
     truth = scenes()
     scores = np.array([0.75, 0.25, 0.5, 1.0])
-    result = evaluate(claim(truth, scores), truth, ACTION, draws=20)
+    result = evaluate(claim(truth, scores), truth, ACTION, resamples=20)
     state = SampleScores(
         scores, [1, 1, 0, 0], ["a/p", "a/p", "b/p", "b/2"], ["a", "a", "b", "b"], [60, 50, 40, 30]
     )
-    assert result.summary.equals(evaluate_samples(state, ACTION, draws=20).summary)
+    assert result.summary.equals(evaluate_samples(state, ACTION, resamples=20).summary)
     assert result.instances()["pedestrian"].to_list() == ["a/p", "b/2", "b/p"]
     assert result.notes == ()
     assert result.config["type"] == "PedestrianConfig"
@@ -131,7 +131,7 @@ def test_rounding_just_outside_is_clipped_and_noted():
 
 def test_a_result_shows_how_many_metrics_are_defined_and_the_first_of_them():
     truth = scenes()
-    result = evaluate(claim(truth, [0.9, 0.2, 0.6, 0.1]), truth, ACTION, draws=0)
+    result = evaluate(claim(truth, [0.9, 0.2, 0.6, 0.1]), truth, ACTION, resamples=0)
     whole = result.summary.filter(pl.col("group").is_null())
     first = whole.filter("valid").row(0, named=True)
     shown = repr(result)

@@ -18,7 +18,7 @@ from roadaware.metrics.metric_state import (
     resample_metrics,
     split_slices,
 )
-from roadaware.statistics.intervals import PercentileDraws
+from roadaware.statistics.intervals import PercentileResamples
 
 
 @dataclass(frozen=True)
@@ -96,18 +96,18 @@ def test_density_names_how_many_boxes_a_picture_has():
 
 
 def test_intervals_are_over_videos_and_need_two():
-    found = build_result(state(), Rule(), draws=200, seed=1)
+    found = build_result(state(), Rule(), resamples=200, seed=1)
     row = found.row("share")
     assert row["low_video"] < row["value"] < row["high_video"]
-    assert build_result(state(), Rule(), draws=200, seed=1).row("share") == row
+    assert build_result(state(), Rule(), resamples=200, seed=1).row("share") == row
     alone = state().only(np.array([True, True, False, False]))
-    assert build_result(alone, Rule(), draws=50).row("share")["low_video"] is None
-    with pytest.raises(UsageError, match="draws should be 0 or more"):
-        build_result(state(), Rule(), draws=-1)
+    assert build_result(alone, Rule(), resamples=50).row("share")["low_video"] is None
+    with pytest.raises(UsageError, match="resamples should be 0 or more"):
+        build_result(state(), Rule(), resamples=-1)
 
 
-def test_draws_are_those_of_the_same_videos_and_seed():
-    one, two = (resample_metrics(state(), PercentileDraws(130), 3) for _ in range(2))
+def test_resamples_are_those_of_the_same_videos_and_seed():
+    one, two = (resample_metrics(state(), PercentileResamples(130), 3) for _ in range(2))
     assert {key: values.shape for key, values in one.items()} == {
         ("share", label): (130,) for label in (None, "a", "b", "c")
     }
@@ -140,7 +140,7 @@ def test_the_json_holds_fractions_by_metric_and_class():
         state(),
         Rule(),
         by=["word"],
-        draws=100,
+        resamples=100,
         left_out=left,
         baselines={"none": {"share": 0.0}},
         facts={"k": 1},

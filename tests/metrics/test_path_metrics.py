@@ -108,14 +108,14 @@ def test_regions_hold_what_they_promise_where_the_mixture_is_right() -> None:
         )
     )
     came = many.sample(1, np.random.default_rng(5))[0]
-    levels, areas = compute_region_levels(many, came, draws=200, seed=1)
+    levels, areas = compute_region_levels(many, came, resamples=200, seed=1)
     for share in (0.1, 0.5, 0.9):
         assert (levels <= share).mean() == pytest.approx(share, abs=0.04)
     # Of one component the region of 90 % is an ellipse whose squared radius has two degrees of freedom.
     single = PlaneMixture(
         np.ones((300, 1)), many.mean[:300, :1], many.deviation[:300, :1], many.correlation[:300, :1]
     )
-    _, areas = compute_region_levels(single, came[:300], draws=500, seed=1)
+    _, areas = compute_region_levels(single, came[:300], resamples=500, seed=1)
     sx, sy, rho = *single.deviation[0, 0, 0], single.correlation[0, 0, 0]
     assert areas[:, 0].mean() == pytest.approx(
         math.pi * 2 * math.log(10) * sx * sy * math.sqrt(1 - rho**2), rel=0.03
@@ -141,16 +141,16 @@ def test_means_and_paired_differences_have_intervals_over_pedestrians_and_videos
     forecast, truth = draw(1, n=40)
     other, _ = draw(2, n=40)
     one, two = judge_paths(forecast, truth), judge_paths(other, truth)
-    found = summarise_paths(one, draws=100)
+    found = summarise_paths(one, resamples=100)
     assert found.value("ade") == pytest.approx(one.table["ade"].mean())
     row = found.row("ade")
     assert row["low_video"] < row["value"] < row["high_video"]
     # Twelve pairs of a name and a video, three videos.
     assert (row["units_pedestrian"], row["units_video"]) == (12, 3)
     assert found.instances("window").equals(one.table)
-    apart = compare_paths(one, two, draws=100)
+    apart = compare_paths(one, two, resamples=100)
     assert apart.value("nll") == pytest.approx(one.table["nll"].mean() - two.table["nll"].mean())
-    same = compare_paths(one, one, draws=100).row("fde")
+    same = compare_paths(one, one, resamples=100).row("fde")
     assert (same["value"], same["low_video"], same["high_video"]) == (0, 0, 0)
     both = average_judged([one, two])
     assert both.table["iou"].to_numpy() == pytest.approx((one.table["iou"] + two.table["iou"]).to_numpy() / 2)

@@ -12,7 +12,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.metrics.calibration import METRIC_NAMES, CalibrationConfig, evaluate
 from roadaware.metrics.scores import SampleScores
 from roadaware.statistics.calibration import AdaptiveBins, UniformBins, expected_calibration_error
-from roadaware.statistics.intervals import PercentileDraws
+from roadaware.statistics.intervals import PercentileResamples
 
 REFERENCE, DEFAULT = CalibrationConfig.reference(), CalibrationConfig.default()
 
@@ -66,7 +66,7 @@ def test_parts_merge_to_the_whole_in_any_order(config):
     state = random_set(5, "risk", n=500)
     cut = np.random.default_rng(0).random(500) < 0.3
     merged = state.take(~cut).merge(state.take(cut))
-    assert evaluate(merged, config, draws=20).summary.equals(evaluate(state, config, draws=20).summary)
+    assert evaluate(merged, config, resamples=20).summary.equals(evaluate(state, config, resamples=20).summary)
 
 
 @settings(deadline=None, max_examples=40)
@@ -78,7 +78,7 @@ def test_a_draw_is_an_evaluation_of_what_was_drawn(seed, task):
     state = random_set(seed, task, n=300, people=30, ties=task == "action")
     core = CalibrationCore.of(state, DEFAULT)
     names = core.unit["pedestrian"]
-    drawn = core.drawn("pedestrian", PercentileDraws(1), seed)
+    drawn = core.drawn("pedestrian", PercentileResamples(1), seed)
     picked = names[np.random.default_rng(seed).integers(0, len(names), (1, len(names)))[0]]
     rows = np.concatenate([np.flatnonzero(state.pedestrian == name) for name in picked])
     again = SampleScores(state.scores[rows], state.truth[rows], state.pedestrian[rows])
@@ -89,21 +89,21 @@ def test_a_draw_is_an_evaluation_of_what_was_drawn(seed, task):
 
 def test_a_calibrated_model_is_found_to_be_one_and_a_boastful_one_is_not():
     state = calibrated()
-    found = evaluate(state, DEFAULT, draws=1000)
+    found = evaluate(state, DEFAULT, resamples=1000)
     assert found.value("ece") < 0.02
     assert found.value("ece_if_calibrated") == pytest.approx(found.value("ece"), rel=0.7)
     row = found.row("overconfidence")
     assert row["low_pedestrian"] < 0 < row["high_pedestrian"]
     logit = 3 * np.log(state.scores / (1 - state.scores))
     sure = SampleScores(1 / (1 + np.exp(-logit)), state.truth, state.pedestrian, state.video)
-    worse = evaluate(sure, DEFAULT, draws=1000)
+    worse = evaluate(sure, DEFAULT, resamples=1000)
     assert worse.row("ece")["low_pedestrian"] > 0.05 > found.row("ece")["high_pedestrian"]
     assert worse.value("overconfidence") > 0.05
     assert worse.value("nll") > found.value("nll")
 
 
 def test_bins_hold_all_samples_and_intervals_hold_their_accuracy():
-    found = evaluate(calibrated(), DEFAULT, draws=200).instances("bin")
+    found = evaluate(calibrated(), DEFAULT, resamples=200).instances("bin")
     for _, bins in found.group_by("binning"):
         assert bins["n"].sum() == 6000
         for low, high in (("low_pedestrian", "high_pedestrian"), ("low_video", "high_video")):
@@ -114,7 +114,7 @@ def test_bins_hold_all_samples_and_intervals_hold_their_accuracy():
 def test_the_interval_of_a_bin_that_holds_all_samples_is_that_of_the_accuracy():
     state = calibrated(n=300, people=40)
     flat = SampleScores(np.full(300, 0.75), state.truth, state.pedestrian, state.video)
-    found = evaluate(flat, DEFAULT, draws=100)
+    found = evaluate(flat, DEFAULT, resamples=100)
     row = found.row("accuracy")
     for bin_ in found.instances("bin").iter_rows(named=True):
         assert (bin_["n"], bin_["pedestrians"], bin_["accuracy"]) == (300, 40, row["value"])
@@ -126,7 +126,7 @@ def test_a_bin_of_two_samples_has_an_interval():
     people = np.arange(6)
     scores = np.array([0.91, 0.92, 0.11, 0.12, 0.13, 0.14])
     state = SampleScores(scores, np.array([1, 0, 0, 1, 0, 0]), people, people)
-    bins = evaluate(state, DEFAULT, draws=100).instances("bin").filter(binning="uniform", n=2)
+    bins = evaluate(state, DEFAULT, resamples=100).instances("bin").filter(binning="uniform", n=2)
     assert bins["accuracy"].to_list() == [0.5]
     assert bins["low_pedestrian"].null_count() == 0
     assert bins["low_pedestrian"][0] < 0.5 < bins["high_pedestrian"][0]
@@ -147,14 +147,14 @@ def test_groups_are_sets_of_their_own():
 
 def test_what_is_undefined_says_why():
     nobody = random_set(0).take(np.zeros(200, dtype=bool))
-    found = evaluate(nobody, DEFAULT, draws=5)
+    found = evaluate(nobody, DEFAULT, resamples=5)
     assert not found.summary["valid"].any()
     assert set(found.summary["reason"]) == {"no samples"}
     assert found.instances("bin").is_empty()
 
     flat = np.concatenate([np.linspace(1, 0.6, 5), np.full(45, 0.5)])
     state = SampleScores(flat, np.ones(50), np.arange(50).astype(str))
-    found = evaluate(state, REFERENCE, draws=5)
+    found = evaluate(state, REFERENCE, resamples=5)
     assert found.value("ece") is None
     assert "the published code stops there" in found.row("ece")["reason"]
     assert found.value("uniform_ece") is not None
@@ -165,7 +165,7 @@ def test_what_is_undefined_says_why():
 def test_bins_that_come_to_nothing_as_published_are_noted():
     confidence = np.concatenate([[1, 0.99, 0.98, 0.97, 0.6], np.linspace(0.52, 0.5, 45)])
     state = SampleScores(confidence, np.ones(50), np.arange(50).astype(str))
-    found = evaluate(state, REFERENCE, draws=50)
+    found = evaluate(state, REFERENCE, resamples=50)
     assert found.value("ece") < 0
     assert found.row("ece")["low_pedestrian"] is None
     assert "never closed" in found.notes[0]
@@ -188,8 +188,8 @@ def test_scores_that_are_no_probabilities_are_refused():
     half = SampleScores(state.scores / 2, state.truth, state.pedestrian)
     with pytest.raises(InputError, match=r"sum to 1 within 0\.001; 200 of 200 rows do not, row 1 first"):
         evaluate(half, DEFAULT)
-    with pytest.raises(UsageError, match="draws"):
-        evaluate(state, DEFAULT, draws=-1)
+    with pytest.raises(UsageError, match="resamples"):
+        evaluate(state, DEFAULT, resamples=-1)
 
 
 def test_the_configuration_is_data_and_refuses_nonsense():

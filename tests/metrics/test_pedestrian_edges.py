@@ -19,14 +19,14 @@ from roadaware.metrics.pedestrians import (
     sample_weights,
 )
 from roadaware.statistics.cautions import FEW
-from roadaware.statistics.intervals import PercentileDraws, get_caution_limit
+from roadaware.statistics.intervals import PercentileResamples, get_caution_limit
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_an_empty_set_has_no_value_and_says_why(task):
     state = random_set(0, task).take(np.array([], dtype=int))
     for config in (PedestrianConfig.reference(task), PedestrianConfig.default(task)):
-        result = evaluate_samples(state, config, draws=10)
+        result = evaluate_samples(state, config, resamples=10)
         assert result.summary["value"].null_count() == len(result.summary)
         assert not result.summary["valid"].any()
         assert set(result.summary["reason"]) == {"no samples"}
@@ -35,7 +35,7 @@ def test_an_empty_set_has_no_value_and_says_why(task):
 
 def test_one_class_leaves_undefined_what_needs_two():
     state = SampleScores([0.2, 0.7, 0.4], [0, 0, 0], ["p", "p", "q"])
-    result = evaluate_samples(state, PedestrianConfig.default("action"), draws=50)
+    result = evaluate_samples(state, PedestrianConfig.default("action"), resamples=50)
     for name in ("balanced_accuracy", "recall", "average_precision", "auc", "auc_thresholded", "soft_recall"):
         row = result.row(name)
         assert row["value"] is None, name
@@ -110,9 +110,9 @@ def test_groups_are_judged_as_sets_of_their_own(task):
     state = random_set(7, task, n=600, people=100)
     labels = np.array([None, "left", "right"], dtype=object)[np.arange(600) % 3]
     config = PedestrianConfig.reference(task)
-    result = evaluate_samples(state, config, groups=labels, draws=20, seed=4)
+    result = evaluate_samples(state, config, groups=labels, resamples=20, seed=4)
     assert result.groups == ("left", "right")
-    alone = evaluate_samples(state.take(labels == "left"), config, draws=20, seed=4)
+    alone = evaluate_samples(state.take(labels == "left"), config, resamples=20, seed=4)
     assert result.of_group("left").drop("group").equals(alone.summary.drop("group"))
     counts = result.counts.filter(result.counts["group"] == "left")
     assert counts["samples"].sum() == 200
@@ -144,7 +144,7 @@ def test_float32_scores_give_the_same_metrics_within_single_precision():
 def test_inputs_are_not_changed_and_states_cannot_be():
     scores, truth = np.array([0.4, 0.6]), np.array([0, 1])
     state = SampleScores(scores, truth, ["p", "q"])
-    evaluate_samples(state, PedestrianConfig.default("action"), draws=5)
+    evaluate_samples(state, PedestrianConfig.default("action"), resamples=5)
     assert scores.tolist() == [0.4, 0.6]
     scores[0] = 0.9
     assert state.scores[0, 0] == 0.4
@@ -156,24 +156,24 @@ def test_results_and_states_survive_pickling():
     state = random_set(0)
     config = PedestrianConfig.default("action")
     again = pickle.loads(pickle.dumps(state))  # noqa: S301
-    result = evaluate_samples(again, config, draws=5)
+    result = evaluate_samples(again, config, resamples=5)
     other = pickle.loads(pickle.dumps(result))  # noqa: S301
-    assert other.summary.equals(evaluate_samples(state, config, draws=5).summary)
+    assert other.summary.equals(evaluate_samples(state, config, resamples=5).summary)
     assert other.instances().equals(result.instances())
     assert other.instances("sample").equals(result.instances("sample"))
 
 
-@pytest.mark.parametrize("draws", [10, PercentileDraws(100)])
-def test_equal_seeds_give_equal_intervals_and_others_do_not(draws):
+@pytest.mark.parametrize("resamples", [10, PercentileResamples(100)])
+def test_equal_seeds_give_equal_intervals_and_others_do_not(resamples):
     state = random_set(0)
     config = PedestrianConfig.default("action")
-    one, same, other = (evaluate_samples(state, config, draws=draws, seed=s).summary for s in (0, 0, 1))
+    one, same, other = (evaluate_samples(state, config, resamples=resamples, seed=s).summary for s in (0, 0, 1))
     assert one.equals(same)
     assert not one["low_pedestrian"].equals(other["low_pedestrian"])
 
 
-def test_intervals_hold_the_value_and_count_their_draws():
-    result = evaluate_samples(random_set(0), PedestrianConfig.default("action"), draws=300)
+def test_intervals_hold_the_value_and_count_their_resamples():
+    result = evaluate_samples(random_set(0), PedestrianConfig.default("action"), resamples=300)
     for row in result.summary.iter_rows(named=True):
         assert row["low_pedestrian"] < row["value"] < row["high_pedestrian"], row
         assert row["low_video"] < row["high_video"]
@@ -183,10 +183,10 @@ def test_intervals_hold_the_value_and_count_their_draws():
         assert [row[f"caution_{unit}"] for unit in UNITS] == [FEW if each else None for each in few]
 
 
-def test_no_interval_where_too_many_draws_are_undefined_or_there_is_one_unit():
+def test_no_interval_where_too_many_resamples_are_undefined_or_there_is_one_unit():
     rare = SampleScores(np.linspace(0, 1, 20), [0] * 19 + [1], [str(i) for i in range(20)], ["v"] * 20)
-    for draws, least, most in ((200, 19, 19), (PercentileDraws(200), 100, 160)):
-        row = evaluate_samples(rare, PedestrianConfig.default("action"), draws=draws).row("auc")
+    for resamples, least, most in ((200, 19, 19), (PercentileResamples(200), 100, 160)):
+        row = evaluate_samples(rare, PedestrianConfig.default("action"), resamples=resamples).row("auc")
         assert row["value"] == 1.0
         assert row["low_pedestrian"] is None
         assert least <= row["valid_draws_pedestrian"] <= most
@@ -201,7 +201,7 @@ def test_video_intervals_are_wider_where_pedestrians_of_a_video_are_alike():
     truth = rng.integers(0, 2, 200)
     scores = np.where(right, truth, 1 - truth).astype(float)
     state = SampleScores(scores, truth, [str(i) for i in range(200)], video.astype(str))
-    row = evaluate_samples(state, PedestrianConfig.default("action"), draws=500).row("accuracy")
+    row = evaluate_samples(state, PedestrianConfig.default("action"), resamples=500).row("accuracy")
     assert row["high_video"] - row["low_video"] > 1.2 * (row["high_pedestrian"] - row["low_pedestrian"])
 
 
@@ -235,8 +235,8 @@ def test_a_set_itself_is_one_draw():
 
 def test_wrong_requests_are_refused():
     state, config = random_set(0), PedestrianConfig.default("action")
-    with pytest.raises(UsageError, match="draws"):
-        evaluate_samples(state, config, draws=-1)
+    with pytest.raises(UsageError, match="resamples"):
+        evaluate_samples(state, config, resamples=-1)
     with pytest.raises(InputError, match="200 samples need 200 labels"):
         evaluate_samples(state, config, groups=["a"])
     result = evaluate_samples(state, config)

@@ -9,7 +9,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.metrics.multi_seed import evaluate_fits
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, evaluate_samples
 from roadaware.protocols.cross_dataset.cells import build_metric_rows
-from roadaware.statistics.intervals import PercentileDraws
+from roadaware.statistics.intervals import PercentileResamples
 
 CONFIG = PedestrianConfig.default("action")
 
@@ -29,9 +29,9 @@ def row(table, run: str, metric: str = "auc") -> dict:
 
 def test_each_fit_is_judged_as_by_itself_and_the_mean_is_that_of_the_metrics():
     fits = {"a": state(0), "b": state(1), "joined": state(2)}
-    table = evaluate_fits(fits, CONFIG, averaged=("a", "b"), draws=50)
+    table = evaluate_fits(fits, CONFIG, averaged=("a", "b"), resamples=50)
     for name, each in fits.items():
-        alone = evaluate_samples(each, CONFIG, draws=50).row("auc")
+        alone = evaluate_samples(each, CONFIG, resamples=50).row("auc")
         found = row(table, name)
         for key in ("value", "low_pedestrian", "high_pedestrian", "low_video", "high_video"):
             assert found[key] == alone[key]
@@ -41,20 +41,20 @@ def test_each_fit_is_judged_as_by_itself_and_the_mean_is_that_of_the_metrics():
 
 
 def test_the_mean_of_a_fit_and_itself_is_that_fit():
-    table = evaluate_fits({"a": state(0), "b": state(0)}, CONFIG, averaged=("a", "b"), draws=50)
+    table = evaluate_fits({"a": state(0), "b": state(0)}, CONFIG, averaged=("a", "b"), resamples=50)
     one, mean = row(table, "a", "f1"), row(table, "mean", "f1")
     assert {**one, "run": ""} == pytest.approx({**mean, "run": ""})
 
 
-def test_what_is_undefined_for_one_fit_is_undefined_for_the_mean_and_no_draws_give_no_intervals():
+def test_what_is_undefined_for_one_fit_is_undefined_for_the_mean_and_no_resamples_give_no_intervals():
     table = evaluate_fits({"a": state(0)}, CONFIG, averaged=("a",))
     assert row(table, "mean", "weighted_f1")["value"] is None
     assert row(table, "mean")["low_video"] is None
 
 
 def test_the_seed_is_0_where_none_is_given():
-    fits, drawn = {"a": state(0)}, PercentileDraws(20)
-    plain, zero, one = (evaluate_fits(fits, CONFIG, draws=drawn, **s) for s in ({}, {"seed": 0}, {"seed": 1}))
+    fits, drawn = {"a": state(0)}, PercentileResamples(20)
+    plain, zero, one = (evaluate_fits(fits, CONFIG, resamples=drawn, **s) for s in ({}, {"seed": 0}, {"seed": 1}))
     assert plain.equals(zero)
     assert not plain.equals(one)
     assert evaluate_fits(fits, CONFIG)["low_pedestrian"].null_count() == len(plain)
@@ -71,7 +71,7 @@ def test_a_recall_of_1_counts_those_who_cross_in_each_fit_and_in_the_mean():
     names = np.array([f"v{k}/p{k}" for k in range(30)])
     truth = np.arange(30) < 3
     scores = SampleScores(np.where(truth, 0.9, 0.1), truth.astype(int), names, names)
-    table = evaluate_fits({"a": scores, "b": scores}, CONFIG, averaged=("a", "b"), draws=50)
+    table = evaluate_fits({"a": scores, "b": scores}, CONFIG, averaged=("a", "b"), resamples=50)
     for run in ("a", "mean"):
         assert row(table, run, "recall")["low_pedestrian"] == pytest.approx(0.025 ** (1 / 3))
     (found,) = [each for each in build_metric_rows(scores, 50) if each["metric"] == "f1"]

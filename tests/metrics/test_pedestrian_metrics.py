@@ -16,7 +16,7 @@ from roadaware.metrics.pedestrians import (
     build_core,
     evaluate_samples,
 )
-from roadaware.statistics.intervals import RANGES, PercentileDraws, Units
+from roadaware.statistics.intervals import RANGES, PercentileResamples, Units
 
 CONFIGS = {
     "reference": PedestrianConfig.reference,
@@ -77,9 +77,9 @@ def test_each_draw_equals_the_plain_version_of_the_resampled_set(task, unit, con
     config = CONFIGS[config](task)
     state = random_set(5, task, n=120, people=30, ties=True)
     core = build_core(state, config)
-    drawn = core.drawn(unit, PercentileDraws(12), seed=1)
+    drawn = core.drawn(unit, PercentileResamples(12), seed=1)
     names = core.people.name if unit == "pedestrian" else core.people.video
-    (times,) = Units.of(names, PercentileDraws(12), 1).weights()
+    (times,) = Units.of(names, PercentileResamples(12), 1).weights()
     for d in range(len(times)):
         rows, names = [], []
         for p, name in enumerate(core.people.name):
@@ -213,9 +213,9 @@ def test_any_split_merges_to_the_whole_exactly(task, data):
     shuffled = np.random.default_rng(data.draw(st.integers(0, 9))).permutation(len(whole))
     one, two = whole.take(shuffled[part[shuffled]]), whole.take(shuffled[~part[shuffled]])
     config = PedestrianConfig.default(task)
-    expected = evaluate_samples(whole, config, draws=5)
+    expected = evaluate_samples(whole, config, resamples=5)
     for merged in (one.merge(two), two.merge(one)):
-        assert evaluate_samples(merged, config, draws=5).summary.equals(expected.summary)
+        assert evaluate_samples(merged, config, resamples=5).summary.equals(expected.summary)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -239,7 +239,7 @@ def test_a_rate_of_one_is_bounded_by_the_pedestrians_that_it_is_made_of():
     people = np.array([f"p{n}" for n in range(40)])
     videos = np.array([f"v{n // 2}" for n in range(40)])
     state = SampleScores(np.where(truth, 0.9, 0.1)[:, None], truth, people, videos, np.full(40, 60))
-    rows = evaluate_samples(state, PedestrianConfig.default("action"), draws=100).summary.rows_by_key(
+    rows = evaluate_samples(state, PedestrianConfig.default("action"), resamples=100).summary.rows_by_key(
         "metric", named=True
     )
     for metric, n, n_videos in (

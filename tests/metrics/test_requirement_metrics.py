@@ -113,7 +113,7 @@ def test_tubes_are_judged_at_every_moment(drive) -> None:
 
 def test_intervals_are_those_of_the_jackknife_over_videos(drive) -> None:
     scenes, claims = drive
-    result = evaluate_requirements(RULES, claims, None, scenes, RequirementConfig((0.2,)), draws=100)
+    result = evaluate_requirements(RULES, claims, None, scenes, RequirementConfig((0.2,)), resamples=100)
     row = result.summary.filter(pl.col("metric") == "violating").row(0, named=True)
     assert row["low"] < row["value"] < row["high"]
     assert row["units"] == len(scenes.videos)
@@ -152,7 +152,7 @@ def test_frames_that_nobody_annotated_are_not_judged(drive) -> None:
 def test_nothing_predicted_has_no_share(drive) -> None:
     scenes, claims = drive
     empty = claims.with_tables(boxes=claims.boxes.clear(), labels=claims.labels.clear())
-    result = evaluate_requirements(RULES, empty, None, scenes, draws=50)
+    result = evaluate_requirements(RULES, empty, None, scenes, resamples=50)
     assert result.value(0.5) is None
     assert result.to_dict()["rows"][0]["n"] == 0
 

@@ -58,8 +58,8 @@ def test_no_proposal_at_all_finds_nothing():
 
 def test_values_and_intervals_are_those_of_the_evaluator():
     state = compute_states([claims(7)], truth())[0]
-    mine = compute_score(state, draws=200, seed=3)
-    theirs = evaluate(claims(7), truth(), JUDGED_BY, draws=200, seed=3)
+    mine = compute_score(state, resamples=200, seed=3)
+    theirs = evaluate(claims(7), truth(), JUDGED_BY, resamples=200, seed=3)
     for name, value in mine.values.items():
         row = next(each for each in theirs.whole() if each["metric"] == f"corner_{name}")
         assert (value.value, value.low, value.high) == (row["value"], row["low_video"], row["high_video"])
@@ -89,4 +89,4 @@ def test_sets_with_the_same_names_merge_under_others():
     assert whole.videos[0] == "a/v0"
     assert len(whole.videos) == 2 * N
     assert compute_score(whole).values["ar50"].value == 0.75
-    assert np.isfinite(compute_score(whole, 50).draws["ap"]).all()
+    assert np.isfinite(compute_score(whole, 50).resamples["ap"]).all()

@@ -53,7 +53,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def study(scenes: Path) -> CrowdStudy:
-    return CrowdStudy(scenes, rows=("shared", "blocks-2"), seeds=1, steps=1, draws=10, changes=TINY)
+    return CrowdStudy(scenes, rows=("shared", "blocks-2"), seeds=1, steps=1, resamples=10, changes=TINY)
 
 
 def test_cells_learn_equal_steps_of_each_task(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_accuracy_is_the_mean_of_each_label_over_the_scenes_that_count() -> None
 
 @pytest.mark.slow
 def test_a_continual_study_of_tables_goes_on_and_is_drawn(domains: list[EventDomain], tmp_path: Path) -> None:
-    found = run_continual_study(tmp_path / "a", domains=domains, seeds=1, memory_tubes=20, draws=9)
+    found = run_continual_study(tmp_path / "a", domains=domains, seeds=1, memory_tubes=20, resamples=9)
     first, second = found.experiences
     assert "action/Stop" not in first.judged
     assert second.new == ("action/Stop",)
@@ -134,7 +134,7 @@ def test_a_continual_study_of_tables_goes_on_and_is_drawn(domains: list[EventDom
     gone = tmp_path / "a" / "states" / "replay-0.npz"
     gone.unlink()
     (tmp_path / "a" / "results.json").unlink()
-    again = run_continual_study(tmp_path / "a", domains=domains, seeds=1, memory_tubes=20, draws=9)
+    again = run_continual_study(tmp_path / "a", domains=domains, seeds=1, memory_tubes=20, resamples=9)
     assert (tmp_path / "a" / "results.json").read_bytes() == results
     assert again.timing == found.timing
     assert json.loads(results)["memory_tubes"] == 20
@@ -143,10 +143,10 @@ def test_a_continual_study_of_tables_goes_on_and_is_drawn(domains: list[EventDom
     assert describe_aim(found) in text
     assert "Accuracy after each experience" in page
     with pytest.raises(UsageError, match="memory tubes 20, and 21"):
-        run_continual_study(tmp_path / "a", domains=domains, seeds=1, memory_tubes=21, draws=9)
+        run_continual_study(tmp_path / "a", domains=domains, seeds=1, memory_tubes=21, resamples=9)
     gone.write_bytes(b"nothing")
     with pytest.raises(DamagedError, match="state of a learner"):
-        run_continual_study(tmp_path / "a", domains=domains, seeds=1, memory_tubes=20, draws=9)
+        run_continual_study(tmp_path / "a", domains=domains, seeds=1, memory_tubes=20, resamples=9)
     with pytest.raises(UsageError, match="two experiences or more"):
         run_continual_study(tmp_path / "b", domains=domains[:1])
     with pytest.raises(UsageError, match="a name each"):
@@ -169,7 +169,7 @@ def test_what_the_own_vehicle_does_is_learnt_where_all_know_it(
         return replace(domain, train=train, test=test, vehicle=True)
 
     told = [drive(each) for each in domains]
-    how = {"seeds": 1, "memory_tubes": 20, "draws": 9}
+    how = {"seeds": 1, "memory_tubes": 20, "resamples": 9}
     found = run_continual_study(tmp_path / "a", domains=told, **how)
     vehicle = found.vehicle
     assert vehicle is not None
@@ -196,7 +196,7 @@ def test_learning_is_measured_beside_inference(domains: list[EventDomain]) -> No
 
 def test_a_study_of_countries_matches_labels_by_name(domains: list[EventDomain], tmp_path: Path) -> None:
     config = FitConfig(hidden=(8,), epochs=1)
-    found = run_countries_study(tmp_path / "a", domains=domains, seeds=1, draws=9, config=config)
+    found = run_countries_study(tmp_path / "a", domains=domains, seeds=1, resamples=9, config=config)
     assert found.only == (("location/Jun",), ("action/Stop",))
     for each in found.directions:
         assert tuple(each.methods) == METHODS
@@ -211,10 +211,10 @@ def test_a_study_of_countries_matches_labels_by_name(domains: list[EventDomain],
     with pytest.raises(UsageError, match="two countries are compared"):
         run_countries_study(tmp_path / "b", domains=domains[:1])
     with pytest.raises(UsageError, match="seeds 1, and 2"):
-        run_countries_study(tmp_path / "a", domains=domains, seeds=2, draws=9, config=config)
+        run_countries_study(tmp_path / "a", domains=domains, seeds=2, resamples=9, config=config)
     foreign = [replace(domains[0], labels=LABELS[:1]), replace(domains[1], labels=LABELS[1:2])]
     with pytest.raises(InputError, match="both domains annotate"):
-        run_countries_study(tmp_path / "c", domains=foreign, seeds=1, draws=0, config=config)
+        run_countries_study(tmp_path / "c", domains=foreign, seeds=1, resamples=0, config=config)
 
 
 def test_numbers_without_intervals_and_undefined_ones() -> None:

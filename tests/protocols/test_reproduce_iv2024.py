@@ -186,7 +186,7 @@ def test_given_baselines_stand_beside(small):
 
 
 def test_intervals_are_shown_where_they_are_asked_for(small):
-    result = reproduce(small[0], baselines=False, draws=20)
+    result = reproduce(small[0], baselines=False, resamples=20)
     cell = next(c for c in result.cells if c.metric == "accuracy" and c.table == "III" and c.obtained)
     assert cell.intervals["low_pedestrian"] <= cell.obtained <= cell.intervals["high_pedestrian"]
 

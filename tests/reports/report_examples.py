@@ -59,9 +59,9 @@ def risk_state(n: int = 240) -> SampleScores:
     return SampleScores(scores, truth, np.array([f"v/{i // 4}" for i in range(n)]))
 
 
-def result(of: SampleScores, *, draws: int = 0, groups: list[str] | None = None) -> MetricResult:
+def result(of: SampleScores, *, resamples: int = 0, groups: list[str] | None = None) -> MetricResult:
     """The default evaluation of an action state."""
-    return evaluate_samples(of, PedestrianConfig.default("action"), draws=draws, groups=groups)
+    return evaluate_samples(of, PedestrianConfig.default("action"), resamples=resamples, groups=groups)
 
 
 def scenes(of: SampleScores, *, dataset: str = "JAAD", event: int | None = 100) -> Scenes:

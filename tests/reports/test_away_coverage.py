@@ -21,7 +21,7 @@ from roadaware.reports.cross_dataset_cells import Study
 from roadaware.reports.cross_dataset_sections import build_coverage_table, collect_sets, describe_coverage
 from roadaware.reports.page import Mark
 from roadaware.statistics.conformal import Conformal
-from roadaware.statistics.intervals import PercentileDraws
+from roadaware.statistics.intervals import PercentileResamples
 
 SETS = ("a", "b")
 TRUTH = np.array([1, 1, 0, 0])
@@ -55,7 +55,7 @@ def study_in(folder, thresholds):
 
 
 def test_means_are_those_of_the_sets_at_home_and_away(tmp_path):
-    home, away = collect_sets(study_in(tmp_path, {"a": 0.35, "b": 0.65}), draws=50)
+    home, away = collect_sets(study_in(tmp_path, {"a": 0.35, "b": 0.65}), resamples=50)
     # 0.35 on a: {1}, {0} wrong, {0}, {0}; 0.65 on b: {1}, both, both, both.
     assert home.values == pytest.approx(((3 / 4 + 1) / 2, (1 + 7 / 4) / 2, 0))
     # 0.65 on a is as sure as that of 0.35; 0.35 on b: {1}, and three without a label.
@@ -98,9 +98,9 @@ def test_too_few_samples_promise_every_label_and_are_read_back(tmp_path):
     assert read_sets(tmp_path, Cell("steady", "a", "a", 0)) is None
 
 
-def test_draws_take_whole_pedestrians():
+def test_resamples_take_whole_pedestrians():
     values, who = np.array([[0.0], [0.0], [1.0]]), np.array(["p", "p", "q"])
-    assert set(compute_resampled_means(values, who, PercentileDraws(100))[:, 0].round(6)) == {0, 0.333333, 1}
+    assert set(compute_resampled_means(values, who, PercentileResamples(100))[:, 0].round(6)) == {0, 0.333333, 1}
     assert compute_resampled_means(values, who, 100)[:, 0].tolist() == [1.0, 0.0]
     assert compute_resampled_means(values, np.array(["p"] * 3), 100) is None
     assert compute_resampled_means(values, who, 0) is None

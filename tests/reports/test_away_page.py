@@ -170,7 +170,7 @@ def test_what_pretraining_does_not_change_is_not_different_and_less_error_is_bet
 
 @pytest.mark.slow
 def test_the_page_needs_no_script_and_no_network_and_says_what_was_found(small: CrossResults) -> None:
-    page = render_cross_dataset(small, draws=40)
+    page = render_cross_dataset(small, resamples=40)
     tree = html.document_fromstring(page)
     assert tree.xpath("//script/text()") == [SCRIPT]
     assert not re.findall(r'(?:src|href)="(?!#|data:)[^"]*"', page)

@@ -99,7 +99,7 @@ def comparison(name: str = "mine") -> SimpleNamespace:
         ),
     ]
     table = pl.DataFrame(rows, schema=schema, orient="row")
-    return SimpleNamespace(table=table, names=(name, "theirs"), draws=50, seed=0, config=CONFIG)
+    return SimpleNamespace(table=table, names=(name, "theirs"), resamples=50, seed=0, config=CONFIG)
 
 
 def texts(page: str) -> str:

@@ -54,7 +54,7 @@ def _words(section: Section) -> str:
 
 def test_the_metric_table_prints_value_size_and_both_intervals() -> None:
     of = state()
-    found = result(of, draws=50)
+    found = result(of, resamples=50)
     rows = _plain(build_metric_table(found))
     row = found.row("average_precision")
     assert rows["average precision"] == (
@@ -81,11 +81,11 @@ def test_columns_of_intervals_stand_only_where_they_were_computed() -> None:
     of = state()
     assert build_metric_table(result(of)).columns == ("metric", "value", "n")
     without_videos = SampleScores(of.scores, of.truth, of.pedestrian)
-    assert build_metric_table(result(without_videos, draws=20)).columns[3:] == ("interval over pedestrians",)
+    assert build_metric_table(result(without_videos, resamples=20)).columns[3:] == ("interval over pedestrians",)
 
 
 def test_the_summary_states_the_headline_values() -> None:
-    found = result(state(), draws=50)
+    found = result(state(), resamples=50)
     section = build_evaluation_section(found, model="boosting")
     value = found.value("average_precision")
     assert f"Boosting reaches average precision {value:.3f} (" in section.says[0]
@@ -163,9 +163,9 @@ def test_a_comparison_says_who_is_better_in_words() -> None:
     )
     strong = SampleScores(0.1 + 0.8 * weak.truth, weak.truth, weak.pedestrian, weak.video, weak.tte_frames)
     config = PedestrianConfig.default("action")
-    section = build_comparison_section(compare(strong, weak, config, draws=100, names=("strong", "weak")))
+    section = build_comparison_section(compare(strong, weak, config, resamples=100, names=("strong", "weak")))
     assert section.says[0].startswith("Strong is better than weak in balanced accuracy (1.000 against")
-    same = build_comparison_section(compare(weak, weak, config, draws=50, names=("one", "two")))
+    same = build_comparison_section(compare(weak, weak, config, resamples=50, names=("one", "two")))
     assert same.says == (same.says[0],)
     assert "One and two: not different in" in same.says[0]
     assert any(isinstance(block, Pictures) for block in same.blocks)
@@ -319,7 +319,7 @@ def test_hostile_names_stay_text_in_every_section(name: str) -> None:
             pictures=[*pictures, plot_story(scenes(of), of)],
         ),
         build_comparison_section(
-            compare(of, of, PedestrianConfig.default("action"), draws=5, names=(text, text))
+            compare(of, of, PedestrianConfig.default("action"), resamples=5, names=(text, text))
         ),
         audit_section(audit(text)),
         build_reproduction_section(Reproduction(cells(text), {})),

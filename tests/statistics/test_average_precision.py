@@ -101,7 +101,7 @@ def test_a_video_drawn_twice_is_two_equal_videos(rule: str) -> None:
             assert found[draw, 0, t] == pytest.approx(expected, abs=1e-6)
 
 
-def test_more_draws_than_are_walked_at_once() -> None:
+def test_more_resamples_than_are_walked_at_once() -> None:
     rng = np.random.default_rng(0)
     video, hit = rng.integers(0, 4, 30).astype(np.int32), rng.random((30, 1)) < 0.5
     weights = rng.integers(0, 3, (1500, 4)).astype(np.int32)

@@ -7,8 +7,8 @@ from roadaware.statistics import intervals
 from roadaware.statistics.intervals import compute_percentile_interval
 
 
-def multiplicities(n_clusters, draws, seed, at_once=10_000):
-    return np.concatenate(list(intervals.sample_cluster_counts(n_clusters, draws, seed, at_once)))
+def multiplicities(n_clusters, resamples, seed, at_once=10_000):
+    return np.concatenate(list(intervals.sample_cluster_counts(n_clusters, resamples, seed, at_once)))
 
 
 def test_each_draw_takes_as_many_clusters_as_there_are():
@@ -31,13 +31,13 @@ def test_seeds_decide():
 
 @pytest.mark.parametrize("at_once", [1, 3, 64, 100])
 @pytest.mark.parametrize("n_clusters", [1, 2, 7, 256])
-def test_draws_are_those_of_the_seed_however_many_come_at_once(n_clusters, at_once):
+def test_resamples_are_those_of_the_seed_however_many_come_at_once(n_clusters, at_once):
     whole = np.random.default_rng(4).integers(0, n_clusters, size=(100, n_clusters))
     expected = [np.bincount(row, minlength=n_clusters) for row in whole]
     np.testing.assert_array_equal(multiplicities(n_clusters, 100, 4, at_once), expected)
 
 
-def test_no_clusters_and_no_draws_are_empty():
+def test_no_clusters_and_no_resamples_are_empty():
     assert multiplicities(0, 5, seed=0).shape == (5, 0)
     assert multiplicities(5, 0, seed=0).shape == (0, 5)
 
@@ -52,7 +52,7 @@ def test_the_ends_are_the_percentiles_of_scipy():
     assert compute_percentile_interval(np.arange(201.0)) == (5.0, 195.0)
 
 
-def test_undefined_draws_are_dropped_up_to_one_in_twenty():
+def test_undefined_resamples_are_dropped_up_to_one_in_twenty():
     values = np.r_[np.linspace(0, 1, 97), [np.nan] * 3]
     assert compute_percentile_interval(values) == pytest.approx((0.025, 0.975))
     assert compute_percentile_interval(np.r_[np.ones(95), [np.nan] * 5]) == (1.0, 1.0)
@@ -61,6 +61,6 @@ def test_undefined_draws_are_dropped_up_to_one_in_twenty():
     assert compute_percentile_interval(np.array([np.nan])) is None
 
 
-def test_no_draws_come_as_one_empty_block():
+def test_no_resamples_come_as_one_empty_block():
     assert [len(block) for block in intervals.sample_cluster_counts(5, 0, 0, at_once=1)] == [0]
     assert [len(block) for block in intervals.sample_cluster_counts(5, 3, 0, at_once=2)] == [2, 1]

@@ -8,7 +8,7 @@ from roadaware.statistics import intervals
 from roadaware.statistics.cautions import AT_END, ENOUGH, ENOUGH_SIGNED, FEW, LARGEST
 from roadaware.statistics.intervals import (
     Interval,
-    PercentileDraws,
+    PercentileResamples,
     Units,
     _build_interval,
     encode_resample_count,
@@ -22,9 +22,9 @@ def leave_out_means(values):
     return (values.sum() - values) / (len(values) - 1)
 
 
-def over(values, scale="plain", draws=1000):
+def over(values, scale="plain", resamples=1000):
     """The interval of the mean of some units' values."""
-    units = Units(len(values), draws, 0)
+    units = Units(len(values), resamples, 0)
     found = np.concatenate(list(units.weights()))
     return units.interval(values.mean(), found @ values / found.sum(axis=1), scale)
 
@@ -51,22 +51,22 @@ def test_the_jackknife_leaves_out_one_unit_after_the_other():
     np.testing.assert_array_equal(next(Units(4, 4, 0).weights()), 1 - np.eye(4))
 
 
-@pytest.mark.parametrize(("n", "draws", "groups"), [(10, 3, 3), (10, 9, 9), (7, 1, 2), (300, 100, 100)])
-def test_more_units_than_draws_are_left_out_in_groups(n, draws, groups):
-    weights = np.concatenate(list(Units(n, draws, 5).weights()))
+@pytest.mark.parametrize(("n", "resamples", "groups"), [(10, 3, 3), (10, 9, 9), (7, 1, 2), (300, 100, 100)])
+def test_more_units_than_draws_are_left_out_in_groups(n, resamples, groups):
+    weights = np.concatenate(list(Units(n, resamples, 5).weights()))
     assert weights.shape == (groups, n)
     assert (weights.sum(axis=0) == groups - 1).all()
     sizes = n - weights.sum(axis=1)
     assert sizes.max() - sizes.min() <= 1
-    np.testing.assert_array_equal(weights, np.concatenate(list(Units(n, draws, 5).weights(7))))
-    assert (weights != np.concatenate(list(Units(n, draws, 6).weights()))).any()
+    np.testing.assert_array_equal(weights, np.concatenate(list(Units(n, resamples, 5).weights(7))))
+    assert (weights != np.concatenate(list(Units(n, resamples, 6).weights()))).any()
 
 
 def test_items_of_a_unit_come_and_go_together():
     unit = np.array(["a", "b", "a", "c", "b"])
     units = Units.of(unit, 100, 0)
     np.testing.assert_array_equal(next(units.weights()), [[0, 1, 0, 1, 1], [1, 0, 1, 1, 0], [1, 1, 1, 0, 1]])
-    drawn = next(Units.of(unit, PercentileDraws(100), 0).weights())
+    drawn = next(Units.of(unit, PercentileResamples(100), 0).weights())
     assert drawn.shape == (100, 5)
     assert (drawn[:, 0] == drawn[:, 2]).all()
     assert (drawn[:, [0, 1, 3]].sum(axis=1) == 3).all()
@@ -74,9 +74,9 @@ def test_items_of_a_unit_come_and_go_together():
     assert Units.of(np.array(["a", "b"]), 10, 0).n == 2
 
 
-@pytest.mark.parametrize("draws", [300, PercentileDraws(300)])
-def test_memory_does_not_grow_with_the_draws(monkeypatch, draws):
-    units = Units.of(np.repeat(np.arange(50), 4), draws, 0)
+@pytest.mark.parametrize("resamples", [300, PercentileResamples(300)])
+def test_memory_does_not_grow_with_the_draws(monkeypatch, resamples):
+    units = Units.of(np.repeat(np.arange(50), 4), resamples, 0)
     whole = np.concatenate(list(units.weights()))
     monkeypatch.setattr(intervals, "_BLOCK", 2000)
     parts = list(units.weights())
@@ -153,7 +153,7 @@ def test_groups_of_other_sizes_weigh_by_what_they_leave():
     found = units.interval(values.mean(), weights @ values / left, "plain")
     assert found.low == pytest.approx(values.mean() - times * error - max(bias, 0) + min(further, 0))
     assert found.high == pytest.approx(values.mean() + times * error - min(bias, 0) + max(further, 0))
-    assert (found.n_units, found.n_draws, found.n_valid) == (7, 3, 3)
+    assert (found.n_units, found.n_resamples, found.n_valid) == (7, 3, 3)
 
 
 def test_a_share_is_judged_by_its_odds():
@@ -279,7 +279,7 @@ def test_the_largest_of_several_always_calls_for_caution():
 
 
 def test_a_value_beyond_its_own_percentiles_calls_for_caution():
-    units = Units(30, PercentileDraws(201), 0)
+    units = Units(30, PercentileResamples(201), 0)
     values = np.linspace(0.2, 0.4, 201)
     assert units.interval(0.3, values).caution is None
     assert units.interval(0.1, values).caution == AT_END
@@ -291,18 +291,18 @@ def test_without_a_unit_that_defines_it_a_number_has_no_interval():
     found = Units(30, 99, 0).interval(0.5, np.r_[np.full(29, 0.5), np.nan])
     assert found == Interval(None, None, 29, 30, 30, None)
     assert not found.excludes_zero
-    units = Units(30, PercentileDraws(100), 0)
+    units = Units(30, PercentileResamples(100), 0)
     drawn = np.r_[np.linspace(0, 1, 95), [np.nan] * 5]
     kept = units.interval(0.5, drawn)
     assert (kept.low, kept.high) == pytest.approx(tuple(np.nanpercentile(drawn, (2.5, 97.5))))
-    assert (kept.n_valid, kept.n_draws) == (95, 100)
+    assert (kept.n_valid, kept.n_resamples) == (95, 100)
     assert units.interval(0.5, np.r_[drawn[:94], [np.nan] * 6]).low is None
     assert units.interval(np.nan, drawn).low is None
 
 
 def test_percentiles_are_those_of_scipy():
     values = np.random.default_rng(3).gamma(2.0, size=40)
-    units = Units(40, PercentileDraws(20_000), 1)
+    units = Units(40, PercentileResamples(20_000), 1)
     means = np.concatenate(list(units.weights())) @ values / 40
     ours = units.interval(values.mean(), means, "plain")
     theirs = stats.bootstrap(
@@ -314,7 +314,7 @@ def test_percentiles_are_those_of_scipy():
 def test_methods_have_names():
     assert encode_resample_count(7, "percentile") == encode_resample_count(7, "jackknife") == 7
     assert select_interval_method(encode_resample_count(7, "percentile")) == "percentile"
-    assert select_interval_method(encode_resample_count(PercentileDraws(7), "jackknife")) == "jackknife"
+    assert select_interval_method(encode_resample_count(PercentileResamples(7), "jackknife")) == "jackknife"
     assert {scale: get_difference_scale(scale) for scale in intervals.RANGES} == {
         "share": "difference",
         "error": "difference",

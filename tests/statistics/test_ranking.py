@@ -71,7 +71,7 @@ def test_no_samples_have_no_area():
 
 
 @pytest.mark.parametrize(("limit", "sizes"), [(80, [2, 2, 1]), (1, [1] * 5), (400, [5])])
-def test_blocks_hold_as_many_draws_as_fit(monkeypatch, limit, sizes):
+def test_blocks_hold_as_many_resamples_as_fit(monkeypatch, limit, sizes):
     seen, work = [], Ranking._block
 
     def block(self, times, cluster):

@@ -166,7 +166,7 @@ def test_a_score_becomes_the_curve_of_those_like_it() -> None:
 def test_the_study_judges_all_ways_on_the_same_people(tmp_path: Path) -> None:
     recipe = HazardRecipe(epochs=6, batch=32, every=2, lr=5e-3, weight_decay=0.0)
     classifier = EnsemblePredictor.open([WEIGHTS / PREDICTORS[0]])
-    found = run_time_study(streets(), tmp_path / "run", classifier, recipe=recipe, seeds=(0,), draws=20)
+    found = run_time_study(streets(), tmp_path / "run", classifier, recipe=recipe, seeds=(0,), resamples=20)
     assert set(found.judged) == {TREES, HAZARD, CLASSIFIER, SAME, "constant velocity", PRIOR}
     assert found.judged[PRIOR].numbers["concordance"].value == 0.5
     for each in found.judged.values():
@@ -183,12 +183,12 @@ def test_the_study_judges_all_ways_on_the_same_people(tmp_path: Path) -> None:
     assert (asked["within_1s"] <= asked["within_3s"] + 1e-9).all()
     # Streets of another town are judged whole, and what was learnt is not learnt again.
     other = run_time_study(
-        streets(), tmp_path / "run", classifier, recipe=recipe, seeds=(0,), draws=0, unseen=streets(5)
+        streets(), tmp_path / "run", classifier, recipe=recipe, seeds=(0,), resamples=0, unseen=streets(5)
     )
     assert len(other.test.people) == 10
     # What is fitted stands, and another recipe is refused.
     weights = (tmp_path / "run" / "seed-0" / "model.safetensors").read_bytes()
-    run_time_study(streets(), tmp_path / "run", classifier, recipe=recipe, seeds=(0,), draws=0)
+    run_time_study(streets(), tmp_path / "run", classifier, recipe=recipe, seeds=(0,), resamples=0)
     assert (tmp_path / "run" / "seed-0" / "model.safetensors").read_bytes() == weights
     with pytest.raises(InputError, match="another recipe"):
-        run_time_study(streets(), tmp_path / "run", classifier, seeds=(0,), draws=0)
+        run_time_study(streets(), tmp_path / "run", classifier, seeds=(0,), resamples=0)

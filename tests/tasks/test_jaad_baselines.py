@@ -35,7 +35,7 @@ def against_pedformer(task: Task, name: str) -> Comparison:
     theirs = build_sample_predictions(done.scenes.samples, released.reshape(len(done.scenes.samples), -1))
     ours, _ = collect_sample_scores(done.predictions, done.scenes, task)
     other, _ = collect_sample_scores(theirs, done.scenes, task)
-    return compare(ours, other, PedestrianConfig.reference(task), draws=300, names=(name, "PedFormer"))
+    return compare(ours, other, PedestrianConfig.reference(task), resamples=300, names=(name, "PedFormer"))
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_baselines_under_the_recommended_labels(
     task: Task, metric: str, documented: dict[str, float]
 ) -> None:
     scenes = sample(jaad(), Iv2024.default(task))
-    trained = evaluate_baselines(scenes, task, draws=50)
+    trained = evaluate_baselines(scenes, task, resamples=50)
     for name, value in documented.items():
         done = trained[name]
         found = done.metrics.row(metric)

@@ -169,10 +169,10 @@ def test_baselines_beat_chance_on_a_street_that_can_be_learned(task: str) -> Non
 def test_baselines_are_scored_on_test_as_evaluate_scores_them() -> None:
     scenes = sampled()
     done = evaluate_baselines(
-        scenes, "action", {"logistic": {}}, config=PedestrianConfig.reference("action"), draws=20
+        scenes, "action", {"logistic": {}}, config=PedestrianConfig.reference("action"), resamples=20
     )
     held = split_samples(scenes, "test")
-    again = evaluate(done["logistic"].predictions, held, PedestrianConfig.reference("action"), draws=20)
+    again = evaluate(done["logistic"].predictions, held, PedestrianConfig.reference("action"), resamples=20)
     assert again.summary.equals(done["logistic"].metrics.summary)
     assert done["logistic"].scenes == held
 
@@ -222,7 +222,7 @@ def test_the_validation_split_decides_and_train_alone_does_not() -> None:
 
 def test_the_same_seed_gives_the_same_scores() -> None:
     scenes = sampled()
-    runs = [evaluate_baselines(scenes, "action", tried("action"), draws=10) for _ in range(2)]
+    runs = [evaluate_baselines(scenes, "action", tried("action"), resamples=10) for _ in range(2)]
     for name in runs[0]:
         assert runs[0][name].predictions == runs[1][name].predictions
         assert runs[0][name].metrics.summary.equals(runs[1][name].metrics.summary)

@@ -325,7 +325,7 @@ def test_runs_in_folders_are_opened_with_their_intervals(tmp_path: Path) -> None
         "mine",
         state,
         config,
-        evaluate_samples(state, config, draws=20),
+        evaluate_samples(state, config, resamples=20),
         20,
         0,
         "",

@@ -34,7 +34,7 @@ def asked(sets: Path) -> Path:
         "mine",
         state,
         config,
-        evaluate_samples(state, config, draws=20),
+        evaluate_samples(state, config, resamples=20),
         20,
         0,
         "",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def train_baselines(
-    scenes: Scenes, task: Any, config: ConfigName, *, draws: int, seed: int, models: list[str] | None = None
+    scenes: Scenes, task: Any, config: ConfigName, *, resamples: int, seed: int, models: list[str] | None = None
 ) -> dict[str, Baseline]:
     """The baselines of a task, trained and judged.
 
@@ -27,7 +27,7 @@ def train_baselines(
         scenes: with samples of the task.
         task: action, intention or risk.
         config: how they are judged.
-        draws: bootstrap resamples.
+        resamples: bootstrap resamples.
         seed: of the resamples.
         models: their names; all that answer the task where None.
     """
@@ -35,10 +35,10 @@ def train_baselines(
 
     chosen = get_config(config, task)
     with log_step(f"baselines for {task}"):
-        return fitted(scenes, task, models, config=chosen, draws=draws, seed=seed)
+        return fitted(scenes, task, models, config=chosen, resamples=resamples, seed=seed)
 
 
-def build_baseline_run(item: Baseline, protocol: str, draws: int, seed: int, config: ConfigName) -> Run:
+def build_baseline_run(item: Baseline, protocol: str, resamples: int, seed: int, config: ConfigName) -> Run:
     """A trained baseline as a run."""
     judged = from_dict(PedestrianConfig, item.metrics.config)
     state, _ = collect_sample_scores(item.predictions, item.scenes, judged.task)
@@ -47,14 +47,14 @@ def build_baseline_run(item: Baseline, protocol: str, draws: int, seed: int, con
         "chosen": item.model.fitted.chosen,
         "sampling": item.scenes.meta.notes["protocol"],
     }
-    return Run(item.name, state, judged, item.metrics, draws, seed, protocol, facts)
+    return Run(item.name, state, judged, item.metrics, resamples, seed, protocol, facts)
 
 
-def compare_baselines(found: list[Run], *, draws: int, seed: int) -> list[Comparison]:
+def compare_baselines(found: list[Run], *, resamples: int, seed: int) -> list[Comparison]:
     """Every pair of runs on the same samples, the stronger-sounding order being that of the list."""
-    if not draws:
+    if not resamples:
         return []
     return [
-        compare(b.state, a.state, a.config, draws=draws, seed=seed, names=(b.name, a.name))
+        compare(b.state, a.state, a.config, resamples=resamples, seed=seed, names=(b.name, a.name))
         for a, b in itertools.combinations(found, 2)
     ]

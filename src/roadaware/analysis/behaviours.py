@@ -82,16 +82,16 @@ def compute_action_confusion(predictions: Predictions, scenes: Scenes) -> Confus
     pairs = _spoken_for(truth, predicted)
     truth = truth.select("name", true_box="box")
     of_box = truth.group_by("true_box").agg(pl.len().alias("asked"))
-    claimed = (
+    best = (
         pairs.join(predicted.select("box", "score", "name"), on="box", maintain_order="left_right")
         .sort("true_box", "score", descending=[False, True], maintain_order=True)
         .join(of_box, on="true_box", maintain_order="left")
         .filter(pl.int_range(pl.len()).over("true_box") < pl.col("asked"))
         .select("true_box", claimed="name")
     )
-    right = truth.join(claimed, left_on=["true_box", "name"], right_on=["true_box", "claimed"])
+    right = truth.join(best, left_on=["true_box", "name"], right_on=["true_box", "claimed"])
     rest = truth.join(right, on=["true_box", "name"], how="anti")
-    wrong = claimed.join(right, left_on=["true_box", "claimed"], right_on=["true_box", "name"], how="anti")
+    wrong = best.join(right, left_on=["true_box", "claimed"], right_on=["true_box", "name"], how="anti")
     waiting = rest.group_by("true_box").agg(pl.len().alias("waiting"))
     shared = (
         rest.join(wrong, on="true_box")
@@ -274,20 +274,20 @@ def build_behaviour_graph(
     lane = {tube: place for place, tube in enumerate(tubes)}
     asked = dict.fromkeys([*predicted["subject"].to_list(), *predicted["object"].to_list()])
     own = len(predictions.tubes) > 0
-    claimed = {
+    lanes = {
         tube: _assign_lane(_boxes(predictions, tube), boxes, lane) if own else lane.get(tube, len(tubes))
         for tube in asked
     }
     lanes = [
         Lane(name, *_span(*boxes[tube])) for name, tube in zip(_names(scenes, tubes), tubes, strict=True)
     ]
-    if any(place == len(tubes) for place in claimed.values()):
+    if any(place == len(tubes) for place in lanes.values()):
         ends = predicted.select(pl.col("start_frame").min(), pl.col("end_frame").max()).row(0)
         lanes.append(Lane(ELSEWHERE, int(ends[0]), int(ends[1])))
     listed = [tables.meta.vocabularies.get("predicate", ()) for tables in (scenes, predictions)]
     arcs = [
         *_arcs(truth, lane, listed[0] or listed[1], seen, claimed=False),
-        *_arcs(predicted, claimed, listed[1] or listed[0], right, claimed=True),
+        *_arcs(predicted, lanes, listed[1] or listed[0], right, claimed=True),
     ]
     return BehaviourGraph(says or video, tuple(lanes), tuple(arcs))
 

@@ -54,14 +54,14 @@ class Paired:
         table: one row per metric, among its columns `metric` and `verdict`.
         names: what A and B are called.
         config: the configuration that both were judged with, as plain data.
-        draws: resamples made.
+        resamples: resamples made.
         seed: of the resamples.
     """
 
     table: pl.DataFrame
     names: tuple[str, str]
     config: dict[str, Any]
-    draws: int
+    resamples: int
     seed: int
 
     def verdict(self, metric: str) -> Verdict:
@@ -78,14 +78,14 @@ class Paired:
         return verdict
 
 
-def check_draws(draws: int) -> None:
+def check_resamples(resamples: int) -> None:
     """Refuse to compare without resamples.
 
     Raises:
         UsageError: if there are none.
     """
-    if draws < 1:
-        raise UsageError(f"a comparison needs at least 1 draw, not {draws}")
+    if resamples < 1:
+        raise UsageError(f"a comparison needs at least 1 draw, not {resamples}")
 
 
 def build_difference_row(a: float, b: float, interval: Interval | None) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def compare(
     b: SampleScores,
     config: PedestrianConfig,
     *,
-    draws: int = 1000,
+    resamples: int = 1000,
     seed: int = 0,
     names: tuple[str, str] = ("A", "B"),
 ) -> Comparison:
@@ -182,22 +182,22 @@ def compare(
         a: scores of the first model.
         b: scores of the second model for the same samples.
         config: how both are judged.
-        draws: most weightings of units, at least 1.
+        resamples: most weightings of units, at least 1.
         seed: of the weightings.
         names: what A and B are called.
 
     Raises:
         InputError: if the two are not about the same samples, or do not fit the task.
-        UsageError: if `draws` is below 1.
+        UsageError: if `resamples` is below 1.
 
     >>> truth, people = np.arange(40) % 2, [str(k) for k in range(40)]
     >>> right = SampleScores(0.1 + 0.8 * truth, truth, people)
     >>> wrong = SampleScores(0.9 - 0.8 * truth, truth, people)
-    >>> found = compare(right, wrong, PedestrianConfig.default("action"), draws=200)
+    >>> found = compare(right, wrong, PedestrianConfig.default("action"), resamples=200)
     >>> found.lines()[0].split("difference ")[1]
     '+1.000 [+1.000, +1.000] by pedestrian (at its end)'
     """
-    check_draws(draws)
+    check_resamples(resamples)
     # Pairs need the same samples: equal order, ground truth, pedestrian and video.
     if len(a) != len(b):
         raise InputError(
@@ -220,7 +220,7 @@ def compare(
             )
     one, two = build_core(a, config), build_core(b, config)
     value_a, value_b = one.values(one.once()), two.values(two.once())
-    intervals = {unit: _intervals(one, two, unit, draws, seed) for unit in UNITS}
+    intervals = {unit: _intervals(one, two, unit, resamples, seed) for unit in UNITS}
     rows = [
         _row(
             m,
@@ -230,10 +230,10 @@ def compare(
         )
         for m in one.names
     ]
-    return Comparison(pl.DataFrame(rows, schema=_COLUMNS), names, to_dict(config), draws, seed)
+    return Comparison(pl.DataFrame(rows, schema=_COLUMNS), names, to_dict(config), resamples, seed)
 
 
-def compare_released(found: Reproduction, *, draws: int, seed: int = 0) -> list[tuple[str, Comparison]]:
+def compare_released(found: Reproduction, *, resamples: int, seed: int = 0) -> list[tuple[str, Comparison]]:
     """Each baseline of a reproduction against the released scores, by protocol."""
     pairs = []
     for name, question in found.questions.items():
@@ -243,16 +243,16 @@ def compare_released(found: Reproduction, *, draws: int, seed: int = 0) -> list[
         for other, item in question.baselines.items():
             state, _ = collect_sample_scores(item.predictions, item.scenes, config.task)
             names = (other, "PedFormer")
-            pairs.append((name, compare(state, released, config, draws=draws, seed=seed, names=names)))
+            pairs.append((name, compare(state, released, config, resamples=resamples, seed=seed, names=names)))
     return pairs
 
 
 def _intervals(
-    one: PedestrianCore, two: PedestrianCore, unit: str, draws: int, seed: int
+    one: PedestrianCore, two: PedestrianCore, unit: str, resamples: int, seed: int
 ) -> dict[str, Interval] | None:
     """Of every difference over units; None where there are none."""
     # Both are of the same pedestrians, so equal seeds give both the same weightings.
-    units, a, b = one.units(unit, draws, seed), one.drawn(unit, draws, seed), two.drawn(unit, draws, seed)
+    units, a, b = one.units(unit, resamples, seed), one.drawn(unit, resamples, seed), two.drawn(unit, resamples, seed)
     if units is None or a is None or b is None:
         return None
     points = one.values(one.once()), two.values(two.once())
@@ -363,7 +363,7 @@ def compare_detections(
     b: Mapping[str, Matches],
     config: DetectionConfig,
     *,
-    draws: int = 1000,
+    resamples: int = 1000,
     seed: int = 0,
     names: tuple[str, str] = ("A", "B"),
     config_b: DetectionConfig | None = None,
@@ -377,7 +377,7 @@ def compare_detections(
         a: level (`frame`, `video:stiou`, `av_action`) to the matches of the first model.
         b: those of the second, on the same ground truth.
         config: how both are judged.
-        draws: most weightings of videos, at least 1.
+        resamples: most weightings of videos, at least 1.
         seed: of the weightings.
         names: what A and B are called.
         config_b: how the second was judged, where that differs: in `composite_scores` alone, so that joint
@@ -385,9 +385,9 @@ def compare_detections(
 
     Raises:
         InputError: if the two were not judged on the same ground truth, or share no level and threshold.
-        UsageError: if `draws` is below 1, or the configs differ in more than composite scores.
+        UsageError: if `resamples` is below 1, or the configs differ in more than composite scores.
     """
-    check_draws(draws)
+    check_resamples(resamples)
     one, two = to_dict(config), to_dict(config_b or config)
     differs = {name: (one[name], two[name]) for name in one if one[name] != two[name]}
     # These only state which scores were predicted.
@@ -398,7 +398,7 @@ def compare_detections(
             "with the same"
         )
     rows = [
-        row for level in a if level in b for row in _level(level, a[level], b[level], config, draws, seed)
+        row for level in a if level in b for row in _level(level, a[level], b[level], config, resamples, seed)
     ]
     if not rows:
         raise InputError(
@@ -407,11 +407,11 @@ def compare_detections(
             hint="evaluate both with the same thresholds and kinds",
         )
     table = pl.DataFrame(rows, schema=_DETECTION_COLUMNS)
-    return DetectionComparison(table, names, to_dict(config), draws, seed, differs)
+    return DetectionComparison(table, names, to_dict(config), resamples, seed, differs)
 
 
 def _level(
-    level: str, a: Matches, b: Matches, config: DetectionConfig, draws: int, seed: int
+    level: str, a: Matches, b: Matches, config: DetectionConfig, resamples: int, seed: int
 ) -> Iterator[dict[str, Any]]:
     """The rows of one level."""
     for what in ("videos", "classes"):
@@ -431,7 +431,7 @@ def _level(
     pairs = zip(
         *(
             compute_metrics(
-                held, _build_request(held, name, overlap, columns), config, draws=draws, seed=seed
+                held, _build_request(held, name, overlap, columns), config, resamples=resamples, seed=seed
             )
             for held in (a, b)
         ),
@@ -503,7 +503,7 @@ def compare_scenes(
     b: Judged,
     config: dict[str, Any],
     *,
-    draws: int = 1000,
+    resamples: int = 1000,
     seed: int = 0,
     names: tuple[str, str] = ("A", "B"),
     baselines: Mapping[str, Mapping[str, float | None]] | None = None,
@@ -517,16 +517,16 @@ def compare_scenes(
         a: what was judged of the first model.
         b: the same of the second, on the same ground truth.
         config: how both were judged, as plain data.
-        draws: most weightings of videos, at least 1.
+        resamples: most weightings of videos, at least 1.
         seed: of the weightings.
         names: what A and B are called.
         baselines: name of a trivial answer to its metrics.
 
     Raises:
         InputError: if the two were judged on different videos.
-        UsageError: if `draws` is below 1, or the two are of different tasks.
+        UsageError: if `resamples` is below 1, or the two are of different tasks.
     """
-    check_draws(draws)
+    check_resamples(resamples)
     if type(a) is not type(b):
         raise UsageError(f"{names[0]} and {names[1]} are runs of different tasks; compare two of a kind")
     # The videos of either; one that only predictions name is in the state of who predicted there.
@@ -538,17 +538,17 @@ def compare_scenes(
             hint="evaluate both on the same truth",
         )
     videos = tuple(dict.fromkeys((*a.videos, *b.videos)))
-    table = pl.DataFrame(list(_rows(a, b, videos, draws, seed)), schema=_SCENE_COLUMNS)
+    table = pl.DataFrame(list(_rows(a, b, videos, resamples, seed)), schema=_SCENE_COLUMNS)
     trivial = {name: dict(values) for name, values in (baselines or {}).items()}
-    return SceneComparison(table, names, dict(config), draws, seed, trivial)
+    return SceneComparison(table, names, dict(config), resamples, seed, trivial)
 
 
-def _rows(a: Judged, b: Judged, videos: tuple[str, ...], draws: int, seed: int) -> Iterator[dict[str, Any]]:
+def _rows(a: Judged, b: Judged, videos: tuple[str, ...], resamples: int, seed: int) -> Iterator[dict[str, Any]]:
     """One row per metric that both have, in the order of the first."""
     theirs = {
         (each.metric, each.label): each for each in b.measured(np.ones((1, len(b.videos)), dtype=np.int32))
     }
-    units = Units(len(videos), draws, seed)
+    units = Units(len(videos), resamples, seed)
     drawn_a, drawn_b = (resample_over_videos(state, videos, units) if units.n > 1 else {} for state in (a, b))
     for one in a.measured(np.ones((1, len(a.videos)), dtype=np.int32)):
         key = (one.metric, one.label)
@@ -627,7 +627,7 @@ def compute_agreement(
     second: SampleScores,
     *,
     labels: tuple[Sequence[str], Sequence[str]] | None = None,
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
 ) -> Agreement:
     """How often two tasks are decided rightly together, alone, or not at all.
@@ -636,7 +636,7 @@ def compute_agreement(
         first: scores and ground truth of one task, such as intention.
         second: scores and ground truth of the other for the same samples, such as action.
         labels: names of the classes of both; their numbers where not given.
-        draws: most weightings of pedestrians and of videos; 0 gives no intervals.
+        resamples: most weightings of pedestrians and of videos; 0 gives no intervals.
         seed: of the weightings.
 
     Raises:
@@ -662,7 +662,7 @@ def compute_agreement(
     counts, video = _counts(one, two)
     total = counts.sum(axis=0)
     people = {"pedestrian": np.arange(len(counts)), "video": video}
-    units = {u: None if of is None or not draws else Units.of(of, draws, seed) for u, of in people.items()}
+    units = {u: None if of is None or not resamples else Units.of(of, resamples, seed) for u, of in people.items()}
     drawn = {
         u: np.concatenate([_shares(counts, times) for times in of.weights()])
         for u, of in units.items()
@@ -723,7 +723,7 @@ def _counts(
 
 
 def _shares(counts: npt.NDArray[np.float64], times: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-    """(draws, combinations + 1, 4) shares where each pedestrian counts so many times, NaN without samples."""
+    """(resamples, combinations + 1, 4) shares where each pedestrian counts so many times, NaN without samples."""
     # One product of matrices for all resamples, instead of a gather of rows for each.
     sums = (times.astype(np.float64) @ counts.reshape(len(counts), -1)).reshape(-1, *counts.shape[1:])
     whole = sums.sum(axis=2, keepdims=True)

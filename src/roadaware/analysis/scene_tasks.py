@@ -189,7 +189,7 @@ def evaluate_predictions(
         scenes: the truth.
         config: of the task.
         where: names the predictions in errors.
-        how: `by`, `draws`, `seed`, and `workers` where there are any, of the task's `evaluate`.
+        how: `by`, `resamples`, `seed`, and `workers` where there are any, of the task's `evaluate`.
 
     Raises:
         InputError: if every score is 0 and a usual mistake, such as boxes in another scale, explains it.

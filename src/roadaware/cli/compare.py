@@ -43,7 +43,7 @@ def compare(
     samples: Annotated[Path | None, Parameter(help="The samples of the csv files.")] = None,
     task: Annotated[TaskName | None, Parameter(help="What was asked, for csv files.")] = None,
     config: Annotated[ConfigName | None, Parameter(help=_CONFIG)] = None,
-    draws: Annotated[
+    resamples: Annotated[
         Resamples, Parameter(help=_RESAMPLES, validator=validate_range(1, MOST_RESAMPLES))
     ] = 1000,
     seed: Seed = 0,
@@ -71,7 +71,7 @@ def compare(
         names = (f"{a.absolute().parent.name}/{stems[0]}", f"{b.absolute().parent.name}/{stems[1]}")
     if names[0] == names[1]:
         names = (f"A ({stems[0]})", f"B ({stems[1]})")
-    how: dict[str, Any] = {"draws": draws, "seed": seed, "names": names}
+    how: dict[str, Any] = {"resamples": resamples, "seed": seed, "names": names}
     if runs.is_run(a):
         kinds = (runs.describe_kind(a), runs.describe_kind(b))
         if kinds[0] != kinds[1]:
@@ -124,7 +124,7 @@ def _is_run(path: Path) -> bool:
 
 
 # A difference says nothing without its intervals, so runs judged without draws are compared with some.
-_DRAWS = 200
+_DEFAULT_RESAMPLES = 200
 
 
 def report(
@@ -179,8 +179,8 @@ def _pairs(loaded: Sequence[Any], compare: Callable[..., Any]) -> list[Any]:
             continue
         try:
             names = (first.name, second.name)
-            draws = min(first.draws, second.draws) or _DRAWS
-            compared.append(compare(first, second, draws=draws, seed=first.seed, names=names))
+            resamples = min(first.resamples, second.resamples) or _DEFAULT_RESAMPLES
+            compared.append(compare(first, second, resamples=resamples, seed=first.seed, names=names))
         except InputError as error:
             console.print_note(f"{first.name} and {second.name} are not compared: {error.message}")
     return compared

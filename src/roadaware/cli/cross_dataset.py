@@ -38,7 +38,7 @@ def cross_dataset(
     seeds: Annotated[int | None, Parameter(help="Fits of each network on each domain.")] = None,
     config: Annotated[str | None, Parameter(help=_CONFIG)] = None,
     scenes: Annotated[int | None, Parameter(help="Of a simulated domain that is made for the study.")] = None,
-    draws: Resamples | None = None,
+    resamples: Resamples | None = None,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.FOLDER] = None,
@@ -74,7 +74,7 @@ def cross_dataset(
         "config": config,
         "scenes": scenes,
     }
-    given["draws"] = draws
+    given["resamples"] = resamples
     workers = spread.gather(least=1)
     fields = read_fields(study, changes or [])
     fields |= {name: value for name, value in given.items() if value is not None}

@@ -176,7 +176,7 @@ class EventOptions:
     """How road events are judged; fields are called as those of `EventRequest`."""
 
     by: By = ()
-    draws: Resamples = 1000
+    resamples: Resamples = 1000
     seed: Seed = 0
     fail_under: Bars = ()
     strict: Strict = False
@@ -309,7 +309,7 @@ class SceneOptions:
     """How a task on scenes is judged."""
 
     by: By = ()
-    draws: Resamples = 1000
+    resamples: Resamples = 1000
     seed: Seed = 0
     fail_under: Bars = ()
     strict: Strict = False
@@ -455,7 +455,7 @@ def _evaluate_scenes(
 
 
 def _build_request(judging: SceneOptions, *, details: bool) -> SceneRequest:
-    return SceneRequest(judging.config, judging.fields, judging.by, judging.draws, judging.seed, details)
+    return SceneRequest(judging.config, judging.fields, judging.by, judging.resamples, judging.seed, details)
 
 
 _CORNER_TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or synthetic scenes."
@@ -561,7 +561,7 @@ def pedestrians(
     source: SampleOptions = NO_SAMPLES,
     by: Annotated[list[str] | None, Parameter(help=_SCENARIOS), Several] = None,
     config: MetricConfig = "default",
-    draws: Resamples = 1000,
+    resamples: Resamples = 1000,
     seed: Seed = 0,
     fail_under: Bars = (),
     clips: Clips = MOST_CLIPS,
@@ -591,7 +591,7 @@ def pedestrians(
     return _evaluate(
         "pedestrians",
         lambda: evaluate_score_file(
-            scores, source, config, by or (), draws, seed, clips=clips if kept.wanted else 0, media=media
+            scores, source, config, by or (), resamples, seed, clips=clips if kept.wanted else 0, media=media
         ),
         fail_under,
         kept,
@@ -609,7 +609,7 @@ def agreement(
     scores: Annotated[list[Path], Parameter(help=_SCORES), Several],
     samples: Annotated[list[Path], Parameter(help=_SAMPLES), Several],
     task: Annotated[list[TaskName], Parameter(help="What each asks: action, intention or risk."), Several],
-    draws: Resamples = 1000,
+    resamples: Resamples = 1000,
     seed: Seed = 0,
     result: ResultFolder = UNKEPT,
 ) -> Outcome:
@@ -629,8 +629,8 @@ def agreement(
     states = [match_file(*each).state for each in zip(scores, samples, task, strict=True)]
     first, second = (list_task_answers(Iv2024.reference(each)) for each in task)
     with console.log_step("counting"):
-        found = compute_agreement(states[0], states[1], labels=(first, second), draws=draws, seed=seed)
-    data = {"tasks": list(task), "scores": [str(path) for path in scores], "draws": draws, "seed": seed}
+        found = compute_agreement(states[0], states[1], labels=(first, second), resamples=resamples, seed=seed)
+    data = {"tasks": list(task), "scores": [str(path) for path in scores], "resamples": resamples, "seed": seed}
     if result.folder is not None:
         page = report([build_agreement_section(found, task)], title=f"Agreement of {task[0]} and {task[1]}")
         files = {
@@ -669,7 +669,7 @@ def calibration(
     by: Annotated[list[str] | None, Parameter(help=_CALIBRATION_BY), Several] = None,
     uniform_bins: Annotated[int, Parameter(help=_WIDTHS, validator=validate_range(1, 1000))] = 10,
     conformal: Annotated[float | None, Parameter(help=_SETS)] = None,
-    draws: Resamples = 1000,
+    resamples: Resamples = 1000,
     seed: Seed = 0,
     result: ResultFolder = UNKEPT,
 ) -> Outcome:
@@ -724,7 +724,7 @@ def calibration(
         "protocol": protocol,
         "config_name": config,
         "clipped": held.clipped,
-        **{"draws": draws, "interval": runs.get_interval_method(draws), "seed": seed},
+        **{"resamples": resamples, "interval": runs.get_interval_method(resamples), "seed": seed},
         "conformal": None,
     }
     if conformal is not None:
@@ -735,8 +735,8 @@ def calibration(
     chosen = replace(named, uniform_bins=uniform_bins)
     times, seconds = group_by_time(held)
     try:
-        with console.log_step("resampling" if draws else "binning"):
-            measured = evaluate(held.state, chosen, draws=draws, seed=seed, groupings=[*times, *groupings])
+        with console.log_step("resampling" if resamples else "binning"):
+            measured = evaluate(held.state, chosen, resamples=resamples, seed=seed, groupings=[*times, *groupings])
     except InputError as error:
         raise InputError(error.message, where=error.where or str(scores), hint=error.hint) from error
     found = build_calibration_json(held.state, measured, chosen, facts)

@@ -117,7 +117,7 @@ def agree(
     *,
     iou: Annotated[float, Parameter(help=_IOU)] = 0.5,
     kind: Annotated[str, Parameter(help="The kind of label that is compared.")] = "corner",
-    draws: Resamples = 1000,
+    resamples: Resamples = 1000,
     seed: Seed = 0,
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
     videos: Annotated[Path | None, Parameter(help=_VIDEOS)] = None,
@@ -146,7 +146,7 @@ def agree(
         scenes = open_scenes(inner if is_saved(inner) else path)
     with console.log_step("comparing"):
         things = group_objects(scenes, kind=kind, least=iou)
-        found, agreed = measure_box_agreement(things, draws=draws, seed=seed), build_consensus(things, scenes)
+        found, agreed = measure_box_agreement(things, resamples=resamples, seed=seed), build_consensus(things, scenes)
     data = {
         "annotators": list(things.annotators),
         "pictures": len(things.pictures),
@@ -395,7 +395,7 @@ def select(
     least_score: Annotated[float, Parameter(name="--min-score", help=_LEAST)] = 0.0,
     unit: Annotated[Literal["objects", "pictures"], Parameter(help=_UNIT)] = "objects",
     assumed: Annotated[tuple[str, ...], Parameter(name="--set", help=_ASSUMED), Several, Stated] = (),
-    draws: Resamples = 1000,
+    resamples: Resamples = 1000,
     seed: Seed = 0,
     result: ResultFolder = UNKEPT,
 ) -> Outcome:
@@ -430,7 +430,7 @@ def select(
     if truth is not None and scenes is not None:
         with console.log_step("measuring"):
             worth = measure_worth(table, predictions, scenes)
-            found = compute_discovery_curve(worth, labour, unit=unit, draws=draws, seed=seed)
+            found = compute_discovery_curve(worth, labour, unit=unit, resamples=resamples, seed=seed)
     costs = estimate_cost(table, labour)
     measured: dict[str, Any] | None = None
     if found is not None:

@@ -248,7 +248,7 @@ def ablate(
     semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
     detections: Annotated[str | None, Parameter(help=_DETECTIONS)] = None,
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
-    draws: Resamples = 1000,
+    resamples: Resamples = 1000,
     seed: Seed = 0,
     spread: Spread = LOCAL,
     overwrite: Overwrite = False,
@@ -293,13 +293,13 @@ def ablate(
     scores = None
     if judged is not None:
         with console.show_progress("judging") as shown:
-            scores = compute_scores(found.proposals, judged, draws, seed, progress=shown)
+            scores = compute_scores(found.proposals, judged, resamples, seed, progress=shown)
     table = build_ablation_table(rows, places, found, scores)
     data = {
         "rows": table.to_dicts(),
         "pictures": found.pictures,
         "judged": judged is not None,
-        "draws": draws,
+        "resamples": resamples,
         "seed": seed,
         "knobs_left_out": left_out,
         "skipped": found.skipped,

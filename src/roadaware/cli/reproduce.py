@@ -105,7 +105,7 @@ class StudyOptions:
 
     data: Annotated[Path | None, Parameter(help=_DATA)] = None
     html: Html = None
-    draws: Resamples = 1000
+    resamples: Resamples = 1000
     scenes: Annotated[Path | None, Parameter(help=_SCENES)] = None
     unseen: Annotated[Path | None, Parameter(help=_UNSEEN)] = None
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.STUDY] = None
@@ -273,13 +273,13 @@ def reproduce(
 
 
 def _repeat_iv2024(asked: StudyOptions) -> Outcome:
-    source, draws = _find_data_folder(asked.data), asked.draws
+    source, resamples = _find_data_folder(asked.data), asked.resamples
     asked.check(data=source)
-    found = reproduce_folder(source, draws=draws, baselines=asked.settings.baselines)
+    found = reproduce_folder(source, resamples=resamples, baselines=asked.settings.baselines)
     pairs = []
-    if draws:
+    if resamples:
         with console.log_step("comparing with the released scores"):
-            pairs = compare_released(found, draws=draws)
+            pairs = compare_released(found, resamples=resamples)
     if asked.html is not None:
         from roadaware.reports.reproduction import build_reproduction_report
 
@@ -290,19 +290,19 @@ def _repeat_iv2024(asked: StudyOptions) -> Outcome:
 
 
 def reproduce_folder(
-    folder: Path, *, draws: int, baselines: bool | dict[str, dict[str, Baseline]]
+    folder: Path, *, resamples: int, baselines: bool | dict[str, dict[str, Baseline]]
 ) -> Reproduction:
     """The experiment of IV 2024 on the files of a folder.
 
     Args:
         folder: holds jaad/ and pie/.
-        draws: bootstrap resamples.
+        resamples: bootstrap resamples.
         baselines: whether to train the models without pixels, or those already trained by protocol.
     """
     from roadaware.protocols.iv2024 import reproduce as repeat
 
     with console.show_progress("repeating iv2024") as progress, console.log_step("repeating iv2024"):
-        return repeat(folder, draws=draws, baselines=baselines, progress=progress)
+        return repeat(folder, resamples=resamples, baselines=baselines, progress=progress)
 
 
 def _find_data_folder(given: Path | None) -> Path:
@@ -341,7 +341,7 @@ def _study_time(asked: StudyOptions) -> Shown:
     classifier, seeds = EnsemblePredictor.open([WEIGHTS / PREDICTORS[0]]), tuple(range(asked.seeds))
     with console.show_progress("networks of the time") as progress:
         found = run_time_study(
-            scenes, asked.folder, classifier, seeds=seeds, draws=asked.draws, unseen=judged, progress=progress
+            scenes, asked.folder, classifier, seeds=seeds, resamples=asked.resamples, unseen=judged, progress=progress
         )
     where = "JAAD, test split" if judged is None else "simulated streets of another town"
     section, text = build_time_section(found), format_time_study(found)
@@ -355,11 +355,11 @@ def _hold_contest(asked: StudyOptions) -> Shown:
 
     source, seeds = _find_jaad(asked.data), tuple(range(asked.seeds))
     asked.check(data=source)
-    how: dict[str, Any] = {"names": asked.names, "budget": asked.settings.budget, "draws": asked.draws}
+    how: dict[str, Any] = {"names": asked.names, "budget": asked.settings.budget, "resamples": asked.resamples}
     with console.show_progress("contest") as progress:
         found = run_contest("jaad", source, asked.folder, seeds=seeds, progress=progress, **how)
     with console.log_step("comparing in pairs"):
-        section, text = build_contest_section(found, asked.draws), format_contest(found, asked.draws)
+        section, text = build_contest_section(found, asked.resamples), format_contest(found, asked.resamples)
     data = {
         "budget": found.budget,
         "chosen": found.chosen,
@@ -392,7 +392,7 @@ def _study_trajectories(asked: StudyOptions) -> Shown:
         "kitti": opened.get("kitti_tracking"),
         "streets": streets,
     }
-    how |= {"seeds": tuple(range(asked.seeds)), "draws": asked.draws}
+    how |= {"seeds": tuple(range(asked.seeds)), "resamples": asked.resamples}
     with console.show_progress("networks of paths") as progress:
         found = run_trajectory_study(asked.folder, progress=progress, **how)
     absent = [name for name in known if name not in opened]
@@ -412,7 +412,7 @@ def _study_abroad(asked: StudyOptions) -> Shown:
         raise UsageError("no study: say --data DIR, the folder of a `roadaware cross-dataset`")
     asked.check(data=asked.data)
     with console.show_progress("streams") as progress:
-        found = run_abroad_study(asked.data, asked.folder, draws=asked.draws, progress=progress)
+        found = run_abroad_study(asked.data, asked.folder, resamples=asked.resamples, progress=progress)
     section, text = build_abroad_section(found), format_abroad_study(found)
     return Shown(text, section, found.as_dict(), "Safe abroad", ", ".join(found.domains))
 
@@ -433,7 +433,7 @@ def _open_domains(asked: StudyOptions) -> list[EventDomain] | None:
 
 
 def _study_continual(asked: StudyOptions) -> Shown:
-    how: dict[str, Any] = {"domains": _open_domains(asked), "seeds": asked.seeds, "draws": asked.draws}
+    how: dict[str, Any] = {"domains": _open_domains(asked), "seeds": asked.seeds, "resamples": asked.resamples}
     with console.show_progress("continual learning") as progress:
         found = run_continual_study(
             asked.folder, learns=asked.learns, memory_tubes=asked.settings.memory, progress=progress, **how
@@ -444,7 +444,7 @@ def _study_continual(asked: StudyOptions) -> Shown:
 
 
 def _study_countries(asked: StudyOptions) -> Shown:
-    how: dict[str, Any] = {"domains": _open_domains(asked), "seeds": asked.seeds, "draws": asked.draws}
+    how: dict[str, Any] = {"domains": _open_domains(asked), "seeds": asked.seeds, "resamples": asked.resamples}
     with console.show_progress("two countries") as progress:
         found = run_countries_study(asked.folder, progress=progress, **how)
     section, text = build_countries_section(found), format_countries_study(found)
@@ -458,7 +458,7 @@ def _study_decisions(asked: StudyOptions) -> Shown:
     asked.check()
     how: dict[str, Any] = {"scenes": asked.scenes, "towns": asked.settings.towns, "seeds": asked.seeds}
     with console.show_progress("decisions") as progress:
-        found = run_decision_study(asked.folder, draws=asked.draws, progress=progress, **how)
+        found = run_decision_study(asked.folder, resamples=asked.resamples, progress=progress, **how)
     towns = f"{found.scenes['test']} unseen simulated towns"
     section, text = build_decision_section(found), format_decision_study(found)
     return Shown(text, section, found.as_dict(), "What the own vehicle does", towns)
@@ -474,7 +474,7 @@ def _study_minds(asked: StudyOptions) -> Shown:
     how: dict[str, Any] = {"scenes": asked.scenes, "towns": asked.settings.towns, "seeds": asked.seeds}
     with console.show_progress("minds") as progress:
         jaad = None if source is None else open_dataset("jaad", source)
-        found = run_mind_study(asked.folder, jaad=jaad, draws=asked.draws, progress=progress, **how)
+        found = run_mind_study(asked.folder, jaad=jaad, resamples=asked.resamples, progress=progress, **how)
     towns = f"{found.scenes['test']} unseen simulated towns"
     section, text = build_mind_section(found), format_mind_study(found)
     return Shown(text, section, found.as_dict(), "What road users have in mind", towns)
@@ -488,7 +488,7 @@ def _ablate_crowds(asked: StudyOptions) -> Shown:
     workers = asked.spread.gather(least=1)
     asked.check(scenes=asked.scenes, unseen=asked.unseen)
     rows: Any = tuple(ROWS) if asked.names is None else tuple(asked.names)
-    how: dict[str, Any] = {"seeds": asked.seeds, "steps": asked.settings.steps, "draws": asked.draws}
+    how: dict[str, Any] = {"seeds": asked.seeds, "steps": asked.settings.steps, "resamples": asked.resamples}
     study = CrowdStudy(scenes=asked.scenes, unseen=asked.unseen, rows=rows, changes=asked.changes, **how)
     with console.show_progress("crowds") as progress:
         found = run_study(study, asked.folder, workers=workers, progress=progress)

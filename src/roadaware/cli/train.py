@@ -64,7 +64,7 @@ _SET = (
 _ON = "A file with samples that recipes of predictors learn from instead of their own."
 _SIGTERM = 15
 _LAST = "last.ckpt"
-_DRAWS = 1000
+_RESAMPLES = 1000
 
 
 def train(
@@ -177,7 +177,7 @@ def _train_predictors(recipe: PedestrianRecipe, out: Path | None) -> Outcome:
     with console.show_progress("training") as progress:
         trained = train_predictors(recipe, folder, progress)
     with console.log_step("judging on test"):
-        judged = evaluate_run(trained, draws=_DRAWS)
+        judged = evaluate_run(trained, resamples=_RESAMPLES)
     data = {
         "folder": str(folder),
         "protocol": recipe.samples.protocol,
@@ -204,9 +204,9 @@ TEST = "test"
 
 def _write_test_run(recipe: PedestrianRecipe, said: SampleScores, folder: Path) -> None:
     """Write the scores of the test samples as a run folder, which `compare`, `report` and `calibration` take."""
-    result = evaluate_samples(said, recipe.metrics, draws=_DRAWS)
+    result = evaluate_samples(said, recipe.metrics, resamples=_RESAMPLES)
     facts = {"config_name": recipe.samples.config}
-    run = Run(recipe.name, said, recipe.metrics, result, _DRAWS, 0, recipe.samples.protocol, facts)
+    run = Run(recipe.name, said, recipe.metrics, result, _RESAMPLES, 0, recipe.samples.protocol, facts)
     files = runs.build_run_files(run, run_page([run]))
     folders.write_result_folder(folder / TEST, files, overwrite=True)
 
@@ -227,7 +227,7 @@ def _train_several(recipes: Sequence[PedestrianRecipe], folder: Path) -> Outcome
 
     ran = []
     with console.show_progress("training") as progress:
-        for each in run_several(recipes, folder, draws=_DRAWS, progress=_among(len(recipes), progress)):
+        for each in run_several(recipes, folder, resamples=_RESAMPLES, progress=_among(len(recipes), progress)):
             ran.append(each)
             if each.said is not None:
                 _write_test_run(each.recipe, each.said, each.folder)
@@ -278,7 +278,7 @@ def baseline(
     task: Annotated[TaskName, Parameter(help="What is asked.")] = "action",
     model: Annotated[list[str] | None, Parameter(name="--models", help=_MODELS), Several, Stated] = None,
     config: SampleConfig = "default",
-    draws: Resamples = 1000,
+    resamples: Resamples = 1000,
     seed: Seed = 0,
     result: ResultFolder = UNKEPT,
 ) -> Outcome:
@@ -297,9 +297,9 @@ def baseline(
     """
     protocol = f"{dataset}-{task}@iv2024"
     scenes = sample_dataset(dataset, path, protocol, config)
-    trained = train_baselines(scenes, task, config, draws=draws, seed=seed, models=model)
-    found = [build_baseline_run(item, protocol, draws, seed, config) for item in trained.values()]
-    pairs = compare_baselines(found, draws=draws, seed=seed)
+    trained = train_baselines(scenes, task, config, resamples=resamples, seed=seed, models=model)
+    found = [build_baseline_run(item, protocol, resamples, seed, config) for item in trained.values()]
+    pairs = compare_baselines(found, resamples=resamples, seed=seed)
     if result.folder is not None:
         with console.log_step("report"):
             files = build_baseline_files(found, pairs, f"Baselines: {protocol}")

@@ -75,13 +75,13 @@ class Demo:
 
     Args:
         folder: of the demo.
-        draws: resamples of each interval.
+        resamples: resamples of each interval.
         seed: of the demo.
         aloud: whether to print; not where JSON alone is asked for.
     """
 
-    def __init__(self, folder: Path, draws: int, seed: int, *, aloud: bool = True) -> None:
-        self.folder, self.draws, self.seed = folder, draws, seed
+    def __init__(self, folder: Path, resamples: int, seed: int, *, aloud: bool = True) -> None:
+        self.folder, self.resamples, self.seed = folder, resamples, seed
         self.started_s = time.monotonic()
         self._aloud = aloud
         self._step = 0
@@ -162,7 +162,7 @@ def run_short(demo: Demo) -> dict[str, Any]:
     demo.step(
         "Judge what was found",
         f"evaluate road --truth {truth} --predictions {tables} --frame-thresholds {BOX_OVERLAP} "
-        f"--video-thresholds {TUBE_OVERLAP} --resamples {demo.draws} -o {demo.folder / JUDGED}",
+        f"--video-thresholds {TUBE_OVERLAP} --resamples {demo.resamples} -o {demo.folder / JUDGED}",
     )
     with console.log_step("evaluation"):
         run = judge_tubes(demo, truth, tables, name, WATCHED, (TUBE_OVERLAP,), details=True)
@@ -294,7 +294,7 @@ def demo(
         Path | None, Parameter(help="A folder with jaad/ and pie/ as released: every step on these.")
     ] = None,
     folder: Annotated[Path, Parameter(help=_FOLDER), Output, outputs.DEMO] = Path("runs/demo"),
-    draws: Resamples = 200,
+    resamples: Resamples = 200,
     seed: Annotated[int, Parameter(help=_SEED, validator=WHOLE_SEED)] = 0,
     overwrite: Annotated[bool, Parameter(help=_OVERWRITE), Switch] = False,
     common: Common = USUAL,
@@ -319,7 +319,7 @@ def demo(
 
         roadaware demo --data DATA -o runs/real
     """
-    shown = Demo(folder, draws, seed, aloud=str(common.json) != "-")
+    shown = Demo(folder, resamples, seed, aloud=str(common.json) != "-")
     whole = (_DATA, *_SYNTHETIC, _SCORES, _SAMPLES, _PAGE)
     shown.write_marker((_PAGE,) if data else whole if all_steps else (*FOLDERS, _PAGE))
     if data is not None:
@@ -468,13 +468,13 @@ def _run_real(demo: Demo, data: Path) -> dict[str, Any]:
     found, audited = _audit(demo, scenes)
     trained = _train_baselines(demo, scenes, root)
     honest = _train_baselines(demo, scenes, root, "default")
-    tables = reproduce_folder(data, draws=0, baselines=trained)
+    tables = reproduce_folder(data, resamples=0, baselines=trained)
     demo.step(
         "Compare the baselines with the released scores",
-        f"reproduce iv2024 --data {data} --resamples {demo.draws}",
+        f"reproduce iv2024 --data {data} --resamples {demo.resamples}",
     )
     with console.log_step("comparing with the released scores"):
-        pairs = compare_released(tables, draws=max(demo.draws, 1), seed=demo.seed)
+        pairs = compare_released(tables, resamples=max(demo.resamples, 1), seed=demo.seed)
     demo.say("\n".join(f"{name}\n{format_headline(pair)}" for name, pair in pairs))
     sections = [
         build_data_section(scenes),
@@ -532,17 +532,17 @@ def _train_baselines(
         command = f"baseline {dataset} {root} --task {task} --config {config}"
         demo.step(f"Baselines without pixels{_WHERE[config]}: {task}", command)
         cut = sample(scenes, get_protocol(protocol, config))
-        trained[protocol] = train_baselines(cut, task, config, draws=demo.draws, seed=demo.seed)
+        trained[protocol] = train_baselines(cut, task, config, resamples=demo.resamples, seed=demo.seed)
         runs = _build_runs(demo, {protocol: trained[protocol]}, config)
         demo.say(format_runs(runs, _HEADLINES))
-        pairs = compare_baselines(runs, draws=demo.draws, seed=demo.seed)
+        pairs = compare_baselines(runs, resamples=demo.resamples, seed=demo.seed)
         demo.say("\n".join(map(format_headline, pairs)))
     return trained
 
 
 def _build_runs(demo: Demo, trained: _Trained, config: ConfigName = "reference") -> list[Run]:
     return [
-        build_baseline_run(item, protocol, demo.draws, demo.seed, config)
+        build_baseline_run(item, protocol, demo.resamples, demo.seed, config)
         for protocol, items in trained.items()
         for item in items.values()
     ]
@@ -557,7 +557,7 @@ def _build_sections(demo: Demo, trained: _Trained, config: ConfigName = "referen
         runs = _build_runs(demo, {protocol: items}, config)
         scenes = None if sections else next(iter(items.values())).scenes
         sections += [run_section(run, scenes=None if k else scenes) for k, run in enumerate(runs)]
-        sections += map(build_comparison_section, compare_baselines(runs, draws=demo.draws, seed=demo.seed))
+        sections += map(build_comparison_section, compare_baselines(runs, resamples=demo.resamples, seed=demo.seed))
     return sections
 
 

@@ -215,7 +215,7 @@ def run_chaos(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any], 
         save(answers[name], predictions, overwrite=True)
         demo.step(
             f"{_TITLES[name]}, judged as published and as we recommend",
-            f"evaluate {name} --truth {truth} --predictions {predictions} --resamples {demo.draws}",
+            f"evaluate {name} --truth {truth} --predictions {predictions} --resamples {demo.resamples}",
         )
         given = open_scene_inputs(task, truth, predictions, Reading())
         runs: list[SceneRun] = []
@@ -225,7 +225,7 @@ def run_chaos(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any], 
                 lacking[how] = _UNFIT[how]
                 continue
             # The first config gets intervals and images.
-            request = SceneRequest(how, draws=0 if place else demo.draws, seed=demo.seed, details=not place)
+            request = SceneRequest(how, resamples=0 if place else demo.resamples, seed=demo.seed, details=not place)
             try:
                 runs.append(evaluate_scene_inputs(task, given, request))
             except InputError as error:
@@ -292,7 +292,7 @@ def run_events(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any],
         save(api.link(open_predictions(detections), config), root / config, overwrite=True)
         details = config == "default"
         runs.append(judge_tubes(demo, truth, root / config, name, config, _OVERLAPS, details=details))
-    command = f"evaluate road --truth {truth} --predictions {root / 'default'} --resamples {demo.draws}"
+    command = f"evaluate road --truth {truth} --predictions {root / 'default'} --resamples {demo.resamples}"
     demo.step("Score road events: the published tube builder beside the corrected one", command)
     demo.say(format_event_runs(runs))
     first, second = reversed(runs)
@@ -300,7 +300,7 @@ def run_events(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any],
         first.matches,
         second.matches,
         first.config,
-        draws=max(demo.draws, 1),
+        resamples=max(demo.resamples, 1),
         seed=demo.seed,
         names=(first.name, second.name),
     )
@@ -331,7 +331,7 @@ def judge_tubes(
         "road",
         frame_thresholds=(BOX_OVERLAP,),
         video_thresholds=overlaps,
-        draws=demo.draws,
+        resamples=demo.resamples,
         seed=demo.seed,
         details=details,
         clips=MOST_CLIPS if details else 0,

@@ -71,11 +71,11 @@ def watch_scenes(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any
         return {"left_out": str(error)}, []
     demo.say("\n".join(f"   $ roadaware {command}" for command in commands[1:]))
     demo.say(f"   with {weights.name}\n{format_watched(watched)}")
-    tables, draws = root / TABLES, demo.draws
+    tables, resamples = root / TABLES, demo.resamples
     demo.step(
         "Score what was watched",
         f"evaluate road --truth {truth} --predictions {tables} --frame-thresholds {BOX_OVERLAP} "
-        f"--video-thresholds {_TUBE_OVERLAP} --resamples {draws}",
+        f"--video-thresholds {_TUBE_OVERLAP} --resamples {resamples}",
     )
     run = judge_tubes(demo, truth, tables, weights.stem, FOLDER, (_TUBE_OVERLAP,), details=True)
     demo.say(format_event_runs([run]))

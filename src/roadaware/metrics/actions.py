@@ -241,7 +241,7 @@ class JudgedActions(Judged):
         """The mean average precision, then the average precision of each class.
 
         Args:
-            weights: (draws, V) how often each of `videos` counts.
+            weights: (resamples, V) how often each of `videos` counts.
 
         Source: supplement of Chaotic World, ICCV 2023, section 3.1 (mAP, AP).
         """
@@ -293,7 +293,7 @@ class JudgedActions(Judged):
         return {"claims": found.claims, "span": span} if len(span) > 1 else None
 
     def _averaged(self, video: Ints32, weights: Ints32) -> Bools:
-        """(draws, C) which classes are averaged."""
+        """(resamples, C) which classes are averaged."""
         times = weights.astype(np.int64)
         averaged: Bools = times @ self._counts(video[self.truth_item], self.truth_cls) > 0
         if self.config.classes == "with_truth_and_claims":
@@ -301,7 +301,7 @@ class JudgedActions(Judged):
         return averaged
 
     def _average_precision(self, video: Ints32, weights: Ints32, n_truth: Ints) -> Floats:
-        """(draws, C) 0 where there is no ground truth or no prediction."""
+        """(resamples, C) 0 where there is no ground truth or no prediction."""
         starts = np.searchsorted(self.cls, np.arange(len(self.classes) + 1))
         hit, times = self.hit[:, None], weights.astype(np.int32)
         areas = resample_average_precision(starts, video[self.item], hit, n_truth, times, self.config.ap)
@@ -688,7 +688,7 @@ def evaluate(
     config: ActionConfig,
     *,
     by: Sequence[str] = (),
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
 ) -> SceneResult:
     """Frame mean average precision, `map@0.5`, and the average precision of each action, `ap@0.5`.
@@ -705,7 +705,7 @@ def evaluate(
         config: how they are judged; see `config.CONFIGS`.
         by: of `category`, `density` (different ground-truth boxes in the frame) and `split`, by which the frames
             are sliced.
-        draws: resamples of videos; 0 gives no intervals.
+        resamples: resamples of videos; 0 gives no intervals.
         seed: of the resamples.
 
     Returns:
@@ -714,7 +714,7 @@ def evaluate(
 
     Raises:
         InputError: if there is no ground truth, or predictions and ground truth do not fit each other.
-        UsageError: if `draws` is negative or there is nothing of that name to slice by.
+        UsageError: if `resamples` is negative or there is nothing of that name to slice by.
 
     Source: Gu et al., CVPR 2018, section 5; the evaluators named in `config`.
     """
@@ -731,7 +731,7 @@ def evaluate(
         state,
         config,
         by=by,
-        draws=draws,
+        resamples=resamples,
         seed=seed,
         notes=(*_notes(judgement), *_told_ties(tied)),
         makers={

@@ -163,52 +163,52 @@ class CalibrationCore:
         point["mce"] = np.nan if bins is None else bins.maximum_error
         return point
 
-    def units(self, unit: str, draws: int, seed: int) -> Units | None:
+    def units(self, unit: str, resamples: int, seed: int) -> Units | None:
         """The resampling unit of each pedestrian; None where there are fewer than two, or they are unknown.
 
         Args:
             unit: `pedestrian`, or `video` (all its pedestrians come and go together).
-            draws: most weightings.
+            resamples: most weightings.
             seed: equal seeds and pedestrians give equal weightings.
         """
-        return Units.of(self.unit[unit], draws, seed) if unit in self.unit else None
+        return Units.of(self.unit[unit], resamples, seed) if unit in self.unit else None
 
-    def drawn(self, unit: str, draws: int, seed: int) -> dict[str, Floats] | None:
-        """(draws,) every metric under the weightings of `units`; None where there are none."""
-        units = self.units(unit, draws, seed)
+    def drawn(self, unit: str, resamples: int, seed: int) -> dict[str, Floats] | None:
+        """(resamples,) every metric under the weightings of `units`; None where there are none."""
+        units = self.units(unit, resamples, seed)
         if units is None:
             return None
         parts = [self._sums(times) | self._rebinned(times) for times in units.weights()]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
-    def expected_if_calibrated(self, draws: int, seed: int) -> float:
+    def expected_if_calibrated(self, resamples: int, seed: int) -> float:
         """The mean adaptive ECE of a perfectly calibrated model on the same few pedestrians.
 
         Outcomes are drawn from the confidences, the samples of one pedestrian right or wrong together as
         far as their confidences allow, so that it rather says too much than too little.
 
         Args:
-            draws: times the outcomes are drawn; NaN for none.
+            resamples: times the outcomes are drawn; NaN for none.
             seed: of the outcomes.
         """
-        if not draws or self.adaptive is None or self.unclosed:
+        if not resamples or self.adaptive is None or self.unclosed:
             return float("nan")
         generator = np.random.default_rng(seed)
         which, count = self._placed()
         person, total = self.person[self.order], 0.0
-        for _ in range(draws):
+        for _ in range(resamples):
             right = generator.random(len(self.sums))[person] < self.descending
             total += float(np.abs(np.bincount(which, right - self.descending, len(count))).sum())
-        return total / draws / len(self.state)
+        return total / resamples / len(self.state)
 
-    def bin_rows(self, binning: str, draws: int, seed: int) -> Iterator[tuple[Any, ...]]:
+    def bin_rows(self, binning: str, resamples: int, seed: int) -> Iterator[tuple[Any, ...]]:
         """The bins by rising confidence: count, pedestrians, means, ends, and intervals of the accuracy.
 
         An interval is its low end, its high end and its caution, over pedestrians and then over videos.
 
         Args:
             binning: `adaptive` or `uniform`.
-            draws: most weightings of pedestrians and of videos; 0 gives no intervals.
+            resamples: most weightings of pedestrians and of videos; 0 gives no intervals.
             seed: of the weightings.
         """
         if self.adaptive is None:
@@ -227,7 +227,7 @@ class CalibrationCore:
         cell = self.person[self.order] * m + which
         held = np.bincount(cell, minlength=len(self.sums) * m).reshape(-1, m)
         right = np.bincount(cell, self.right, len(self.sums) * m).reshape(-1, m)
-        ends = [self._accuracy_ends(unit, held, right, draws, seed) for unit in UNITS]
+        ends = [self._accuracy_ends(unit, held, right, resamples, seed) for unit in UNITS]
         for k, (n, *means) in enumerate(rows):
             yield (n, int((held[:, k] > 0).sum()), *means, *ends[0][k], *ends[1][k])
 
@@ -281,10 +281,10 @@ class CalibrationCore:
         return dict(zip(ADAPTIVE, errors.T, strict=True))
 
     def _accuracy_ends(
-        self, unit: str, held: npt.NDArray[Any], right: npt.NDArray[Any], draws: int, seed: int
+        self, unit: str, held: npt.NDArray[Any], right: npt.NDArray[Any], resamples: int, seed: int
     ) -> list[tuple[float | None, float | None, str | None]]:
         """The interval of the accuracy in each bin, over units, and its caution."""
-        units = self.units(unit, draws, seed) if draws else None
+        units = self.units(unit, resamples, seed) if resamples else None
         if units is None:
             return [_NO_ENDS] * held.shape[1]
         parts = []
@@ -318,7 +318,7 @@ def evaluate(
     state: SampleScores,
     config: CalibrationConfig,
     *,
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
     groupings: Sequence[npt.ArrayLike] = (),
 ) -> MetricResult:
@@ -331,7 +331,7 @@ def evaluate(
     Args:
         state: the samples, in any order; several scores a sample sum to 1.
         config: how confidences are put into bins.
-        draws: most weightings of whole pedestrians and of whole videos; 0 gives no intervals.
+        resamples: most weightings of whole pedestrians and of whole videos; 0 gives no intervals.
         seed: of the weightings; equal seeds give equal intervals.
         groupings: (n,) labels each, such as the scenario or the time to event of each sample, None where it
             is in no group; every label is judged as a set of its own.
@@ -343,7 +343,7 @@ def evaluate(
 
     Raises:
         InputError: if several scores of a sample do not sum to 1, or there is not one label per sample.
-        UsageError: if `draws` is negative.
+        UsageError: if `resamples` is negative.
 
     Source: Gesnouin et al., IV 2022, section II-C, equations 2-4.
 
@@ -352,8 +352,8 @@ def evaluate(
     >>> round(result.value("ece"), 3), round(result.value("brier"), 3)
     (0.1, 0.137)
     """
-    if draws < 0:
-        raise UsageError(f"draws should be 0 or more, not {draws}")
+    if resamples < 0:
+        raise UsageError(f"resamples should be 0 or more, not {resamples}")
     _check_rows(state, config)
     order = np.argsort(state.places)
     whole = state.take(order)
@@ -363,13 +363,13 @@ def evaluate(
         for label in sorted({str(label) for label in labels if label is not None}):
             rows = np.array([given is not None and str(given) == label for given in labels])
             cores.append((label, CalibrationCore.of(whole.take(rows), config)))
-    rows_of = [row for group, core in cores for row in _summary(group, core, draws, seed)]
+    rows_of = [row for group, core in cores for row in _summary(group, core, resamples, seed)]
     return MetricResult(
         summary=pl.DataFrame(rows_of, schema=SUMMARY),
         counts=pl.concat([_counts(group, core) for group, core in cores]),
         config=to_dict(config),
         notes=tuple(_notes(cores[0][1])),
-        makers={"bin": partial(_bins, cores, draws, seed)},
+        makers={"bin": partial(_bins, cores, resamples, seed)},
     )
 
 
@@ -386,12 +386,12 @@ def _check_rows(state: SampleScores, config: CalibrationConfig) -> None:
         )
 
 
-def _summary(group: str | None, core: CalibrationCore, draws: int, seed: int) -> Iterator[dict[str, Any]]:
+def _summary(group: str | None, core: CalibrationCore, resamples: int, seed: int) -> Iterator[dict[str, Any]]:
     """The rows of the summary of one group, in the columns of SUMMARY."""
     point = core.once()
-    drawn = {unit: core.drawn(unit, draws, seed) if draws else None for unit in UNITS}
-    units = {unit: core.units(unit, draws, seed) for unit in UNITS}
-    point["ece_if_calibrated"] = core.expected_if_calibrated(draws, seed)
+    drawn = {unit: core.drawn(unit, resamples, seed) if resamples else None for unit in UNITS}
+    units = {unit: core.units(unit, resamples, seed) for unit in UNITS}
+    point["ece_if_calibrated"] = core.expected_if_calibrated(resamples, seed)
     for metric in METRIC_NAMES:
         row = build_metric_row(metric, point[metric], drawn, units, SCALES.get(metric, "error"))
         why = core.why_undefined(metric) if np.isnan(point[metric]) else None
@@ -412,12 +412,12 @@ def _counts(group: str | None, core: CalibrationCore) -> pl.DataFrame:
     )
 
 
-def _bins(cores: Sequence[tuple[str | None, CalibrationCore]], draws: int, seed: int) -> pl.DataFrame:
+def _bins(cores: Sequence[tuple[str | None, CalibrationCore]], resamples: int, seed: int) -> pl.DataFrame:
     rows = [
         (group, binning, *row)
         for group, core in cores
         for binning in ("adaptive", "uniform")
-        for row in core.bin_rows(binning, draws, seed)
+        for row in core.bin_rows(binning, resamples, seed)
     ]
     return pl.DataFrame(rows, schema=BINS, orient="row")
 

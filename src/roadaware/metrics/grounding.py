@@ -677,7 +677,7 @@ def evaluate(
     config: GroundingConfig | None = None,
     *,
     by: Sequence[str] = (),
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
 ) -> SceneResult:
     """Overlaps of predicted and ground-truth spans and boxes of sentences, as means over sentences.
@@ -692,7 +692,7 @@ def evaluate(
         scenes: `queries` with a span and a tube that owns the ground-truth boxes.
         config: how they are judged (default: `GroundingConfig.default()`).
         by: columns to slice by: `category`, `density` (boxes in a ground-truth frame, on the mean), `sentence_kind`.
-        draws: resamples of videos for the intervals.
+        resamples: resamples of videos for the intervals.
         seed: of the resamples.
 
     Returns:
@@ -701,7 +701,7 @@ def evaluate(
     Raises:
         InputError: if no sentence has a ground-truth span, no prediction is about one, frames cannot be sampled, or
             something is missing where that is an error.
-        UsageError: if `draws` is negative or there is no such column.
+        UsageError: if `resamples` is negative or there is no such column.
 
     Source: Yang et al., CVPR 2022 (TubeDETR), and the supplement of Chaotic World, ICCV 2023, section 3.3.
     """
@@ -727,7 +727,7 @@ def evaluate(
         state,
         config,
         by=by,
-        draws=draws,
+        resamples=resamples,
         seed=seed,
         notes=tuple(notes),
         makers={"sentence": partial(_by_sentence, given, found)},

@@ -173,7 +173,7 @@ class Measured:
 
     Args:
         metric: its name, such as `map@0.5`.
-        values: (draws,) NaN where undefined.
+        values: (resamples,) NaN where undefined.
         n: what it is made from: classes, relations, sentences, sounds.
         label: the class or kind it is of; None for the whole.
         reason: why it may be undefined.
@@ -232,7 +232,7 @@ class Judged(ABC):
         """Every metric: first those of the whole, then those of each class.
 
         Args:
-            weights: (draws, V) how often each of `videos` counts.
+            weights: (resamples, V) how often each of `videos` counts.
         """
 
     def packed(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
@@ -310,7 +310,7 @@ def build_result(
     config: Any,
     *,
     by: Sequence[str] = (),
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
     notes: tuple[str, ...] = (),
     makers: Mapping[str, Callable[[], pl.DataFrame]] | None = None,
@@ -326,7 +326,7 @@ def build_result(
         config: how.
         by: columns of `state.items`; each of their values is a group, named `column: value`. A column
             without any value makes a note.
-        draws: most weightings of videos for the intervals; 0 gives none, as fewer than two videos do.
+        resamples: most weightings of videos for the intervals; 0 gives none, as fewer than two videos do.
         seed: of the weightings.
         notes: what else happened, in words.
         makers: level of detail to what makes its rows.
@@ -336,19 +336,19 @@ def build_result(
         workers: where the weightings are worked on, and by how many at a time; values do not depend on it.
 
     Raises:
-        UsageError: if `draws` is negative, the items have no column to slice by, or workers cannot be started.
+        UsageError: if `resamples` is negative, the items have no column to slice by, or workers cannot be started.
     """
-    if draws < 0:
-        raise UsageError(f"draws should be 0 or more, not {draws}")
+    if resamples < 0:
+        raise UsageError(f"resamples should be 0 or more, not {resamples}")
     left = {what: int(n) for what, n in (left_out or {}).items() if n}
     groups = split_slices(state, by)
     unknown = [c for c in by if not state.items[c].count()]
     notes = (*notes, *(f"nothing is known of {c}: there are no slices by it" for c in unknown))
     with closing(WorkerPool(workers)) as crew:
         pool = None if workers == HERE else crew
-        rows = list(_rows(None, state, draws, seed, pool))
+        rows = list(_rows(None, state, resamples, seed, pool))
         for name, kept in groups.items():
-            rows += _rows(name, state.only(kept), draws, seed, pool)
+            rows += _rows(name, state.only(kept), resamples, seed, pool)
     counts: list[dict[str, Any]] = [{"group": None, "items": len(state.items), "videos": len(state.videos)}]
     for name, kept in groups.items():
         part = state.items.filter(pl.Series(kept))
@@ -388,19 +388,19 @@ def split_slices(state: Judged, by: Sequence[str]) -> dict[str, Bools]:
 
 
 def resample_metrics(
-    state: State, draws: int, seed: int, pool: WorkerPool | None = None
+    state: State, resamples: int, seed: int, pool: WorkerPool | None = None
 ) -> dict[tuple[str, str | None], Floats]:
-    """Metric and label to its (draws,) values under the weightings of the videos that intervals are made of.
+    """Metric and label to its (resamples,) values under the weightings of the videos that intervals are made of.
 
     Equal numbers of videos, resamples and seeds give equal weightings: two models can be compared on them.
 
     Args:
         state: with at least two videos.
-        draws: most weightings; see `statistics.intervals.Units`.
+        resamples: most weightings; see `statistics.intervals.Units`.
         seed: of the weightings.
         pool: who works on them; this process where None.
     """
-    return resample_over_videos(state, state.videos, Units(len(state.videos), draws, seed), pool)
+    return resample_over_videos(state, state.videos, Units(len(state.videos), resamples, seed), pool)
 
 
 def resample_over_videos(
@@ -488,16 +488,16 @@ def as_json(result: SceneResult) -> dict[str, Any]:
 
 
 def _rows(
-    group: str | None, state: Judged, draws: int, seed: int, pool: WorkerPool | None
+    group: str | None, state: Judged, resamples: int, seed: int, pool: WorkerPool | None
 ) -> Iterator[dict[str, Any]]:
     """The rows of a summary, in the columns of SCENE_SUMMARY."""
     n_videos = len(state.videos)
-    units = Units(n_videos, draws, seed)
-    in_draws = resample_metrics(state, draws, seed, pool) if draws and n_videos > 1 else {}
+    units = Units(n_videos, resamples, seed)
+    in_resamples = resample_metrics(state, resamples, seed, pool) if resamples and n_videos > 1 else {}
     for each in state.measured(np.ones((1, n_videos), dtype=np.int32)):
         value = float(each.values[0])
         valid = not np.isnan(value)
-        values = in_draws.get((each.metric, each.label)) if valid else None
+        values = in_resamples.get((each.metric, each.label)) if valid else None
         interval = None
         if values is not None:
             # Videos without anything of a class say nothing of it.
@@ -585,7 +585,7 @@ class ItemScores(Judged):
         """The metrics of some items.
 
         Args:
-            counted: (draws, n) how often each item counts.
+            counted: (resamples, n) how often each item counts.
             values: (n, metrics) what each scored.
             videos: (n,) the place of the video of each.
             label: their class.

@@ -29,7 +29,7 @@ def evaluate_fits(
     config: PedestrianConfig,
     *,
     averaged: tuple[str, ...] = (),
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
 ) -> pl.DataFrame:
     """Every metric of every fit, and the mean of each over some of them, with intervals.
@@ -42,7 +42,7 @@ def evaluate_fits(
         fits: name to scores of the same samples.
         config: how they are judged.
         averaged: names of the fits that the row `mean` is taken over; no such row where empty.
-        draws: most weightings of pedestrians, and of videos; 0 gives no intervals.
+        resamples: most weightings of pedestrians, and of videos; 0 gives no intervals.
         seed: of the weightings.
 
     Returns:
@@ -62,7 +62,7 @@ def evaluate_fits(
     cores = {name: build_core(state, config) for name, state in fits.items()}
     points = {name: core.values(core.once()) for name, core in cores.items()}
     drawn = {
-        unit: {name: core.drawn(unit, draws, seed) if draws else None for name, core in cores.items()}
+        unit: {name: core.drawn(unit, resamples, seed) if resamples else None for name, core in cores.items()}
         for unit in UNITS
     }
     if averaged:
@@ -71,7 +71,7 @@ def evaluate_fits(
             parts = [part for name in averaged if (part := held[name]) is not None]
             held[AVERAGE] = _mean(parts) if parts else None
     core = next(iter(cores.values()))
-    units = {unit: core.units(unit, draws, seed) if draws else None for unit in UNITS}
+    units = {unit: core.units(unit, resamples, seed) if resamples else None for unit in UNITS}
     rows = []
     for name, values in points.items():
         judged = [cores[each] for each in (averaged if name == AVERAGE and averaged else (name,))]

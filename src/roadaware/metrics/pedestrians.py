@@ -440,10 +440,10 @@ class PedestrianCore:
         """Every metric of every resample, NaN where undefined.
 
         Args:
-            multiplicity: (draws, p) how often each pedestrian occurs in each resample.
+            multiplicity: (resamples, p) how often each pedestrian occurs in each resample.
 
         Returns:
-            (draws,) per metric.
+            (resamples,) per metric.
         """
         found = self._rates(multiplicity) | self._areas(multiplicity) | self._deltas(multiplicity)
         nothing = np.full(len(multiplicity), np.nan)
@@ -453,16 +453,16 @@ class PedestrianCore:
         """(1, p) the multiplicities of the set itself."""
         return np.ones((1, len(self.people.name)), dtype=np.int32)
 
-    def units(self, unit: str, draws: int, seed: int) -> Units | None:
+    def units(self, unit: str, resamples: int, seed: int) -> Units | None:
         """The resampling unit of each pedestrian; None where there are fewer than two, or they are unknown.
 
         Args:
             unit: `pedestrian`, or `video` (all its pedestrians come and go together).
-            draws: most weightings.
+            resamples: most weightings.
             seed: equal seeds and pedestrians give equal weightings.
         """
         names = self.people.name if unit == "pedestrian" else self.people.video
-        return None if names is None else Units.of(names, draws, seed)
+        return None if names is None else Units.of(names, resamples, seed)
 
     def count_holding(self, metric: str, units: Units | None) -> int | None:
         """How many units have anything that a rate of two classes is made of; None where all do, or there is no such rate.
@@ -483,9 +483,9 @@ class PedestrianCore:
         found = [len(np.unique(units.which[has])) for has in by_what.get(what, [])]
         return min(found, default=None)
 
-    def drawn(self, unit: str, draws: int, seed: int) -> dict[str, Floats] | None:
-        """(draws,) every metric under the weightings of `units`; None where there are none."""
-        units = self.units(unit, draws, seed)
+    def drawn(self, unit: str, resamples: int, seed: int) -> dict[str, Floats] | None:
+        """(resamples,) every metric under the weightings of `units`; None where there are none."""
+        units = self.units(unit, resamples, seed)
         if units is None:
             return None
         parts = [self.values(multiplicity) for multiplicity in units.weights()]
@@ -682,7 +682,7 @@ def evaluate(
     config: PedestrianConfig,
     *,
     split: str | None = None,
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
 ) -> MetricResult:
     """Judge predictions for the samples of scenes; see `evaluate_samples` for what is computed.
@@ -692,7 +692,7 @@ def evaluate(
         scenes: with `samples` of the config's task.
         config: how scores are judged.
         split: judge the samples of this split alone, such as `test` (default: all).
-        draws: most weightings of units for the intervals; 0 gives none.
+        resamples: most weightings of units for the intervals; 0 gives none.
         seed: of the weightings.
 
     Raises:
@@ -702,14 +702,14 @@ def evaluate(
     Source: Rasouli and Kotseruba, IV 2024, sections III.C to III.E, and the code released with it.
     """
     state, n_clipped = collect_sample_scores(predictions, scenes, config.task, split=split)
-    return evaluate_samples(state, config, draws=draws, seed=seed, n_clipped=n_clipped)
+    return evaluate_samples(state, config, resamples=resamples, seed=seed, n_clipped=n_clipped)
 
 
 def evaluate_samples(
     state: SampleScores,
     config: PedestrianConfig,
     *,
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
     groups: npt.ArrayLike | None = None,
     n_clipped: int = 0,
@@ -723,7 +723,7 @@ def evaluate_samples(
     Args:
         state: the samples, in any order.
         config: how scores are judged.
-        draws: most weightings of units for the intervals; 0 gives none.
+        resamples: most weightings of units for the intervals; 0 gives none.
         seed: of the weightings; equal seeds give equal intervals.
         groups: (n,) label of each sample's group, None where it is in none; each group is judged as a
             set of its own.
@@ -731,7 +731,7 @@ def evaluate_samples(
 
     Raises:
         InputError: if the scores do not fit the task, or there is not one label per sample.
-        UsageError: if `draws` is negative.
+        UsageError: if `resamples` is negative.
 
     Source: Rasouli and Kotseruba, IV 2024, sections III.C to III.E, and the code released with it.
 
@@ -742,15 +742,15 @@ def evaluate_samples(
     >>> result.value("weighted_accuracy") is None, result.row("weighted_accuracy")["reason"]
     (True, 'no time to event is given')
     """
-    if draws < 0:
-        raise UsageError(f"draws should be 0 or more, not {draws}")
+    if resamples < 0:
+        raise UsageError(f"resamples should be 0 or more, not {resamples}")
     _check_task(state, config)
     order = np.argsort(state.places)
     whole = state.take(order)
     scopes: list[tuple[str | None, PedestrianCore]] = [(None, PedestrianCore.of(whole, config))]
     if groups is not None:
         scopes.extend(_groups(whole, group_labels(groups, len(state))[order], config))
-    rows = [row for group, core in scopes for row in _summary(group, core, draws, seed)]
+    rows = [row for group, core in scopes for row in _summary(group, core, resamples, seed)]
     return MetricResult(
         summary=pl.DataFrame(rows, schema=SUMMARY),
         counts=pl.concat([count_classes(group, core) for group, core in scopes]),
@@ -854,11 +854,11 @@ def _groups(
         yield label, PedestrianCore.of(whole.take(rows), config, longest)
 
 
-def _summary(group: str | None, core: PedestrianCore, draws: int, seed: int) -> Iterator[dict[str, Any]]:
+def _summary(group: str | None, core: PedestrianCore, resamples: int, seed: int) -> Iterator[dict[str, Any]]:
     """The rows of the summary of one group, in the columns of SUMMARY."""
     point = core.values(core.once())
-    drawn = {unit: core.drawn(unit, draws, seed) if draws else None for unit in UNITS}
-    units = {unit: core.units(unit, draws, seed) for unit in UNITS}
+    drawn = {unit: core.drawn(unit, resamples, seed) if resamples else None for unit in UNITS}
+    units = {unit: core.units(unit, resamples, seed) for unit in UNITS}
     for metric in core.names:
         value = float(point[metric][0])
         why = describe_undefined(metric, core) if np.isnan(value) else None
@@ -880,7 +880,7 @@ def build_metric_row(
     Args:
         metric: its name.
         value: NaN where it is undefined.
-        drawn: unit to the (draws,) values of each metric.
+        drawn: unit to the (resamples,) values of each metric.
         units: unit to what is drawn.
         scale: of the metric.
         holding: unit to how many of them the metric is made; all by default.

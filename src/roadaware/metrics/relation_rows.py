@@ -564,10 +564,10 @@ def _arrays(state: JudgedRelations) -> list[str]:
 
 
 def _aggregate_resamples(drawn: Floats, values: npt.NDArray[Any]) -> Floats:
-    """(draws, ...) sums over the videos of each draw.
+    """(resamples, ...) sums over the videos of each draw.
 
     Args:
-        drawn: (draws, V).
+        drawn: (resamples, V).
         values: (V, ...).
     """
     flat = values.reshape(len(values), int(np.prod(values.shape[1:]))).astype(np.float64)
@@ -575,7 +575,7 @@ def _aggregate_resamples(drawn: Floats, values: npt.NDArray[Any]) -> Floats:
 
 
 def _ratio(part: Floats, whole: Floats, precision: type[np.floating[Any]] = np.float64) -> Floats:
-    """(draws,) shares, NaN where there is nothing."""
+    """(resamples,) shares, NaN where there is nothing."""
     a, b = part.astype(precision), whole.astype(precision)
     shares = np.divide(a, b, out=np.full(a.shape, np.nan, dtype=precision), where=b > 0)
     return shares.astype(np.float64)

@@ -262,8 +262,8 @@ def map_to_true_tubes(
         else:
             key = (pl.col("video").cast(pl.String), pl.col("name").cast(pl.String))
             true = scenes.tubes.select(*key, true="tube").drop_nulls().unique(["video", "name"], keep="first")
-            claimed = predictions.tubes.select(*key, claimed="tube").drop_nulls()
-            by_name = claimed.join(true, on=["video", "name"]).select("claimed", "true")
+            named = predictions.tubes.select(*key, claimed="tube").drop_nulls()
+            by_name = named.join(true, on=["video", "name"]).select("claimed", "true")
         rest = predictions.tubes.join(by_name, left_on="tube", right_on="claimed", how="anti")
         meant = pl.concat([by_name, _match_by_boxes(predictions, scenes, rest)])
     found = predicted
@@ -547,7 +547,7 @@ def evaluate(
     config: RelationConfig,
     *,
     by: Sequence[str] = (),
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
 ) -> SceneResult:
     """Judge predicted relations.
@@ -559,7 +559,7 @@ def evaluate(
         config: how.
         by: columns of videos to slice by: `category`, `density` (ground-truth boxes in a frame with any, on
             average), `split`.
-        draws: resamples of videos for intervals.
+        resamples: resamples of videos for intervals.
         seed: of the resamples.
 
     Returns:
@@ -602,7 +602,7 @@ def evaluate(
     return build_result(
         *(state, config),
         by=by,
-        draws=draws,
+        resamples=resamples,
         seed=seed,
         notes=(*notes, *_tell_carried(carried)),
         makers=makers,

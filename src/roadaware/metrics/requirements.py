@@ -239,7 +239,7 @@ def evaluate_requirements(
     scenes: Scenes,
     config: RequirementConfig | None = None,
     *,
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
 ) -> RequirementResult:
     """Hold predictions against requirements, at each threshold.
@@ -253,7 +253,7 @@ def evaluate_requirements(
         tubes: labelled paths; None where only boxes are predicted.
         scenes: the ground truth: its videos, and the frames that were annotated.
         config: thresholds, and which boxes count (default: `RequirementConfig()`).
-        draws: most weightings of videos for intervals; 0 for none.
+        resamples: most weightings of videos for intervals; 0 for none.
         seed: of the weightings.
 
     Raises:
@@ -261,7 +261,7 @@ def evaluate_requirements(
     """
     config = config or RequirementConfig()
     videos = [str(video) for video in scenes.videos["video"].to_list()]
-    units = Units(len(videos), draws, seed) if draws and len(videos) > 1 else None
+    units = Units(len(videos), resamples, seed) if resamples and len(videos) > 1 else None
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     bound: BoundRequirements | None = None

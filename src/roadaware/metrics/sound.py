@@ -522,10 +522,10 @@ def rank_rejection(
             elsewhere.
         hit: (n,) whether the map is right, of those that are on screen.
         cluster: (n,) the video of each.
-        weights: (draws, videos) how often each video counts.
+        weights: (resamples, videos) how often each video counts.
 
     Returns:
-        Four times (draws,) in [0, 1], NaN where undefined. Area under the ROC curve and average precision of "on
+        Four times (resamples,) in [0, 1], NaN where undefined. Area under the ROC curve and average precision of "on
         screen" by falling peak; equal peaks share a threshold. The average precision of right maps among all, by
         falling peak, whose recall is that of sounds on screen; and the largest F1 of it over all thresholds.
 
@@ -601,7 +601,7 @@ def evaluate(
     config: SoundConfig | None = None,
     *,
     by: Sequence[str] = (),
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
 ) -> SceneResult:
     """Overlaps of predicted localisation maps with the ground-truth regions, as means over sounds.
@@ -620,7 +620,7 @@ def evaluate(
         scenes: `sounds`, the boxes that point to them, and the size of each image.
         config: how they are judged (default: `SoundConfig.default()`).
         by: columns to slice by: `sound_class`, `category`.
-        draws: resamples of videos for the intervals.
+        resamples: resamples of videos for the intervals.
         seed: of the resamples.
 
     Returns:
@@ -629,7 +629,7 @@ def evaluate(
     Raises:
         InputError: if there are no true sounds or boxes, no prediction is about one, a map is no rectangle, or a
             sound has no map where that is an error.
-        UsageError: if `draws` is negative or there is no such column.
+        UsageError: if `resamples` is negative or there is no such column.
 
     Source: Song et al., CVPR 2022 (SSPL), and the supplement of Chaotic World, ICCV 2023, section 3.4.
     """
@@ -671,7 +671,7 @@ def evaluate(
         state,
         config,
         by=by,
-        draws=draws,
+        resamples=resamples,
         seed=seed,
         notes=tuple(notes),
         makers={"sound": partial(_by_sound, truth, found)},

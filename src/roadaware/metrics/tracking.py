@@ -354,7 +354,7 @@ class TrackCounts:
         """The sums over the videos.
 
         Args:
-            weights: (V,) or (draws, V) how often each video counts (default: once).
+            weights: (V,) or (resamples, V) how often each video counts (default: once).
 
         Returns:
             name to a number or (A,), with the resamples in front where there are any.
@@ -410,7 +410,7 @@ def evaluate_tracks(
     scenes: Scenes,
     config: TrackingConfig | None = None,
     *,
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
     groups: Mapping[str, str] | None = None,
 ) -> MetricResult:
@@ -427,7 +427,7 @@ def evaluate_tracks(
             marked `ignore` are left out, and with them the predicted boxes that lie on them; see
             `pairs.track_pairs`.
         config: how they are judged (default: `TrackingConfig.default()`).
-        draws: most weightings of whole videos for the intervals; 0 gives none.
+        resamples: most weightings of whole videos for the intervals; 0 gives none.
         seed: of the weightings.
         groups: video to its group; each group is judged as a set of its own.
 
@@ -436,22 +436,22 @@ def evaluate_tracks(
         `video` (every metric of each video) and `track` (how each ground-truth track was followed).
 
     Raises:
-        UsageError: if `draws` is negative.
+        UsageError: if `resamples` is negative.
         InputError: if tubes are predicted of which none is a path, tracks contradict themselves, or sizes of
             images are not known.
 
     Source: Luiten et al., IJCV 2021; Ristani et al., ECCV 2016 workshops; Bernardin and Stiefelhagen,
     EURASIP JIVP 2008.
     """
-    if draws < 0:
-        raise UsageError(f"draws should be 0 or more, not {draws}")
+    if resamples < 0:
+        raise UsageError(f"resamples should be 0 or more, not {resamples}")
     config = config or TrackingConfig.default()
     pairs = track_pairs(predictions, scenes, config)
     counts = aggregate_counts(pairs, config)
     parts: dict[str | None, npt.NDArray[Any]] = {None: np.ones(len(counts.videos), dtype=np.int64)}
     for name in sorted(set((groups or {}).values())):
         parts[name] = np.array([(groups or {}).get(video) == name for video in counts.videos], dtype=np.int64)
-    rows = [row for group, weights in parts.items() for row in _rows(counts, group, weights, draws, seed)]
+    rows = [row for group, weights in parts.items() for row in _rows(counts, group, weights, resamples, seed)]
     sizes = [
         {"group": group, **{name: int(counts.totals(weights)[name]) for name in _COUNTS}}
         for group, weights in parts.items()
@@ -495,7 +495,7 @@ def track_rates(counts: TrackCounts, weights: npt.NDArray[Any] | None = None) ->
 
     Args:
         counts: of V videos.
-        weights: (V,) or (draws, V) how often each video counts (default: once).
+        weights: (V,) or (resamples, V) how often each video counts (default: once).
     """
     totals, undefined = counts.totals(weights), counts.config.undefined
     return {
@@ -506,7 +506,7 @@ def track_rates(counts: TrackCounts, weights: npt.NDArray[Any] | None = None) ->
 
 
 def resample_rates(counts: TrackCounts, weights: npt.NDArray[Any], units: Units) -> dict[str, Floats]:
-    """(draws,) every metric under the weightings of some videos; totals as if of as many videos.
+    """(resamples,) every metric under the weightings of some videos; totals as if of as many videos.
 
     Args:
         counts: of V videos.
@@ -567,12 +567,12 @@ def build_track_table(pairs: TrackPairs, config: TrackingConfig) -> pl.DataFrame
 
 
 def _rows(
-    counts: TrackCounts, group: str | None, weights: npt.NDArray[Any], draws: int, seed: int
+    counts: TrackCounts, group: str | None, weights: npt.NDArray[Any], resamples: int, seed: int
 ) -> list[dict[str, Any]]:
     """The rows of the summary of one part of the videos."""
     rates, totals = track_rates(counts, weights), counts.totals(weights)
-    units = Units(int(weights.sum()), draws, seed)
-    drawn = resample_rates(counts, weights, units) if draws and units.n > 1 else None
+    units = Units(int(weights.sum()), resamples, seed)
+    drawn = resample_rates(counts, weights, units) if resamples and units.n > 1 else None
     rows = []
     for metric, value in rates.items():
         valid = not np.isnan(value)

@@ -223,18 +223,18 @@ def get_scale(metric: str) -> Scale:
     return SCALES[name]
 
 
-def summarise_paths(judged: JudgedPaths, *, draws: int = 0, seed: int = 0) -> MetricResult:
+def summarise_paths(judged: JudgedPaths, *, resamples: int = 0, seed: int = 0) -> MetricResult:
     """Means over windows with 95 % intervals over pedestrians and over videos.
 
     Args:
         judged: of `judge_paths`.
-        draws: most weightings for the intervals (default: no intervals).
+        resamples: most weightings for the intervals (default: no intervals).
         seed: of their groups.
     """
-    return _summarise(judged, judged.table, {name: get_scale(name) for name in judged.metrics}, draws, seed)
+    return _summarise(judged, judged.table, {name: get_scale(name) for name in judged.metrics}, resamples, seed)
 
 
-def compare_paths(one: JudgedPaths, other: JudgedPaths, *, draws: int = 0, seed: int = 0) -> MetricResult:
+def compare_paths(one: JudgedPaths, other: JudgedPaths, *, resamples: int = 0, seed: int = 0) -> MetricResult:
     """Paired differences of one forecast from another, with intervals over pedestrians and over videos.
 
     Raises:
@@ -245,11 +245,11 @@ def compare_paths(one: JudgedPaths, other: JudgedPaths, *, draws: int = 0, seed:
         raise InputError("forecasts to compare are of the same windows in the same order")
     shared = [name for name in one.metrics if name in other.metrics]
     table = one.table.select(*keys, *(one.table[name] - other.table[name] for name in shared))
-    return _summarise(one, table, dict.fromkeys(shared, "plain"), draws, seed)
+    return _summarise(one, table, dict.fromkeys(shared, "plain"), resamples, seed)
 
 
 def _summarise(
-    judged: JudgedPaths, table: pl.DataFrame, scales: dict[str, Scale], draws: int, seed: int
+    judged: JudgedPaths, table: pl.DataFrame, scales: dict[str, Scale], resamples: int, seed: int
 ) -> MetricResult:
     values = table.select(list(scales)).to_numpy().astype(np.float64)
     mean = values.mean(axis=0)
@@ -262,7 +262,7 @@ def _summarise(
     }
     for unit, names in units.items():
         known, which = np.unique(names, return_inverse=True)
-        held = Units.of(known, draws, seed) if draws else None
+        held = Units.of(known, resamples, seed) if resamples else None
         if held is None:
             found[unit] = [None] * len(scales)
             continue

@@ -174,7 +174,7 @@ class AbroadStudy:
 
 
 def run_abroad_study(
-    source: Path, out: Path, *, orders: int = 10, draws: int = 1000, progress: Progress | None = None
+    source: Path, out: Path, *, orders: int = 10, resamples: int = 1000, progress: Progress | None = None
 ) -> AbroadStudy:
     """Every model of a cross-dataset study, and the bundled predictor, on streams of every domain.
 
@@ -187,7 +187,7 @@ def run_abroad_study(
         source: folder of a `roadaware cross-dataset`.
         out: folder: `cells.parquet`, `results.json`.
         orders: of the videos of each stream, seeds 0, 1, ...
-        draws: most weightings for intervals.
+        resamples: most weightings for intervals.
         progress: called with cells done, their number, and in words.
 
     Raises:
@@ -225,7 +225,7 @@ def run_abroad_study(
         cells = []
         for place, (model, home, _) in enumerate(models):
             cells += [
-                judge_stream(model, home, name, crowds, said, adaptation, orders, draws) for name in domains
+                judge_stream(model, home, name, crowds, said, adaptation, orders, resamples) for name in domains
             ]
             if progress is not None:
                 progress(len(models) + place + 1, 2 * len(models), f"streams of {model} from {home}")
@@ -467,7 +467,7 @@ def judge_stream(
     said: dict[tuple[str, str, str, str], Floats],
     adaptation: Adaptation,
     orders: int,
-    draws: int,
+    resamples: int,
 ) -> AbroadCell:
     """A model from one domain on streams of another.
 
@@ -477,7 +477,7 @@ def judge_stream(
         said: by model, home, domain and split.
         adaptation: how states adapt.
         orders: of videos.
-        draws: most weightings for the interval.
+        resamples: most weightings for the interval.
     """
     split = get_stream(home, name, crowds)
     crowd, probability = crowds[name, split], said[model, home, name, split]
@@ -506,7 +506,7 @@ def judge_stream(
             errors_before.append(_error(probability[late], crowd.truth[late]))
         alarms.append(listen(crowd, alarm, order))
     mean_hits = np.mean(covered, axis=0)
-    low, high = _interval(mean_hits, crowd.person, draws)
+    low, high = _interval(mean_hits, crowd.person, resamples)
     raised = [heard for heard in alarms if heard is not None]
 
     def mean(values: list[Any]) -> float | None:
@@ -522,8 +522,8 @@ def judge_stream(
     )  # fmt: skip
 
 
-def _interval(hits: Floats, person: npt.NDArray[np.str_], draws: int) -> tuple[float | None, float | None]:
-    units = Units.of(person, draws, 0) if draws else None
+def _interval(hits: Floats, person: npt.NDArray[np.str_], resamples: int) -> tuple[float | None, float | None]:
+    units = Units.of(person, resamples, 0) if resamples else None
     if units is None:
         return None, None
     drawn = np.concatenate([(each @ hits) / each.sum(axis=1) for each in units.weights()])

@@ -243,7 +243,7 @@ def run_contest(
     names: Sequence[str] | None = None,
     budget: int = 8,
     seeds: tuple[int, ...] = (0, 1, 2),
-    draws: int = 1000,
+    resamples: int = 1000,
     progress: Progress | None = None,
 ) -> Contest:
     """Let predictors choose among equally many configurations on validation, then ask the best of each on test, once.
@@ -259,7 +259,7 @@ def run_contest(
         names: of contestants, of `CONTESTANTS` (default: all).
         budget: configurations that each tries.
         seeds: of the chosen configurations.
-        draws: most weightings of people and videos for intervals; 0 for none.
+        resamples: most weightings of people and videos for intervals; 0 for none.
         progress: called with the fits that are done and their number.
 
     Raises:
@@ -303,7 +303,7 @@ def run_contest(
         }
         write_atomically(out / CHOICES, encode_json(choices).encode())
         answers = _ask_test(trials, chosen, data, out, seeds, progress)
-        scores, rows = _judge(answers, trials, chosen, data, draws)
+        scores, rows = _judge(answers, trials, chosen, data, resamples)
 
         keep(out, rows)
     return Contest(budget, trials, chosen, scores, rows, seeds)
@@ -489,7 +489,7 @@ def _judge(
     trials: Mapping[str, Sequence[Trial]],
     chosen: Mapping[str, int],
     data: _Data,
-    draws: int,
+    resamples: int,
 ) -> tuple[dict[str, SampleScores], pl.DataFrame]:
     """The scores of each contestant, means over seeds, and every metric of every fit with intervals."""
     test = data.truth("test")
@@ -517,7 +517,7 @@ def _judge(
             inputs = ("history",) if who.kind != "rule" else ("centre",)
         fit = results.Fit(0, best.cpu_s, None, best.score, CRITERION)
         table = results.build_result_table(
-            recipe, inputs, held, {f"seed {seed}": fit for seed in by_seed}, draws=draws
+            recipe, inputs, held, {f"seed {seed}": fit for seed in by_seed}, resamples=resamples
         )
         rows.append(table.with_columns(recipe=pl.lit(name), parameters=pl.lit(None, pl.Int64)))
     return scores, pl.concat(rows)

@@ -263,7 +263,7 @@ def run_continual_study(
     learns: Learns = "events",
     seeds: int = 3,
     memory_tubes: int | None = None,
-    draws: int = 1000,
+    resamples: int = 1000,
     train_scenes: int | None = None,
     test_scenes: int | None = None,
     progress: Progress | None = None,
@@ -282,7 +282,7 @@ def run_continual_study(
         learns: what does.
         seeds: of weights, reservoir and replay: 0, 1, ...
         memory_tubes: that the reservoir holds (default: 400 of the event head, 50 of the detector).
-        draws: most weightings of test scenes for intervals; 0 for none.
+        resamples: most weightings of test scenes for intervals; 0 for none.
         train_scenes, test_scenes: of each simulated town (default: as `PLANS` has it).
         progress: called with what is done, how much there is, and in words.
 
@@ -308,7 +308,7 @@ def run_continual_study(
         "scenes_to_learn_from": counts[0] if domains is None else [len(d.train) for d in domains],
         "scenes_to_test_on": counts[1] if domains is None else [len(d.test) for d in domains],
         "memory_tubes": kept, "learner": to_dict(plan.boxes), "seeds": seeds,
-        "resamples": draws, "every": TRAIN_EVERY, "rounds": rounds,
+        "resamples": resamples, "every": TRAIN_EVERY, "rounds": rounds,
     }  # fmt: skip
     if len(set(names)) < len(names):
         raise UsageError(f"experiences have a name each; got {', '.join(names)}")
@@ -322,7 +322,7 @@ def run_continual_study(
             held = render_domains(TOWNS, out / SCENES, *counts, TRAIN_EVERY, progress)
         else:
             held = simulate_domains(TOWNS, out / SCENES, *counts, progress)
-        boxes, vehicle = _build_streams(held, draws, rounds)
+        boxes, vehicle = _build_streams(held, resamples, rounds)
         total = 2 * len(methods) * seeds + 1 if vehicle else len(methods) * seeds + 1
         done = 0
         first: dict[str, ContinualLearner] = {}
@@ -394,10 +394,10 @@ class _Stream:
 
 
 def _build_streams(
-    domains: Sequence[EventDomain] | Sequence[DetectorDomain], draws: int, rounds: int
+    domains: Sequence[EventDomain] | Sequence[DetectorDomain], resamples: int, rounds: int
 ) -> tuple[_Stream, _Stream | None]:
     """The stream of tubes, and that of the own vehicle where all know what it does."""
-    weights, units = build_weights(sum(len(domain.test) for domain in domains), draws)
+    weights, units = build_weights(sum(len(domain.test) for domain in domains), resamples)
     experiences: tuple[list[Experience], list[Experience]] = ([], [])
     trains: tuple[list[list[TubeRows]], list[list[TubeRows]]] = ([], [])
     tests: tuple[list[JudgedBoxes], list[JudgedBoxes]] = ([], [])

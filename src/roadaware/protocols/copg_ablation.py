@@ -572,12 +572,12 @@ class Score:
 
     Args:
         values: metric of `METRICS` to its value.
-        draws: metric to its (draws,) values; empty without resamples.
+        resamples: metric to its (resamples,) values; empty without resamples.
         units: the videos of the resamples.
     """
 
     values: dict[str, Value]
-    draws: dict[str, Floats]
+    resamples: dict[str, Floats]
     units: Units
 
     def over(self, other: Score) -> dict[str, Value]:
@@ -590,8 +590,8 @@ class Score:
         for name, mine in self.values.items():
             theirs = other.values[name].value
             gain = None if mine.value is None or theirs is None else mine.value - theirs
-            both = name in self.draws and name in other.draws
-            apart = self.draws[name] - other.draws[name] if both else None
+            both = name in self.resamples and name in other.resamples
+            apart = self.resamples[name] - other.resamples[name] if both else None
             found[name] = _value(gain, apart, self.units, "difference")
         return found
 
@@ -613,7 +613,7 @@ def compute_states(proposals: Sequence[Predictions], scenes: Scenes) -> list[Jud
 def compute_scores(
     proposals: Sequence[Predictions],
     scenes: Scenes,
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
     *,
     progress: Callable[[int, int], None] | None = None,
@@ -630,7 +630,7 @@ def compute_scores(
     for state in states:
         if progress is not None:
             progress(len(scores), len(states))
-        scores.append(compute_score(state, draws, seed))
+        scores.append(compute_score(state, resamples, seed))
     if progress is not None:
         progress(len(states), len(states))
     return scores
@@ -655,18 +655,18 @@ def compute_trivial_states(scenes: Scenes, seed: int = 0) -> dict[str, JudgedCor
     return {name: match_corner_cases(predictions, truth) for name, predictions in answers.items()}
 
 
-def compute_score(state: JudgedCorners, draws: int = 0, seed: int = 0) -> Score:
+def compute_score(state: JudgedCorners, resamples: int = 0, seed: int = 0) -> Score:
     """The metrics of a state, with intervals over videos.
 
     Args:
         state: what was met.
-        draws: most weightings of videos; 0 for no intervals.
+        resamples: most weightings of videos; 0 for no intervals.
         seed: of the weightings; equal numbers of videos and seeds give equal ones.
     """
     plain = compute_values(state)
-    found = resample_metrics(state, draws, seed) if draws and len(state.videos) > 1 else {}
+    found = resample_metrics(state, resamples, seed) if resamples and len(state.videos) > 1 else {}
     kept = {name: found[f"corner_{name}", None] for name in METRICS if (f"corner_{name}", None) in found}
-    units = Units(len(state.videos), draws, seed)
+    units = Units(len(state.videos), resamples, seed)
     values = {name: _value(plain.get(f"corner_{name}"), kept.get(name), units) for name in METRICS}
     return Score(values, kept, units)
 
@@ -677,10 +677,10 @@ def rename_videos(state: JudgedCorners, prefix: str) -> JudgedCorners:
     return replace(state, items=state.items.with_columns(video=names))
 
 
-def _value(value: float | None, draws: Floats | None, units: Units, scale: Scale = "share") -> Value:
-    if value is None or draws is None:
+def _value(value: float | None, resamples: Floats | None, units: Units, scale: Scale = "share") -> Value:
+    if value is None or resamples is None:
         return Value(value)
-    found = units.interval(value, draws, scale)
+    found = units.interval(value, resamples, scale)
     return Value(value, found.low, found.high, found.caution)
 
 

@@ -127,7 +127,7 @@ def run_countries_study(
     *,
     domains: Sequence[EventDomain] | None = None,
     seeds: int = 3,
-    draws: int = 1000,
+    resamples: int = 1000,
     train_scenes: int = TRAIN_SCENES,
     test_scenes: int = TEST_SCENES,
     config: FitConfig | None = None,
@@ -139,7 +139,7 @@ def run_countries_study(
         out: folder: `scenes/`, `results.json`, `cells.parquet`.
         domains: two, such as ROAD and ROAD-Waymo; simulated towns with traffic on the left and on the right where None.
         seeds: of networks: 0, 1, ...
-        draws: most weightings of test scenes for intervals; 0 for none.
+        resamples: most weightings of test scenes for intervals; 0 for none.
         train_scenes, test_scenes: of each simulated country.
         config: of the fits.
         progress: called with what is done, how much there is, and in words.
@@ -157,7 +157,7 @@ def run_countries_study(
         "domains": [town.name for town in TOWNS] if domains is None else [d.name for d in domains],
         "scenes_to_learn_from": train_scenes if domains is None else [len(d.train) for d in domains],
         "scenes_to_test_on": test_scenes if domains is None else [len(d.test) for d in domains],
-        "fit": to_dict(how), "seeds": seeds, "resamples": draws,
+        "fit": to_dict(how), "seeds": seeds, "resamples": resamples,
     }  # fmt: skip
     check_settings(out / MARKER, FORMAT, settings)
     with hold_folder(out):
@@ -191,7 +191,7 @@ def run_countries_study(
             done = source * len(METHODS) * seeds
             directions.append(
                 _judge_direction(
-                    pair, tests, rows, (source, target), given, how, seeds, draws, (done, total, progress)
+                    pair, tests, rows, (source, target), given, how, seeds, resamples, (done, total, progress)
                 )
             )
         study = CountriesStudy(
@@ -231,12 +231,12 @@ def _judge_direction(
     given: dict[str, tuple[list[TubeRows], list[TubeRows]]],
     how: FitConfig,
     seeds: int,
-    draws: int,
+    resamples: int,
     shown: tuple[int, int, Progress | None],
 ) -> Direction:
     scales = open_head().tubes
     source, target = way
-    weights = {k: build_weights(len(pair[k].test), draws) for k in way}
+    weights = {k: build_weights(len(pair[k].test), resamples) for k in way}
     # A feature that never changes in a country has no spread there: the floor of the event head's own fit.
     own = {k: (rows[k].x.mean(axis=0), rows[k].x.std(axis=0) + np.float32(1e-3)) for k in way}
     values: dict[str, dict[int, Floats]] = {}

@@ -156,7 +156,7 @@ def run_time_study(
     *,
     recipe: Any = None,
     seeds: tuple[int, ...] = (0, 1, 2),
-    draws: int = 1000,
+    resamples: int = 1000,
     unseen: Scenes | None = None,
     progress: Progress | None = None,
 ) -> TimeStudy:
@@ -170,7 +170,7 @@ def run_time_study(
         classifier: a predictor of the action, asked at the same moments.
         recipe: a `training.pedestrians.hazard.HazardRecipe` (default: the usual one).
         seeds: of the networks, whose mean is judged.
-        draws: most weightings of people and videos for intervals; 0 for none.
+        resamples: most weightings of people and videos for intervals; 0 for none.
         unseen: all of it is judged (default: the test split of `scenes`).
         progress: called with what is done and the total.
 
@@ -214,7 +214,7 @@ def run_time_study(
             raise InputError("other settings made these trees", where=str(path), hint="name another folder")
         trees = held
         networks = _fit(train, val, recipe, seeds, out, progress, scenes.meta.dataset)
-        judged = _judge_all(train, val, test, trees, networks, classifier, draws)
+        judged = _judge_all(train, val, test, trees, networks, classifier, resamples)
         counts = {
             split: {
                 "people": len(of.people), "crossers": int(np.isfinite(of.event_s).sum()), "moments": len(of),
@@ -222,7 +222,7 @@ def run_time_study(
             }
             for split, of in splits.items()
         }  # fmt: skip
-        differences = _compare(judged, test, draws)
+        differences = _compare(judged, test, resamples)
         found = TimeStudy(judged, differences, test, counts, seeds, to_dict(recipe))
         write_atomically(out / "results.json", (json.dumps(found.as_dict(), indent=2) + "\n").encode())
     return found
@@ -296,7 +296,7 @@ def _judge_all(
     trees: HazardTrees,
     networks: list[Predictor],
     classifier: Any,
-    draws: int,
+    resamples: int,
 ) -> dict[str, Judged]:
     edges, soon = np.asarray(EDGES_S), EDGES_S.index(SOON_S)
     ways: dict[str, tuple[Floats, Floats, Floats]] = {}
@@ -318,7 +318,7 @@ def _judge_all(
         ways[name] = (curve_by_score(of_val, val, of_test, edges), of_test, of_test)
     prior = np.tile(kaplan_meier(train.time_s, train.event, edges), (len(test), 1))
     ways[PRIOR] = (prior, np.zeros(len(test)), np.zeros(len(test)))
-    return {name: judge(test, *way, draws=draws) for name, way in ways.items()}
+    return {name: judge(test, *way, resamples=resamples) for name, way in ways.items()}
 
 
 def curve_by_score(score: Floats, of: TimedTracks, asked: Floats, edges_s: Floats) -> Floats:
@@ -340,7 +340,7 @@ def curve_by_score(score: Floats, of: TimedTracks, asked: Floats, edges_s: Float
     return np.asarray(curves[wanted])
 
 
-def judge(test: TimedTracks, survival: Floats, risk: Floats, alarm: Floats, *, draws: int = 0) -> Judged:
+def judge(test: TimedTracks, survival: Floats, risk: Floats, alarm: Floats, *, resamples: int = 0) -> Judged:
     """What a way of predicting the time is worth on test.
 
     Args:
@@ -348,13 +348,13 @@ def judge(test: TimedTracks, survival: Floats, risk: Floats, alarm: Floats, *, d
         survival: (n, m) at `EDGES_S`.
         risk: (n,) the larger, the earlier.
         alarm: (n,) what an alarm listens to.
-        draws: most weightings for intervals.
+        resamples: most weightings for intervals.
     """
     edges = np.asarray(EDGES_S)
     moments = TimedMoments(test.time_s, test.event, survival, edges, test.person)
     parts = sum_by_person(test, moments, risk)
     curve = calibration_in_time(moments)
-    numbers = {name: _measure(parts, test, name, draws) for name in METRICS[:-1]}
+    numbers = {name: _measure(parts, test, name, resamples) for name in METRICS[:-1]}
     numbers["calibration_error"] = Number(float(calibration_error(curve).mean()))
     terms = brier_terms(moments)
     warnings = measure_warnings(alarm, test.table["t_s"].to_numpy(), test.person, test.event_s, test.hours)
@@ -417,12 +417,12 @@ def sum_by_person(test: TimedTracks, moments: TimedMoments, risk: Floats) -> Per
     return PersonSums(concordant, comparable, brier, count, ranked, pairs)
 
 
-def _measure(parts: PersonSums, test: TimedTracks, metric: str, draws: int) -> Number:
+def _measure(parts: PersonSums, test: TimedTracks, metric: str, resamples: int) -> Number:
     value = float(parts.measure(metric, np.ones((1, len(test.people))))[0])
     if not np.isfinite(value):
         return Number(None)
     ends = {
-        unit: _interval(test, unit, draws, value, lambda w: parts.measure(metric, w))
+        unit: _interval(test, unit, resamples, value, lambda w: parts.measure(metric, w))
         for unit in ("pedestrian", "video")
     }
     return Number(value, ends["pedestrian"], ends["video"])
@@ -431,13 +431,13 @@ def _measure(parts: PersonSums, test: TimedTracks, metric: str, draws: int) -> N
 def _interval(
     test: TimedTracks,
     unit: str,
-    draws: int,
+    resamples: int,
     value: float,
     measure: Callable[[Floats], Floats],
     scale: Any = "share",
 ) -> tuple[float, float] | None:
     names = test.units if unit == "pedestrian" else test.videos
-    units = Units.of(names, draws, 0) if draws else None
+    units = Units.of(names, resamples, 0) if resamples else None
     if units is None:
         return None
     drawn = np.concatenate([measure(weights.astype(np.float64)) for weights in units.weights()])
@@ -445,7 +445,7 @@ def _interval(
     return None if found.low is None or found.high is None else (found.low, found.high)
 
 
-def _compare(judged: dict[str, Judged], test: TimedTracks, draws: int) -> dict[tuple[str, str], Number]:
+def _compare(judged: dict[str, Judged], test: TimedTracks, resamples: int) -> dict[tuple[str, str], Number]:
     """Paired differences of the trees from the others, under the same weightings."""
     edges = np.asarray(EDGES_S)
     parts = {}
@@ -464,7 +464,7 @@ def _compare(judged: dict[str, Judged], test: TimedTracks, draws: int) -> dict[t
                 return parts[TREES].measure(metric, weights) - parts[other].measure(metric, weights)
 
             ends = {
-                unit: _interval(test, unit, draws, one - two, apart, "difference")
+                unit: _interval(test, unit, resamples, one - two, apart, "difference")
                 for unit in ("pedestrian", "video")
             }
             found[f"{TREES} - {other}", metric] = Number(one - two, ends["pedestrian"], ends["video"])

@@ -123,7 +123,7 @@ class CrowdStudy:
         rows: names in `ROWS`.
         seeds: trainings of each row, with seeds from 0.
         steps: of each task; a row of four tasks takes four times as many.
-        draws: most weightings of scenes for an interval; 0 for none.
+        resamples: most weightings of scenes for an interval; 0 for none.
         changes: of the recipe `configs/crowd/intellicare.yaml`, such as `model.base=tiny`.
 
     Raises:
@@ -135,16 +135,16 @@ class CrowdStudy:
     rows: tuple[RowName, ...] = tuple(ROWS)
     seeds: int = 3
     steps: int = 800
-    draws: int = 1000
+    resamples: int = 1000
     changes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.rows if name not in ROWS]
         if unknown or not self.rows:
             raise UsageError(f"rows are some of {', '.join(ROWS)}; not {', '.join(unknown) or 'none'}")
-        if self.seeds < 1 or self.steps < 1 or self.draws < 0:
+        if self.seeds < 1 or self.steps < 1 or self.resamples < 0:
             raise UsageError(
-                f"seeds and steps are at least 1, resamples at least 0; got {self.seeds}, {self.steps}, {self.draws}"
+                f"seeds and steps are at least 1, resamples at least 0; got {self.seeds}, {self.steps}, {self.resamples}"
             )
 
     @property
@@ -620,7 +620,7 @@ def judge_cells(
             except InputError as error:
                 _log.warning("%s, %s: %s", name, task, error)
                 continue
-            scores = _score_states(states, METRICS[task], study.draws)
+            scores = _score_states(states, METRICS[task], study.resamples)
             for (row, metric), (value, _, _) in scores.items():
                 (values if row in ROWS else baselines)[name, row, task, metric] = value
             for row in PATHFINDERS:
@@ -653,12 +653,12 @@ _Scored = tuple[Value, Floats | None, Units | None]
 
 
 def _score_states(
-    states: Mapping[str, Sequence[Judged]], metrics: Iterable[str], draws: int
+    states: Mapping[str, Sequence[Judged]], metrics: Iterable[str], resamples: int
 ) -> dict[tuple[str, str], _Scored]:
-    """Row and metric to its value, its (draws,) means over seeds, and the scenes of the weightings."""
+    """Row and metric to its value, its (resamples,) means over seeds, and the scenes of the weightings."""
     # The same scenes for all rows, so that differences are paired.
     videos = tuple(sorted({video for held in states.values() for state in held for video in state.videos}))
-    units = Units(len(videos), draws, 0) if draws and len(videos) > 1 else None
+    units = Units(len(videos), resamples, 0) if resamples and len(videos) > 1 else None
     found: dict[tuple[str, str], _Scored] = {}
     for row, held in states.items():
         plain: list[dict[str, Any]] = []

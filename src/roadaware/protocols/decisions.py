@@ -190,7 +190,7 @@ def run_decision_study(
     scenes: Path | None = None,
     towns: int = 120,
     seeds: int = 3,
-    draws: int = 1000,
+    resamples: int = 1000,
     progress: Progress | None = None,
 ) -> DecisionStudy:
     """Decisions from tubes, own motion and rules, on simulated towns that were not learnt from.
@@ -202,7 +202,7 @@ def run_decision_study(
         scenes: folder of the simulated scenes (default: in `out`); made there where they lack.
         towns: scenes to learn from.
         seeds: trainings of each network.
-        draws: most weightings for intervals; 0 for none.
+        resamples: most weightings for intervals; 0 for none.
         progress: called with what is done, how much there is, and in words.
 
     Raises:
@@ -269,7 +269,7 @@ def run_decision_study(
             for k in range(len(test))
         ]
         scores[RULES] = np.repeat(np.array(by_rules)[:, None], len(WHEN), axis=1)
-        found = judge_decisions(test, scores, networks, draws)
+        found = judge_decisions(test, scores, networks, resamples)
         study = DecisionStudy(
             *found, {split: len(each) for split, each in held.items()},
             {split: len(each) for split, each in rows.items()}, _count_causes(test),
@@ -328,7 +328,7 @@ def _count_causes(rows: DecisionRows) -> dict[str, int]:
 
 
 def judge_decisions(
-    test: DecisionRows, scores: dict[str, Floats], networks: dict[str, list[DecisionNetwork]], draws: int
+    test: DecisionRows, scores: dict[str, Floats], networks: dict[str, list[DecisionNetwork]], resamples: int
 ) -> tuple[tuple[DecisionRow, ...], tuple[RemovalRow, ...], dict[str, float], tuple[str, ...]]:
     """Tables of the study: ways of deciding, removals, actions that are judged and those left out.
 
@@ -336,7 +336,7 @@ def judge_decisions(
         test: frames.
         scores: name to (frames, 2, AV actions).
         networks: of tubes, by name, of which culprits are taken away.
-        draws: most weightings for intervals.
+        resamples: most weightings for intervals.
     """
     scenes_with = [len(np.unique(test.scene[test.action[:, 0] == k])) for k in range(len(AV_ACTIONS))]
     judged = [k for k, n in enumerate(scenes_with) if n >= FEWEST_SCENES]
@@ -345,7 +345,7 @@ def judge_decisions(
     for when in range(len(WHEN)):
         known = test.action[:, when] >= 0
         unit = test.scene[known]
-        units.append(build_units(unit, draws))
+        units.append(build_units(unit, resamples))
         for name, said in scores.items():
             for alone in (False, True):
                 chosen = [_STOP] if alone else judged
@@ -365,7 +365,7 @@ def judge_decisions(
         for name in scores
     )
     removals = tuple(
-        each for name in networks for each in judge_removals(name, networks[name], scores[name], test, draws)
+        each for name in networks for each in judge_removals(name, networks[name], scores[name], test, resamples)
     )
     shares = {AV_ACTIONS[k]: float((test.action[:, 0] == k).mean()) for k in judged}
     left_out = tuple(AV_ACTIONS[k] for k in range(len(AV_ACTIONS)) if k not in judged)
@@ -399,7 +399,7 @@ def count_stops(rows: DecisionRows) -> dict[str, int]:
 
 
 def judge_removals(
-    name: str, networks: Sequence[DecisionNetwork], scores: Floats, test: DecisionRows, draws: int
+    name: str, networks: Sequence[DecisionNetwork], scores: Floats, test: DecisionRows, resamples: int
 ) -> list[RemovalRow]:
     """What becomes of decisions to stand once culprits are taken away, all together and by cause.
 
@@ -408,7 +408,7 @@ def judge_removals(
         networks: that decide.
         scores: (frames, 2, AV actions) of them with all tubes.
         test: frames.
-        draws: most weightings for intervals.
+        resamples: most weightings for intervals.
     """
     from roadaware.training.events.decisions import select_rows
 
@@ -465,12 +465,12 @@ def judge_removals(
         alike = chosen & compared
         same, of_same = _share_by_stop(control[alike], stop[rows[alike]], part.scene[alike])
         scene = part.scene[chosen]
-        units = build_units(scene, draws)
+        units = build_units(scene, resamples)
         found.append(
             RemovalRow(
                 name, kind, len(flips), len(missed),
-                estimate(weigh_mean(flips, of, build_units(of, draws)), build_units(of, draws)),
-                estimate(weigh_mean(same, of_same, build_units(of_same, draws)), build_units(of_same, draws)),
+                estimate(weigh_mean(flips, of, build_units(of, resamples)), build_units(of, resamples)),
+                estimate(weigh_mean(same, of_same, build_units(of_same, resamples)), build_units(of_same, resamples)),
                 estimate(weigh_mean(looked[chosen].astype(float), scene, units), units),
                 float(chance[chosen].mean()),
                 estimate(weigh_mean(fell[chosen].astype(float), scene, units), units),

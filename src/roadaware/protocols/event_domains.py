@@ -531,9 +531,9 @@ class Measured:
         return self.high is not None and self.high < 0
 
 
-def build_weights(scenes: int, draws: int) -> tuple[Ints, Units | None]:
-    """(1 + weightings, scenes) how often each scene counts, all once first, and their units; None without `draws`."""
-    units = Units(scenes, draws, 0) if draws and scenes > 1 else None
+def build_weights(scenes: int, resamples: int) -> tuple[Ints, Units | None]:
+    """(1 + weightings, scenes) how often each scene counts, all once first, and their units; None without `resamples`."""
+    units = Units(scenes, resamples, 0) if resamples and scenes > 1 else None
     ones = np.ones((1, scenes), np.int64)
     if units is None:
         return ones, None

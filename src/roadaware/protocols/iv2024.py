@@ -286,7 +286,7 @@ class Question:
 
 
 def evaluate_released(
-    scenes: Scenes, dataset: Dataset, task: Task, scores: Path, *, draws: int = 0
+    scenes: Scenes, dataset: Dataset, task: Task, scores: Path, *, resamples: int = 0
 ) -> Question:
     """Sample the scenes as published, join the released scores by row, and judge them.
 
@@ -295,7 +295,7 @@ def evaluate_released(
         dataset: jaad or pie.
         task: what the scores answer.
         scores: the released csv file.
-        draws: bootstrap resamples; 0 gives no intervals.
+        resamples: bootstrap resamples; 0 gives no intervals.
 
     Raises:
         InputError: if the scores do not fit the samples, row by row.
@@ -334,7 +334,7 @@ def evaluate_released(
     predictions = build_sample_predictions(test, values)
     # The metrics of the test samples, and those of every factor's scenarios under them
     state, _ = collect_sample_scores(predictions, answered, config.task, split="test")
-    whole = evaluate_samples(state, config, draws=draws, n_clipped=predicted.clipped)
+    whole = evaluate_samples(state, config, resamples=resamples, n_clipped=predicted.clipped)
     parts = [evaluate_samples(state, config, groups=column) for column in groups]
     metrics = MetricResult(
         summary=pl.concat([whole.summary, *(p.summary.filter(pl.col("group").is_not_null()) for p in parts)]),
@@ -420,7 +420,7 @@ class Reproduction:
 def reproduce(
     data_dir: Path,
     *,
-    draws: int = 0,
+    resamples: int = 0,
     baselines: bool | Mapping[str, Mapping[str, Baseline]] = True,
     progress: Progress | None = None,
 ) -> Reproduction:
@@ -429,7 +429,7 @@ def reproduce(
     Args:
         data_dir: holds `jaad/` (the unpacked repository or its zip) and `pie/` (annotations, or their
             attributes alone, and the released `pf_*.csv`).
-        draws: bootstrap resamples of whole test sets; 0 gives no intervals.
+        resamples: bootstrap resamples of whole test sets; 0 gives no intervals.
         baselines: train the baselines without pixels on the same samples and show them beside; or, by
             protocol name, those that were trained already.
         progress: called with how many steps are done, of how many, of what.
@@ -451,7 +451,7 @@ def reproduce(
         if reason:
             reasons[name] = reason
         else:
-            questions[name] = evaluate_released(held[dataset], dataset, task, scores, draws=draws)
+            questions[name] = evaluate_released(held[dataset], dataset, task, scores, resamples=resamples)
         next(steps)
         if baselines and not reason:
             given = baselines.get(name) if isinstance(baselines, Mapping) else None
@@ -463,7 +463,7 @@ def reproduce(
                 questions[name] = question
             else:
                 trained = evaluate_baselines(
-                    question.scenes, task, config=PedestrianConfig.reference(task), draws=draws
+                    question.scenes, task, config=PedestrianConfig.reference(task), resamples=resamples
                 )
                 questions[name] = replace(question, baselines=trained)
         if baselines:

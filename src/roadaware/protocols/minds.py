@@ -173,7 +173,7 @@ def run_mind_study(
     jaad: Scenes | None = None,
     towns: int = 120,
     seeds: int = 3,
-    draws: int = 1000,
+    resamples: int = 1000,
     progress: Progress | None = None,
 ) -> MindStudy:
     """Minds from behaviour, and futures from behaviour with and without the predicted mind, on unseen simulated towns.
@@ -186,7 +186,7 @@ def run_mind_study(
         jaad: JAAD, whose looking and nodding are judged as well; None leaves that out.
         towns: scenes to learn from.
         seeds: networks of each kind.
-        draws: most weightings for intervals; 0 for none.
+        resamples: most weightings for intervals; 0 for none.
         progress: called with what is done, how much there is, and in words.
     """
     from roadaware.training.events.decisions import join_mind_rows, make_mind_rows
@@ -205,10 +205,10 @@ def run_mind_study(
         # Nothing is chosen on validation here: it is learnt from as well, as scenes of its own.
         val = replace(rows["val"], scene=rows["val"].scene + len(held["train"]))
         study = judge_minds(
-            join_mind_rows([rows["train"], val]), rows["test"], events, seeds, draws, progress
+            join_mind_rows([rows["train"], val]), rows["test"], events, seeds, resamples, progress
         )
         counts = {split: len(each) for split, each in held.items()}
-        looks = None if jaad is None else judge_looks(jaad, seeds, draws)
+        looks = None if jaad is None else judge_looks(jaad, seeds, resamples)
         boxes = {split: len(each) for split, each in rows.items()}
         study = replace(study, scenes=counts, boxes=boxes, looks=looks)
         write_atomically(out / RESULTS, (json.dumps(study.as_dict(), indent=2) + "\n").encode())
@@ -220,7 +220,7 @@ def judge_minds(
     test: MindRows,
     events: EventHead,
     seeds: int,
-    draws: int,
+    resamples: int,
     progress: Progress | None = None,
 ) -> MindStudy:
     """Fit and judge everything; `scenes` and `boxes` of the result are empty.
@@ -230,7 +230,7 @@ def judge_minds(
         test: of other scenes.
         events: whose labels are a baseline.
         seeds: networks of each kind.
-        draws: most weightings for intervals.
+        resamples: most weightings for intervals.
         progress: called with networks done, their number, and in words.
     """
     people, asked = train.some(train.walks), test.some(test.walks)
@@ -249,8 +249,8 @@ def judge_minds(
     for half in (fold, ~fold):
         halves[half] = _ask(_fit_minds(people.some(~half), seeds), people.x[half])
     tell(2, "networks of halves")
-    rows = _judge_walkers(asked, predicted, events, gap_s, float(people.crosses.mean()), draws)
-    rows += _judge_drivers(train.some(~train.walks), test.some(~test.walks), events, seeds, draws)
+    rows = _judge_walkers(asked, predicted, events, gap_s, float(people.crosses.mean()), resamples)
+    rows += _judge_drivers(train.some(~train.walks), test.some(~test.walks), events, seeds, resamples)
     tell(3, "networks of drivers")
     ways = {
         BEHAVIOUR: (people.x, asked.x),
@@ -262,8 +262,8 @@ def judge_minds(
     beside = _ask(_fit_futures(people.x, people, seeds, minds=True), asked.x)
     futures[JOINT] = beside[:, [0, 1 + CHANCES, 2 + CHANCES]]
     tell(5, "networks of futures")
-    forecasts = _judge_futures(asked, futures, people, events, draws)
-    units = build_units(asked.scene, draws)
+    forecasts = _judge_futures(asked, futures, people, events, resamples)
+    units = build_units(asked.scene, resamples)
     errors = tuple(
         estimate(weigh_mean(np.abs(said - asked.margin_s), asked.scene, units), units, "positive")
         for said in (predicted[:, 2], np.full(len(asked), gap_s))
@@ -324,7 +324,7 @@ def _read_labels(rows: MindRows, events: EventHead, *names: str) -> Floats:
 
 
 def _judge_walkers(
-    asked: MindRows, predicted: Floats, events: EventHead, gap_s: float, share: float, draws: int
+    asked: MindRows, predicted: Floats, events: EventHead, gap_s: float, share: float, resamples: int
 ) -> list[MindRow]:
     """Questions about people on foot: those of goal and noticing of people who are not on the road."""
     waits = _read_labels(asked, events, "Wait2X", "Xing", "XingFmLft", "XingFmRht")
@@ -337,7 +337,7 @@ def _judge_walkers(
     ]
     rows = []
     for question, chosen, truth, ways in questions:
-        scene, units = asked.scene[chosen], build_units(asked.scene[chosen], draws)
+        scene, units = asked.scene[chosen], build_units(asked.scene[chosen], resamples)
         ways = {BASE: np.full(len(asked), share), **ways}
         drawn = {
             way: weigh_ranking({"": truth[chosen]}, {"": said[chosen]}, scene, units)
@@ -354,7 +354,7 @@ def _judge_walkers(
 
 
 def _judge_drivers(
-    train: MindRows, test: MindRows, events: EventHead, seeds: int, draws: int
+    train: MindRows, test: MindRows, events: EventHead, seeds: int, resamples: int
 ) -> list[MindRow]:
     """Which way drivers mean to go at the junction that they come to, or are in."""
     from roadaware.training.events.decisions import fit_small_network
@@ -371,7 +371,7 @@ def _judge_drivers(
         LABELS: np.column_stack([right, 1 - np.maximum(right, left), left]),
         NETWORK: _ask(networks, test.x),
     }
-    units = build_units(test.scene, draws)
+    units = build_units(test.scene, resamples)
     truth = {name: test.turn == k for k, name in enumerate(TURNS) if (test.turn == k).any()}
     drawn = {
         way: weigh_ranking(truth, {name: said[:, TURNS.index(name)] for name in truth}, test.scene, units)
@@ -392,11 +392,11 @@ def _judge_drivers(
 
 
 def _judge_futures(
-    asked: MindRows, futures: dict[str, Floats], people: MindRows, events: EventHead, draws: int
+    asked: MindRows, futures: dict[str, Floats], people: MindRows, events: EventHead, resamples: int
 ) -> list[ForecastRow]:
     """Ways of foreseeing people on foot, each beside behaviour alone."""
     out, seen = asked.steps_out >= 0, np.isfinite(asked.moved_m).all(axis=1)
-    out_units, seen_units = build_units(asked.scene[out], draws), build_units(asked.scene[seen], draws)
+    out_units, seen_units = build_units(asked.scene[out], resamples), build_units(asked.scene[seen], resamples)
     base = float(people.steps_out[people.steps_out >= 0].mean())
     steps = {
         BASE: np.full(len(asked), base),
@@ -437,7 +437,7 @@ def _judge_futures(
 # JAAD: minds of real people are not known, but where they look was seen by annotators.
 
 
-def judge_looks(scenes: Scenes, seeds: int, draws: int) -> LookStudy:
+def judge_looks(scenes: Scenes, seeds: int, resamples: int) -> LookStudy:
     """Whether somebody begins to cross within two seconds, from boxes with and without looking and nodding.
 
     Networks learn from the splits train and val and are judged on test, at moments of pedestrians with tags of behaviour
@@ -446,7 +446,7 @@ def judge_looks(scenes: Scenes, seeds: int, draws: int) -> LookStudy:
     Args:
         scenes: JAAD.
         seeds: networks of each kind.
-        draws: most weightings of videos for intervals; 0 for none.
+        resamples: most weightings of videos for intervals; 0 for none.
 
     Raises:
         InputError: if a split has nobody, or the tables lack the tags.
@@ -470,7 +470,7 @@ def judge_looks(scenes: Scenes, seeds: int, draws: int) -> LookStudy:
     for way, (x, asked) in inputs.items():
         networks = [fit_small_network(x, due[:, None], known, 1, seed=seed) for seed in range(seeds)]
         said[way] = _ask(networks, asked)[:, 0]
-    units = build_units(test.video, draws)
+    units = build_units(test.video, resamples)
     drawn = {
         way: weigh_ranking({"": test.due > 0}, {"": each}, test.video, units) for way, each in said.items()
     }

@@ -145,7 +145,7 @@ def run_trajectory_study(
     onward: Any = None,
     ground: Any = None,
     seeds: tuple[int, ...] = (0, 1, 2),
-    draws: int = 1000,
+    resamples: int = 1000,
     config: TrajectoryConfig | None = None,
     progress: Progress | None = None,
 ) -> TrajectoryStudy:
@@ -167,7 +167,7 @@ def run_trajectory_study(
         onward: that of networks that go on from those of JAAD on KITTI, or learn there alone.
         ground: that of networks of places on the ground, of which there are few windows.
         seeds: of the networks; the mixture of all of them is judged, and each alone.
-        draws: most weightings for intervals; 0 for none.
+        resamples: most weightings for intervals; 0 for none.
         config: of the metrics.
         progress: called with what is done, how much there is, and in words.
 
@@ -183,7 +183,7 @@ def run_trajectory_study(
     if jaad is None and kitti is None and streets is None:
         raise InputError("no set to predict on: neither JAAD, nor KITTI tracking, nor simulated streets")
     total = len(seeds) * (2 * (jaad is not None) + 2 * FOLDS * (kitti is not None) + (streets is not None))
-    work = _Work(out, seeds, config, draws, progress, total)
+    work = _Work(out, seeds, config, resamples, progress, total)
     with hold_folder(out):
         record = {
             "format": FORMAT,
@@ -227,7 +227,7 @@ class _Work:
     out: Path
     seeds: tuple[int, ...]
     config: TrajectoryConfig
-    draws: int
+    resamples: int
     progress: Progress | None
     total: int
     done: int = 0
@@ -288,9 +288,9 @@ class _Work:
         whole = {way: _concatenate(parts) for way, parts in ways.items()}
         single = [_concatenate(parts) for parts in seeds]
         whole[SINGLE] = average_judged(single)
-        summary = {way: summarise_paths(each, draws=self.draws) for way, each in whole.items()}
+        summary = {way: summarise_paths(each, resamples=self.resamples) for way, each in whole.items()}
         differences = {
-            way: compare_paths(whole[MIXTURE], each, draws=self.draws)
+            way: compare_paths(whole[MIXTURE], each, resamples=self.resamples)
             for way, each in whole.items()
             if way != MIXTURE
         }

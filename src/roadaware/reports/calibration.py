@@ -475,7 +475,7 @@ def build_calibration_files(
     about = {
         "samples": f"{found['samples']:,} of {found['pedestrians']:,} pedestrians",
         "data digest": found["data_digest"],
-        "resamples": str(found["draws"]),
+        "resamples": str(found["resamples"]),
         "seed": str(found["seed"]),
     }
     title = capitalize_text(f"{found['name']}: calibration, config {found['config_name']}")

@@ -53,14 +53,14 @@ def list_results(found: Contest) -> list[list[str]]:
     return [head, *body]
 
 
-def list_differences(found: Contest, draws: int) -> list[list[str]]:
+def list_differences(found: Contest, resamples: int) -> list[list[str]]:
     """Rows of cells, the head first: who leads on validation less each other, on the same test samples."""
     first, *others = found.order
     head = [first, *SHOWN.values()]
     body = []
     for name in others:
         table = compare(
-            found.scores[first], found.scores[name], PedestrianConfig.default("action"), draws=draws
+            found.scores[first], found.scores[name], PedestrianConfig.default("action"), resamples=resamples
         ).table
         rows = {row["metric"]: row for row in table.iter_rows(named=True)}
         cells = [
@@ -94,23 +94,23 @@ def describe(found: Contest) -> str:
     )
 
 
-def format_contest(found: Contest, draws: int) -> str:
+def format_contest(found: Contest, resamples: int) -> str:
     """The contest as tables of text, for a terminal."""
     tables = [list_results(found)]
-    if draws and len(found.trials) > 1:
-        tables.append(list_differences(found, draws))
+    if resamples and len(found.trials) > 1:
+        tables.append(list_differences(found, resamples))
     tables.append(list_choices(found))
     return "\n\n".join([describe(found), *(format_table(head, body) for head, *body in tables)])
 
 
-def build_contest_section(found: Contest, draws: int) -> Section:
+def build_contest_section(found: Contest, resamples: int) -> Section:
     """The contest as a section of a page."""
     tables = [_table(list_results(found), "Test")]
-    if draws and len(found.trials) > 1:
+    if resamples and len(found.trials) > 1:
         caption = (
             "Of the means over seeds of the probabilities; 95 % intervals over pedestrians, then over videos."
         )
-        tables.append(_table(list_differences(found, draws), "Paired differences", caption))
+        tables.append(_table(list_differences(found, resamples), "Paired differences", caption))
     return Section(
         "Fair contest", (describe(found),), (*tables, _table(list_choices(found), "Choices", left=2))
     )

@@ -263,27 +263,27 @@ _GAINS = {
 _MISSING = {"failed": "What failed", "skipped": "What was skipped"}
 
 
-def render_cross_dataset(results: CrossResults, *, draws: int = PRETRAINING_DRAWS) -> str:
+def render_cross_dataset(results: CrossResults, *, resamples: int = PRETRAINING_DRAWS) -> str:
     """The whole study as one HTML file that needs no network and runs no script.
 
     Whatever is missing (a model, a domain, a metric, scores) is said in words where it would have stood.
 
     Args:
         results: as they were opened.
-        draws: resamples behind the intervals of the effect of pre-training.
+        resamples: resamples behind the intervals of the effect of pre-training.
     """
     study = Study(results)
     title = "Predictors out of domain"
     subtitle = "trained on one set of pedestrians, tested on every other"
-    return report(list(build_sections(study, draws=draws)), title=title, subtitle=subtitle)
+    return report(list(build_sections(study, resamples=resamples)), title=title, subtitle=subtitle)
 
 
-def build_sections(study: Study, *, draws: int = PRETRAINING_DRAWS) -> Iterator[Section]:
+def build_sections(study: Study, *, resamples: int = PRETRAINING_DRAWS) -> Iterator[Section]:
     """The sections of the page, in reading order; those without anything to say are left out.
 
     Args:
         study: what was found.
-        draws: resamples behind the intervals of the effect of pre-training.
+        resamples: resamples behind the intervals of the effect of pre-training.
     """
     yield _made(study)
     if not study.metrics:
@@ -299,7 +299,7 @@ def build_sections(study: Study, *, draws: int = PRETRAINING_DRAWS) -> Iterator[
     yield from _coverage(study)
     yield _ranks(study)
     yield from _doubt(study)
-    yield from _pretraining(study, draws)
+    yield from _pretraining(study, resamples)
 
 
 def _made(study: Study) -> Section:
@@ -506,10 +506,10 @@ def _least(study: Study, model: str) -> str:
     return f"Least mean ECE of {model}: {', '.join(lines)}." if lines else ""
 
 
-def _pretraining(study: Study, draws: int) -> Iterator[Section]:
+def _pretraining(study: Study, n: int) -> Iterator[Section]:
     if not study.onward:
         return
-    resamples = Resamples(study, draws)
+    resamples = Resamples(study, n)
     found = {metric: compute_effects(resamples, metric) for metric in EFFECTS if metric in study.metrics}
     drawn = [plot_pretraining(metric, held) for metric, held in found.items()]
     images = [image for image in drawn if image is not None]

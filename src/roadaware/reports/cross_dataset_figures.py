@@ -689,7 +689,7 @@ def _spoken(study: Study, metric: str) -> str:
 
 # Reliability out of domain: how often models are right against how sure they are, for each training set.
 
-DRAWS = 300
+RESAMPLES = 300
 HOME = "at home"
 _TONES = (VERMILLION, GREEN, PURPLE, ORANGE, SKY)
 MOST_LINES = 1 + len(_TONES)
@@ -812,7 +812,7 @@ def collect_lines(study: Study, model: str, tested: str, names: Sequence[str]) -
             ),
             config,
         )
-        rows = np.array([row[2:8] for row in core.bin_rows("adaptive", DRAWS, 0)], dtype=np.float64)
+        rows = np.array([row[2:8] for row in core.bin_rows("adaptive", RESAMPLES, 0)], dtype=np.float64)
         if len(rows):
             point = core.once()
             ends = rows[:, 4:]

@@ -25,13 +25,13 @@ from roadaware.reports.page import Mark, Picture, Table
 from roadaware.reports.page import TableCell as Entry
 from roadaware.reports.text import capitalize_text, format_interval, format_number
 from roadaware.statistics.intervals import (
-    PercentileDraws,
+    PercentileResamples,
     Units,
     compute_percentile_interval,
     get_difference_scale,
 )
 
-DRAWS = 1000
+RESAMPLES = 1000
 WHERE = ("home", "away")
 _HEADS = {"coverage_90": "coverage", "set_size_90": "labels in a set", "empty_90": "empty"}
 _READING = (
@@ -61,12 +61,12 @@ class Sets:
     ends: tuple[tuple[float | None, float | None], ...]
 
 
-def collect_sets(study: Study, draws: int = DRAWS) -> list[Sets]:
+def collect_sets(study: Study, resamples: int = RESAMPLES) -> list[Sets]:
     """Every model and uncertainty method, in-domain and cross-dataset, as far as its cells keep sets.
 
     Args:
         study: with the scores of its cells.
-        draws: resamples of pedestrians; 0 for no intervals.
+        resamples: resamples of pedestrians; 0 for no intervals.
 
     Source: Papadopoulos et al., ECML 2002, for the sets.
     """
@@ -75,7 +75,7 @@ def collect_sets(study: Study, draws: int = DRAWS) -> list[Sets]:
         for model in study.models
         for uncertainty in study.doubts_of(model)
         for where in WHERE
-        if (found := _sets(study, model, uncertainty, where, draws)) is not None
+        if (found := _sets(study, model, uncertainty, where, resamples)) is not None
     ]
 
 
@@ -114,7 +114,7 @@ def describe_coverage(found: Sequence[Sets]) -> Iterator[str]:
         )
 
 
-def _sets(study: Study, model: str, uncertainty: str, where: str, draws: int) -> Sets | None:
+def _sets(study: Study, model: str, uncertainty: str, where: str, resamples: int) -> Sets | None:
     parts = [
         held
         for tested in study.tested
@@ -139,7 +139,7 @@ def _sets(study: Study, model: str, uncertainty: str, where: str, draws: int) ->
     if not parts:
         return None
     values = np.mean([each.mean(axis=0) for each, _ in parts], axis=0)
-    times = PercentileDraws(draws)
+    times = PercentileResamples(resamples)
     drawn = [compute_resampled_means(each, who, times, place) for place, (each, who) in enumerate(parts)]
     known = [each for each in drawn if each is not None]
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(SETS)
@@ -213,15 +213,15 @@ class Resamples:
 
     Args:
         study: with the scores of its cells.
-        draws: most weightings of pedestrians and of videos.
+        resamples: most weightings of pedestrians and of videos.
     """
 
     study: Study
-    draws: int = PRETRAINING_DRAWS
+    resamples: int = PRETRAINING_DRAWS
     _held: dict[tuple[Cell, str, bool], _Drawn | None] = field(default_factory=dict, repr=False)
 
     def of(self, cell: Cell, unit: str, metric: str) -> tuple[Floats, Units] | None:
-        """(draws,) a metric, and the units; equal test sets give equal resamples. None without scores or units.
+        """(resamples,) a metric, and the units; equal test sets give equal resamples. None without scores or units.
 
         Args:
             cell: whose.
@@ -245,7 +245,7 @@ class Resamples:
             core = PedestrianCore.of(state, PedestrianConfig.default("action"))
         else:
             core = CalibrationCore.of(state, CalibrationConfig.default())
-        units, drawn = core.units(unit, self.draws, 0), core.drawn(unit, self.draws, 0)
+        units, drawn = core.units(unit, self.resamples, 0), core.drawn(unit, self.resamples, 0)
         return None if units is None or drawn is None else (drawn, units)
 
 

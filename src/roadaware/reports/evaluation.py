@@ -471,7 +471,7 @@ def build_comparison_section(comparison: Comparison, *, title: str | None = None
         f"{first} is",
     )
     table = Table(
-        head, cells, "lrrrrrl", "Differences", f"{comparison.draws:,} resamples shared by both models."
+        head, cells, "lrrrrrl", "Differences", f"{comparison.resamples:,} resamples shared by both models."
     )
     says = tuple(_compared_says(shown, first, second))
     heading = title or capitalize_text(f"{first} against {second}")

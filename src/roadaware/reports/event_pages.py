@@ -239,8 +239,8 @@ def build_event_run_facts(run: EventRun) -> dict[str, Any]:
         "config": to_dict(run.config),
         "config_digest": digest(run.config),
         "data_digest": digest_matches(run.matches),
-        "draws": run.draws,
-        "interval": runs.get_interval_method(run.draws),
+        "resamples": run.resamples,
+        "interval": runs.get_interval_method(run.resamples),
         "seed": run.seed,
         "version": __version__,
         "notes": list(run.notes),
@@ -609,7 +609,7 @@ def _about(run: EventRun) -> dict[str, str]:
         "truth": f"{truth.get('dataset', run.dataset)}, split {facts.get('split') or 'all'}",
         "judged": f"{truth.get('videos', 0):,} videos, {truth.get('boxes', 0):,} true boxes",
         "data digest": build_event_run_facts(run)["data_digest"],
-        "resamples": str(run.draws),
+        "resamples": str(run.resamples),
         "seed": str(run.seed),
     }
     dropped = facts.get("dropped") or {}

@@ -28,7 +28,7 @@ _MOST_CLASSES = 80
 
 def format_event_run(run: EventRun) -> str:
     """One run: what was judged how, what was left out, every metric, and what stands beside them."""
-    facts, truth, intervals = run.facts, run.facts["truth"], bool(run.draws)
+    facts, truth, intervals = run.facts, run.facts["truth"], bool(run.resamples)
     where = f"split {facts['split']}" if facts["split"] else "all videos"
     heading = (
         f"{', '.join(facts['claims'])} on {truth['dataset']}, {where}: {truth['videos']:,} videos, "
@@ -49,7 +49,7 @@ def format_event_run(run: EventRun) -> str:
 
 def _describe_units(run: EventRun) -> str:
     """What intervals are over; empty where none were asked for."""
-    return f"95 % intervals over {run.facts['truth']['videos']:,} videos" if run.draws else ""
+    return f"95 % intervals over {run.facts['truth']['videos']:,} videos" if run.resamples else ""
 
 
 def format_event_result(summary: pl.DataFrame, *, intervals: bool, kinds: Sequence[str] = ()) -> str:
@@ -109,7 +109,7 @@ def format_event_runs(runs: Sequence[EventRun]) -> str:
     for kind in dict.fromkeys(kind for grid in grids for kind in grid.rows):
         for column in events.select_headline(tuple(dict.fromkeys(c for grid in grids for c in grid.columns))):
             cells = [
-                _cell(grid.cells.get((kind, column)), bool(run.draws))
+                _cell(grid.cells.get((kind, column)), bool(run.resamples))
                 for grid, run in zip(grids, runs, strict=True)
             ]
             rows.append([f"{kind}, {column.words}", *cells])
@@ -172,7 +172,7 @@ def format_event_comparison(found: Any) -> str:
             "classes that differ:\n"
             + format_table(["class", *header[1:]], differ[:_MOST_CLASSES], colour=_tone)
         )
-    note = f"in per cent; difference = {format_cell(first)} - {format_cell(second)}; {found.draws} resamples of videos, "
+    note = f"in per cent; difference = {format_cell(first)} - {format_cell(second)}; {found.resamples} resamples of videos, "
     return "\n\n".join([*parts, f"{note}seed {found.seed}"])
 
 

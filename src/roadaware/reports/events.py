@@ -146,7 +146,7 @@ def build_event_comparison_section(found: Any, *, title: str | None = None) -> S
         for row in main
     ]
     blocks: list[Block] = [Pictures((plot_forest(drawn, first, second, reading=_READING),))] if drawn else []
-    note = f"In per cent; {found.draws:,} resamples of videos shared by both models."
+    note = f"In per cent; {found.resamples:,} resamples of videos shared by both models."
     blocks.append(_differences(overall, found.names, "Differences of means", note))
     apart = [row for row in rows if row["label"] is not None and row["verdict"] in ("better", "worse")]
     if apart:

@@ -60,7 +60,7 @@ class RunKind:
         build_files: the files of a run's folder by name, given its page.
         list_findings: what `--strict` turns into a failure, in words.
         load: the run in a folder.
-        compare: two runs, with `draws`, `seed` and `names`; a UsageError where they do not go together.
+        compare: two runs, with `resamples`, `seed` and `names`; a UsageError where they do not go together.
         summarize: a run, JSON-ready.
         render: runs and comparisons as one page.
         format: runs beside each other, for a terminal.
@@ -105,19 +105,19 @@ def _list_findings(run: EventRun | SceneRun) -> list[str]:
     return found
 
 
-def _compare_pedestrians(a: Run, b: Run, *, draws: int, seed: int, names: tuple[str, str]) -> Comparison:
+def _compare_pedestrians(a: Run, b: Run, *, resamples: int, seed: int, names: tuple[str, str]) -> Comparison:
     if a.config != b.config:
         raise UsageError(
             f"{names[0]} and {names[1]} were judged by different configs; evaluate both with the same"
         )
-    return compare(a.state, b.state, a.config, draws=draws, seed=seed, names=names)
+    return compare(a.state, b.state, a.config, resamples=resamples, seed=seed, names=names)
 
 
 def _compare_events(
-    a: EventRun, b: EventRun, *, draws: int, seed: int, names: tuple[str, str]
+    a: EventRun, b: EventRun, *, resamples: int, seed: int, names: tuple[str, str]
 ) -> DetectionComparison:
     return compare_detections(
-        a.matches, b.matches, a.config, draws=draws, seed=seed, names=names, config_b=b.config
+        a.matches, b.matches, a.config, resamples=resamples, seed=seed, names=names, config_b=b.config
     )
 
 

@@ -65,7 +65,7 @@ def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
     images = plot_evaluation(run.state, run.result, name=run.name)
     if scenes is not None:
         images.append(plot_story(scenes, run.state))
-    about = {"data digest": digest_scores(run.state), "resamples": str(run.draws), "seed": str(run.seed)}
+    about = {"data digest": digest_scores(run.state), "resamples": str(run.resamples), "seed": str(run.seed)}
     if run.protocol:
         about = {"protocol name": run.protocol, **about}
     named = run.facts.get("config_name")
@@ -187,12 +187,12 @@ def format_runs(runs: Sequence[Run], names: Sequence[str] = ()) -> str:
     for name in names:
         found = [run.result.row(name) for run in runs]
         cells = [format_number(row["value"]) for row in found]
-        if runs[0].draws:
+        if runs[0].resamples:
             ends = [format_row_interval(row, "pedestrian") for row in found]
             cells = [f"{value} {end}" for value, end in zip(cells, ends, strict=True)]
         rows.append([name, *cells])
     text = format_table(["metric", *(run.name for run in runs)], rows)
-    return text + ("\n95 % intervals by pedestrian" if runs[0].draws else "")
+    return text + ("\n95 % intervals by pedestrian" if runs[0].resamples else "")
 
 
 def format_comparison(comparison: Comparison) -> str:
@@ -219,7 +219,7 @@ def format_comparison(comparison: Comparison) -> str:
         "95 % by video",
         "verdict on the first",
     ]
-    note = f"difference = {format_cell(first)} - {format_cell(second)}; {comparison.draws} draws, seed {comparison.seed}"
+    note = f"difference = {format_cell(first)} - {format_cell(second)}; {comparison.resamples} draws, seed {comparison.seed}"
     return format_table(header, rows, colour=lambda row: _COLOURS.get(row[-1].split(" (")[0])) + f"\n{note}"
 
 
@@ -235,12 +235,12 @@ def _metrics(run: Run) -> str:
     rows = []
     for row in run.result.of_group(None).iter_rows(named=True):
         cells = [row["metric"], format_number(row["value"], 4)]
-        if run.draws:
+        if run.resamples:
             cells.append(format_row_interval(row, "pedestrian"))
             cells.append(format_row_interval(row, "video"))
         rows.append(cells)
     return format_table(
-        ["metric", "value", "95 % by pedestrian", "95 % by video"][: 4 if run.draws else 2], rows
+        ["metric", "value", "95 % by pedestrian", "95 % by video"][: 4 if run.resamples else 2], rows
     )
 
 

@@ -56,12 +56,12 @@ def summarize_run(run: Run) -> dict[str, Any]:
             }
             for row in rows
         }
-        if run.draws
+        if run.resamples
         else {},
         "cautions": {
             row["metric"]: {unit: row[f"caution_{unit}"] for unit in ("pedestrian", "video")} for row in rows
         }
-        if run.draws
+        if run.resamples
         else {},
         "undefined": {row["metric"]: row["reason"] for row in rows if not row["valid"]},
         "samples": len(run.state),
@@ -74,8 +74,8 @@ def summarize_run(run: Run) -> dict[str, Any]:
         "config": run.result.config,
         "config_digest": config_digest(run.config),
         "data_digest": digest_scores(run.state),
-        "draws": run.draws,
-        "interval": get_interval_method(run.draws),
+        "resamples": run.resamples,
+        "interval": get_interval_method(run.resamples),
         "seed": run.seed,
         "version": __version__,
         "notes": list(run.result.notes),
@@ -129,7 +129,7 @@ def load(folder: Path) -> Run:
     results, held = read_contents(folder)
     try:
         config = from_dict(PedestrianConfig, results["config"])
-        draws, seed = get_resamples(results), int(results["seed"])
+        resamples, seed = get_resamples(results), int(results["seed"])
         name, protocol = str(results["name"]), str(results["protocol"] or "")
         rows = held[_ROWS]
         facts = {fact: results[fact] for fact in _FACTS if fact in results}
@@ -143,8 +143,8 @@ def load(folder: Path) -> Run:
         ) from error
     state, groups = _state(folder / _ROWS, rows)
     labels = None if groups is None else np.array(groups, dtype=object)
-    result = evaluate_samples(state, config, draws=draws, seed=seed, groups=labels, n_clipped=n_clipped)
-    return Run(name, state, config, result, draws, seed, protocol, facts, groups, clips=clips)
+    result = evaluate_samples(state, config, resamples=resamples, seed=seed, groups=labels, n_clipped=n_clipped)
+    return Run(name, state, config, result, resamples, seed, protocol, facts, groups, clips=clips)
 
 
 def load_runs(load: Callable[[Path], T], *folders: Path) -> list[T]:
@@ -318,18 +318,18 @@ def encode_parquet(frame: Any) -> bytes:
     return buffer.getvalue()
 
 
-def get_interval_method(draws: int) -> str:
-    """Which method a number of draws asks for, by name."""
-    return select_interval_method(draws)
+def get_interval_method(resamples: int) -> str:
+    """Which interval method a number of resamples asks for, by name."""
+    return select_interval_method(resamples)
 
 
 def get_resamples(results: Mapping[str, Any]) -> int:
-    """The draws that the facts of a run tell; of a run that names no method, percentiles.
+    """The number of resamples in the facts of a run (`draws` in those of version 0.8); of a run that names no method, percentiles.
 
     Args:
         results: facts of the run.
     """
-    return encode_resample_count(int(results["draws"]), results.get("interval", "percentile"))
+    return encode_resample_count(int(results["resamples"] if "resamples" in results else results["draws"]), results.get("interval", "percentile"))
 
 
 # Numbers of a file that somebody else wrote reach axes and sums.
@@ -390,8 +390,8 @@ def build_comparison_json(comparison: Any) -> dict[str, Any]:
     """The comparison, JSON-ready."""
     return {
         "names": list(comparison.names),
-        "draws": comparison.draws,
-        "interval": get_interval_method(comparison.draws),
+        "resamples": comparison.resamples,
+        "interval": get_interval_method(comparison.resamples),
         "seed": comparison.seed,
         "config": comparison.config,
         **({"differs": held} if (held := getattr(comparison, "differs", None)) else {}),

@@ -49,8 +49,8 @@ def build_scene_run_facts(run: SceneRun) -> dict[str, Any]:
         "task": run.task.name,
         "config_name": run.config_name,
         "config_digest": digest(from_dict(load_config_class(run.task), run.config)),
-        "draws": run.draws,
-        "interval": runs.get_interval_method(run.draws),
+        "resamples": run.resamples,
+        "interval": runs.get_interval_method(run.resamples),
         "seed": run.seed,
         "version": __version__,
         "undefined": {
@@ -145,14 +145,14 @@ def load_scene_run(folder: Path) -> SceneRun:
 
 
 def compare_scene_runs(
-    a: SceneRun, b: SceneRun, *, draws: int, seed: int, names: tuple[str, str]
+    a: SceneRun, b: SceneRun, *, resamples: int, seed: int, names: tuple[str, str]
 ) -> SceneComparison:
     """How two runs of one task differ, metric by metric.
 
     Args:
         a: the first.
         b: the second.
-        draws: resamples of videos, at least 1.
+        resamples: resamples of videos, at least 1.
         seed: of the resamples.
         names: what the two are called.
 
@@ -184,7 +184,7 @@ def compare_scene_runs(
         raise TypeError("a run needs the state behind its numbers")
     return compare_scenes(
         *(a.result.state, b.result.state, a.config),
-        draws=draws,
+        resamples=resamples,
         seed=seed,
         names=names,
         baselines=a.result.baselines,
@@ -286,7 +286,7 @@ def _about(run: SceneRun) -> dict[str, str]:
         "predictions": ", ".join(run.facts.get("claims", [])),
         "truth": f"{truth.get('dataset') or 'unnamed'} ({truth.get('digest', '')})",
         "judged": f"{row['videos']:,} videos, {row['items']:,} {run.task.items}",
-        "resamples": f"{run.draws:,}, seed {run.seed}",
+        "resamples": f"{run.resamples:,}, seed {run.seed}",
     }
     found = {**run.facts.get("findings", {}), **{f"truth: {note}": 0 for note in truth.get("notes", [])}}
     found |= dict.fromkeys(run.facts.get("lacking", []), 0)

@@ -419,7 +419,7 @@ def build_scene_comparison_section(found: Any, *, title: str | None = None) -> S
         if row["verdict"] != "undefined"
     ]
     blocks: list[Block] = [Pictures((plot_forest(drawn, first, second, reading=_READING),))] if drawn else []
-    note = f"{found.draws:,} resamples of videos shared by both models."
+    note = f"{found.resamples:,} resamples of videos shared by both models."
     if found.beside:
         blocks.append(
             Facts(tuple((format_name(name), format_fact(value)) for name, value in found.beside.items()))

@@ -60,9 +60,9 @@ def format_scene_run(run: SceneRun) -> str:
     parts = [
         "\n".join([format_cell(heading), *format_facts(run.result.facts)]),
         "\n".join(notes),
-        format_summary(run.result, intervals=bool(run.draws)),
-        _slices(run.result, run.task.items, bool(run.draws)),
-        _classes(run.result, run.task.labelled, bool(run.draws)),
+        format_summary(run.result, intervals=bool(run.resamples)),
+        _slices(run.result, run.task.items, bool(run.resamples)),
+        _classes(run.result, run.task.labelled, bool(run.resamples)),
         _format_undefined(run.result),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -122,7 +122,7 @@ def format_scene_comparison(found: Any) -> str:
     if differ:
         shown = format_table(["class", *header[1:]], differ[:_MOST_CLASSES], colour=_tone)
         parts.append(f"classes that differ:\n{shown}")
-    note = f"difference = {format_cell(first)} - {format_cell(second)}; {found.draws} resamples of videos, seed {found.seed}"
+    note = f"difference = {format_cell(first)} - {format_cell(second)}; {found.resamples} resamples of videos, seed {found.seed}"
     return "\n\n".join([*parts, "\n".join([*format_facts(found.beside), note])])
 
 
@@ -217,9 +217,9 @@ def format_corner_run(run: SceneRun) -> str:
             [format_cell(heading), *map(format_cell, routing), *format_facts(select_plain_facts(run.result))]
         ),
         "\n".join(format_cell(note) for note in (*truth.get("notes", []), *found, *run.result.notes)),
-        _groups(run.result, intervals=bool(run.draws)),
+        _groups(run.result, intervals=bool(run.resamples)),
         _total(run.result),
-        _format_corner_slices(run.result, intervals=bool(run.draws)),
+        _format_corner_slices(run.result, intervals=bool(run.resamples)),
         _format_corner_classes(run.result),
         _format_printed(run.result, run.facts.get("printed", [])),
         "undefined:\n"

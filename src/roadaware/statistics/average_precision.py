@@ -99,23 +99,23 @@ def resample_average_precision(
         starts: (C + 1,) where the predictions of each class start, and n.
         video: (n,) video of each prediction; predictions by class and falling score.
         hit: (n, T) whether each prediction is right.
-        n_truth: (draws, C) how many ground-truth items there are in each draw.
-        weights: (draws, V) how often each video is drawn.
+        n_truth: (resamples, C) how many ground-truth items there are in each draw.
+        weights: (resamples, V) how often each video is drawn.
         rule: one of AP_RULES.
         ignored: (n, T) predictions that are passed over.
 
     Returns:
-        (draws, C, T) in [0, 1]; 0 where there is no truth or no prediction.
+        (resamples, C, T) in [0, 1]; 0 where there is no truth or no prediction.
 
     Raises:
         ValueError: if there is no such rule.
     """
     if rule not in AP_RULES:
         raise ValueError(f"no rule '{rule}' of average precision; there are {', '.join(AP_RULES)}")
-    draws, n_classes, thresholds = len(weights), len(starts) - 1, hit.shape[1]
-    areas = np.empty((draws, n_classes, thresholds))
+    resamples, n_classes, thresholds = len(weights), len(starts) - 1, hit.shape[1]
+    areas = np.empty((resamples, n_classes, thresholds))
     passed = _bytes(np.zeros((0, thresholds)) if ignored is None else ignored)
-    for first in range(0, draws, _AT_ONCE):
+    for first in range(0, resamples, _AT_ONCE):
         block = slice(first, first + _AT_ONCE)
         area = np.zeros((n_classes, thresholds, len(weights[block])))
         accumulate_precision_areas(

@@ -39,12 +39,12 @@ def accumulate_precision_areas(
         rule: index in AP_RULES.
         area: (C, T, resamples) the trapezoids' areas; sums over recalls of precision for other rules.
     """
-    n_thresholds, draws = hit.shape[1], weights.shape[1]
+    n_thresholds, resamples = hit.shape[1], weights.shape[1]
     kept = ignored.shape[0] == 0
     # Without ignored predictions, how many come before a prediction is the same at all thresholds.
-    seen = np.empty((1 if kept else n_thresholds, draws), dtype=np.int32)
-    found = np.empty((n_thresholds, draws), dtype=np.int32)
-    best = np.empty((n_thresholds, draws))
+    seen = np.empty((1 if kept else n_thresholds, resamples), dtype=np.int32)
+    found = np.empty((n_thresholds, resamples), dtype=np.int32)
+    best = np.empty((n_thresholds, resamples))
     for c in range(len(starts) - 1):
         last = _last_hit(hit, starts[c], starts[c + 1])
         if last < starts[c]:
@@ -56,7 +56,7 @@ def accumulate_precision_areas(
             _count(seen, weights, video[row], ignored, row, 1)
             for t in range(n_thresholds):
                 if hit[row, t]:
-                    for d in range(draws):
+                    for d in range(resamples):
                         found[t, d] += weights[video[row], d]
         # A wrong prediction lowers precision at the same recall and encloses no area: only hits add any.
         for row in range(last, starts[c] - 1, -1):

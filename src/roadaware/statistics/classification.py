@@ -198,11 +198,11 @@ class Ranking:
         higher is better.
 
         Args:
-            multiplicity: (draws, clusters) how often each cluster occurs in each resample.
+            multiplicity: (resamples, clusters) how often each cluster occurs in each resample.
             cluster: (n,) cluster of each sample.
 
         Returns:
-            (draws,) average precision, NaN without positives; (draws,) area under the ROC curve, NaN
+            (resamples,) average precision, NaN without positives; (resamples,) area under the ROC curve, NaN
             without positives or without negatives.
 
         Source: Rasouli and Kotseruba, IV 2024, section III.C (mAP and AUC).
@@ -212,12 +212,12 @@ class Ranking:
         >>> ap.round(4), auc
         (array([0.8333]), array([0.75]))
         """
-        draws = len(multiplicity)
-        ap, auc = np.full(draws, np.nan), np.full(draws, np.nan)
+        resamples = len(multiplicity)
+        ap, auc = np.full(resamples, np.nan), np.full(resamples, np.nan)
         if not len(self.first):
             return ap, auc
         step = max(1, _BLOCK_BYTES // (8 * len(self.order)))
-        for start in range(0, draws, step):
+        for start in range(0, resamples, step):
             block = slice(start, start + step)
             ap[block], auc[block] = self._block(multiplicity[block], cluster)
         return ap, auc

@@ -43,7 +43,7 @@ class Drawn:
 
     Args:
         value: of all units; NaN where it is undefined.
-        values: (draws,) with each weighting of the units.
+        values: (resamples,) with each weighting of the units.
     """
 
     value: float
@@ -115,15 +115,15 @@ def weigh_mean(values: Floats, unit: npt.NDArray[np.generic], units: Units | Non
     return Drawn(float(values.mean()), drawn)
 
 
-def build_units(unit: npt.NDArray[np.generic], draws: int) -> Units | None:
-    """The units of items, weighed as such: weights are (draws, units) in the order of their names; None below two.
+def build_units(unit: npt.NDArray[np.generic], resamples: int) -> Units | None:
+    """The units of items, weighed as such: weights are (resamples, units) in the order of their names; None below two.
 
     Args:
         unit: (n,) of the items.
-        draws: most weightings; 0 for none.
+        resamples: most weightings; 0 for none.
     """
     n = len(np.unique(unit))
-    return Units(n, draws, 0) if n > 1 and draws else None
+    return Units(n, resamples, 0) if n > 1 and resamples else None
 
 
 # The exact distribution takes up to n^3 additions, 8 million here; the normal one is close long before.

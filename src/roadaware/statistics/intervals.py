@@ -18,12 +18,12 @@ PERCENTILES = (2.5, 97.5)
 MIN_VALID_SHARE = 0.95
 
 
-def sample_cluster_counts(n_clusters: int, draws: int, seed: int, at_once: int) -> Iterator[Ints32]:
-    """How often each cluster occurs in each of `draws` resamples with replacement, some resamples at a time.
+def sample_cluster_counts(n_clusters: int, resamples: int, seed: int, at_once: int) -> Iterator[Ints32]:
+    """How often each cluster occurs in each of `resamples` resamples with replacement, some resamples at a time.
 
     Args:
         n_clusters: number of clusters; each draw takes as many.
-        draws: number of resamples.
+        resamples: number of resamples.
         seed: of numpy's default generator; equal seeds give equal resamples, however many come at once.
         at_once: how many resamples come at once, at least 1.
 
@@ -37,8 +37,8 @@ def sample_cluster_counts(n_clusters: int, draws: int, seed: int, at_once: int) 
     [array([3]), array([3])]
     """
     generator = np.random.default_rng(seed)
-    for start in range(0, max(1, draws), at_once):
-        rows = min(at_once, draws - start)
+    for start in range(0, max(1, resamples), at_once):
+        rows = min(at_once, resamples - start)
         picked = generator.integers(0, n_clusters, size=(rows, n_clusters))
         # Each resample counts in a range of its own numbers, so that one pass counts them all.
         picked += np.arange(rows)[:, None] * n_clusters
@@ -47,13 +47,13 @@ def sample_cluster_counts(n_clusters: int, draws: int, seed: int, at_once: int) 
 
 
 def compute_percentile_interval(values: Floats) -> tuple[float, float] | None:
-    """The 2.5 and 97.5 percentiles of resamples; undefined draws (NaN) are dropped.
+    """The 2.5 and 97.5 percentiles of resamples; undefined resamples (NaN) are dropped.
 
     They are given only when at least 95 in 100 resamples are defined: with more of them missing, they would speak
     of the easy resamples alone.
 
     Args:
-        values: (draws,) the metric in each draw, NaN where undefined.
+        values: (resamples,) the metric in each draw, NaN where undefined.
 
     >>> compute_percentile_interval(np.linspace(0, 1, 101))
     (0.025, 0.975)
@@ -100,22 +100,22 @@ _BLOCK = 1 << 21
 """Counts that are made at once: 16 MiB of 64-bit numbers."""
 
 
-class PercentileDraws(int):
+class PercentileResamples(int):
     """Number of resamples for percentile intervals; a plain number selects the jackknife.
 
-    >>> select_interval_method(PercentileDraws(200)), select_interval_method(200), PercentileDraws(200) == 200
+    >>> select_interval_method(PercentileResamples(200)), select_interval_method(200), PercentileResamples(200) == 200
     ('percentile', 'jackknife', True)
     """
 
 
-def select_interval_method(draws: int) -> Method:
+def select_interval_method(resamples: int) -> Method:
     """The interval method that a number of resamples selects."""
-    return "percentile" if isinstance(draws, PercentileDraws) else "jackknife"
+    return "percentile" if isinstance(resamples, PercentileResamples) else "jackknife"
 
 
-def encode_resample_count(draws: int, how: Method) -> int:
+def encode_resample_count(resamples: int, how: Method) -> int:
     """The number of resamples that selects a method."""
-    return PercentileDraws(draws) if how == "percentile" else int(draws)
+    return PercentileResamples(resamples) if how == "percentile" else int(resamples)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Interval:
     low: float | None
     high: float | None
     n_valid: int
-    n_draws: int
+    n_resamples: int
     n_units: int = 0
     caution: str | None = None
 
@@ -150,31 +150,31 @@ class Units:
     """Resampling units and their weights in each resample.
 
     The jackknife leaves out one unit after the other, or one group of units of as equal size as can be where
-    there are more units than `draws`. Percentiles need resamples with replacement.
+    there are more units than `resamples`. Percentiles need resamples with replacement.
 
     Args:
         n: how many units there are, at least 2.
-        draws: most weightings, at least 1; `PercentileDraws` for percentiles.
+        resamples: most weightings, at least 1; `PercentileResamples` for percentiles.
         seed: of the groups or resamples: equal seeds and numbers of units give equal ones.
         which: (items,) the unit of each item; None where the items are the units.
     """
 
     n: int
-    draws: int
+    resamples: int
     seed: int
     which: npt.NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, unit: npt.NDArray[np.generic], draws: int, seed: int) -> Self | None:
+    def of(cls, unit: npt.NDArray[np.generic], resamples: int, seed: int) -> Self | None:
         """The units of items, by name; None below two units.
 
         Args:
             unit: (items,) the name of each item's unit.
-            draws: most weightings.
+            resamples: most weightings.
             seed: of groups or resamples.
         """
         names, which = np.unique(unit, return_inverse=True)
-        return cls(len(names), draws, seed, which) if len(names) > 1 else None
+        return cls(len(names), resamples, seed, which) if len(names) > 1 else None
 
     def weights(self, at_once: int | None = None) -> Iterator[Ints32]:
         """How often each item counts, some weightings at a time.
@@ -222,7 +222,7 @@ class Units:
         valid = int(np.count_nonzero(~np.isnan(values)))
         ends: tuple[float, float] | None = None
         if not np.isnan(value):
-            percentile = select_interval_method(self.draws) == "percentile"
+            percentile = select_interval_method(self.resamples) == "percentile"
             if percentile:
                 ends = compute_percentile_interval(values)
             else:
@@ -239,14 +239,14 @@ class Units:
     def _groups(self) -> npt.NDArray[np.int64]:
         """(n,) the group of each unit that is left out together."""
         # Groups are drawn: units are in the order of their names, and neighbours there may be alike.
-        if self.n <= self.draws:
+        if self.n <= self.resamples:
             return np.arange(self.n)
-        return np.random.default_rng(self.seed).permutation(self.n) % max(2, self.draws)
+        return np.random.default_rng(self.seed).permutation(self.n) % max(2, self.resamples)
 
     def _of_units(self, at_once: int) -> Iterator[Ints32]:
         """The weightings of units."""
-        if select_interval_method(self.draws) == "percentile":
-            yield from sample_cluster_counts(self.n, self.draws, self.seed, at_once)
+        if select_interval_method(self.resamples) == "percentile":
+            yield from sample_cluster_counts(self.n, self.resamples, self.seed, at_once)
             return
         groups = self._groups()
         for first in range(0, int(groups.max()) + 1, at_once):

@@ -388,7 +388,7 @@ def evaluate_baselines(
     models: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None,
     *,
     config: PedestrianConfig | None = None,
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
 ) -> dict[str, Baseline]:
     """Each baseline trained, chosen and scored on test.
@@ -401,7 +401,7 @@ def evaluate_baselines(
         task: action, intention or risk.
         models: names, or names with fields of their configs; all that answer the task if not given.
         config: of the metrics; `PedestrianConfig.default(task)` if not given.
-        draws: bootstrap draws for the intervals, 0 for none.
+        resamples: bootstrap draws for the intervals, 0 for none.
         seed: of the bootstrap.
 
     Raises:
@@ -430,6 +430,6 @@ def evaluate_baselines(
     for name, extra in fields.items():
         model = fit(scenes, task, name, **{**usual.get(name, {}), **extra})
         predicted = predict(model, scenes)
-        metrics = evaluate(predicted, held, config or PedestrianConfig.default(task), draws=draws, seed=seed)
+        metrics = evaluate(predicted, held, config or PedestrianConfig.default(task), resamples=resamples, seed=seed)
         results[name] = Baseline(name, model, held, predicted, metrics)
     return results

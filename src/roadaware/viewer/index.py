@@ -971,7 +971,7 @@ def _describe_evaluation(folder: Path, run: Any) -> dict[str, Any]:
         "name": run.name,
         "folder": folder.name,
         "config": run.facts.get("config_name", ""),
-        "resamples": run.draws,
+        "resamples": run.resamples,
         "subject": "events" if events else run.task.title if isinstance(run, SceneRun) else "pedestrians",
         "events": events,
         "levels": {level: list(held.thresholds) for level, held in run.matches.items()} if events else {},

@@ -139,7 +139,7 @@ def test_a_class_without_a_majority_is_disputed():
 
 def test_perfect_agreement_and_nothing_to_agree_on():
     rows = [(0, who, edges, 0, None) for who in "ab" for edges in (_A, _B)]
-    found = measure_box_agreement(group_objects(_scenes(rows, {0: ["a", "b"]})), draws=20)
+    found = measure_box_agreement(group_objects(_scenes(rows, {0: ["a", "b"]})), resamples=20)
     assert [found.value(name) for name in ("found_by_all", "existence", "mean_iou", "same_class")] == [
         1.0
     ] * 4
@@ -147,7 +147,7 @@ def test_perfect_agreement_and_nothing_to_agree_on():
     assert found.value("kept_alpha") is None
     assert found.table["low_video"].null_count() == len(found.table)
     empty = _scenes([], {0: ["a", "b"], 1: ["a", "b"]})
-    nothing = measure_box_agreement(group_objects(empty), draws=20)
+    nothing = measure_box_agreement(group_objects(empty), resamples=20)
     assert nothing.table["value"].null_count() == len(nothing.table)
     assert build_consensus(group_objects(empty), empty).disputes.is_empty()
 
@@ -176,9 +176,9 @@ def test_boxes_that_say_nothing_of_their_annotator():
 
 def test_names_and_the_order_of_boxes_do_not_matter():
     scenes = _by_hand()
-    first = measure_box_agreement(group_objects(scenes), draws=30)
+    first = measure_box_agreement(group_objects(scenes), resamples=30)
     mixed = scenes.with_tables(boxes=scenes.boxes.sample(fraction=1.0, shuffle=True, seed=1))
-    second = measure_box_agreement(group_objects(mixed), draws=30)
+    second = measure_box_agreement(group_objects(mixed), resamples=30)
     assert first.table.drop("low_video", "high_video").equals(second.table.drop("low_video", "high_video"))
 
 
@@ -188,13 +188,13 @@ SENT, _ = select_task_proposals(CLAIMS, _FRAMES, CLASSES)
 _EXACT = Annotator(edge_px=0.0, missed=0.0, wrong=0.0, spurious=0.0, seed=2)
 
 
-def _agreed(tmp_path, model: Annotator, draws: int = 0):
+def _agreed(tmp_path, model: Annotator, resamples: int = 0):
     path = tmp_path / "back.json"
     path.write_bytes(label_studio_export(TRUTH, SENT, {1: model, 2: model, 3: model}))
     answers = read_corrections(path, SENT)
     scenes = build_labelled_scenes(SENT, answers, compute_outcomes(SENT, answers))
     things = group_objects(scenes)
-    return measure_box_agreement(things, draws=draws), build_consensus(things, scenes)
+    return measure_box_agreement(things, resamples=resamples), build_consensus(things, scenes)
 
 
 def test_annotators_without_error_agree_and_give_back_the_truth(tmp_path):
@@ -207,7 +207,7 @@ def test_annotators_without_error_agree_and_give_back_the_truth(tmp_path):
 
 def test_planted_misses_are_found_again(tmp_path):
     missed = 0.2
-    found, agreed = _agreed(tmp_path, replace(_EXACT, missed=missed), draws=200)
+    found, agreed = _agreed(tmp_path, replace(_EXACT, missed=missed), resamples=200)
     seen = 1 - missed**3
     row = found.table.filter(pl.col("group").is_null() & (pl.col("measure") == "found_by_all")).row(
         0, named=True

@@ -215,7 +215,7 @@ def test_no_order_beats_the_oracle_and_chance_is_a_line_in_pictures():
     table = rank_images(CLAIMS, PICTURES)
     worth = measure_worth(table, CLAIMS, TRUTH)
     for unit in ("objects", "pictures"):
-        found = compute_discovery_curve(worth, unit=unit, draws=50)
+        found = compute_discovery_curve(worth, unit=unit, resamples=50)
         for order in ("list", "random", "spread"):
             assert (found.found["oracle"] >= found.found[order] - 1e-9).all()
             assert (np.diff(found.found[order]) >= -1e-12).all()
@@ -223,9 +223,9 @@ def test_no_order_beats_the_oracle_and_chance_is_a_line_in_pictures():
     assert np.abs(found.found["random"] - found.looked).max() < 0.08
 
 
-def test_intervals_do_not_hang_on_how_many_draws_come_at_once():
+def test_intervals_do_not_hang_on_how_many_resamples_come_at_once():
     worth = measure_worth(rank_images(CLAIMS, PICTURES), CLAIMS, TRUTH)
-    first, second = (compute_discovery_curve(worth, draws=40, seed=3).table for _ in range(2))
+    first, second = (compute_discovery_curve(worth, resamples=40, seed=3).table for _ in range(2))
     assert first.equals(second)
     own = first.filter(pl.col("order") == "list")
     assert (own["looked_low"] <= own["looked_share"]).all()

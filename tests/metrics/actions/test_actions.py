@@ -269,7 +269,7 @@ def test_slices_intervals_and_facts() -> None:
     videos = scenes.videos.with_columns(category=pl.Series(["flood", "fight", "fight"]))
     scenes = scenes.with_tables(videos=videos)
     judged = evaluate(
-        predictions_of(claims), scenes, CONFIGS["ava-official"](), by=("category", "density"), draws=100
+        predictions_of(claims), scenes, CONFIGS["ava-official"](), by=("category", "density"), resamples=100
     )
     assert set(judged.groups) >= {"category: fight", "category: flood", "density: 0", "density: 2-4"}
     alone = [row for row in claims if row.video == "a"], [row for row in truth if row.video == "a"]
@@ -500,6 +500,6 @@ def test_a_class_of_two_videos_has_the_interval_of_two_whatever_its_boxes() -> N
     rows = [Row(f"v{n:02d}", 900, *WHOLE, IDS[0], None) for n in range(30)]
     rows += [Row(f"v{n:02d}", 901 + k, *WHOLE, IDS[1], None) for n in (3, 7) for k in range(40)]
     claims = [row._replace(score=0.9) for row in rows]
-    judged = evaluate(predictions_of(claims), scenes_of(rows), CONFIGS["default"](), draws=100)
+    judged = evaluate(predictions_of(claims), scenes_of(rows), CONFIGS["default"](), resamples=100)
     lows = [judged.row(f"ap@0.5:action{label}")["low_video"] for label in IDS[:2]]
     assert lows == pytest.approx([0.025 ** (1 / 30), 0.025 ** (1 / 2)])

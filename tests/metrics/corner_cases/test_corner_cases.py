@@ -332,11 +332,11 @@ def test_a_state_survives_its_file(judged: tuple[Scenes, Predictions, JudgedCorn
 
 def test_intervals_hold_the_value(judged: tuple[Scenes, Predictions, JudgedCorners]) -> None:
     scenes, claims, _ = judged
-    found = evaluate(claims, scenes, draws=60)
+    found = evaluate(claims, scenes, resamples=60)
     row = found.row("corner_ar")
     assert row["low_video"] <= row["value"] <= row["high_video"]
     assert as_json(found)["intervals"]["corner_ar"] == [row["low_video"], row["high_video"]]
-    assert evaluate(claims, scenes, draws=60).summary.equals(found.summary)
+    assert evaluate(claims, scenes, resamples=60).summary.equals(found.summary)
 
 
 def test_what_is_left_out_is_counted() -> None:

@@ -15,7 +15,7 @@ from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import DetectionResult, Slice, as_json, evaluate
 from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Predictions, Scenes
-from roadaware.statistics.intervals import PercentileDraws
+from roadaware.statistics.intervals import PercentileResamples
 
 CONFIGS = {"reference": DetectionConfig.reference(), "default": DetectionConfig.default()}
 both = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -118,22 +118,22 @@ def test_the_range_of_thresholds_is_the_mean_over_ten() -> None:
 
 def test_intervals_hold_the_value_and_repeat() -> None:
     scenes, predictions = event_set(4, videos=8)
-    one = judged(scenes, predictions, draws=100, seed=3)
+    one = judged(scenes, predictions, resamples=100, seed=3)
     row = one.row("frame_map@0.5:agent")
     assert row["low_video"] < row["value"] < row["high_video"]
     assert (row["valid_draws_video"], row["units_video"], row["caution_video"]) == (8, 8, "few units")
-    assert one.summary.equals(judged(scenes, predictions, draws=100, seed=3).summary)
-    drawn = [judged(scenes, predictions, draws=PercentileDraws(100), seed=s).summary for s in (3, 3, 4)]
+    assert one.summary.equals(judged(scenes, predictions, resamples=100, seed=3).summary)
+    drawn = [judged(scenes, predictions, resamples=PercentileResamples(100), seed=s).summary for s in (3, 3, 4)]
     assert drawn[0].equals(drawn[1])
     assert not drawn[0].equals(drawn[2])
     assert drawn[0]["valid_draws_video"].max() == 100
-    with pytest.raises(UsageError, match="draws"):
-        judged(scenes, predictions, draws=-1)
+    with pytest.raises(UsageError, match="resamples"):
+        judged(scenes, predictions, resamples=-1)
 
 
 def test_one_video_has_no_interval() -> None:
     scenes, predictions = event_set(4, videos=1)
-    assert judged(scenes, predictions, draws=10).row("frame_map@0.5:agent")["low_video"] is None
+    assert judged(scenes, predictions, resamples=10).row("frame_map@0.5:agent")["low_video"] is None
 
 
 @both
@@ -141,8 +141,8 @@ def test_a_group_is_as_good_as_a_set_of_its_own(config: DetectionConfig) -> None
     scenes, predictions = event_set(4, videos=5)
     groups = {"v0": "day", "v1": "night", "v2": "night", "v3": "night"}
     slices = {"first": Slice(videos=["v0"])}
-    result = judged(scenes, predictions, config, groups=groups, slices=slices, draws=20)
-    alone = judged(scenes.only(["v1", "v2", "v3"]), predictions, config, draws=20)
+    result = judged(scenes, predictions, config, groups=groups, slices=slices, resamples=20)
+    alone = judged(scenes.only(["v1", "v2", "v3"]), predictions, config, resamples=20)
     assert result.groups == ("day", "night", "first")
     assert result.of_group("night").drop("group").equals(alone.summary.drop("group"))
     assert result.values("first") == result.values("day")

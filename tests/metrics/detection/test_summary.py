@@ -22,7 +22,7 @@ from roadaware.metrics.detection.evaluate import (
 )
 from roadaware.metrics.detection.matches import compute_average_precisions, match_frames
 from roadaware.statistics import intervals
-from roadaware.statistics.intervals import PercentileDraws, Units
+from roadaware.statistics.intervals import PercentileResamples, Units
 
 NAN = float("nan")
 DEFAULT = DetectionConfig.default()
@@ -53,11 +53,11 @@ def test_videos_that_do_not_count_have_no_weight() -> None:
 
 def test_weightings_that_come_some_at_a_time_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     matches = match_frames(*reversed(event_set(3)), DEFAULT, (0.3, 0.5), ["agent", "action"])
-    draws, n = PercentileDraws(20), len(matches.videos)
-    at_once = list(compute_metrics(matches, ASKED, DEFAULT, draws=draws))
+    resamples, n = PercentileResamples(20), len(matches.videos)
+    at_once = list(compute_metrics(matches, ASKED, DEFAULT, resamples=resamples))
     monkeypatch.setattr(intervals, "_BLOCK", 3 * n)
-    assert [len(some) for some in Units(n, draws, 0).weights()] == [3] * 6 + [2]
-    in_parts = list(compute_metrics(matches, ASKED, DEFAULT, draws=draws))
+    assert [len(some) for some in Units(n, resamples, 0).weights()] == [3] * 6 + [2]
+    in_parts = list(compute_metrics(matches, ASKED, DEFAULT, resamples=resamples))
     assert len(at_once) > 10
     for one, other in zip(at_once, in_parts, strict=True):
         assert one.drawn is not None
@@ -95,13 +95,13 @@ def test_every_metric_is_read_off_the_table_of_average_precision() -> None:
 def test_intervals_need_two_videos_and_a_value() -> None:
     matches = match_frames(*reversed(event_set(3, videos=4)), DEFAULT, (0.3, 0.5), ["agent", "action"])
     for videos, there in ((["v0"], False), (["v0", "v1"], True), (None, True)):
-        found = list(compute_metrics(matches, ASKED, DEFAULT, videos=videos, draws=20))
+        found = list(compute_metrics(matches, ASKED, DEFAULT, videos=videos, resamples=20))
         assert (found[0].interval is not None) == there
         assert found[-1].label == "Never"
         assert found[-1].interval is None
-    drawn = PercentileDraws(20)
+    drawn = PercentileResamples(20)
     plain, zero, one = (
-        next(compute_metrics(matches, ASKED, DEFAULT, draws=drawn, **seed)).interval
+        next(compute_metrics(matches, ASKED, DEFAULT, resamples=drawn, **seed)).interval
         for seed in ({}, {"seed": 0}, {"seed": 1})
     )
     assert plain == zero != one

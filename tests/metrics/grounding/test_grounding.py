@@ -151,7 +151,7 @@ def test_slices_and_intervals() -> None:
     told = [
         replace(each, category="flood" if n % 4 < 2 else "fight") for n, each in enumerate(random_told(7))
     ]
-    result = evaluate(*tables(told), by=("category", "density", "sentence_kind"), draws=50)
+    result = evaluate(*tables(told), by=("category", "density", "sentence_kind"), resamples=50)
     fights = means((every_frame(each) for each in told if each.category == "fight"), strict=False)
     assert result.value("m_viou", "category: fight") == pytest.approx(fights["m_viou"])
     row = result.row("m_viou")

@@ -367,7 +367,7 @@ def test_a_taken_relation_leaves_the_next_best_free_one() -> None:
 def test_slices_and_facts_go_with_the_numbers() -> None:
     videos = random_videos(4)
     result = evaluate(
-        predictions_of(videos), scenes_of(videos), DEFAULT, by=("category", "density"), draws=20
+        predictions_of(videos), scenes_of(videos), DEFAULT, by=("category", "density"), resamples=20
     )
     fights = [video for video in videos if video.category == "fight"]
     assert result.values("category: fight")["map"] == pytest.approx(summary(fights, DEFAULT)["map"])
@@ -610,7 +610,7 @@ def test_a_predicate_of_two_videos_has_the_interval_of_two_whatever_its_relation
         for n in range(30)
     ]
     videos = copied(videos)
-    found = evaluate(predictions_of(videos), scenes_of(videos), DEFAULT, draws=100)
+    found = evaluate(predictions_of(videos), scenes_of(videos), DEFAULT, resamples=100)
     at = max(DEFAULT.recall_at)
     lows = [found.row(f"recall@{at}:{name}")["low_video"] for name in ("hold", "watch")]
     assert lows == pytest.approx([0.025 ** (1 / 30), 0.025 ** (1 / 2)])

@@ -151,7 +151,7 @@ def test_a_draw_is_the_set_with_videos_repeated() -> None:
         rows = [each for each in heard for _ in range(often[each.video])]
         for metric, value in means(rows, SMALL).items():
             assert drawn[metric, None][draw] == pytest.approx(value, abs=1e-12)
-    with_intervals = evaluate(*tables(heard), SMALL, draws=50, by=("sound_class",))
+    with_intervals = evaluate(*tables(heard), SMALL, resamples=50, by=("sound_class",))
     row = with_intervals.row("ciou")
     assert row["low_video"] < row["value"] < row["high_video"]
     assert with_intervals.groups == ("sound_class: shouting", "sound_class: siren", "sound_class: trumpet")

@@ -320,7 +320,7 @@ def test_intervals_hold_the_value_and_groups_are_sets_of_their_own() -> None:
     scenes, claims = track_set(7, videos=8)
     names = scenes.videos["video"].to_list()
     groups = {video: "night" if at % 2 else "day" for at, video in enumerate(names)}
-    result = evaluate_tracks(claims, scenes, draws=200, groups=groups)
+    result = evaluate_tracks(claims, scenes, resamples=200, groups=groups)
     assert result.groups == ("day", "night")
     row = result.row("hota")
     assert row["low_video"] < row["value"] < row["high_video"]
@@ -332,13 +332,13 @@ def test_intervals_hold_the_value_and_groups_are_sets_of_their_own() -> None:
     assert 1.9 * error < switches["high_video"] - switches["value"] < 9 * error
     mota = result.row("mota")
     assert mota["low_video"] < mota["value"] < mota["high_video"] <= 1
-    again = evaluate_tracks(claims, scenes, draws=200, groups=groups)
+    again = evaluate_tracks(claims, scenes, resamples=200, groups=groups)
     assert result.summary.equals(again.summary)
     alone = evaluate_tracks(claims, scenes.only(names[::2]))
     assert result.values("day") == pytest.approx(alone.values(), nan_ok=True)
     assert result.counts.filter(pl.col("group").is_null())["truth"].item() == len(scenes.boxes)
-    with pytest.raises(UsageError, match="draws should be 0 or more"):
-        evaluate_tracks(claims, scenes, draws=-1)
+    with pytest.raises(UsageError, match="resamples should be 0 or more"):
+        evaluate_tracks(claims, scenes, resamples=-1)
 
 
 def test_rows_of_videos_and_tracks_add_up() -> None:

@@ -113,10 +113,10 @@ def test_the_study_runs_on_the_folder_of_another_and_is_drawn(tmp_path: Path) ->
         save(street(people=6, seed=seed), tmp_path / name)
     away = AwayStudy(
         models=("logistic",), domains=(f"jaad-all={tmp_path / 'one'}", f"crossing@1={tmp_path / 'two'}"), seeds=1,
-        learning=Learning(updates=4), draws=0,
+        learning=Learning(updates=4), resamples=0,
     )  # fmt: skip
     run(away, tmp_path / "away")
-    found = run_abroad_study(tmp_path / "away", tmp_path / "abroad", orders=2, draws=10)
+    found = run_abroad_study(tmp_path / "away", tmp_path / "abroad", orders=2, resamples=10)
     assert {(cell.model, cell.trained_on, cell.tested_on) for cell in found.cells} == {
         *(("logistic", a, b) for a in found.domains for b in found.domains),
         *((BUNDLED, "jaad-all", b) for b in found.domains),
@@ -126,7 +126,7 @@ def test_the_study_runs_on_the_folder_of_another_and_is_drawn(tmp_path: Path) ->
     assert summarise(found)["coverage_after away"] is not None
     assert "Safe abroad" in report([build_abroad_section(found)], title="x")
     assert "crossing@1" in format_abroad_study(found)
-    again = run_abroad_study(tmp_path / "away", tmp_path / "abroad", orders=2, draws=10)
+    again = run_abroad_study(tmp_path / "away", tmp_path / "abroad", orders=2, resamples=10)
     assert json.dumps(again.as_dict()) == json.dumps(found.as_dict())
 
 

@@ -56,7 +56,7 @@ def study(tmp_path_factory):
         doubted=("steady",),
         pretrained=("steady",),
         pretraining=("crossing@1>jaad-all",),
-        draws=8,
+        resamples=8,
     )
 
 

@@ -72,7 +72,7 @@ def test_configurations_begin_with_the_first_and_are_tried_once() -> None:
 
 def test_all_try_equally_many_and_test_is_asked_once(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = small / "contest"
-    found = run_contest("saved", small / "street", out, budget=2, seeds=(0, 1), draws=20)
+    found = run_contest("saved", small / "street", out, budget=2, seeds=(0, 1), resamples=20)
     assert set(found.trials) == set(NAMES)
     assert all(len(tried) == 2 and not any(t.failed for t in tried) for tried in found.trials.values())
     choices = json.loads((out / CHOICES).read_text())
@@ -102,13 +102,13 @@ def test_all_try_equally_many_and_test_is_asked_once(small: Path, monkeypatch: p
         raise AssertionError("fitted or asked again")
 
     monkeypatch.setattr(contest, "_answer", refuse)
-    again = run_contest("saved", small / "street", out, budget=2, seeds=(0, 1), draws=0)
+    again = run_contest("saved", small / "street", out, budget=2, seeds=(0, 1), resamples=0)
     assert again.chosen == found.chosen
     assert all(np.array_equal(again.scores[name].scores, found.scores[name].scores) for name in NAMES)
     for changed in ({"budget": 1}, {"names": NAMES[:2]}, {"seeds": (0,)}):
         with pytest.raises(UsageError, match="its test is asked once"):
             run_contest(
-                "saved", small / "street", out, **{"budget": 2, "seeds": (0, 1), "draws": 0, **changed}
+                "saved", small / "street", out, **{"budget": 2, "seeds": (0, 1), "resamples": 0, **changed}
             )
 
 
@@ -128,9 +128,9 @@ def test_an_interrupted_contest_goes_on_and_a_failed_configuration_counts(
 
     monkeypatch.setattr(contest, "_answer", broken)
     with pytest.raises(KeyboardInterrupt):
-        run_contest("saved", small / "street", small / "out", names=names, budget=2, draws=0)
+        run_contest("saved", small / "street", small / "out", names=names, budget=2, resamples=0)
     assert not (small / "out" / TEST).exists()
-    found = run_contest("saved", small / "street", small / "out", names=names, budget=2, draws=0)
+    found = run_contest("saved", small / "street", small / "out", names=names, budget=2, resamples=0)
     assert asked[3:] == [
         ("logistic", "val"),
         ("logistic", "val"),

@@ -96,22 +96,22 @@ def test_results_on_samples_that_changed_since_are_refused_and_older_ones_taken_
     root: Path, tmp_path: Path, network: NetworkRecipe, caplog: pytest.LogCaptureFixture
 ) -> None:
     recipe, out = recipe_on(root, network), tmp_path / "run"
-    first = several.run_one(recipe, out, draws=0)
-    assert several.run_one(recipe, out, draws=0).said is None  # kept
+    first = several.run_one(recipe, out, resamples=0)
+    assert several.run_one(recipe, out, resamples=0).said is None  # kept
     save(street(people=6, seed=1), root, overwrite=True)
     caplog.set_level(logging.WARNING)
     for done in (True, False):
         with pytest.raises(UsageError, match=r"on other samples than .*street gives now.*--out"):
-            several.run_one(recipe, out, draws=0)
+            several.run_one(recipe, out, resamples=0)
         if done:
             (out / TABLE).rename(out / "kept")
     (out / "kept").rename(out / TABLE)
     (out / DATA).unlink()
     assert first.rows is not None
-    assert first.rows.equals(several.run_one(recipe, out, draws=0).rows)
+    assert first.rows.equals(several.run_one(recipe, out, resamples=0).rows)
     assert "does not say which samples it was run on" in caplog.text
     root.rename(tmp_path / "gone")
-    assert first.rows.equals(several.run_one(recipe, out, draws=0).rows)
+    assert first.rows.equals(several.run_one(recipe, out, resamples=0).rows)
     assert "cannot be told" in caplog.text
 
 

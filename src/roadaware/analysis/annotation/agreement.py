@@ -250,7 +250,7 @@ class _Part:
     alphas: dict[str, tuple[Floats, Floats]]
 
 
-def measure_box_agreement(things: Things, *, draws: int = 0, seed: int = 0) -> BoxAgreement:
+def measure_box_agreement(things: Things, *, resamples: int = 0, seed: int = 0) -> BoxAgreement:
     """Agreement over all, of every two annotators, and by class.
 
     A thing's class is what most of those who drew it called it, the first in the vocabulary among equals.
@@ -258,7 +258,7 @@ def measure_box_agreement(things: Things, *, draws: int = 0, seed: int = 0) -> B
 
     Args:
         things: what was drawn by whom.
-        draws: most weightings of images and of videos; 0 gives no intervals.
+        resamples: most weightings of images and of videos; 0 gives no intervals.
         seed: of the weightings.
     """
     table = build_annotation_table(things)
@@ -278,7 +278,7 @@ def measure_box_agreement(things: Things, *, draws: int = 0, seed: int = 0) -> B
     one = np.ones((1, len(videos)))
     values = [float(measure[2](one)[0]) for measure in measures]
     units = (np.arange(len(videos)), videos)
-    found = [_intervals(measures, values, unit, draws, seed) for unit in units]
+    found = [_intervals(measures, values, unit, resamples, seed) for unit in units]
     rows: list[tuple[Any, ...]] = []
     for (group, measure, _, n), value, *held in zip(measures, values, *found, strict=True):
         ends = [end for each in held for end in ((each.low, each.high) if each else (None, None))]
@@ -396,11 +396,11 @@ def _intervals(
     measures: Sequence[tuple[Any, str, Callable[[Floats], Floats], int]],
     values: Sequence[float],
     unit: npt.NDArray[Any],
-    draws: int,
+    resamples: int,
     seed: int,
 ) -> list[Interval | None]:
     """The interval of each measure over units; None without resamples, or below two units."""
-    units = Units.of(unit, draws, seed) if draws else None
+    units = Units.of(unit, resamples, seed) if resamples else None
     if units is None:
         return [None] * len(measures)
     drawn: list[list[Floats]] = [[] for _ in measures]
@@ -414,7 +414,7 @@ def _intervals(
 
 
 def _values(part: _Part) -> list[tuple[str, Callable[[Floats], Floats], int]]:
-    """Each measure with what it is for (draws, p) weights of images, and what it rests on."""
+    """Each measure with what it is for (resamples, p) weights of images, and what it rests on."""
     found: list[tuple[str, Callable[[Floats], Floats], int]] = []
     for measure, (above, below) in part.ratios.items():
         found.append((measure, _Ratio(above, below), round(float(below.sum()))))

@@ -20,7 +20,7 @@ from roadaware.geometry.boxes import iou
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 from roadaware.statistics.cautions import ENOUGH, FEW
-from roadaware.statistics.intervals import PercentileDraws, Units, compute_percentile_interval
+from roadaware.statistics.intervals import PercentileResamples, Units, compute_percentile_interval
 
 LEAST_IOU = 0.5
 """Boxes that overlap less are of different things."""
@@ -491,7 +491,7 @@ def compute_discovery_curve(
     labour: Labour | None = None,
     *,
     unit: Unit = "objects",
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
     points: int = 101,
 ) -> Curve:
@@ -505,7 +505,7 @@ def compute_discovery_curve(
         worth: of the images, in the order of the list.
         labour: seconds of work.
         unit: `objects`, or `pictures` with a corner case.
-        draws: bootstrap resamples of videos; 0 gives no intervals.
+        resamples: bootstrap resamples of videos; 0 gives no intervals.
         seed: of the resamples and of chance.
         points: of the curves.
     """
@@ -525,7 +525,7 @@ def compute_discovery_curve(
     one = np.ones((1, len(worth)))
     everything = labour.look_s + labour.draw_s * worth.cases.astype(np.float64)
     drawn = _resample_orders(
-        {name: ways[name][0] for name in ("list", "oracle")}, worth, everything, looked, draws, seed
+        {name: ways[name][0] for name in ("list", "oracle")}, worth, everything, looked, resamples, seed
     )
     found = {
         name: np.mean([way.found_at(one, looked)[0] for way in held], axis=0) for name, held in ways.items()
@@ -560,10 +560,10 @@ class _Way:
     costs: Floats
 
     def found_at(self, weights: Floats, looked: Floats) -> Floats:
-        """(draws, k) share found after a share of the images.
+        """(resamples, k) share found after a share of the images.
 
         Args:
-            weights: (draws, n) how often each image is there.
+            weights: (resamples, n) how often each image is there.
             looked: (k,) shares.
         """
         counted = weights[:, self.order]
@@ -575,10 +575,10 @@ class _Way:
         return np.array(rows)
 
     def reached(self, weights: Floats) -> tuple[Floats, Floats]:
-        """(draws, shares) of images considered until a share is found, and the seconds that it took.
+        """(resamples, shares) of images considered until a share is found, and the seconds that it took.
 
         Args:
-            weights: (draws, n) how often each image is there.
+            weights: (resamples, n) how often each image is there.
         """
         counted = weights[:, self.order]
         got, spent = (np.cumsum(counted * values, axis=1) for values in (self.gains, self.costs))
@@ -597,7 +597,7 @@ class _Way:
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """Values of resamples: (draws, k) share found, (draws, shares) viewed, (draws, shares) saved."""
+    """Values of resamples: (resamples, k) share found, (resamples, shares) viewed, (resamples, shares) saved."""
 
     found: Floats
     looked: Floats
@@ -605,13 +605,13 @@ class _Drawn:
 
 
 def _resample_orders(
-    ways: dict[str, _Way], worth: Worth, everything: Floats, looked: Floats, draws: int, seed: int
+    ways: dict[str, _Way], worth: Worth, everything: Floats, looked: Floats, resamples: int, seed: int
 ) -> dict[str, _Drawn]:
     """Each order on the same resamples of videos; nothing below two videos.
 
     Places in a list jump from image to image, which leaving one video out cannot show.
     """
-    units = Units.of(worth.video, PercentileDraws(draws), seed) if draws else None
+    units = Units.of(worth.video, PercentileResamples(resamples), seed) if resamples else None
     parts: dict[str, list[_Drawn]] = {name: [] for name in ways}
     for block in units.weights() if units else ():
         weights = block.astype(np.float64)
@@ -688,7 +688,7 @@ def _best_order(worth: Worth, unit: Unit) -> Ints:
 
 
 def _running(values: Floats) -> Floats:
-    """(draws, n + 1) sums up to each place."""
+    """(resamples, n + 1) sums up to each place."""
     found: Floats = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
     return found
 

@@ -91,7 +91,7 @@ class EventRequest:
         composites: how composite labels are scored; as the config says where None.
         only: one level alone.
         by: groups.
-        draws: resamples of videos.
+        resamples: resamples of videos.
         seed: of the resamples.
         details: whether worst tubes and faults are wanted as well.
         tracking: whether paths are judged as tracks as well.
@@ -117,7 +117,7 @@ class EventRequest:
     composites: Literal["joint", "product"] | None = None
     only: Level | None = None
     by: Sequence[str] = ()
-    draws: int = 0
+    resamples: int = 0
     seed: int = 0
     details: bool = False
     tracking: bool = False
@@ -283,7 +283,7 @@ def evaluate_events(
         summary,
         matches,
         strips,
-        request.draws,
+        request.resamples,
         request.seed,
         facts,
         tuple(dict.fromkeys(notes)),
@@ -308,7 +308,7 @@ def _hold_against_requirements(
             None if of_boxes is None else add_dense_scores(of_boxes),
             None if request.only == "frame" else tubes,
             scenes,
-            draws=request.draws,
+            resamples=request.resamples,
             seed=request.seed,
         )
     return found.to_dict()
@@ -412,7 +412,7 @@ def _evaluate_levels(
     common: dict[str, Any] = {
         "overlaps": request.overlap,
         "kinds": list(request.kinds) or None,
-        "draws": request.draws,
+        "resamples": request.resamples,
         "seed": request.seed,
         "slices": build_video_slices(scenes, request.by),
         "workers": request.workers,
@@ -542,7 +542,7 @@ def evaluate_streaming(
                 if step["step"] == "interpolated":
                     tubes = interpolate_tubes(tubes, from_dict(InterpolationConfig, step["config"]))
             found.append(EventPredictions(given.path, "tubes", apply_latency(tubes, scenes, then)))
-    plain = replace(request, by=(), draws=0, details=False, tracking=False, clips=0)
+    plain = replace(request, by=(), resamples=0, details=False, tracking=False, clips=0)
     judged = evaluate_events(whole, scenes, found, plain, name=given.path.name)
     result = DetectionResult(
         judged.summary, pl.DataFrame(), to_dict(judged.config), (), matches=judged.matches
@@ -575,7 +575,7 @@ def summarize_tracking(
     floor, words = select_tracking_threshold(tubes, request.min_score)
     config = replace(TrackingConfig.default(), min_score=floor)
     with log_step("tracking"):
-        found = evaluate_tracks(tubes, scenes, config, draws=request.draws, seed=request.seed)
+        found = evaluate_tracks(tubes, scenes, config, resamples=request.resamples, seed=request.seed)
     return list_values(found), words
 
 

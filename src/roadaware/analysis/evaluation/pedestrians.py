@@ -120,7 +120,7 @@ def evaluate_score_file(
     source: SampleSource,
     config: ConfigName,
     by: Sequence[str],
-    draws: int,
+    resamples: int,
     seed: int,
     *,
     clips: int = 0,
@@ -133,7 +133,7 @@ def evaluate_score_file(
         source: of the samples.
         config: of metrics and sampling.
         by: scenarios; several make a product.
-        draws: resamples of pedestrians, and of videos.
+        resamples: resamples of pedestrians, and of videos.
         seed: of the resamples.
         clips: how many moments are cut out of the films of the dataset, for the report.
         media: where films lie; with the dataset where None.
@@ -154,9 +154,9 @@ def evaluate_score_file(
         if matched.scenes is None:
             raise UsageError("--by needs the dataset itself: --protocol NAME and --data PATH, not --samples")
         groups = assign_scenarios(matched.scenes, by, config)
-    with log_step("resampling" if draws else "scoring"):
+    with log_step("resampling" if resamples else "scoring"):
         result = evaluate_samples(
-            matched.state, chosen, draws=draws, seed=seed, groups=groups, n_clipped=matched.clipped
+            matched.state, chosen, resamples=resamples, seed=seed, groups=groups, n_clipped=matched.clipped
         )
     facts: dict[str, Any] = {"config_name": config, "clipped": matched.clipped}
     if matched.scenes is not None:
@@ -168,7 +168,7 @@ def evaluate_score_file(
             excerpts = select_sample_excerpts(matched.state, matched.scenes, places, most=clips)
     protocol = source.protocol or ""
     return Run(
-        scores.stem, matched.state, chosen, result, draws, seed, protocol, facts, groups, excerpts=excerpts
+        scores.stem, matched.state, chosen, result, resamples, seed, protocol, facts, groups, excerpts=excerpts
     )
 
 

@@ -29,7 +29,7 @@ class Run:
         state: the scores beside their truth.
         config: how they were judged.
         result: what came out.
-        draws: bootstrap resamples.
+        resamples: bootstrap resamples.
         seed: of the resamples.
         protocol: what the samples are, such as `jaad-action@iv2024`; empty for samples of one's own.
         facts: what else belongs to it, JSON-ready.
@@ -42,7 +42,7 @@ class Run:
     state: SampleScores
     config: PedestrianConfig
     result: MetricResult
-    draws: int
+    resamples: int
     seed: int
     protocol: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class EventRun:
         summary: every metric with level, overlap, threshold, kind and label.
         matches: level (`frame`, `video:stiou`, `av_action`) to its matches.
         strips: tubes that went wrong.
-        draws: bootstrap resamples.
+        resamples: bootstrap resamples.
         seed: of the resamples.
         facts: what else belongs to it, JSON-ready.
         notes: what else happened, in words.
@@ -77,7 +77,7 @@ class EventRun:
     summary: pl.DataFrame
     matches: dict[str, Matches]
     strips: tuple[Strip, ...] = ()
-    draws: int = 0
+    resamples: int = 0
     seed: int = 0
     facts: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ class SceneRun:
         task: what was asked.
         config_name: how it was judged, by name.
         result: what came out.
-        draws: bootstrap resamples.
+        resamples: bootstrap resamples.
         seed: of the resamples.
         facts: what else belongs to it, JSON-ready: truth, its digest, predictions, findings.
         pictures: what the images of its report show, JSON-ready.
@@ -105,7 +105,7 @@ class SceneRun:
     task: SceneTask
     config_name: str
     result: SceneResult
-    draws: int = 0
+    resamples: int = 0
     seed: int = 0
     facts: dict[str, Any] = field(default_factory=dict)
     pictures: dict[str, Any] = field(default_factory=dict)

@@ -87,7 +87,7 @@ class SceneRequest:
         config: the name of the metric's configuration.
         fields: FIELD=VALUE each, that change it.
         by: names of slices.
-        draws: resamples of videos.
+        resamples: resamples of videos.
         seed: of the resamples.
         details: whether images are wanted as well.
         workers: where resamples of corner cases are worked on, and by how many at a time; those of other tasks take
@@ -97,7 +97,7 @@ class SceneRequest:
     config: str = "default"
     fields: Sequence[str] = ()
     by: Sequence[str] = ()
-    draws: int = 0
+    resamples: int = 0
     seed: int = 0
     details: bool = False
     workers: Workers = HERE
@@ -165,7 +165,7 @@ def evaluate_scene_inputs(task: SceneTask, inputs: SceneInputs, request: SceneRe
             config,
             where=str(path),
             by=request.by,
-            draws=request.draws,
+            resamples=request.resamples,
             seed=request.seed,
             **how,
         )
@@ -177,7 +177,7 @@ def evaluate_scene_inputs(task: SceneTask, inputs: SceneInputs, request: SceneRe
     facts = inputs.facts | {"truth": truth, "by": list(request.by)}
     named = ", ".join([request.config, *request.fields])
     name = path.stem or str(path)
-    return SceneRun(name, task, named, result, request.draws, request.seed, facts, images)
+    return SceneRun(name, task, named, result, request.resamples, request.seed, facts, images)
 
 
 def open_scene_inputs(task: SceneTask, truth: Path, predictions: Path, how: Reading) -> SceneInputs:

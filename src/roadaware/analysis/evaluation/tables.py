@@ -60,7 +60,7 @@ def evaluate_tables(
         scenes: the ground truth.
         config: a name, or a config of the task.
         options: of the task, see `TASKS`.
-        how: `draws` and `seed` of the resamples.
+        how: `resamples` and `seed` of the resamples.
 
     Raises:
         UsageError: if config or an option is not known.
@@ -76,13 +76,13 @@ def evaluate_tables(
             f"{refused:,} rows of the predictions were refused and count as not predicted; the first, {row['item']}: "
             f"{row['reason']}"
         )
-    if how["draws"] and len(scenes.videos) == 1 and not judged.found.summary["low_video"].count():
+    if how["resamples"] and len(scenes.videos) == 1 and not judged.found.summary["low_video"].count():
         notes.append("there are no intervals over videos: the ground truth is one video")
     return replace(judged, found=replace(judged.found, notes=(*judged.found.notes, *notes)))
 
 
 def _evaluate_events(
-    predictions: Predictions, scenes: Scenes, config: Any, *, draws: int, seed: int, **options: Any
+    predictions: Predictions, scenes: Scenes, config: Any, *, resamples: int, seed: int, **options: Any
 ) -> Evaluation:
     """Boxes and tubes judged as they are; nothing is linked."""
     options = {name: (given,) if isinstance(given, str | Real) else given for name, given in options.items()}
@@ -95,7 +95,7 @@ def _evaluate_events(
             f"predictions have labels of the kind {', '.join(mine)}, the ground truth of {', '.join(known)}",
             hint="say kind= of from_numpy, from_pandas or from_coco as the ground truth calls it",
         )
-    found = evaluate(predictions, scenes, config, draws=draws, seed=seed, **options)
+    found = evaluate(predictions, scenes, config, resamples=resamples, seed=seed, **options)
     doubts = explain_low_scores(found.summary, predictions, scenes, _WHERE)
     found = replace(found, notes=(*found.notes, *lacking, *doubts))
     return Evaluation(found, "road", config, predictions, scenes)
@@ -106,7 +106,7 @@ def _evaluate_tracks(
     scenes: Scenes,
     config: Any,
     *,
-    draws: int,
+    resamples: int,
     seed: int,
     min_score: float | None = None,
 ) -> Evaluation:
@@ -127,13 +127,13 @@ def _evaluate_tracks(
         config, lacking = replace(config, min_score=floor), (*lacking, words)
     elif min_score is not None:
         raise UsageError(f"config has min_score {config.min_score:g} already: say one of the two")
-    found = evaluate_tracks(predictions, scenes, config, draws=draws, seed=seed)
+    found = evaluate_tracks(predictions, scenes, config, resamples=resamples, seed=seed)
     found = replace(found, notes=(*found.notes, *lacking))
     return Evaluation(found, "tracking", config, predictions, scenes)
 
 
 def _evaluate_pedestrians(
-    predictions: Predictions, scenes: Scenes, config: Any, *, draws: int, seed: int, **options: Any
+    predictions: Predictions, scenes: Scenes, config: Any, *, resamples: int, seed: int, **options: Any
 ) -> Evaluation:
     if scenes.samples.is_empty():
         raise InputError(
@@ -146,7 +146,7 @@ def _evaluate_pedestrians(
         asked: Any = str(scenes.samples["kind"].cast(pl.String)[0])
         config = get_config(check_config_name(config), asked)
     state, clipped = collect_sample_scores(predictions, scenes, config.task, split=split)
-    found = evaluate_samples(state, config, draws=draws, seed=seed, n_clipped=clipped)
+    found = evaluate_samples(state, config, resamples=resamples, seed=seed, n_clipped=clipped)
     return Evaluation(found, "pedestrians", config, predictions, scenes, state)
 
 
@@ -156,7 +156,7 @@ def _evaluate_scenes(
     config: Any,
     *,
     task: str,
-    draws: int,
+    resamples: int,
     seed: int,
     by: str | tuple[str, ...] = (),
     **routing: Any,
@@ -181,7 +181,7 @@ def _evaluate_scenes(
         predictions, scenes = label_both(predictions, scenes, config, Routing(**routing))
     by = (by,) if isinstance(by, str) else tuple(by)
     found = scene_tasks.evaluate_predictions(
-        asked, predictions, scenes, config, where=_WHERE, by=by, draws=draws, seed=seed
+        asked, predictions, scenes, config, where=_WHERE, by=by, resamples=resamples, seed=seed
     )
     return Evaluation(found, task, config, predictions, scenes)
 

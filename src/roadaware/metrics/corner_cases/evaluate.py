@@ -439,7 +439,7 @@ def evaluate(
     config: CornerConfig | None = None,
     *,
     by: Sequence[str] = (),
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
     workers: Workers = HERE,
 ) -> SceneResult:
@@ -456,7 +456,7 @@ def evaluate(
         scenes: boxes with, as far as known, what `extract_objects` names.
         config: how they are judged (default: `CornerConfig.default()`).
         by: columns to slice by: `period`, `weather`, `domain`, `density`, ...
-        draws: resamples of videos for the intervals; a set of images has one image a video.
+        resamples: resamples of videos for the intervals; a set of images has one image a video.
         seed: of the resamples and of the random boxes.
         workers: where resamples are worked on, and by how many at a time; values do not depend on it.
 
@@ -466,7 +466,7 @@ def evaluate(
     Raises:
         InputError: if there is no ground-truth box in an annotated image, a prediction has no score, or none is about an
             image of the ground truth.
-        UsageError: if `draws` is negative or there is no such column.
+        UsageError: if `resamples` is negative or there is no such column.
 
     Source: Li et al., ECCV 2022 (CODA), section 5.1; Lin et al., ECCV 2014 (COCO).
     """
@@ -497,7 +497,7 @@ def evaluate(
         state,
         config,
         by=by,
-        draws=draws,
+        resamples=resamples,
         seed=seed,
         notes=notes if trivial else (*notes, "images of unknown size have no trivial answers"),
         makers={

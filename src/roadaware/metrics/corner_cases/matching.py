@@ -547,7 +547,7 @@ def compute_precisions(
     weights: npt.NDArray[np.int32],
     n_steps: int,
 ) -> dict[str, Floats]:
-    """`ap`, `ap50`, `ap75`, `ap_small`, `ap_medium`, `ap_large`, each (draws,), NaN where there is no object.
+    """`ap`, `ap50`, `ap75`, `ap_small`, `ap_medium`, `ap_large`, each (resamples,), NaN where there is no object.
 
     Args:
         video: (n,) of each prediction; predictions by image, by falling score within each class of an image.
@@ -559,7 +559,7 @@ def compute_precisions(
         object_video: (m,) of each object.
         object_kind: (m,) class of each.
         asked: (m, A) whether it is asked for among objects of each size.
-        weights: (draws, videos) how often each video counts.
+        weights: (resamples, videos) how often each video counts.
         n_steps: bits of `hit`; the first is of the threshold below COCO's, and left away.
 
     Source: Lin et al., ECCV 2014 (COCO), and its evaluator.
@@ -587,7 +587,7 @@ def compute_precisions(
 
 
 def _counts(video: Ints, kind: Ints, n_kinds: int, weights: npt.NDArray[np.int32]) -> Ints:
-    """(draws, classes) how many objects there are."""
+    """(resamples, classes) how many objects there are."""
     n_videos = weights.shape[1]
     held = np.bincount(kind * n_videos + video, minlength=n_kinds * n_videos).reshape(n_kinds, n_videos)
     found: Ints = weights.astype(np.int64) @ held.T
@@ -595,10 +595,10 @@ def _counts(video: Ints, kind: Ints, n_kinds: int, weights: npt.NDArray[np.int32
 
 
 def _mean(values: Floats) -> Floats:
-    """(draws,) mean over the classes that have objects.
+    """(resamples,) mean over the classes that have objects.
 
     Args:
-        values: (draws, classes) NaN where there is none.
+        values: (resamples, classes) NaN where there is none.
     """
     known = ~np.isnan(values)
     total, count = np.where(known, values, 0.0).sum(axis=1), known.sum(axis=1)
@@ -627,7 +627,7 @@ class Values:
     """The metrics of a group under several weightings.
 
     Args:
-        whole: metric to (draws,) values.
+        whole: metric to (resamples,) values.
         kinds: the same of each class.
         above: the same of each super-class.
     """
@@ -663,7 +663,7 @@ class Recall:
         over thresholds and over the classes that have objects.
 
         Args:
-            weights: (draws, videos) how often each counts.
+            weights: (resamples, videos) how often each counts.
 
         Source: Lin et al., ECCV 2014 (COCO), and its evaluator.
         """
@@ -696,8 +696,8 @@ class Recall:
         """Metrics of one class.
 
         Args:
-            met: (draws, 2 + A, T).
-            asked: (draws, A).
+            met: (resamples, 2 + A, T).
+            asked: (resamples, A).
         """
         shares = np.full_like(met, np.nan)
         totals = asked[:, [0, 0, *range(asked.shape[1])]][:, :, None]
@@ -773,20 +773,20 @@ def _count_by_cell(cell: Ints, values: Bools, cells: int) -> Floats:
 
 
 def _product(weights: Floats, met: Floats) -> Floats:
-    """(draws, ...) sums over videos."""
+    """(resamples, ...) sums over videos."""
     flat = met.reshape(len(met), int(np.prod(met.shape[1:])))
     found: Floats = (weights @ flat).reshape(len(weights), *met.shape[1:])
     return found
 
 
 def _level(shares: Floats, at: int | slice) -> Floats:
-    """(draws,) recall at a threshold, or its mean over several."""
+    """(resamples,) recall at a threshold, or its mean over several."""
     found: Floats = shares[:, at] if isinstance(at, int) else shares[:, at].mean(axis=1)
     return found
 
 
 def _average_recalls(values: list[Floats]) -> Floats:
-    """(draws,) mean over the classes that have objects."""
+    """(resamples,) mean over the classes that have objects."""
     stacked = np.stack(values)
     known = ~np.isnan(stacked)
     total = np.where(known, stacked, 0.0).sum(axis=0)

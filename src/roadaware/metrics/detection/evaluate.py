@@ -280,7 +280,7 @@ class DetectionValues:
     Args:
         metric: its name.
         value: NaN where undefined.
-        drawn: (draws,) NaN where undefined; None without resamples.
+        drawn: (resamples,) NaN where undefined; None without resamples.
         units: the videos that were drawn; None without resamples.
         n: classes of a mean, ground-truth boxes, tubes or frames of a class.
         threshold: its name.
@@ -313,7 +313,7 @@ def compute_metrics(
     config: DetectionConfig,
     *,
     videos: Sequence[str] | None = None,
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
     pool: WorkerPool | None = None,
 ) -> Iterator[DetectionValues]:
@@ -324,7 +324,7 @@ def compute_metrics(
         asked: what is asked of them.
         config: with the rule of average precision, and what holds for classes without ground truth.
         videos: those that count (default: all).
-        draws: most weightings of the videos; 0 gives none, as fewer than two videos do.
+        resamples: most weightings of the videos; 0 gives none, as fewer than two videos do.
         seed: of the weightings: equal numbers of videos, resamples and seeds give equal ones.
         pool: who works on the weightings where that takes seconds; this process where None.
     """
@@ -333,8 +333,8 @@ def compute_metrics(
     table = compute_average_precisions(matches, config, weights, rule=rule)
     n_truth = weights @ matches.n_truth
     drawn, units = None, None
-    if draws and weights.sum() > 1:
-        units = Units(int(weights.sum()), draws, seed)
+    if resamples and weights.sum() > 1:
+        units = Units(int(weights.sum()), resamples, seed)
         # Some at a time: all weightings of many videos would be larger than their matches.
         drawn = np.concatenate(
             [
@@ -347,14 +347,14 @@ def compute_metrics(
         for name, columns in asked.columns.items():
             at = list(columns)
             means = table[rows][:, at].mean(axis=1)
-            in_draws = None if drawn is None else drawn[:, rows][:, :, at].mean(axis=2)
-            whole = None if in_draws is None else defined_mean(in_draws)
+            in_resamples = None if drawn is None else drawn[:, rows][:, :, at].mean(axis=2)
+            whole = None if in_resamples is None else defined_mean(in_resamples)
             n = int((~np.isnan(means)).sum())
             mean = asked.metric("map", name, kind)
             yield DetectionValues(mean, float(defined_mean(means)), whole, units, n, name, kind, None)
             for place, c in enumerate(rows):
                 label = matches.classes[c][1]
-                each = None if in_draws is None else in_draws[:, place]
+                each = None if in_resamples is None else in_resamples[:, place]
                 value, n = float(means[place]), int(n_truth[c])
                 metric = asked.metric("ap", name, kind, label)
                 held = int(((matches.n_truth[:, c] > 0) & (weights > 0)).sum())
@@ -402,7 +402,7 @@ def defined_mean(values: Floats) -> Floats:
 
 
 def resample_videos(weights: npt.NDArray[Any], units: Units) -> Iterator[npt.NDArray[np.int32]]:
-    """(draws, V) how often each video occurs in the weightings of those that count, some weightings at a time.
+    """(resamples, V) how often each video occurs in the weightings of those that count, some weightings at a time.
 
     Args:
         weights: (V,) 1 for each video that counts.
@@ -527,7 +527,7 @@ def evaluate(
     video_thresholds: Sequence[float | str] = USUAL_VIDEO,
     overlaps: Sequence[Overlap] = ("stiou",),
     kinds: Sequence[str] | None = None,
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
     groups: Mapping[str, str] | None = None,
     slices: Mapping[str, Slice] | None = None,
@@ -549,7 +549,7 @@ def evaluate(
         overlaps: of tubes.
         kinds: of labels, of boxes and tubes and `av_action` (default: all that both know), see
             `kinds.list_box_kinds` and `kinds.list_tube_kinds`.
-        draws: resamples of videos; 0 gives no intervals.
+        resamples: resamples of videos; 0 gives no intervals.
         seed: of the resamples.
         groups: video to its group; each group is judged as a set of its own.
         slices: name to a part of the set, which is judged as a group of that name.
@@ -557,13 +557,13 @@ def evaluate(
             depend on it.
 
     Raises:
-        UsageError: if a threshold, kind, overlap or slice is not known, `draws` is negative, or a slice has
+        UsageError: if a threshold, kind, overlap or slice is not known, `resamples` is negative, or a slice has
             the name of a group.
         InputError: if there is no ground truth, or predictions and ground truth do not fit each other.
 
     Source: Singh et al., TPAMI 2022, section 5; the code released with it.
     """
-    _check_request(draws, groups or {}, slices or {})
+    _check_request(resamples, groups or {}, slices or {})
     if scenes.boxes.is_empty() and scenes.tubes.is_empty() and scenes.frame_labels.is_empty():
         raise InputError(
             f"there is no truth: {scenes.meta.dataset or 'the set'} has {len(scenes.videos)} videos, and no "
@@ -575,7 +575,7 @@ def evaluate(
     parts = dict(_parts(judge, levels, groups, slices or {}))
     # The metrics of the whole and of each group.
     with closing(WorkerPool(workers)) as pool:
-        how: dict[str, Any] = {"draws": draws, "seed": seed, "pool": pool}
+        how: dict[str, Any] = {"resamples": resamples, "seed": seed, "pool": pool}
         rows = [
             row
             for group, (levels, videos) in parts.items()
@@ -596,9 +596,9 @@ def evaluate(
     )
 
 
-def _check_request(draws: int, groups: Mapping[str, str], slices: Mapping[str, Slice]) -> None:
-    if draws < 0:
-        raise UsageError(f"draws should be 0 or more, not {draws}")
+def _check_request(resamples: int, groups: Mapping[str, str], slices: Mapping[str, Slice]) -> None:
+    if resamples < 0:
+        raise UsageError(f"resamples should be 0 or more, not {resamples}")
     both = sorted(set(groups.values()) & set(slices))
     if both:
         raise UsageError(f"'{both[0]}' names a group and a slice; give the slice another name")

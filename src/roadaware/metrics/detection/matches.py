@@ -194,7 +194,7 @@ def compute_average_precisions(
     Args:
         matches: in any order.
         config: with the rule (`ap`) and what holds for classes without ground truth (`empty_classes`).
-        weights: (V,) or (draws, V) how often each video occurs, whole numbers of 0 and more (default:
+        weights: (V,) or (resamples, V) how often each video occurs, whole numbers of 0 and more (default:
             once). A video that occurs twice is as good as two equal videos, one with 0 as good as absent.
             Of predictions with equal scores each stands beside its own copy, where a list of two such videos
             would rank all of the first before the second: without ties the two are the same.
@@ -202,7 +202,7 @@ def compute_average_precisions(
         pool: who walks over the classes where that takes seconds; this process where None.
 
     Returns:
-        (C, T), or (draws, C, T) where there are resamples; NaN where a class has no ground truth and
+        (C, T), or (resamples, C, T) where there are resamples; NaN where a class has no ground truth and
         `empty_classes` is `skip`.
 
     Source: Singh et al., TPAMI 2022, section 5.1; by `reference()`, `compute_class_ap` of 3D-RetinaNet.
@@ -246,9 +246,9 @@ class _Classes(NamedTuple):
         return cls(starts - starts[0], ranked.video[rows], ranked.hit[rows], ignored, n_truth)
 
 
-def _group_classes(starts: npt.NDArray[np.int64], draws: int) -> list[tuple[int, int]]:
+def _group_classes(starts: npt.NDArray[np.int64], resamples: int) -> list[tuple[int, int]]:
     """First and last + 1 of the classes of each part: seconds of work each, and not too many rows to be sent."""
-    most = max(1, min(_PART_ROWS, _PART_STEPS // max(1, draws)))
+    most = max(1, min(_PART_ROWS, _PART_STEPS // max(1, resamples)))
     groups, first = list[tuple[int, int]](), 0
     for c in range(1, len(starts)):
         if c == len(starts) - 1 or starts[c + 1] - starts[first] > most:
@@ -258,7 +258,7 @@ def _group_classes(starts: npt.NDArray[np.int64], draws: int) -> list[tuple[int,
 
 
 def _resample_classes(weights: npt.NDArray[np.int32], rule: Rule, part: _Classes) -> Floats:
-    """(draws, c, T) average precision of some classes."""
+    """(resamples, c, T) average precision of some classes."""
     starts, video, hit, ignored, n_truth = part
     return resample_average_precision(starts, video, hit, n_truth, weights, rule, ignored=ignored)
 

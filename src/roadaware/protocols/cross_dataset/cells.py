@@ -128,7 +128,7 @@ def run_unit(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
             promise = fit_conformal(answers(fit.domain, "val"), fits.read_validation_truth(out, fit.domain))
             for cell in held:
                 rows = build_coverage_rows(
-                    _state(cell, read_cell_scores(cell, out), out), promise, study.draws
+                    _state(cell, read_cell_scores(cell, out), out), promise, study.resamples
                 )
                 write_atomically(out / cell.place / COVERED, encode_sets(promise, rows))
         except DiskError:
@@ -181,7 +181,7 @@ def keep(cell: Cell, probability: Floats, study: AwayStudy, out: Path) -> None:
     record = {
         "samples": len(state),
         "positives": int(state.truth.sum()),
-        "rows": build_metric_rows(state, study.draws),
+        "rows": build_metric_rows(state, study.resamples),
     }
     place, buffer = out / cell.place, io.BytesIO()
     pl.DataFrame({"probability": probability}).write_parquet(buffer)
@@ -231,17 +231,17 @@ Row = dict[str, Any]
 """`metric`, `config`, `value`, `low`, `high` and `caution`."""
 
 
-def build_metric_rows(state: SampleScores, draws: int) -> list[Row]:
+def build_metric_rows(state: SampleScores, resamples: int) -> list[Row]:
     """Every metric of the scores, with the 95 % interval over pedestrians.
 
     Args:
         state: scores beside their ground truth.
-        draws: most weightings of pedestrians; 0 for no intervals.
+        resamples: most weightings of pedestrians; 0 for no intervals.
     """
     ranked = PedestrianCore.of(state, PedestrianConfig.default("action"))
     once = {name: float(values[0]) for name, values in ranked.values(ranked.once()).items()}
-    drawn = ranked.drawn("pedestrian", draws, 0) if draws else None
-    units = ranked.units("pedestrian", draws, 0) if draws else None
+    drawn = ranked.drawn("pedestrian", resamples, 0) if resamples else None
+    units = ranked.units("pedestrian", resamples, 0) if resamples else None
     rows = [
         _row(name, "", once[name], (drawn or {}).get(name), units, "share", ranked.count_holding(name, units))
         for name in HIGHER
@@ -250,7 +250,7 @@ def build_metric_rows(state: SampleScores, draws: int) -> list[Row]:
         named = CalibrationConfig.reference() if config == "reference" else CalibrationConfig.default()
         binned = CalibrationCore.of(state, named)
         point = binned.once()
-        again = (binned.drawn("pedestrian", draws, 0) if draws else None) or {}
+        again = (binned.drawn("pedestrian", resamples, 0) if resamples else None) or {}
         wanted = [("ece", config), ("mce", config)]
         wanted += [("nll", ""), ("brier", "")] if config == "default" else []
         rows += [_row(n, of, point[n], again.get(n), units, SCALES[n]) for n, of in wanted]
@@ -312,7 +312,7 @@ def compute_coverage(state: SampleScores, promise: Conformal) -> Floats:
     return np.stack([sets[np.arange(len(state)), state.truth], size, size == 0], axis=1).astype(np.float64)
 
 
-def build_coverage_rows(state: SampleScores, promise: Conformal, draws: int) -> list[Row]:
+def build_coverage_rows(state: SampleScores, promise: Conformal, resamples: int) -> list[Row]:
     """`coverage_90`, `set_size_90` and `empty_90` with 95 % intervals over pedestrians.
 
     The threshold is held: pedestrians of the test set are drawn anew, those of validation are not.
@@ -320,14 +320,14 @@ def build_coverage_rows(state: SampleScores, promise: Conformal, draws: int) -> 
     Args:
         state: scores beside their ground truth.
         promise: that was made in-domain.
-        draws: most weightings of pedestrians; 0 for no intervals.
+        resamples: most weightings of pedestrians; 0 for no intervals.
     """
     found = compute_coverage(state, promise)
-    drawn = compute_resampled_means(found, state.pedestrian, draws)
+    drawn = compute_resampled_means(found, state.pedestrian, resamples)
     rows = []
     for place, name in enumerate(SETS):
         value = float(found[:, place].mean())
-        units = None if drawn is None else Units.of(state.pedestrian, draws, 0)
+        units = None if drawn is None else Units.of(state.pedestrian, resamples, 0)
         scale: Scale = "positive" if name == "set_size_90" else "share"
         ends = None if drawn is None or units is None else units.interval(value, drawn[:, place], scale)
         low, high, why = (None, None, None) if ends is None else (ends.low, ends.high, ends.caution)
@@ -336,18 +336,18 @@ def build_coverage_rows(state: SampleScores, promise: Conformal, draws: int) -> 
 
 
 def compute_resampled_means(
-    values: Floats, unit: npt.NDArray[np.generic], draws: int, seed: int = 0
+    values: Floats, unit: npt.NDArray[np.generic], resamples: int, seed: int = 0
 ) -> Floats | None:
-    """(draws, metrics) means over samples when whole units are drawn; None without resamples or below two units.
+    """(resamples, metrics) means over samples when whole units are drawn; None without resamples or below two units.
 
     Args:
         values: (n, metrics) of samples.
         unit: (n,) the pedestrian of each; equal units give equal resamples.
-        draws: most weightings of units; `PercentileDraws` where several sets are put together.
+        resamples: most weightings of units; `PercentileResamples` where several sets are put together.
         seed: of the weightings; test sets that are drawn by themselves take different ones.
     """
     names, owner = np.unique(unit, return_inverse=True)
-    units = Units.of(names, draws, seed) if draws else None
+    units = Units.of(names, resamples, seed) if resamples else None
     if units is None:
         return None
     sums = np.zeros((len(names), values.shape[1] + 1))

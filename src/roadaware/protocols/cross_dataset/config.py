@@ -243,7 +243,7 @@ def _names(study: AwayStudy) -> Iterator[str]:
         (all(study.roots.values()), "a domain is a name, or NAME=PATH"),
         (1 <= study.seeds <= 1000, "seeds is 1 or more, 1,000 at most"),
         (5 <= study.scenes <= 100_000, "scenes is 5 or more, so that every split has one"),
-        (0 <= study.draws <= 100_000, "draws is 0 or more, 100,000 at most"),
+        (0 <= study.resamples <= 100_000, "draws is 0 or more, 100,000 at most"),
         (set(study.doubts) <= set(DOUBTS), f"doubts are of {', '.join(DOUBTS)}"),
         (set(study.doubted) <= chosen, "doubted are some of the models"),
         (set(study.pretrained) <= chosen, "pretrained are some of the models"),
@@ -361,7 +361,7 @@ class AwayStudy:
         doubts: uncertainty methods.
         pretrained: models that also go on from what they learnt elsewhere.
         pretraining: such as `crossing@1+city-a>jaad-behaviour`: where first, and where then.
-        draws: bootstrap resamples of pedestrians for the interval of each cell; 0 for none.
+        resamples: bootstrap resamples of pedestrians for the interval of each cell; 0 for none.
 
     Raises:
         UsageError: if something is unknown, there is too little of it, or it has no effect without another.
@@ -383,7 +383,7 @@ class AwayStudy:
     doubts: tuple[str, ...] = DOUBTS
     pretrained: tuple[str, ...] = ()
     pretraining: tuple[str, ...] = ()
-    draws: int = 200
+    resamples: int = 200
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run, or says something without effect."""

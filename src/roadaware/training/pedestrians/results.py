@@ -318,7 +318,7 @@ def build_result_table(
     said: Mapping[str, SampleScores],
     fits: Mapping[str, Fit],
     *,
-    draws: int,
+    resamples: int,
     seed: int = 0,
 ) -> pl.DataFrame:
     """The rows of one recipe: columns `RESULTS`, and `cpu_s`.
@@ -328,11 +328,11 @@ def build_result_table(
         inputs: what its model reads.
         said: fit to scores of the test samples; `ensemble` may be among them.
         fits: fit to what it took.
-        draws: bootstrap resamples; 0 gives no intervals.
+        resamples: bootstrap resamples; 0 gives no intervals.
         seed: of the resamples.
     """
     alone = tuple(name for name in said if name != ENSEMBLE)
-    found = evaluate_fits(said, recipe.metrics, averaged=alone, draws=draws, seed=seed)
+    found = evaluate_fits(said, recipe.metrics, averaged=alone, resamples=resamples, seed=seed)
     first = next(iter(said.values()))
     costs = {**fits, AVERAGE: _together(list(fits.values())), ENSEMBLE: _together(list(fits.values()))}
     facts = {

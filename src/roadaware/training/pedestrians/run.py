@@ -258,7 +258,7 @@ def evaluate_run(
     split: str = "test",
     *,
     config: PedestrianConfig | None = None,
-    draws: int = 0,
+    resamples: int = 0,
     seed: int = 0,
 ) -> Judged:
     """The predictors of a run, each and as the mean of all, on a split.
@@ -267,7 +267,7 @@ def evaluate_run(
         trained: what `train_predictors` gave.
         split: train, val or test.
         config: of the metrics (default: as the recipe's samples are cut).
-        draws: bootstrap draws.
+        resamples: bootstrap draws.
         seed: of the bootstrap.
     """
     recipe, material = trained.recipe, trained.material
@@ -287,7 +287,7 @@ def evaluate_run(
     return Judged(
         held,
         predictions,
-        {name: evaluate(claim, held, chosen, draws=draws, seed=seed) for name, claim in predictions.items()},
+        {name: evaluate(claim, held, chosen, resamples=resamples, seed=seed) for name, claim in predictions.items()},
         {} if fold.ahead is None else _ahead(trained.predictors, fold.inputs, fold.ahead),
         list_missing_labels(material, split),
     )

@@ -156,7 +156,7 @@ def run_several(
     recipes: Sequence[PedestrianRecipe],
     out: Path,
     *,
-    draws: int,
+    resamples: int,
     progress: Callable[[PedestrianRecipe], Callable[[int, int, str], None] | None] = lambda recipe: None,
 ) -> Iterator[Ran]:
     """Run recipes one after another, each in `out/<name>-<digest>`.
@@ -164,7 +164,7 @@ def run_several(
     Args:
         recipes: of networks, or of models on hand features.
         out: folder of folders.
-        draws: bootstrap resamples of the intervals on test.
+        resamples: bootstrap resamples of the intervals on test.
         progress: gives, before each recipe, the callback of its progress.
 
     Raises:
@@ -177,7 +177,7 @@ def run_several(
         raise UsageError(f"each recipe is run once; given twice: {', '.join(twice)}")
     for recipe, folder in zip(recipes, places, strict=True):
         try:
-            yield run_one(recipe, folder, draws=draws, progress=progress(recipe))
+            yield run_one(recipe, folder, resamples=resamples, progress=progress(recipe))
         except Exception as error:  # whatever is wrong with one recipe, the others are run
             raise_interrupt(error)
             if len(recipes) == 1:
@@ -192,7 +192,7 @@ def run_one(
     recipe: PedestrianRecipe,
     folder: Path,
     *,
-    draws: int,
+    resamples: int,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Ran:
     """Train, evaluate on test, and write the result rows beside the model.
@@ -200,7 +200,7 @@ def run_one(
     Args:
         recipe: of a network, or of a model on hand features.
         folder: of the run.
-        draws: bootstrap resamples.
+        resamples: bootstrap resamples.
         progress: called with the epochs done and the total.
 
     Raises:
@@ -229,19 +229,19 @@ def run_one(
         fits = {name: results.Fit(count_parameters(done.model), done.cpu_s, None, done.validation, criterion)}
         said = _scores(done.predictions, split_samples(material.cut, "test"), recipe)
         rows = results.build_result_table(
-            recipe, list_model_inputs(done.model), {name: said}, fits, draws=draws
+            recipe, list_model_inputs(done.model), {name: said}, fits, resamples=resamples
         )
         notes = list_missing_labels(material, "test")
     else:
         trained = train_predictors(recipe, folder, progress, material)
         judged = evaluate_run(trained)
-        rows, said, notes = *_network(trained, judged, folder, draws), judged.notes
+        rows, said, notes = *_network(trained, judged, folder, resamples), judged.notes
         failed = tuple(f"{who}: {why}" for who, why in group_seed_errors(trained.failed).items())
     results.keep(folder, rows)
     return Ran(recipe, folder, rows, failed, said, notes)
 
 
-def _network(trained: Trained, judged: Judged, folder: Path, draws: int) -> tuple[pl.DataFrame, SampleScores]:
+def _network(trained: Trained, judged: Judged, folder: Path, resamples: int) -> tuple[pl.DataFrame, SampleScores]:
     names = {"mean": results.ENSEMBLE}
     said = {
         names.get(name, name): _scores(claim, judged.scenes, trained.recipe)
@@ -259,7 +259,7 @@ def _network(trained: Trained, judged: Judged, folder: Path, draws: int) -> tupl
             trained.recipe.choose,
         )
     inputs = next(iter(trained.predictors.values())).inputs
-    rows = results.build_result_table(trained.recipe, inputs, said, fits, draws=draws)
+    rows = results.build_result_table(trained.recipe, inputs, said, fits, resamples=resamples)
     return rows, said.get(results.ENSEMBLE, next(iter(said.values())))
 
 
